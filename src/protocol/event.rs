@@ -6,6 +6,7 @@ use serde_json::Value;
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use base::ids::{ApprovalId, AttachmentId, ConversationId, DeliveryId, MessageId, TurnId};
+use base::people::Audience;
 
 /// A file of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,7 +43,7 @@ pub enum EventTrait {
     Kept,
     /// Sent to a connection that streams its own turn.
     Streamed,
-    /// Shown to admins alone: only an admin may send the command that shows it.
+    /// Sent to admins alone: only an admin may send the command that shows it.
     AdminOnly,
 }
 
@@ -160,7 +161,7 @@ events! {
     },
 
     /// A tool call waits for permission.
-    "approval.requested" ApprovalRequested [Kept Streamed AdminOnly] {
+    "approval.requested" ApprovalRequested [Kept Streamed] {
         /// What `approve` and `deny` take.
         approval_id: ApprovalId,
         /// The tool's name, as `list_tools` has it.
@@ -181,7 +182,7 @@ events! {
     },
 
     /// An approval was decided, by a person or by time.
-    "approval.resolved" ApprovalResolved [Kept Streamed AdminOnly] {
+    "approval.resolved" ApprovalResolved [Kept Streamed] {
         /// The one that was decided.
         approval_id: ApprovalId,
         /// `approved`, `approved_conversation`, `approved_always`, `denied` or `expired`.
@@ -202,7 +203,17 @@ events! {
         title: String,
     },
 
-    /// A conversation was deleted, with all that was in it.
+    /// Other people see the conversation from now on. Its earlier events are theirs, too,
+    /// as far as they are kept.
+    "conversation.shared" ConversationShared [Kept Streamed] {
+        /// Whose it is: a name, or null for nobody's.
+        owner: Option<String>,
+        /// Who sees it: `private`, `household`, or a list of names.
+        audience: Audience,
+    },
+
+    /// A conversation was deleted with all that was in it, or is no longer shared
+    /// with this person.
     "conversation.deleted" ConversationDeleted [Kept Streamed],
 
     /// A callback was delivered, failed or given up.

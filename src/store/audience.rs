@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::row;
 use base::error::Error;
-use base::ids::{AudienceId, UserId};
+use base::ids::{AudienceId, ConversationId, UserId};
 pub use base::people::Audience;
 use base::role::UserRole;
 
@@ -136,6 +136,19 @@ pub(crate) fn readers(connection: &Connection, id: AudienceId) -> rusqlite::Resu
     let mut statement = connection.prepare_cached(MEMBERS)?;
     let people = statement.query_map([id], |row| row.get(0))?;
     Ok(Readers::People(people.collect::<rusqlite::Result<_>>()?))
+}
+
+/// Those who may see a conversation.
+pub(crate) fn readers_of(
+    connection: &Connection,
+    conversation: ConversationId,
+) -> rusqlite::Result<Readers> {
+    let mut statement =
+        connection.prepare_cached("SELECT audience_id FROM conversations WHERE id = ?")?;
+    readers(
+        connection,
+        statement.query_row([conversation], |row| row.get(0))?,
+    )
 }
 
 /// The names of users and the members of audiences, each read once.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
+use crate::audience::{self, Readers};
 use crate::clock_step::NOTE_ATTEMPT;
 use crate::database::Store;
 use crate::durability::{Durable, Provisional};
@@ -62,6 +63,8 @@ pub struct Delivery {
     pub turn_id: TurnId,
     /// Callbacks of one conversation are sent in order.
     pub conversation_id: ConversationId,
+    /// Who sees that conversation.
+    pub readers: Readers,
     /// The webhook account; the callback goes to its `outgoing_url`.
     pub account: String,
     /// The JSON body, exactly as it is sent on every attempt.
@@ -148,7 +151,7 @@ impl Store {
                 write.connection,
                 DUE_DELIVERIES,
                 params![now, limit.min(MOST) as i64],
-                from_row,
+                |row| from_row(write.connection, row),
             )
         })
     }
@@ -197,7 +200,11 @@ impl Store {
         let limit = limit.min(MOST);
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
-            let list = |sql, parameters| sight.rows(connection, sql, parameters, limit, from_row);
+            let list = |sql, parameters| {
+                sight.rows(connection, sql, parameters, limit, |row| {
+                    from_row(connection, row)
+                })
+            };
             match state {
                 Some(state) => list(DELIVERIES_OF_STATE, params![state]),
                 None => list(DELIVERIES, params![]),
@@ -291,6 +298,7 @@ pub(crate) fn insert(
         id: write.id(),
         turn_id,
         conversation_id,
+        readers: audience::readers_of(write.connection, conversation_id)?,
         account: new.account,
         body: (new.body)(in_reply_to),
         state,
@@ -382,7 +390,9 @@ fn oldest_undelivered(
 fn find_seen(connection: &Connection, viewer: &Viewer, id: DeliveryId) -> Outcome<Delivery> {
     let sight = viewer.sight(connection)?;
     Ok(sight
-        .find(connection, "delivery", DELIVERY, id, from_row)?
+        .find(connection, "delivery", DELIVERY, id, |row| {
+            from_row(connection, row)
+        })?
         .0)
 }
 
@@ -392,15 +402,17 @@ fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
         "delivery",
         "SELECT * FROM deliveries WHERE id = ?",
         id,
-        from_row,
+        |row| from_row(connection, row),
     )
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    let conversation_id = row.get("conversation_id")?;
     Ok(Delivery {
         id: row.get("id")?,
         turn_id: row.get("turn_id")?,
-        conversation_id: row.get("conversation_id")?,
+        conversation_id,
+        readers: audience::readers_of(connection, conversation_id)?,
         account: row.get("account")?,
         body: row.get("body")?,
         state: row.get("state")?,

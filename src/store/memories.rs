@@ -27,7 +27,9 @@ pub struct Memory {
     pub content: String,
     /// Who said it.
     pub speaker: Option<String>,
-    /// The person whose it is.
+    /// The name of the person whose it is.
+    pub owner: Option<String>,
+    /// The same person.
     pub owner_id: Option<UserId>,
     /// Who sees it.
     pub audience: Audience,
@@ -94,6 +96,7 @@ impl Store {
                 id: write.id(),
                 content,
                 speaker: new.speaker,
+                owner: directory.name(write.connection, new.owner_id)?,
                 owner_id: new.owner_id,
                 audience: directory.audience(write.connection, new.owner_id, audience_id)?,
                 channel: new.channel,
@@ -230,6 +233,7 @@ fn from_row(
 ) -> rusqlite::Result<Memory> {
     let thing = Belongs::from_row(row)?;
     Ok(Memory {
+        owner: directory.name(connection, thing.owner_id)?,
         owner_id: thing.owner_id,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         channel: row.get("channel")?,

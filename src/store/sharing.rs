@@ -1,8 +1,10 @@
 //! Changing who sees conversations and what belongs to them.
 
+use std::collections::HashSet;
+
 use rusqlite::params;
 
-use crate::audience::{self, Audience, UnknownName, intern};
+use crate::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::conversations::{self, Conversation};
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -48,23 +50,45 @@ impl Store {
     }
 
     /// Gives the conversations of a webhook account this audience. Names that nobody
-    /// has are left out. Costs nothing when it is as it was.
+    /// has are left out. Costs nothing when it is as it was. Returns those among
+    /// `known` that change, with those who saw them before and who see them now.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn set_account_audience(&self, account: &str, audience: &Audience) -> Result<()> {
+    pub fn set_account_audience(
+        &self,
+        account: &str,
+        audience: &Audience,
+        known: HashSet<ConversationId>,
+    ) -> Result<Vec<(ConversationId, Readers, Readers)>> {
         let (account, audience) = (account.to_owned(), audience.clone());
         self.write(move |write| {
             let audience_id = intern(write, None, &audience, UnknownName::Skip)?;
             let key = format!("audience of {account}");
-            let known = row(
+            let applied = row(
                 write.connection,
                 "SELECT value FROM meta WHERE key = ?",
                 params![key],
                 |row| row.get::<_, AudienceId>(0),
             )?;
-            if known == Some(audience_id) {
-                return Ok(());
+            if applied == Some(audience_id) {
+                return Ok(Vec::new());
+            }
+            let now = audience::readers(write.connection, audience_id)?;
+            let mut changed = Vec::new();
+            for id in known {
+                let before = row(
+                    write.connection,
+                    "SELECT audience_id FROM conversations
+                     WHERE id = ?1 AND account = ?2 AND external_name IS NOT NULL
+                         AND owner_id IS NULL AND audience_id <> ?3",
+                    params![id, account, audience_id],
+                    |row| row.get(0),
+                )?;
+                if let Some(before) = before {
+                    let before = audience::readers(write.connection, before)?;
+                    changed.push((id, before, now.clone()));
+                }
             }
             let changed: Vec<ConversationId> = rows(
                 write.connection,
@@ -89,7 +113,7 @@ impl Store {
                  ON CONFLICT (key) DO UPDATE SET value = ?2",
                 params![key, audience_id],
             )?;
-            Ok(())
+            Ok(changed)
         })
     }
 }

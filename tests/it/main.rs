@@ -35,6 +35,7 @@ mod own_network;
 mod people;
 mod people_limits;
 mod permissions;
+mod privacy;
 mod program;
 #[cfg(feature = "relay")]
 mod relay_end_to_end;

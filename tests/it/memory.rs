@@ -331,7 +331,8 @@ fn memories_that_matter_go_with_the_message() {
         ),
         Act::say("noted"),
     ]);
-    let home = Home::start(model.config());
+    let shared = json!({ "privacy": { "conversations": "household" } });
+    let home = Home::start(model.config_with(shared));
     home.websocket(&home.tokens.user)
         .chat("remember that Zoë is allergic to peanuts");
     let mut client = home.admin();

@@ -36,8 +36,8 @@ fn each_command_needs_its_role() {
             "viewer",
             json!({ "type": "get_turn", "turn_id": "turn_0000000000001" }),
         ),
-        ("viewer", json!({ "type": "search_messages", "query": "x" })),
-        ("viewer", json!({ "type": "list_memories" })),
+        ("user", json!({ "type": "search_messages", "query": "x" })),
+        ("user", json!({ "type": "list_memories" })),
         ("viewer", json!({ "type": "server_info" })),
         (
             "user",
@@ -50,6 +50,13 @@ fn each_command_needs_its_role() {
         (
             "user",
             json!({ "type": "rename_conversation", "conversation_id": conversation, "title": "x" }),
+        ),
+        (
+            "user",
+            json!({
+                "type": "share_conversation", "conversation_id": conversation,
+                "audience": "private",
+            }),
         ),
         (
             "user",
@@ -147,7 +154,7 @@ fn each_command_needs_its_role() {
 
 #[test]
 fn only_an_admin_hears_of_approvals_and_settings() {
-    let home = Home::offline();
+    let home = Home::start(json!({ "privacy": { "conversations": "household" } }));
     let mut user = home.websocket(&home.tokens.user);
     user.ask(json!({ "type": "subscribe" }));
     let mut admin = home.admin();

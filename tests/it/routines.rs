@@ -50,10 +50,11 @@ fn a_reminder_reaches_its_conversation_the_subscribers_and_a_webhook() {
             "incoming_path": "/webhook/phone", "outgoing_url": receiver.url(), "secret": SECRET,
         } } },
     ]);
+    config["privacy"] = json!({ "conversations": "household" });
     let home = Home::start(config);
     let mut client = home.websocket(&home.tokens.user);
     let conversation = client.chat("hello")["conversation_id"].clone();
-    let mut watcher = home.websocket(&home.tokens.viewer);
+    let mut watcher = home.admin();
     watcher.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
     client.ask(json!({
         "type": "create_schedule", "prompt": "Remind me of the bins", "at": "+3h",

@@ -103,6 +103,14 @@ impl Home {
         client
     }
 
+    /// Adds somebody, who cannot sign in with a password; returns a token.
+    pub fn add_person(&self, name: &str, role: UserRole) -> String {
+        let store = Store::open(&self.folder.path().join("hearth.db"), Clock::system()).unwrap();
+        let token = add_person(&store, name, role, "");
+        store.close();
+        token
+    }
+
     /// An authenticated admin on WebSocket.
     pub fn admin(&self) -> Client {
         self.websocket(&self.tokens.admin)
@@ -131,22 +139,7 @@ pub fn write_config(folder: &Path, mut config: Value) {
 pub fn make_people(folder: &Path) -> Tokens {
     let store = Store::open(&folder.join("hearth.db"), Clock::system()).unwrap();
     let hash = password::hash(&Secret::new(PASSWORD)).unwrap();
-    let token = |name: &str, role| {
-        let user = store.add_user(name, role, &hash).unwrap();
-        let token = Secret::random_token();
-        store
-            .add_token(NewToken {
-                user_id: user.id,
-                name: "test".to_owned(),
-                fingerprint: fingerprint(token.expose()),
-                role,
-                expires_at: None,
-                scope: TokenScope::default(),
-                speaks_for: Vec::new(),
-            })
-            .unwrap();
-        token.expose().to_owned()
-    };
+    let token = |name: &str, role| add_person(&store, name, role, &hash);
     let tokens = Tokens {
         admin: token("admin", UserRole::Admin),
         user: token("user", UserRole::User),
@@ -154,4 +147,22 @@ pub fn make_people(folder: &Path) -> Tokens {
     };
     store.close();
     tokens
+}
+
+/// Adds a user with this hash of a password; returns a token.
+fn add_person(store: &Store, name: &str, role: UserRole, hash: &str) -> String {
+    let user = store.add_user(name, role, hash).unwrap();
+    let token = Secret::random_token();
+    store
+        .add_token(NewToken {
+            user_id: user.id,
+            name: "test".to_owned(),
+            fingerprint: fingerprint(token.expose()),
+            role,
+            expires_at: None,
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
+        })
+        .unwrap();
+    token.expose().to_owned()
 }

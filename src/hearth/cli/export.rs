@@ -20,9 +20,10 @@ use store::{Attachment, Conversation, Message, PIECE_BYTES, Role, Store, Viewer}
 pub const COMMAND: Command = Command::new(
     "\
 export: Write conversations to a file
-JSON Lines can be imported again; Markdown is for reading.
+JSON Lines can be imported again; Markdown is for reading. The file holds what is private to
+people, too: keep it as safe as the data directory.
 --conversation ID  Export this conversation
---all              Export all conversations
+--all              Export all conversations of everybody, private ones too
 --format FORMAT    jsonl (the default) or markdown
 --output FILE      Write to this file (default: standard output)
 --force            Replace FILE if it exists
@@ -225,6 +226,8 @@ fn head_line(writer: &mut dyn Write, conversation: &Conversation) -> io::Result<
         "id": conversation.id,
         "title": conversation.title,
         "channel": conversation.channel,
+        "owner": conversation.owner,
+        "audience": conversation.audience,
         "created_at": conversation.created_at,
         "updated_at": conversation.updated_at,
     });

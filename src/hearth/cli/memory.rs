@@ -14,7 +14,7 @@ use store::{Memory, Viewer};
 pub const COMMAND: Command = Command::new(
     "\
 memory: See and delete what the assistant remembers
-Works whether or not the server runs.",
+Works whether or not the server runs, and shows what is private to people, too.",
 )
 .members(&[
     Command::new("list: List everything that is remembered, newest first\n--json\n--data-dir")

@@ -14,7 +14,8 @@ use store::{Message, Role, Viewer, excerpt};
 pub const COMMAND: Command = Command::new(
     "\
 search WORD [WORD...]: Search the messages of all conversations
-Shows the newest messages that contain all the words, ignoring accents and case.
+Shows the newest messages that contain all the words, ignoring accents and case; also those of
+private conversations, because whoever owns the data directory can read it.
 --limit N  Show at most N (default: 20)
 --json
 --data-dir",

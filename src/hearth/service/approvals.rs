@@ -146,6 +146,8 @@ impl Service {
             decision.verdict.as_str(),
             decision.by
         );
-        self.hub.publish_decision(approval, decision);
+        let turn = self.store.turn(&Viewer::server(), approval.turn_id);
+        let asker = turn.ok().and_then(|turn| turn.user_id);
+        self.hub.publish_decision(approval, decision, asker);
     }
 }

@@ -106,18 +106,11 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
         Command::Cancel(cancel) => service.cancel(viewer, cancel.turn_id, user),
         Command::RenameConversation(rename) => {
-            let (id, title) = (rename.conversation_id, rename.title.trim());
-            store.rename_conversation(viewer, id, title).map(|_| {
-                service.hub.publish_title(id, title.to_owned());
-                json!({ "conversation_id": id, "title": title })
-            })
+            service.rename(viewer, rename.conversation_id, rename.title.trim())
         }
-        Command::DeleteConversation(delete) => {
-            let id = delete.conversation_id;
-            store.delete_conversation(viewer, id).map(|_| {
-                service.hub.publish_deletion(id);
-                json!({ "conversation_id": id })
-            })
+        Command::DeleteConversation(delete) => service.delete(viewer, delete.conversation_id),
+        Command::ShareConversation(share) => {
+            service.share(viewer, share.conversation_id, &share.audience, user)
         }
         Command::SearchMessages(search) => store
             .search_messages(viewer, &search.query, search.limit)
@@ -182,7 +175,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
         caller.connection,
         caller.outbox,
         wanted.events,
-        caller.is_admin(),
+        caller.identity.into(),
         wanted.since,
         |subscribed| {
             responder.send(Ok(json!({
@@ -273,10 +266,12 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         .iter()
         .map(|(state, count)| (state.as_str().to_owned(), json!(count)))
         .collect();
-    // The database learns of a turn's start with its next commit; the queue
-    // knows at once.
-    turns.insert("running".to_owned(), json!(load.running));
-    turns.insert("queued".to_owned(), json!(load.waiting));
+    if caller.is_admin() {
+        // The database learns of a turn's start with its next commit; the queue
+        // knows at once.
+        turns.insert("running".to_owned(), json!(load.running));
+        turns.insert("queued".to_owned(), json!(load.waiting));
+    }
     let deliveries: Map<String, Value> = counts
         .deliveries
         .iter()
@@ -324,6 +319,7 @@ impl Service {
         if !fields.is_empty() {
             log::info!("configuration: {} changed", fields.join(", "));
             self.start_mcp();
+            self.apply_account_audiences();
             self.hub.publish_settings(fields);
         }
     }

@@ -6,25 +6,26 @@
 //! grows, a webhook's caller stops waiting.
 
 mod events;
+mod kept;
+mod recipients;
 mod reply;
+mod shares;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-
 use base::error::Result;
-use base::ids::{DeliveryId, TurnId};
+use base::ids::{ConversationId, DeliveryId, TurnId};
 use base::sync::{Mutex, MutexGuard, lock};
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use store::{Readers, Turn};
 
+use kept::{KeptEvent, KeptEvents};
+pub use recipients::{Person, Recipients};
 pub use reply::Reply;
-
-/// Events kept for connections that were away (protocol section 5).
-const KEPT_EVENTS: usize = 10_000;
-/// Bytes that the kept events may take. The handbook names both bounds.
-const KEPT_BYTES: usize = 2 * 1024 * 1024;
+use shares::Shares;
 
 /// A connection, as the hub and the service's registry know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,29 +86,19 @@ struct HubState {
     seq: u64,
     /// The last number that may be given out: a start after a crash continues above it.
     reserved: u64,
-    kept: VecDeque<KeptEvent>,
-    kept_bytes: usize,
-    /// The newest event that is no longer kept but once was: a connection that was
-    /// away since before it has missed something.
-    forgotten: u64,
+    kept: KeptEvents,
     subscribers: HashMap<ConnectionId, Subscriber>,
     watchers: HashMap<TurnId, Vec<Watching>>,
     next_watch: u64,
     is_closed: bool,
-}
-
-struct KeptEvent {
-    seq: u64,
-    name: EventName,
-    turn: Option<TurnId>,
-    text: Arc<str>,
+    shares: Shares,
 }
 
 struct Subscriber {
     outbox: Arc<Outbox>,
     /// What `subscribe` asked for.
     events: EventSet,
-    is_admin: bool,
+    person: Person,
 }
 
 struct Watching {
@@ -134,7 +125,7 @@ impl Hub {
             state: Mutex::new(HubState {
                 seq: last,
                 reserved: last,
-                forgotten: last,
+                kept: KeptEvents::after(last),
                 ..HubState::default()
             }),
         }
@@ -146,41 +137,62 @@ impl Hub {
         self.lock().reserved = last;
     }
 
-    /// Numbers an event, keeps it, and passes it to the turn's watchers and to
-    /// its subscribers. Subscribers do not get an event for which no number is
-    /// reserved: after a crash, another one would have its number.
-    fn publish(&self, event: Event) {
+    /// Numbers an event, keeps it, and passes it to the turn's watchers and to those
+    /// of its subscribers who may see it. Subscribers do not get an event for which
+    /// no number is reserved: after a crash, another one would have its number.
+    fn publish(&self, event: Event, recipients: Recipients) {
+        self.lock().publish(event, recipients);
+    }
+
+    /// The readers of a conversation have changed: those who were `before` and are
+    /// no longer hear that it is gone, the others get `event`. From now on `now`
+    /// decides about its earlier and later events. Calls for one conversation must
+    /// come in the order of its changes. `busy` are the conversations with turns.
+    pub fn share(
+        &self,
+        conversation: ConversationId,
+        before: Readers,
+        now: Readers,
+        busy: &HashSet<ConversationId>,
+        event: EventKind,
+    ) {
         let mut state = self.lock();
-        let (name, turn) = (event.kind.name(), event.turn_id);
-        for watching in turn
-            .and_then(|turn| state.watchers.get_mut(&turn))
-            .into_iter()
-            .flatten()
-        {
-            watching.watcher.event(&event.kind);
+        state.shares.note(conversation, now.clone(), busy);
+        state.kept.share(conversation, &now);
+        let of_conversation = |kind| Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind,
+        };
+        let gone = of_conversation(EventKind::ConversationDeleted);
+        let former = Recipients::Former {
+            before,
+            now: now.clone(),
+        };
+        state.publish(gone, former);
+        state.publish(of_conversation(event), Recipients::Readers(now));
+    }
+
+    /// A conversation was deleted: its events are no longer kept, and its readers hear
+    /// that it is gone. Who they were, the kept events say if the caller does not know.
+    pub fn delete(&self, conversation: ConversationId, readers: Option<Readers>) {
+        let mut state = self.lock();
+        let known = || state.kept.readers(conversation).cloned();
+        let readers = readers.or_else(known);
+        state.kept.delete(conversation);
+        let event = Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind: EventKind::ConversationDeleted,
+        };
+        if let Some(readers) = readers {
+            state.publish(event, Recipients::Readers(readers));
         }
-        if state.seq >= state.reserved {
-            return;
-        }
-        state.seq += 1;
-        let seq = state.seq;
-        let is_kept = name.is(EventTrait::Kept);
-        let outboxes: Vec<&Arc<Outbox>> = state.subscribed(name, turn).collect();
-        if outboxes.is_empty() && !is_kept {
-            return;
-        }
-        let text: Arc<str> = event.to_text(seq).into();
-        for outbox in outboxes {
-            outbox.push(Item::Event(Arc::clone(&text)));
-        }
-        if is_kept {
-            state.keep(KeptEvent {
-                seq,
-                name,
-                turn,
-                text,
-            });
-        }
+    }
+
+    /// The conversations with events that are kept.
+    pub fn conversations(&self) -> HashSet<ConversationId> {
+        self.lock().kept.conversations()
     }
 
     /// The number of the newest event.
@@ -189,14 +201,9 @@ impl Hub {
     }
 
     /// Whether anybody would get the pieces of this turn's text.
-    pub fn is_streamed(&self, turn: TurnId) -> bool {
-        let state = self.lock();
-        let watchers = state.watchers.get(&turn);
-        watchers.is_some_and(|all| all.iter().any(|one| one.watcher.wants_events()))
-            || state
-                .subscribed(EventName::Delta, Some(turn))
-                .next()
-                .is_some()
+    pub fn is_streamed(&self, turn: &Turn) -> bool {
+        self.lock()
+            .is_streamed(turn.id, turn.conversation_id, &turn.readers)
     }
 
     /// Subscribes a connection; this replaces its earlier subscription.
@@ -207,14 +214,15 @@ impl Hub {
         connection: ConnectionId,
         outbox: &Arc<Outbox>,
         events: EventSet,
-        is_admin: bool,
+        person: Person,
         since: Option<u64>,
         answer: impl FnOnce(Subscribed),
     ) {
         let mut state = self.lock();
-        state.subscriber(connection, outbox, is_admin).events = events;
+        state.subscriber(connection, outbox, person).events = events;
         // A number that was never given out comes from another database.
-        let events_lost = since.is_some_and(|since| since > state.seq || since < state.forgotten);
+        let events_lost =
+            since.is_some_and(|since| since > state.seq || state.kept.has_forgotten_after(since));
         answer(Subscribed {
             seq: state.seq,
             events_lost,
@@ -223,9 +231,10 @@ impl Hub {
         let subscriber = &state.subscribers[&connection];
         let missed: Vec<Arc<str>> = state
             .kept
-            .iter()
+            .after_seq(since)
             .filter(|kept| {
-                kept.seq > since && state.wants(connection, subscriber, kept.name, kept.turn)
+                let recipients = &kept.recipients;
+                state.wants(connection, subscriber, kept.name, kept.turn, recipients)
             })
             .map(|kept| Arc::clone(&kept.text))
             .collect();
@@ -267,10 +276,10 @@ impl Hub {
         watch: Watch,
         connection: ConnectionId,
         outbox: &Arc<Outbox>,
-        is_admin: bool,
+        person: Person,
     ) {
         let mut state = self.lock();
-        state.subscriber(connection, outbox, is_admin);
+        state.subscriber(connection, outbox, person);
         let watchers = state.watchers.get_mut(&watch.turn).into_iter().flatten();
         for watching in watchers.filter(|one| one.number == watch.number) {
             watching.connection = Some(connection);
@@ -318,11 +327,63 @@ impl Hub {
 }
 
 impl HubState {
+    fn publish(&mut self, event: Event, mut recipients: Recipients) {
+        let (name, turn) = (event.kind.name(), event.turn_id);
+        for watching in turn
+            .and_then(|turn| self.watchers.get_mut(&turn))
+            .into_iter()
+            .flatten()
+        {
+            watching.watcher.event(&event.kind);
+        }
+        if self.seq >= self.reserved {
+            return;
+        }
+        self.seq += 1;
+        let seq = self.seq;
+        if let Some(conversation) = event.conversation_id
+            && let Some(readers) = recipients.readers_mut()
+        {
+            self.shares.update(conversation, readers);
+        }
+        let is_kept = name.is(EventTrait::Kept);
+        let outboxes: Vec<&Arc<Outbox>> = self.subscribed(name, turn, &recipients).collect();
+        if outboxes.is_empty() && !is_kept {
+            return;
+        }
+        let text: Arc<str> = event.to_text(seq).into();
+        for outbox in outboxes {
+            outbox.push(Item::Event(Arc::clone(&text)));
+        }
+        if is_kept {
+            self.kept.push(KeptEvent {
+                seq,
+                name,
+                turn,
+                conversation: event.conversation_id,
+                recipients,
+                text,
+            });
+        }
+    }
+
+    fn is_streamed(&self, turn: TurnId, conversation: ConversationId, readers: &Readers) -> bool {
+        let watchers = self.watchers.get(&turn);
+        if watchers.is_some_and(|all| all.iter().any(|one| one.watcher.wants_events())) {
+            return true;
+        }
+        let mut readers = readers.clone();
+        self.shares.update(conversation, &mut readers);
+        let recipients = Recipients::Readers(readers);
+        let mut subscribed = self.subscribed(EventName::Delta, Some(turn), &recipients);
+        subscribed.next().is_some()
+    }
+
     fn subscriber(
         &mut self,
         connection: ConnectionId,
         outbox: &Arc<Outbox>,
-        is_admin: bool,
+        person: Person,
     ) -> &mut Subscriber {
         let subscriber = self
             .subscribers
@@ -330,21 +391,22 @@ impl HubState {
             .or_insert_with(|| Subscriber {
                 outbox: Arc::clone(outbox),
                 events: EventSet::default(),
-                is_admin,
+                person,
             });
-        subscriber.is_admin = is_admin;
+        subscriber.person = person;
         subscriber
     }
 
     /// The outboxes that get an event of this name and turn.
-    fn subscribed(
-        &self,
+    fn subscribed<'a>(
+        &'a self,
         name: EventName,
         turn: Option<TurnId>,
-    ) -> impl Iterator<Item = &Arc<Outbox>> {
+        recipients: &'a Recipients,
+    ) -> impl Iterator<Item = &'a Arc<Outbox>> {
         self.subscribers
             .iter()
-            .filter(move |(id, one)| self.wants(**id, one, name, turn))
+            .filter(move |(id, one)| self.wants(**id, one, name, turn, recipients))
             .map(|(_, one)| &one.outbox)
     }
 
@@ -354,25 +416,14 @@ impl HubState {
         subscriber: &Subscriber,
         name: EventName,
         turn: Option<TurnId>,
+        recipients: &Recipients,
     ) -> bool {
         let is_streamed = || {
             let watchers = turn.and_then(|turn| self.watchers.get(&turn));
             watchers.is_some_and(|all| all.iter().any(|one| one.connection == Some(connection)))
         };
-        (subscriber.is_admin || !name.is(EventTrait::AdminOnly))
+        recipients.include(subscriber.person)
             && (subscriber.events.contains(name)
                 || (name.is(EventTrait::Streamed) && is_streamed()))
-    }
-
-    fn keep(&mut self, kept: KeptEvent) {
-        self.kept_bytes += kept.text.len();
-        self.kept.push_back(kept);
-        while self.kept.len() > KEPT_EVENTS || self.kept_bytes > KEPT_BYTES {
-            let Some(oldest) = self.kept.pop_front() else {
-                break;
-            };
-            self.kept_bytes -= oldest.text.len();
-            self.forgotten = oldest.seq;
-        }
     }
 }

@@ -32,6 +32,7 @@ pub mod backups;
 pub mod caller;
 mod commands;
 pub mod connections;
+mod conversations;
 mod guesser;
 pub mod hub;
 pub mod invitations;

@@ -210,7 +210,7 @@ impl Service {
     /// whoever gets the name next is somebody else.
     pub(super) fn person_gone(&self, name: &str, conversations: &[ConversationId]) {
         for &id in conversations {
-            self.hub.publish_deletion(id);
+            self.hub.delete(id, None);
         }
         match self.settings.forget_person(name) {
             Ok(true) => self.config_changed(&["people".to_owned()]),

@@ -258,6 +258,11 @@ impl WorkQueue {
         self.wake(&state, 1);
     }
 
+    /// The conversations with turns that have not ended.
+    pub fn conversations(&self) -> HashSet<ConversationId> {
+        self.lock().turns.conversations()
+    }
+
     /// How much runs and how much waits now.
     pub fn load(&self) -> Load {
         let state = self.lock();

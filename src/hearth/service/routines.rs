@@ -13,7 +13,7 @@ use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::ScheduleId;
 use protocol::command::CreateSchedule;
-use store::{Audience, Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
+use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
 
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
@@ -64,7 +64,7 @@ impl Service {
                 owner: Some(owner.user.clone()),
                 owner_id: Some(owner.user_id),
                 conversation_id: new.conversation_id,
-                audience: Audience::Household,
+                audience: self.usual_audience(),
                 channel: SCHEDULE_CHANNEL.to_owned(),
                 account: new.webhook,
                 timing,

@@ -65,7 +65,7 @@ impl Service {
             account,
             deadline: began + Duration::from_secs(turn_seconds),
             cancel,
-            is_streamed: &|| self.hub.is_streamed(id),
+            is_streamed: &|| self.hub.is_streamed(&turn),
         };
         let ran = turn::run(&run, &mut |progress| {
             self.hub.publish_progress(&turn, progress);

@@ -44,6 +44,8 @@ pub struct Service {
     pub(super) mcp: Mcp,
     pub(super) hub: Hub,
     pub(super) event_numbers: Mutex<u64>,
+    /// Held while a conversation is shared.
+    pub(super) sharing: Mutex<()>,
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
     pub(super) deliver: Arc<dyn Deliver>,
@@ -102,6 +104,7 @@ impl Service {
             mcp,
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
+            sharing: Mutex::default(),
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
             arriving_files: AtomicUsize::new(0),
@@ -272,9 +275,12 @@ pub(super) enum Wake {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::hub::Person;
+    use base::ids::UserId;
     use base::testing::TemporaryDirectory;
     use net::outbox::{Item, Outbox};
     use protocol::event::EventSet;
+    use store::UserRole;
 
     struct NoDeliveries;
 
@@ -299,7 +305,12 @@ mod tests {
         .unwrap();
         let outbox = Arc::new(Outbox::new(1 << 20, || ()));
         let connection = service.connections.open();
-        (service.hub).subscribe(connection, &outbox, EventSet::ALL, true, None, |_| ());
+        let admin = Person {
+            id: UserId::from(1),
+            role: UserRole::Admin,
+            household_only: false,
+        };
+        (service.hub).subscribe(connection, &outbox, EventSet::ALL, admin, None, |_| ());
         service.hub.publish_settings(&[]);
         match outbox.take().items.pop_front() {
             Some(Item::Event(text)) => {

@@ -11,8 +11,8 @@ use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
-    Audience, Exchange, IdempotencyKey, Identity, NewAttachments, NewTurn, ReplayedHistory, Target,
-    UserRole, Viewer,
+    Exchange, IdempotencyKey, Identity, NewAttachments, NewTurn, ReplayedHistory, Target, UserRole,
+    Viewer,
 };
 
 /// Who asks.
@@ -144,13 +144,16 @@ impl Service {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
         let has_history = !question.history.is_empty();
+        let viewer = match &asker.identity {
+            Some(identity) => identity.viewer(),
+            // Nobody has shown to be this person: what it asks and begins is the
+            // household's.
+            None => Viewer::person(asker.user_id, UserRole::User).household_only(),
+        };
         let new = NewTurn {
-            viewer: match &asker.identity {
-                Some(identity) => identity.viewer(),
-                None => Viewer::person(asker.user_id, UserRole::User),
-            },
+            viewer,
             owner: Some(asker.user_id),
-            audience: Audience::Household,
+            audience: self.usual_audience(),
             target: Target::ReplayedHistory(ReplayedHistory {
                 user_id: asker.user_id,
                 history: question.history,

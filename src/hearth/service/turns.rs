@@ -15,14 +15,20 @@ use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
 use store::{
-    Approval, Audience, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Target,
-    Turn, TurnEnd, TurnState, Usage, Verdict, Viewer,
+    Approval, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Target, Turn,
+    TurnEnd, TurnState, Usage, Verdict, Viewer,
 };
 
 impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
     /// end. The turn belongs to the server: it continues when the client leaves.
     pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
+        if chat.conversation_id.is_some() && chat.audience.is_some() {
+            return responder.send(Err::<(), _>(Error::invalid_request(
+                "\"audience\" is for a new conversation; share_conversation changes that of \
+                 another",
+            )));
+        }
         let mut request = format!(
             "{}\n{}",
             chat.conversation_id.map_or(0, |id| id.as_i64()),
@@ -31,10 +37,14 @@ impl Service {
         for attachment in &chat.attachments {
             request.push_str(&format!("\n{attachment}"));
         }
+        if let Some(audience) = &chat.audience {
+            request.push_str(&format!("\n{audience:?}"));
+        }
+        let audience = chat.audience.unwrap_or_else(|| self.usual_audience());
         let new = NewTurn {
             viewer: caller.identity.viewer(),
             owner: Some(caller.identity.user_id),
-            audience: Audience::Household,
+            audience,
             target: chat.conversation_id.map_or(Target::New, Target::Existing),
             channel: caller.transport.to_owned(),
             account: None,
@@ -63,9 +73,9 @@ impl Service {
         };
         let watch = self.hub.watch(begun.turn().id, Box::new(responder));
         if chat.stream {
-            let is_admin = caller.is_admin();
+            let person = caller.identity.into();
             self.hub
-                .stream(watch, caller.connection, caller.outbox, is_admin);
+                .stream(watch, caller.connection, caller.outbox, person);
         }
         self.start(begun, Some(watch));
     }

@@ -84,7 +84,8 @@ pub fn conversations(page: ConversationPage) -> Value {
     })
 }
 
-fn conversation(conversation: Conversation) -> Value {
+/// One conversation.
+pub fn conversation(conversation: Conversation) -> Value {
     json!({
         "id": conversation.id,
         "title": conversation.title,
@@ -92,6 +93,8 @@ fn conversation(conversation: Conversation) -> Value {
         "updated_at": conversation.updated_at,
         "message_count": conversation.message_count,
         "channel": conversation.channel,
+        "owner": conversation.owner,
+        "audience": conversation.audience,
     })
 }
 
@@ -182,6 +185,9 @@ pub fn memory(memory: &Memory) -> Value {
         "content": memory.content,
         "speaker": memory.speaker,
         "created_at": memory.created_at,
+        "owner": memory.owner,
+        "audience": memory.audience,
+        "source": { "channel": memory.channel, "account": memory.account },
     })
 }
 

@@ -13,8 +13,8 @@ use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
-    Attempt, Audience, Delivery, DeliveryState, Durable, IdempotencyKey, IncludedFile,
-    NewAttachments, NewDelivery, NewTurn, Provisional, Target, Turn, TurnEnd, Viewer,
+    Attempt, Delivery, DeliveryState, Durable, IdempotencyKey, IncludedFile, NewAttachments,
+    NewDelivery, NewTurn, Provisional, Target, Turn, TurnEnd, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -93,7 +93,7 @@ impl Service {
         let new = NewTurn {
             viewer: Viewer::account(&account.name),
             owner: None,
-            audience: Audience::Household,
+            audience: account.audience.clone(),
             target: match request.conversation_id {
                 Some(name) => Target::Named {
                     account: account.name.clone(),

@@ -59,6 +59,7 @@ impl Workers {
     /// # Errors
     /// The database cannot be read, or a thread cannot be started.
     pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
+        service.apply_account_audiences();
         let unfinished = service.resume_unfinished()?;
         if unfinished > 0 {
             log::info!("resuming {unfinished} unfinished turns");

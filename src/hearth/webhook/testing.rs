@@ -8,7 +8,7 @@ use base::people::Audience;
 use base::secret::Secret;
 use config::WebhookAccount;
 use net::http_client::test_server::{Act, TestServer};
-use store::{Delivery, DeliveryState, Durable};
+use store::{Delivery, DeliveryState, Durable, Readers};
 
 /// An account `door` that posts to `outgoing_url`.
 pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
@@ -37,6 +37,7 @@ pub fn delivery(body: &str) -> Durable<Delivery> {
         id: DeliveryId::from(1),
         turn_id: TurnId::from(1),
         conversation_id: ConversationId::from(1),
+        readers: Readers::Household,
         account: "door".to_owned(),
         body: body.to_owned(),
         state: DeliveryState::Pending,

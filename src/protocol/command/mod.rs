@@ -24,11 +24,13 @@ use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
     TurnId,
 };
+use base::people::Audience;
 use base::role::UserRole;
 use base::secret::Secret;
 use values::{
-    attachments, bytes, events, expiry, false_by_default, id, idempotency_key, limit, message,
-    offset, optional_id, part, part_length, query, secret, sequence_number, title, true_by_default,
+    attachments, audience, bytes, events, expiry, false_by_default, id, idempotency_key, limit,
+    message, offset, optional_audience, optional_id, part, part_length, query, secret,
+    sequence_number, title, true_by_default,
 };
 
 pub use values::{
@@ -79,6 +81,8 @@ commands! {
         idempotency_key: Option<String> = idempotency_key,
         /// The ids of up to 16 files that were put and that no message has yet.
         attachments: Vec<AttachmentId> = attachments,
+        /// Who sees a new conversation; as `privacy.conversations` says when absent.
+        audience: Option<Audience> = optional_audience,
     }),
 
     /// Returns the settings, without secrets.
@@ -90,7 +94,7 @@ commands! {
         config: Map<String, Value> = Fields::object,
     }),
 
-    /// Lists the conversations of all channels, newest activity first.
+    /// Lists the conversations that the caller may see, newest activity first.
     "list_conversations" Viewer ListConversations(ListConversations {
         /// Rows of this page: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
@@ -151,8 +155,16 @@ commands! {
         conversation_id: ConversationId = id,
     }),
 
-    /// Finds messages of any conversation by their words.
-    "search_messages" Viewer SearchMessages(SearchMessages {
+    /// Changes who sees a conversation. Its owner may do so.
+    "share_conversation" User ShareConversation(ShareConversation {
+        /// A conversation that exists.
+        conversation_id: ConversationId = id,
+        /// `private`, `household`, or a list of names.
+        audience: Audience = audience,
+    }),
+
+    /// Finds messages of the conversations that the caller may see by their words.
+    "search_messages" User SearchMessages(SearchMessages {
         /// Words that must all occur: 1 to 1,000 characters.
         query: String = query,
         /// Most hits: 1 to [`LIST_LIMIT`].
@@ -206,8 +218,8 @@ commands! {
         approval_id: ApprovalId = id,
     }),
 
-    /// Lists what the assistant was asked to remember.
-    "list_memories" Viewer ListMemories,
+    /// Lists what the assistant was asked to remember, as far as the caller may see it.
+    "list_memories" User ListMemories,
 
     /// Makes the assistant forget one thing.
     "delete_memory" User DeleteMemory(DeleteMemory {
@@ -229,7 +241,7 @@ commands! {
         webhook: Option<String> = Fields::optional_string,
     }),
 
-    /// Lists everything that is scheduled, the next first.
+    /// Lists what is scheduled, as far as the caller may see it, the next first.
     "list_schedules" Viewer ListSchedules,
 
     /// Deletes a schedule.

@@ -3,11 +3,15 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
 use crate::fields::Fields;
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId};
+use base::people::Audience;
 use base::secret::Secret;
 
 /// Longest chat message, in bytes of UTF-8.
@@ -18,6 +22,10 @@ pub const LIST_LIMIT: u64 = 500;
 pub const LIST_DEFAULT: u64 = 50;
 /// Longest validity of a token, in seconds: ten years.
 const LONGEST_VALIDITY: u64 = 3_650 * 24 * 3_600;
+
+/// Most names of one audience.
+const AUDIENCE_NAMES: usize = 100;
+const AUDIENCE: &str = "\"private\", \"household\" or a list of at most 100 names";
 
 /// How somebody proves who they are.
 #[derive(Debug)]
@@ -128,6 +136,23 @@ pub(super) fn idempotency_key(fields: &mut Fields, name: &str) -> Result<Option<
         check_idempotency_key(&format!("\"{name}\""), key)?;
     }
     Ok(key)
+}
+
+pub(super) fn audience(fields: &mut Fields, name: &str) -> Result<Audience> {
+    optional_audience(fields, name)?.ok_or_else(|| {
+        Error::invalid_request(format!("\"{name}\" is required and must be {AUDIENCE}"))
+    })
+}
+
+pub(super) fn optional_audience(fields: &mut Fields, name: &str) -> Result<Option<Audience>> {
+    let mistyped = || Error::invalid_request(format!("\"{name}\" must be {AUDIENCE}"));
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(written) => match Audience::deserialize(written).map_err(|_| mistyped())? {
+            Audience::People(names) if names.len() > AUDIENCE_NAMES => Err(mistyped()),
+            audience => Ok(Some(audience)),
+        },
+    }
 }
 
 pub(super) fn id<I: FromStr<Err = Error>>(fields: &mut Fields, name: &str) -> Result<I> {

@@ -42,7 +42,7 @@ fn exports_are_imported_as_they_were() {
     assert!(told.contains("2 were already there"), "{told}");
     // The running server has it.
     let mut client = Client::websocket(program.address);
-    client.authenticate(&tokens.user);
+    client.authenticate(&tokens.admin);
     let found = client.ask(json!({"type": "search_messages", "query": "boiler"}));
     let found = found["messages"].as_array().unwrap();
     assert!(

@@ -24,6 +24,10 @@ enum ExportLine {
         id: String,
         title: String,
         channel: Option<String>,
+        owner: Option<String>,
+        /// Absent in a file from before there were any: what was in it was the
+        /// household's.
+        audience: Option<Audience>,
         created_at: String,
     },
     Message {
@@ -88,16 +92,31 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
                 id,
                 title,
                 channel,
+                owner,
+                audience,
                 created_at,
             }) => {
                 if let Some(open) = open.take() {
                     importer.finish(open)?;
                 }
-                match conversation(&id, title, channel, &created_at) {
-                    None => importer
+                let audience = audience.unwrap_or(Audience::Household);
+                match (
+                    conversation(&id, title, channel, &created_at),
+                    importer.place(owner.as_deref(), audience)?,
+                ) {
+                    (None, _) => importer
                         .counts
                         .skip("conversations with an unreadable id or time"),
-                    Some(conversation) => open = importer.begin(conversation)?,
+                    (Some(_), None) => importer.counts.skip(
+                        "private conversations of people who have no user here; add them first",
+                    ),
+                    (Some(conversation), Some((owner, audience))) => {
+                        open = importer.begin(ImportedConversation {
+                            owner,
+                            audience,
+                            ..conversation
+                        })?;
+                    }
                 }
             }
             Ok(ExportLine::Message {

@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::cli::context::{CliError, CliResult};
 use crate::cli::progress::ProgressLine;
 use base::clock::Timestamp;
+use base::ids::UserId;
+use base::people::Audience;
 use protocol::attachment::decode;
 use store::{AttachmentImport, Import, ImportedConversation, ImportedMessage, Store};
 
@@ -56,6 +58,9 @@ pub struct Importer<'a> {
     pub yields: bool,
     /// Size of the file.
     pub total: u64,
+    /// Whose the conversations are that come from elsewhere; the household's if
+    /// absent.
+    pub owner: Option<UserId>,
     pub counts: ImportCounts,
 }
 
@@ -85,12 +90,51 @@ impl Importer<'_> {
         }
     }
 
+    /// The owner and the audience of an exported conversation, of those people who
+    /// have a user here; none when nobody would see it.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn place(
+        &self,
+        owner: Option<&str>,
+        audience: Audience,
+    ) -> Result<Option<(Option<UserId>, Audience)>, CliError> {
+        let find = |name: &str| self.store.user(name).map(|user| user.map(|user| user.id));
+        let owner = owner.map(find).transpose()?.flatten();
+        let audience = match audience {
+            Audience::People(names) => {
+                let mut known = Vec::new();
+                for name in names {
+                    if find(&name)?.is_some() {
+                        known.push(name);
+                    }
+                }
+                match known.is_empty() {
+                    true => Audience::Private,
+                    false => Audience::People(known),
+                }
+            }
+            other => other,
+        };
+        let is_lost = owner.is_none() && audience == Audience::Private;
+        Ok((!is_lost).then_some((owner, audience)))
+    }
+
     /// Stores a whole conversation.
     pub fn add(
         &mut self,
         conversation: ImportedConversation,
         messages: Vec<ImportedMessage>,
     ) -> CliResult {
+        let conversation = match self.owner {
+            Some(_) => ImportedConversation {
+                owner: self.owner,
+                audience: Audience::Private,
+                ..conversation
+            },
+            None => conversation,
+        };
         if messages.is_empty() {
             self.counts.skip("conversations without messages");
             return Ok(());

@@ -27,7 +27,10 @@ pub const COMMAND: Command = Command::new(
 import FILE: Import conversations, also from ChatGPT and Claude
 FILE was written by `hearth export`, or is the file conversations.json of an account export of
 ChatGPT or Claude. Conversations that exist already are skipped, so the same file can be imported
-again. Works whether or not the server runs.
+again. Works whether or not the server runs. What ChatGPT or Claude exported is the household's
+then; with --owner, it is private to that person. Hearth's own export says itself whose each
+conversation is, and private ones of people without a user are left out.
+--owner NAME  The user whose conversations these are
 --json
 --data-dir",
 )
@@ -52,12 +55,20 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let format = FileFormat::of(reader.fill_buf().map_err(unread)?);
     let directory = DataDirectory::of(arguments, context)?;
     let store = directory.open_store()?;
+    let owner = match arguments.text("owner")? {
+        Some(name) => match store.user(name)? {
+            Some(user) => Some(user.id),
+            None => return Err(CliError::failed(format!("there is no user {name:?}"))),
+        },
+        None => None,
+    };
     let line = ProgressLine::stoppable();
     let mut importer = Importer {
         store: &store,
         line: &line,
         yields: RunningServer::find(&directory).is_some(),
         total,
+        owner,
         counts: ImportCounts::default(),
     };
     let read = match format {

@@ -3,12 +3,14 @@
 //! [`Durable`](store::Durable), so that nobody learns of what a failed commit takes
 //! back. Progress and a person's own message may come before their commit.
 
-use super::Hub;
+use super::{Hub, Recipients};
 use crate::service::views;
 use agent::turn::Progress;
-use base::ids::ConversationId;
+use base::ids::{ConversationId, UserId};
 use protocol::event::{Event, EventKind};
-use store::{Approval, Begun, Decision, Delivery, Durable, Finished, Message, Turn, TurnState};
+use store::{
+    Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
+};
 
 impl Hub {
     /// A piece of text, a tool call or its result.
@@ -32,13 +34,13 @@ impl Hub {
                 summary: summary.to_owned(),
             },
         };
-        self.publish(of_turn(turn, kind));
+        self.publish_of(turn, kind);
     }
 
     /// The message of a new turn.
     pub fn publish_begin(&self, begun: &Begun) {
         if let Begun::New { turn, message } = begun {
-            self.publish(created(turn, message));
+            self.publish_of(turn, created(message));
         }
     }
 
@@ -64,15 +66,15 @@ impl Hub {
     pub fn publish_end(&self, finished: &Durable<Finished>) {
         let turn = &finished.turn;
         if let Some(reply) = &finished.reply {
-            self.publish(created(turn, reply));
+            self.publish_of(turn, created(reply));
             let kind = EventKind::Done {
                 message_id: reply.id,
                 in_reply_to: reply.in_reply_to,
             };
-            return self.publish(of_turn(turn, kind));
+            return self.publish_of(turn, kind);
         }
         let error = turn.error.clone().unwrap_or_else(views::cancelled);
-        self.publish(of_turn(
+        self.publish_of(
             turn,
             EventKind::Failed {
                 code: error.code(),
@@ -80,7 +82,7 @@ impl Hub {
                 cancelled: turn.state == TurnState::Cancelled,
                 text: turn.said.clone(),
             },
-        ));
+        );
     }
 
     /// The tool calls for which a turn waits.
@@ -96,12 +98,19 @@ impl Hub {
                 covers: views::covers(approval),
                 outside: approval.is_outside,
             };
-            self.publish(of_turn(turn, kind));
+            let asker = Recipients::Askers(turn.user_id);
+            self.publish(of_turn(turn, kind), asker);
         }
     }
+
     /// A person's decision, or that nobody decided in time.
-    pub fn publish_decision(&self, approval: &Approval, decision: &Decision) {
-        self.publish(Event {
+    pub fn publish_decision(
+        &self,
+        approval: &Approval,
+        decision: &Decision,
+        asker: Option<UserId>,
+    ) {
+        let event = Event {
             turn_id: Some(approval.turn_id),
             conversation_id: Some(approval.conversation_id),
             kind: EventKind::ApprovalResolved {
@@ -109,12 +118,13 @@ impl Hub {
                 decision: decision.verdict.as_str().to_owned(),
                 by: decision.by.clone(),
             },
-        });
+        };
+        self.publish(event, Recipients::Askers(asker));
     }
 
     /// That a callback was stored or attempted.
     pub fn publish_delivery(&self, delivery: &Delivery) {
-        self.publish(Event {
+        let event = Event {
             turn_id: Some(delivery.turn_id),
             conversation_id: Some(delivery.conversation_id),
             kind: EventKind::DeliveryUpdated {
@@ -122,42 +132,42 @@ impl Hub {
                 state: delivery.state.as_str().to_owned(),
                 attempts: delivery.attempts,
             },
-        });
+        };
+        let readers = delivery.readers.clone();
+        self.publish(event, Recipients::ReadingAdmins(readers));
     }
 
     /// A conversation's new title.
-    pub fn publish_title(&self, conversation: ConversationId, title: String) {
-        self.publish(Event {
+    pub fn publish_title(&self, conversation: ConversationId, readers: Readers, title: String) {
+        let event = Event {
             turn_id: None,
             conversation_id: Some(conversation),
             kind: EventKind::ConversationRenamed { title },
-        });
-    }
-
-    /// That a conversation was deleted.
-    pub fn publish_deletion(&self, conversation: ConversationId) {
-        self.publish(Event {
-            turn_id: None,
-            conversation_id: Some(conversation),
-            kind: EventKind::ConversationDeleted,
-        });
+        };
+        self.publish(event, Recipients::Readers(readers));
     }
 
     /// The names of settings that changed.
     pub fn publish_settings(&self, fields: &[String]) {
-        self.publish(Event {
+        let event = Event {
             turn_id: None,
             conversation_id: None,
             kind: EventKind::ConfigUpdated {
                 fields: fields.to_vec(),
             },
-        });
+        };
+        self.publish(event, Recipients::Admins);
+    }
+
+    fn publish_of(&self, turn: &Turn, kind: EventKind) {
+        let readers = turn.readers.clone();
+        self.publish(of_turn(turn, kind), Recipients::Readers(readers));
     }
 }
 
-fn created(turn: &Turn, message: &Message) -> Event {
+fn created(message: &Message) -> EventKind {
     let message = views::message(message.clone());
-    of_turn(turn, EventKind::MessageCreated { message })
+    EventKind::MessageCreated { message }
 }
 
 fn of_turn(turn: &Turn, kind: EventKind) -> Event {

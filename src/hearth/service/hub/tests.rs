@@ -1,6 +1,40 @@
+use super::kept::{KEPT_BYTES, KEPT_EVENTS};
 use super::*;
-use base::ids::MessageId;
+use base::ids::{MessageId, UserId};
 use protocol::event::EventKind;
+use store::UserRole;
+
+/// Ada is an admin, Bob a user and Gus a guest.
+fn ada() -> Person {
+    person(1, UserRole::Admin)
+}
+
+fn bob() -> Person {
+    person(2, UserRole::User)
+}
+
+fn gus() -> Person {
+    person(3, UserRole::Viewer)
+}
+
+fn person(id: i64, role: UserRole) -> Person {
+    Person {
+        id: UserId::from(id),
+        role,
+        household_only: false,
+    }
+}
+
+fn readers(people: &[Person]) -> Readers {
+    Readers::People(people.iter().map(|one| one.id).collect())
+}
+
+impl Hub {
+    /// Publishes an event of the household.
+    fn tell(&self, event: Event) {
+        self.publish(event, Recipients::Readers(Readers::Household));
+    }
+}
 
 fn outbox() -> Arc<Outbox> {
     Arc::new(Outbox::new(1 << 20, || ()))
@@ -57,10 +91,10 @@ fn a_subscriber_gets_what_it_asked_for() {
     let hub = hub_after(0);
     let (all, some) = (outbox(), outbox());
     let only_done = EventSet::of(&["chat.done".to_owned()]).unwrap();
-    hub.subscribe(ConnectionId(1), &all, EventSet::ALL, true, None, |_| ());
-    hub.subscribe(ConnectionId(2), &some, only_done, false, None, |_| ());
-    hub.publish(delta(1));
-    hub.publish(done(1));
+    hub.subscribe(ConnectionId(1), &all, EventSet::ALL, ada(), None, |_| ());
+    hub.subscribe(ConnectionId(2), &some, only_done, bob(), None, |_| ());
+    hub.tell(delta(1));
+    hub.tell(done(1));
     assert_eq!((numbers(&all), numbers(&some)), (vec![1, 2], vec![2]));
 }
 
@@ -68,7 +102,7 @@ fn a_subscriber_gets_what_it_asked_for() {
 fn what_was_missed_is_replayed_without_the_pieces_of_text() {
     let hub = hub_after(100);
     for event in [done(1), delta(2), done(2)] {
-        hub.publish(event);
+        hub.tell(event);
     }
     let late = outbox();
     let mut answers = Vec::new();
@@ -76,7 +110,7 @@ fn what_was_missed_is_replayed_without_the_pieces_of_text() {
         ConnectionId(1),
         &late,
         EventSet::ALL,
-        false,
+        bob(),
         Some(101),
         |one| answers.push(one),
     );
@@ -96,14 +130,14 @@ fn a_gap_that_is_no_longer_kept_is_told() {
     let is_lost = |since| {
         let (mut answers, id) = (Vec::new(), ConnectionId(1));
         let note = |one| answers.push(one);
-        hub.subscribe(id, &outbox(), EventSet::ALL, false, Some(since), note);
+        hub.subscribe(id, &outbox(), EventSet::ALL, bob(), Some(since), note);
         answers[0].events_lost
     };
     // Pieces of text are never kept, so nothing is lost with them.
-    hub.publish(delta(1));
+    hub.tell(delta(1));
     assert_eq!([99, 100, 101, 102].map(is_lost), [true, false, false, true]);
     for _ in 0..KEPT_EVENTS + 2 {
-        hub.publish(done(1));
+        hub.tell(done(1));
     }
     let gaps = [100, 102, 103, 20_000].map(is_lost);
     assert_eq!(gaps, [true, true, false, true]);
@@ -112,19 +146,16 @@ fn a_gap_that_is_no_longer_kept_is_told() {
 #[test]
 fn both_bounds_of_what_is_kept_hold_and_are_documented() {
     let hub = hub_after(0);
-    let kept = || {
-        let state = hub.lock();
-        (state.kept.len(), state.kept_bytes)
-    };
+    let kept = || hub.lock().kept.size();
     let long = EventKind::ConversationRenamed {
         title: "x".repeat(KEPT_BYTES / 4),
     };
     for _ in 0..5 {
-        hub.publish(event(1, long.clone()));
+        hub.tell(event(1, long.clone()));
     }
     assert_eq!(kept().0, 3, "a fourth does not fit");
     for _ in 0..KEPT_EVENTS + 1 {
-        hub.publish(done(1));
+        hub.tell(done(1));
     }
     let (count, bytes) = kept();
     assert!(
@@ -166,13 +197,13 @@ fn a_watcher_gets_its_turns_events_and_its_end() {
     let hub = hub_after(0);
     let notes = Arc::<Mutex<Vec<String>>>::default();
     hub.watch(TurnId::from(7), Box::new(Notes(Arc::clone(&notes))));
-    assert!(hub.is_streamed(TurnId::from(7)) && !hub.is_streamed(TurnId::from(8)));
+    assert!(is_streamed(&hub, 7) && !is_streamed(&hub, 8));
     for event in [delta(7), delta(8), done(7)] {
-        hub.publish(event);
+        hub.tell(event);
     }
     let end = TurnEnded::from(Err(base::error::Error::not_found("x")));
     assert!(hub.turn_ended(TurnId::from(7), &end));
-    hub.publish(delta(7));
+    hub.tell(delta(7));
     assert_eq!(*notes.lock().unwrap(), ["chat.delta", "chat.done", "false"]);
 }
 
@@ -182,17 +213,17 @@ fn a_turn_is_streamed_until_its_end() {
     let own = outbox();
     let (sender, _end) = base::sync::channel::bounded::<TurnEnded>(1);
     let watch = hub.watch(TurnId::from(7), Box::new(sender));
-    assert!(!hub.is_streamed(TurnId::from(7)), "the end alone is wanted");
-    hub.stream(watch, ConnectionId(1), &own, false);
-    assert!(hub.is_streamed(TurnId::from(7)) && !hub.is_streamed(TurnId::from(8)));
+    assert!(!is_streamed(&hub, 7), "the end alone is wanted");
+    hub.stream(watch, ConnectionId(1), &own, bob());
+    assert!(is_streamed(&hub, 7) && !is_streamed(&hub, 8));
     for event in [delta(7), delta(8), done(7)] {
-        hub.publish(event);
+        hub.tell(event);
     }
     let end = TurnEnded::from(Err(base::error::Error::not_found("x")));
     hub.turn_ended(TurnId::from(7), &end);
-    hub.publish(delta(7));
+    hub.tell(delta(7));
     assert_eq!(numbers(&own), [1, 3]);
-    assert!(!hub.is_streamed(TurnId::from(7)));
+    assert!(!is_streamed(&hub, 7));
 }
 
 #[test]
@@ -201,35 +232,185 @@ fn a_connection_that_leaves_keeps_its_watchers() {
     let own = outbox();
     let (sender, end) = base::sync::channel::bounded::<TurnEnded>(1);
     let watch = hub.watch(TurnId::from(7), Box::new(sender));
-    hub.stream(watch, ConnectionId(1), &own, false);
+    hub.stream(watch, ConnectionId(1), &own, bob());
     hub.leave(ConnectionId(1));
-    hub.publish(delta(7));
+    hub.tell(delta(7));
     assert!(numbers(&own).is_empty());
     let ended = TurnEnded::from(Err(base::error::Error::not_found("x")));
     assert!(hub.turn_ended(TurnId::from(7), &ended) && end.try_recv().is_ok());
 }
 
 #[test]
-fn approvals_are_shown_to_admins_alone() {
+fn each_event_reaches_its_recipients_now_and_later() {
+    let household = || Readers::Household;
+    let adas = || readers(&[ada()]);
+    let bobs = || readers(&[bob()]);
+    let with_guest = || readers(&[bob(), gus()]);
+    for (recipients, expected) in [
+        (Recipients::Readers(household()), [true, true, false]),
+        (Recipients::Readers(adas()), [true, false, false]),
+        (Recipients::Readers(bobs()), [false, true, false]),
+        (Recipients::Readers(with_guest()), [false, true, true]),
+        (Recipients::Readers(readers(&[])), [false, false, false]),
+        (Recipients::ReadingAdmins(household()), [true, false, false]),
+        (Recipients::ReadingAdmins(bobs()), [false, false, false]),
+        (Recipients::Askers(Some(bob().id)), [true, true, false]),
+        (Recipients::Askers(None), [true, false, false]),
+        (Recipients::Admins, [true, false, false]),
+        (
+            Recipients::Former {
+                before: household(),
+                now: bobs(),
+            },
+            [true, false, false],
+        ),
+        (
+            Recipients::Former {
+                before: with_guest(),
+                now: household(),
+            },
+            [false, false, true],
+        ),
+    ] {
+        let hub = hub_after(0);
+        let live = [ada(), bob(), gus()].map(|person| {
+            let outbox = outbox();
+            let id = ConnectionId(person.id.as_i64() as u64);
+            hub.subscribe(id, &outbox, EventSet::ALL, person, None, |_| ());
+            outbox
+        });
+        hub.publish(done(1), recipients.clone());
+        let got = live.map(|outbox| !numbers(&outbox).is_empty());
+        assert_eq!(got, expected, "{recipients:?}");
+        let replayed = [ada(), bob(), gus()].map(|person| !replay(&hub, person).is_empty());
+        assert_eq!(replayed, expected, "{recipients:?}");
+    }
+}
+
+/// The numbers of what is replayed to somebody who comes back.
+fn replay(hub: &Hub, person: Person) -> Vec<u64> {
+    let (late, id) = (outbox(), ConnectionId(99));
+    hub.subscribe(id, &late, EventSet::ALL, person, Some(0), |_| ());
+    hub.leave(id);
+    numbers(&late)
+}
+
+fn of_conversation(conversation: i64) -> Event {
+    Event {
+        conversation_id: Some(conversation.into()),
+        ..done(1)
+    }
+}
+
+fn renamed() -> EventKind {
+    EventKind::ConversationRenamed { title: "x".into() }
+}
+
+#[test]
+fn a_narrowed_token_hears_only_of_what_is_the_household_s() {
+    let narrowed = Person {
+        household_only: true,
+        ..bob()
+    };
     let hub = hub_after(0);
-    let (admin, user) = (outbox(), outbox());
-    hub.subscribe(ConnectionId(1), &admin, EventSet::ALL, true, None, |_| ());
-    hub.subscribe(ConnectionId(2), &user, EventSet::ALL, false, None, |_| ());
-    hub.publish(event(1, EventKind::ConfigUpdated { fields: vec![] }));
-    assert_eq!((numbers(&admin), numbers(&user)), (vec![1], vec![]));
+    for readers in [Readers::Household, readers(&[bob()]), readers(&[ada()])] {
+        hub.publish(done(1), Recipients::Readers(readers));
+    }
+    assert_eq!(replay(&hub, bob()), [1, 2]);
+    assert_eq!(replay(&hub, narrowed), [1]);
+}
+
+#[test]
+fn a_share_decides_about_earlier_and_later_events() {
+    let hub = hub_after(0);
+    let (bobs, adas) = (outbox(), outbox());
+    hub.subscribe(ConnectionId(1), &bobs, EventSet::ALL, bob(), None, |_| ());
+    hub.subscribe(ConnectionId(2), &adas, EventSet::ALL, ada(), None, |_| ());
+    let (private, both) = (readers(&[bob()]), readers(&[bob(), ada()]));
+    let publish = |conversation| {
+        // With the readers that its turn began with.
+        let recipients = Recipients::Readers(private.clone());
+        hub.publish(of_conversation(conversation), recipients);
+    };
+    let share = |before: &Readers, now: &Readers| {
+        let (id, busy) = (ConversationId::from(7), HashSet::new());
+        hub.share(id, before.clone(), now.clone(), &busy, renamed());
+    };
+    publish(7);
+    publish(8);
+    assert_eq!((numbers(&bobs), numbers(&adas)), (vec![1, 2], vec![]));
+    // 3 is for those who cannot see it any longer: nobody.
+    share(&private, &both);
+    publish(7);
+    assert_eq!((numbers(&bobs), numbers(&adas)), (vec![4, 5], vec![4, 5]));
+    assert_eq!(replay(&hub, ada()), [1, 4, 5]);
+    share(&both, &private);
+    publish(7);
+    assert_eq!((numbers(&bobs), numbers(&adas)), (vec![7, 8], vec![6]));
+    assert_eq!(replay(&hub, ada()), [6], "that it is gone");
+    assert_eq!(replay(&hub, bob()), [1, 2, 4, 5, 7, 8]);
+    // Gone for everybody.
+    hub.delete(7.into(), None);
+    assert_eq!((numbers(&bobs), numbers(&adas)), (vec![9], vec![]));
+    assert_eq!(replay(&hub, bob()), [2, 9]);
+    assert_eq!(replay(&hub, ada()), [6]);
+}
+
+#[test]
+fn a_stream_ends_for_whoever_cannot_see_it_any_longer() {
+    let hub = hub_after(0);
+    let own = outbox();
+    let (sender, _end) = base::sync::channel::bounded::<TurnEnded>(1);
+    let watch = hub.watch(TurnId::from(7), Box::new(sender));
+    hub.stream(watch, ConnectionId(1), &own, bob());
+    let piece = || Event {
+        conversation_id: Some(ConversationId::from(7)),
+        ..delta(7)
+    };
+    let publish = || hub.publish(piece(), Recipients::Readers(Readers::Household));
+    publish();
+    let (id, busy) = (ConversationId::from(7), HashSet::new());
+    hub.share(id, Readers::Household, readers(&[ada()]), &busy, renamed());
+    publish();
+    assert_eq!(numbers(&own), [1]);
+    let state = hub.lock();
+    assert!(!state.is_streamed(TurnId::from(7), id, &Readers::Household));
+}
+
+#[test]
+fn shares_are_remembered_while_somebody_may_hold_earlier_readers() {
+    let mut shares = Shares::default();
+    let busy = HashSet::from([ConversationId::from(1)]);
+    for id in 1..=5_000 {
+        shares.note(id.into(), readers(&[ada()]), &busy);
+    }
+    let known = |id: i64| {
+        let mut readers = Readers::Household;
+        shares.update(id.into(), &mut readers);
+        readers != Readers::Household
+    };
+    assert!(known(1) && known(5_000) && known(4_001));
+    let remembered = (1..=5_000).filter(|&id| known(id)).count();
+    assert!((1_000..=2_001).contains(&remembered), "{remembered}");
+}
+
+fn is_streamed(hub: &Hub, turn: i64) -> bool {
+    let conversation = ConversationId::from(1);
+    let state = hub.lock();
+    state.is_streamed(TurnId::from(turn), conversation, &Readers::Household)
 }
 
 #[test]
 fn no_number_is_given_out_before_it_is_reserved() {
     let hub = Hub::after(7);
     let all = outbox();
-    hub.subscribe(ConnectionId(1), &all, EventSet::ALL, true, None, |_| ());
+    hub.subscribe(ConnectionId(1), &all, EventSet::ALL, ada(), None, |_| ());
     let notes = Arc::<Mutex<Vec<String>>>::default();
     hub.watch(TurnId::from(1), Box::new(Notes(Arc::clone(&notes))));
-    hub.publish(delta(1));
+    hub.tell(delta(1));
     hub.reserved(8);
-    hub.publish(delta(1));
-    hub.publish(delta(1));
+    hub.tell(delta(1));
+    hub.tell(delta(1));
     assert_eq!(numbers(&all), [8]);
     assert_eq!(notes.lock().unwrap().len(), 3, "a watcher needs no numbers");
 }

@@ -1,7 +1,7 @@
 //! Which turns may run: one at a time in each conversation, in their order. A turn
 //! that waits for a person is outside this order until that person decides.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TurnId};
@@ -57,6 +57,12 @@ impl Lanes {
     /// Turns that wait, and places reserved.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// Those with turns, or places for them.
+    pub(super) fn conversations(&self) -> HashSet<ConversationId> {
+        let lanes = self.lanes.keys();
+        lanes.chain(self.reserved.keys()).copied().collect()
     }
 
     /// Reserves a place for a turn that is not stored yet.

@@ -204,7 +204,17 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     let house = House::new();
     let store = &house.store;
     let bob = Audience::People(vec!["bob".to_owned(), "carl".to_owned()]);
-    store.set_account_audience("door", &bob).unwrap();
+    let set = |audience: &Audience| {
+        let known = [house.id("bell"), house.id("kitchen")].into();
+        let changed = store.set_account_audience("door", audience, known);
+        changed.unwrap()
+    };
+    let changed = set(&bob);
+    assert_eq!(changed.len(), 1, "of those known, the account's own");
+    let (id, before, now) = changed[0].clone();
+    assert_eq!((id, before), (house.id("bell"), Readers::Household));
+    assert!(matches!(now, Readers::People(_)));
+    assert!(set(&bob).is_empty(), "it is as it was");
     let seen = |who: &str| {
         let page = store.conversations(&house.viewer(who), 100, None).unwrap();
         house.names(page.conversations.iter().map(|one| one.id))
@@ -220,11 +230,9 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     let of_carl = Viewer::person(carl, UserRole::User);
     let bell = house.id("bell");
     assert!(store.conversation(&of_carl, bell).is_err());
-    store.set_account_audience("door", &bob).unwrap();
+    set(&bob);
     assert!(store.conversation(&of_carl, bell).is_ok());
-    store
-        .set_account_audience("door", &Audience::Household)
-        .unwrap();
+    set(&Audience::Household);
     assert_eq!(seen("root"), ["kitchen", "bell", "alarm", "bins"]);
 }
 

@@ -14,6 +14,7 @@ use net::outbox::Ticket;
 /// A connection that reads its outbox at any moment.
 struct Listener {
     number: u64,
+    person: Person,
     outbox: Arc<Outbox>,
     /// What it has taken, without the answer to `subscribe`.
     seen: Vec<u64>,
@@ -25,6 +26,7 @@ impl Listener {
     fn new(number: u64) -> Listener {
         Listener {
             number,
+            person: bob(),
             outbox: outbox(),
             seen: Vec::new(),
             joined_at: None,
@@ -42,7 +44,7 @@ impl Listener {
         };
         let id = ConnectionId(self.number);
         let (outbox, all) = (&self.outbox, EventSet::ALL);
-        hub.subscribe(id, outbox, all, false, Some(since), answer);
+        hub.subscribe(id, outbox, all, self.person, Some(since), answer);
     }
 
     fn read(&mut self) {
@@ -76,7 +78,7 @@ fn publish(hub: &Arc<Hub>) -> Vec<thread::JoinHandle<()>> {
         .into_iter()
         .map(|events| {
             let hub = Arc::clone(hub);
-            thread::spawn(move || events.into_iter().for_each(|event| hub.publish(event)))
+            thread::spawn(move || events.into_iter().for_each(|event| hub.tell(event)))
         })
         .collect()
 }
@@ -86,7 +88,7 @@ fn publish(hub: &Arc<Hub>) -> Vec<thread::JoinHandle<()>> {
 fn kept(hub: &Hub) -> Vec<u64> {
     let late = outbox();
     let id = ConnectionId(99);
-    hub.subscribe(id, &late, EventSet::ALL, false, Some(0), |_| ());
+    hub.subscribe(id, &late, EventSet::ALL, bob(), Some(0), |_| ());
     numbers(&late)
 }
 
@@ -135,6 +137,64 @@ fn a_listener_that_comes_back_misses_nothing_that_is_kept() {
         for seq in kept(&hub) {
             assert!(seen.contains(&seq), "{seq} is not in {seen:?}");
         }
+    });
+}
+
+/// A conversation is taken from the household while its turn goes on: whoever loses
+/// it gets no event after the one that says so, however the threads run, not even
+/// in a replay; its owner misses none.
+#[test]
+fn nothing_follows_the_loss_of_a_conversation() {
+    explore("hub: sharing during a reply", || {
+        let hub = Arc::new(hub_after(0));
+        let (id, busy) = (ConversationId::from(7), HashSet::new());
+        let mut owner = Listener {
+            person: ada(),
+            ..Listener::new(1)
+        };
+        let mut other = Listener::new(2);
+        owner.join(&hub, 0);
+        other.join(&hub, 0);
+        let publisher = {
+            let hub = Arc::clone(&hub);
+            thread::spawn(move || {
+                for event in [delta(7), delta(7), done(7)] {
+                    // With the readers that the turn began with.
+                    let recipients = Recipients::Readers(Readers::Household);
+                    let conversation_id = Some(id);
+                    hub.publish(
+                        Event {
+                            conversation_id,
+                            ..event
+                        },
+                        recipients,
+                    );
+                }
+            })
+        };
+        let sharer = {
+            let hub = Arc::clone(&hub);
+            thread::spawn(move || {
+                hub.share(id, Readers::Household, readers(&[ada()]), &busy, renamed());
+            })
+        };
+        thread::yield_now();
+        // One who comes while this goes on.
+        let mut late = Listener::new(3);
+        late.join(&hub, 0);
+        sharer.join().unwrap();
+        publisher.join().unwrap();
+        for listener in [&mut owner, &mut other, &mut late] {
+            listener.read();
+        }
+        // Three of the turn, that it is gone, and that it is shared.
+        let gone = *other.seen.last().unwrap();
+        assert_eq!(owner.seen.len(), 4, "{:?}", owner.seen);
+        assert!(!owner.seen.contains(&gone));
+        assert_eq!(other.seen, Vec::from_iter(1..=gone));
+        assert!(late.seen.iter().all(|&seq| seq <= gone), "{:?}", late.seen);
+        assert!(late.seen.contains(&gone), "it learns of it in any case");
+        assert_eq!(replay(&hub, bob()), [gone]);
     });
 }
 

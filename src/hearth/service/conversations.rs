@@ -1,0 +1,79 @@
+//! Conversations as people change them: renamed, shared, deleted.
+
+use serde_json::Value;
+
+use super::Service;
+use base::error::Result;
+use base::ids::ConversationId;
+use base::people::Audience;
+use base::sync::lock;
+use protocol::event::EventKind;
+use serde_json::json;
+use store::Viewer;
+
+impl Service {
+    /// Who sees a new conversation of a person who does not say.
+    pub(super) fn usual_audience(&self) -> Audience {
+        self.settings.current().privacy.conversations.clone()
+    }
+
+    /// Gives a conversation another title.
+    pub(super) fn rename(&self, viewer: &Viewer, id: ConversationId, title: &str) -> Result<Value> {
+        let readers = self.store.rename_conversation(viewer, id, title)?;
+        self.hub.publish_title(id, readers, title.to_owned());
+        Ok(json!({ "conversation_id": id, "title": title }))
+    }
+
+    /// Deletes a conversation.
+    pub(super) fn delete(&self, viewer: &Viewer, id: ConversationId) -> Result<Value> {
+        let readers = self.store.delete_conversation(viewer, id)?;
+        self.hub.delete(id, Some(readers));
+        Ok(json!({ "conversation_id": id }))
+    }
+
+    /// Changes who sees a conversation.
+    pub(super) fn share(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        audience: &Audience,
+        by: &str,
+    ) -> Result<Value> {
+        // The hub must learn of two shares in the order of their commits.
+        let _order = lock(&self.sharing);
+        let before = self.store.conversation(viewer, id)?.readers;
+        let shared = self.store.share_conversation(viewer, id, audience)?;
+        log::info!("{id}: {by} changed who sees it");
+        let (owner, audience) = (shared.owner, shared.audience);
+        let view = json!({ "conversation_id": id, "owner": owner, "audience": audience });
+        let kind = EventKind::ConversationShared { owner, audience };
+        let busy = self.queue.conversations();
+        self.hub.share(id, before, shared.readers, &busy, kind);
+        Ok(view)
+    }
+
+    /// Gives the conversations of webhook accounts the audience that the configuration
+    /// says.
+    pub fn apply_account_audiences(&self) {
+        let _order = lock(&self.sharing);
+        for account in self.settings.current().webhook_accounts() {
+            // Nobody has heard of the others, and none of their turns holds readers.
+            let busy = self.queue.conversations();
+            let mut known = self.hub.conversations();
+            known.extend(&busy);
+            let set = (self.store).set_account_audience(&account.name, &account.audience, known);
+            match set {
+                Ok(changed) => {
+                    for (id, before, now) in changed {
+                        let kind = EventKind::ConversationShared {
+                            owner: None,
+                            audience: account.audience.clone(),
+                        };
+                        self.hub.share(id, before, now, &busy, kind);
+                    }
+                }
+                Err(error) => log::warn!("webhook account {:?}: {error}", account.name),
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Who gets an event.
+
+use base::ids::UserId;
+use store::{Identity, Readers, UserRole};
+
+/// Who listens on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// Who signed in.
+    pub id: UserId,
+    /// With this role.
+    pub role: UserRole,
+    /// Whether the token is narrowed to what is the household's.
+    pub household_only: bool,
+}
+
+impl Person {
+    fn may_see(self, readers: &Readers) -> bool {
+        let is_narrowed_out = self.household_only && *readers != Readers::Household;
+        readers.include(self.id, self.role) && !is_narrowed_out
+    }
+}
+
+impl From<&Identity> for Person {
+    fn from(identity: &Identity) -> Person {
+        Person {
+            id: identity.user_id,
+            role: identity.role,
+            household_only: identity.scope.household_only,
+        }
+    }
+}
+
+/// Who gets an event.
+#[derive(Clone, Debug)]
+pub enum Recipients {
+    /// Those who may see its conversation.
+    Readers(Readers),
+    /// The admins among them.
+    ReadingAdmins(Readers),
+    /// Those who could see its conversation and cannot any longer.
+    Former {
+        /// Who could see it.
+        before: Readers,
+        /// Who can now.
+        now: Readers,
+    },
+    /// The person who asked, if it was one, and every admin.
+    Askers(Option<UserId>),
+    /// Every admin.
+    Admins,
+}
+
+impl Recipients {
+    /// Whether this person is among them.
+    pub fn include(&self, person: Person) -> bool {
+        let is_admin = person.role >= UserRole::Admin;
+        let may_see = |readers: &Readers| person.may_see(readers);
+        match self {
+            Recipients::Readers(readers) => may_see(readers),
+            Recipients::ReadingAdmins(readers) => is_admin && may_see(readers),
+            Recipients::Former { before, now } => may_see(before) && !may_see(now),
+            Recipients::Askers(asker) => is_admin || *asker == Some(person.id),
+            Recipients::Admins => is_admin,
+        }
+    }
+
+    /// The readers of the conversation, if they are what decides.
+    pub fn readers(&self) -> Option<&Readers> {
+        match self {
+            Recipients::Readers(readers) | Recipients::ReadingAdmins(readers) => Some(readers),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn readers_mut(&mut self) -> Option<&mut Readers> {
+        match self {
+            Recipients::Readers(readers) | Recipients::ReadingAdmins(readers) => Some(readers),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Conversations that were shared, or are shared no longer, while the server ran.
+
+use std::collections::{HashMap, HashSet};
+
+use base::ids::ConversationId;
+use store::Readers;
+
+/// Shares that are remembered in any case.
+const REMEMBERED: u64 = 1_000;
+
+/// The readers of conversations that were shared: a turn that began before still has
+/// the earlier ones.
+#[derive(Default)]
+pub struct Shares {
+    readers: HashMap<ConversationId, Share>,
+    next: u64,
+}
+
+struct Share {
+    /// Rises with each share.
+    number: u64,
+    readers: Readers,
+}
+
+impl Shares {
+    /// Replaces the readers that a conversation had when a turn began by those that
+    /// it has now.
+    pub fn update(&self, conversation: ConversationId, readers: &mut Readers) {
+        if let Some(share) = self.readers.get(&conversation) {
+            *readers = share.readers.clone();
+        }
+    }
+
+    /// Notes a share. What is neither among the newest nor in `busy`, the
+    /// conversations with turns, is forgotten: nobody holds its earlier readers.
+    pub fn note(
+        &mut self,
+        conversation: ConversationId,
+        readers: Readers,
+        busy: &HashSet<ConversationId>,
+    ) {
+        let number = self.next;
+        self.next += 1;
+        self.readers.insert(conversation, Share { number, readers });
+        if self.readers.len() as u64 > 2 * REMEMBERED {
+            self.readers
+                .retain(|id, share| share.number + REMEMBERED > number || busy.contains(id));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Events reach those who may see their conversation now, live and replayed.
+
+use super::*;
+
+/// What has reached a client, up to the answer to a ping: what was published before
+/// it was sent is in front of it.
+fn so_far(client: &mut Client) -> Vec<Value> {
+    client.send(&json!({ "type": "ping" }));
+    let mut events = Vec::new();
+    loop {
+        let message = client.receive();
+        match message["type"] == "event" {
+            true => events.push(message),
+            false => return events,
+        }
+    }
+}
+
+/// What is replayed to somebody who comes back after `since`.
+fn replayed(house: &House, who: usize, since: u64) -> Vec<Value> {
+    let mut client = house.websocket(who);
+    let subscribed = client.ask(json!({ "type": "subscribe", "since": since }));
+    assert_eq!(subscribed["events_lost"], false);
+    so_far(&mut client)
+}
+
+fn conversations(events: &[Value]) -> BTreeSet<&str> {
+    let ids = events.iter();
+    ids.filter_map(|event| event["conversation_id"].as_str())
+        .collect()
+}
+
+fn names(events: &[Value]) -> Vec<&str> {
+    let names = events.iter();
+    names
+        .map(|event| event["event"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn events_are_for_those_who_may_see_their_conversation() {
+    let mut house = House::empty();
+    let mut since = 0;
+    let mut listeners = [0, 1, 2, 3].map(|who| {
+        let mut client = house.websocket(who);
+        let subscribed = client.ask(json!({ "type": "subscribe" }));
+        since = subscribed["seq"].as_u64().unwrap();
+        client
+    });
+    house.fill();
+    for (who, listener) in listeners.iter_mut().enumerate() {
+        let expected: BTreeSet<&str> = house
+            .things
+            .iter()
+            .filter(|thing| thing.seen[who])
+            .map(|thing| thing.conversation.as_str())
+            .collect();
+        for events in [so_far(listener), replayed(&house, who, since)] {
+            assert_eq!(conversations(&events), expected, "{}", PEOPLE[who]);
+            let numbers = events.iter().map(|event| event["seq"].as_u64().unwrap());
+            assert!(numbers.is_sorted_by(|one, next| one < next));
+            let callbacks = events
+                .iter()
+                .filter(|one| one["event"] == "delivery.updated");
+            let callbacks: BTreeSet<&str> = callbacks
+                .map(|event| event["conversation_id"].as_str().unwrap())
+                .collect();
+            let of_the_door = BTreeSet::from([house.things[4].conversation.as_str()]);
+            match PEOPLE[who] {
+                "admin" => assert_eq!(callbacks, of_the_door),
+                _ => assert!(callbacks.is_empty()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_share_is_heard_by_those_who_see_it_before_or_after() {
+    let house = House::empty();
+    let mut since = 0;
+    let [mut admin, mut user, mut cleo] = [0, 1, 2].map(|who| {
+        let mut client = house.websocket(who);
+        let subscribed = client.ask(json!({ "type": "subscribe" }));
+        since = subscribed["seq"].as_u64().unwrap();
+        client
+    });
+    let id = {
+        user.send(&json!({ "type": "chat", "message": "hello" }));
+        user.response()["data"]["conversation_id"].clone()
+    };
+    so_far(&mut user);
+    let mut owner = house.websocket(1);
+    let mut share = |audience: Value| {
+        owner.ask(json!({
+            "type": "share_conversation", "conversation_id": id, "audience": audience,
+        }));
+    };
+    share(json!(["cleo"]));
+    for client in [&mut user, &mut cleo] {
+        let heard = so_far(client);
+        assert_eq!(names(&heard), ["conversation.shared"]);
+        assert_eq!(heard[0]["audience"], json!(["cleo"]));
+        assert_eq!(heard[0]["owner"], "user");
+        assert_eq!(heard[0]["conversation_id"], id);
+    }
+    assert!(so_far(&mut admin).is_empty());
+    // Whoever comes back now finds what was said before.
+    let missed = replayed(&house, 2, since);
+    assert!(names(&missed).contains(&"message.created"), "{missed:?}");
+    share(json!("private"));
+    assert_eq!(names(&so_far(&mut user)), ["conversation.shared"]);
+    let heard = so_far(&mut cleo);
+    assert_eq!(names(&heard), ["conversation.deleted"]);
+    assert_eq!(heard[0]["conversation_id"], id);
+    assert!(so_far(&mut admin).is_empty());
+    // Only that it is gone.
+    assert_eq!(names(&replayed(&house, 2, since)), ["conversation.deleted"]);
+    assert!(replayed(&house, 0, since).is_empty());
+    let delete = json!({ "type": "delete_conversation", "conversation_id": id });
+    house.websocket(1).ask(delete);
+    assert_eq!(names(&replayed(&house, 1, since)), ["conversation.deleted"]);
+    assert_eq!(names(&replayed(&house, 2, since)), ["conversation.deleted"]);
+    assert!(replayed(&house, 0, since).is_empty());
+}
+
+#[test]
+fn a_reply_under_way_no_longer_reaches_those_who_lose_its_conversation() {
+    let model = Model::start(|_, _| Act::Pause("A long reply in two halves.".to_owned()));
+    let mut config = model.config();
+    config["privacy"] = json!({ "conversations": "household" });
+    let home = Home::start(config);
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "subscribe" }));
+    let mut user = home.websocket(&home.tokens.user);
+    user.send(&json!({ "type": "chat", "message": "hello", "stream": true }));
+    let delta = admin.event("chat.delta");
+    let mut owner = home.websocket(&home.tokens.user);
+    owner.ask(json!({
+        "type": "share_conversation", "conversation_id": delta["conversation_id"],
+        "audience": "private",
+    }));
+    model.release();
+    let data = user.response()["data"].clone();
+    assert_eq!(data["response"], "A long reply in two halves.");
+    let heard = so_far(&mut admin);
+    assert_eq!(
+        names(&heard).last(),
+        Some(&"conversation.deleted"),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn an_approval_is_shown_to_its_asker_and_to_admins() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("done"),
+            false => Act::call("run_command", json!({ "command": "true" })),
+        }
+    });
+    let house_config = model.config_with(json!({
+        "permission_mode": "ask", "tools": { "run_command": { "enabled": true } },
+        "privacy": { "conversations": "household" },
+    }));
+    let home = Home::start(house_config);
+    let cleo = home.add_person("cleo", UserRole::User);
+    let mut listeners = [&home.tokens.admin, &home.tokens.user, &cleo].map(|token| {
+        let mut client = home.websocket(token);
+        client.ask(json!({ "type": "subscribe" }));
+        client
+    });
+    let mut user = home.websocket(&home.tokens.user);
+    user.send(&json!({ "type": "chat", "message": "go" }));
+    let asked = listeners[0].event("approval.requested");
+    home.admin()
+        .ask(json!({ "type": "deny", "approval_id": asked["approval_id"] }));
+    user.response();
+    for (listener, expected) in listeners.iter_mut().zip([1, 2, 0]) {
+        let heard = so_far(listener);
+        let of_approvals = names(&heard);
+        let of_approvals = of_approvals
+            .iter()
+            .filter(|one| one.starts_with("approval."));
+        // The admin has read the first already.
+        assert_eq!(of_approvals.count(), expected, "{heard:?}");
+    }
+}
