@@ -90,7 +90,7 @@ impl Store {
                     changed.push((id, before, now.clone()));
                 }
             }
-            let changed: Vec<ConversationId> = rows(
+            let all: Vec<ConversationId> = rows(
                 write.connection,
                 "SELECT id FROM conversations
                  WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL
@@ -98,7 +98,7 @@ impl Store {
                 params![account, audience_id],
                 |row| row.get(0),
             )?;
-            for id in changed {
+            for id in all {
                 steps::withdraw_private(write, id)?;
             }
             for sql in [
