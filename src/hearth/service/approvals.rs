@@ -146,8 +146,7 @@ impl Service {
             decision.verdict.as_str(),
             decision.by
         );
-        let turn = self.store.turn(&Viewer::server(), approval.turn_id);
-        let asker = turn.ok().and_then(|turn| turn.user_id);
+        let asker = approval.user_id;
         self.hub.publish_decision(approval, decision, asker);
     }
 }
