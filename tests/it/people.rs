@@ -1,13 +1,15 @@
 //! People and tokens from the outside: what ends, ends at once.
 
+use std::io::Write;
 use std::net::SocketAddr;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use support::client::{Client, End};
-use support::home::{Home, PASSWORD, TemporaryDirectory, make_people, write_config};
+use support::home::{Home, PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
 use support::http::post;
-use support::program::{Program, printed, run};
+use support::program::{Program, hearth, printed, run};
 
 fn sign_in(home: &Home, name: &str, password: &str) -> Result<String, u16> {
     sign_in_at(home.address(), name, password)
@@ -356,4 +358,136 @@ fn own_passwords_are_guessed_as_slowly_as_others() {
     let codes: Vec<String> = (0..6).map(|_| program.refused(guess.clone())).collect();
     assert_eq!(codes[4], "unauthorized");
     assert_eq!(codes[5], "rate_limited");
+}
+
+/// A server of its own process, with the people of the tests.
+fn serve() -> (TemporaryDirectory, Program, Tokens) {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let people = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    (folder, program, people)
+}
+
+fn account(folder: &TemporaryDirectory, words: &[&str], input: &str) -> (bool, String) {
+    let words = [&["account"], words, &["--user", "user"]].concat();
+    let mut command = hearth(folder.path());
+    command.args(words).stdin(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let ran = child.wait_with_output().unwrap();
+    (ran.status.success(), printed(&ran))
+}
+
+#[test]
+fn the_command_line_looks_after_one_s_own_account() {
+    let (folder, program, people) = serve();
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&people.user);
+    client.chat("mine alone");
+    let mut admin = Client::websocket(program.address);
+    admin.authenticate(&people.admin);
+    admin.chat("of the admin");
+    let word = format!("{PASSWORD}\n");
+
+    let (done, said) = account(&folder, &["sessions"], &word);
+    assert!(done && said.contains("session (this one)"), "{said}");
+    let (done, said) = account(&folder, &["memories"], &word);
+    assert!(done && said.contains("There is nothing"), "{said}");
+    let file = folder.join("mine.jsonl");
+    let path = file.to_str().unwrap();
+    let (done, said) = account(&folder, &["export", "--output", path], &word);
+    assert!(done && said.contains("1 conversation"), "{said}");
+    let exported = std::fs::read_to_string(&file).unwrap();
+    assert!(exported.starts_with(r#"{"type":"hearth_export","version":1}"#));
+    assert!(
+        exported.contains("mine alone") && !exported.contains("of the admin"),
+        "{exported}"
+    );
+    let both = format!("{PASSWORD}\ncorrect horse\n");
+    assert!(account(&folder, &["passwd"], &both).0);
+    assert!(!account(&folder, &["sessions"], &word).0);
+    let (done, said) = account(&folder, &["sign-out"], "correct horse\n");
+    assert!(done, "{said}");
+    client.ask(json!({ "type": "ping" }));
+
+    let nobody = run(folder.path(), &["account", "sessions"]);
+    assert!(
+        printed(&nobody).contains("say whose account"),
+        "{}",
+        printed(&nobody)
+    );
+    let (done, said) = account(&folder, &["delete"], "correct horse\n");
+    assert!(done, "{said}");
+    assert!(is_closed(&mut client));
+    assert_eq!(
+        sign_in_at(program.address, "user", "correct horse"),
+        Err(401)
+    );
+    let mut found = || {
+        let sought = json!({ "type": "search_messages", "query": "alone" });
+        admin.ask(sought)["messages"].as_array().unwrap().len()
+    };
+    assert_eq!(found(), 0, "what was theirs is gone");
+    let imported = run(folder.path(), &["import", path]);
+    assert!(imported.status.success(), "{}", printed(&imported));
+    assert!(found() > 0);
+    let last = json!({ "type": "delete_account", "password": PASSWORD });
+    assert_eq!(
+        admin.refused(last),
+        "invalid_request",
+        "the last admin stays"
+    );
+}
+
+#[test]
+fn a_narrowed_token_stays_narrow() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let mut made = |more: Value| {
+        let mut asked = json!({ "type": "create_token", "name": "display" });
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        admin.ask(asked)["token"].as_str().unwrap().to_owned()
+    };
+    let lights = made(json!({ "tools": ["current_time"] }));
+    let mut client = home.websocket(&lights);
+    client.chat("what is the time?");
+    for refused in [
+        json!({ "type": "approve", "approval_id": "appr_0000000000001" }),
+        json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" }),
+        json!({ "type": "list_users" }),
+    ] {
+        assert_eq!(client.refused(refused), "unauthorized");
+    }
+    let bot = made(json!({ "speaks_for": ["user"] }));
+    let ask = |name: &str| {
+        let bearer = format!("Bearer {bot}");
+        let headers = [("Authorization", bearer.as_str()), ("X-Hearth-User", name)];
+        let body =
+            json!({ "model": "hearth", "messages": [{ "role": "user", "content": "by the bot" }] });
+        post(home.address(), "/v1/chat/completions", &headers, &body).status
+    };
+    assert_eq!([ask("user"), ask("USER"), ask("admin")], [200; 3]);
+    assert_eq!([ask("viewer"), ask("nobody")], [403; 2]);
+    let mut user = home.websocket(&home.tokens.user);
+    let found = user.ask(json!({ "type": "search_messages", "query": "bot" }));
+    assert!(
+        found["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|one| one["speaker"] == "user")
+    );
+    let asked =
+        json!({ "type": "create_token", "name": "x", "only": "household", "role": "admin" });
+    assert_eq!(admin.refused(asked), "invalid_request");
 }

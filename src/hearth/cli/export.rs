@@ -45,9 +45,9 @@ enum ExportFormat {
 
 /// What was exported.
 #[derive(Default)]
-struct ExportCounts {
-    conversations: u64,
-    messages: u64,
+pub struct ExportCounts {
+    pub conversations: u64,
+    pub messages: u64,
 }
 
 /// `hearth export`
@@ -102,7 +102,8 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     Ok(())
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> CliError {
+/// Why a file could not be written.
+pub fn unwritten(path: &Path, error: &io::Error) -> CliError {
     CliError::failed(match error.kind() {
         io::ErrorKind::AlreadyExists => format!(
             "{} already exists; choose another name, or replace it with --force",
@@ -113,7 +114,11 @@ fn unwritten(path: &Path, error: &io::Error) -> CliError {
 }
 
 /// Writes a file atomically, for its owner only.
-fn to_file(
+///
+/// # Errors
+///
+/// It exists and is not to be replaced, or cannot be written; those of `write`.
+pub fn to_file(
     path: &Path,
     overwrite: bool,
     write: impl FnOnce(&mut dyn Write) -> Result<ExportCounts, CliError>,

@@ -10,6 +10,7 @@
 //!
 //! Help, completions and the manual page are generated from the same table.
 
+mod account;
 mod approvals;
 mod arguments;
 mod backup;
@@ -77,6 +78,7 @@ const COMMANDS: &[Command] = &[
     #[cfg(feature = "relay")]
     relay::COMMAND,
     user::COMMAND,
+    account::COMMAND,
     token::COMMAND,
     search::COMMAND,
     memory::COMMAND,

@@ -35,6 +35,17 @@ pub fn new_hash(
         return Ok(hash);
     }
     let ask = context.input_is_terminal && !arguments.has("password-stdin");
+    let password = new_password(context, user, ask)?;
+    Ok(service::password::hash(&password)?)
+}
+
+/// A new password that meets the rules: in a terminal (`ask`) typed twice, else a line of
+/// standard input.
+///
+/// # Errors
+///
+/// The password cannot be read, breaks the rules, or was typed differently.
+pub fn new_password(context: &mut CliContext, user: &str, ask: bool) -> Result<Secret, CliError> {
     if ask {
         let hint = format!("at least {LEAST_CHARACTERS} characters");
         context.note(format_args!(
@@ -48,7 +59,7 @@ pub fn new_hash(
             "the passwords do not match; nothing was changed",
         ));
     }
-    Ok(service::password::hash(&password)?)
+    Ok(password)
 }
 
 /// Checks a password's length.

@@ -123,7 +123,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             service.approve(approve.approval_id, approve.remember, caller.identity)
         }
         Command::Deny(deny) => service.deny(deny.approval_id, caller.identity),
-        Command::ListMemories => store.memories(viewer).map(views::memories),
+        Command::ListMemories(list) => store.memories(viewer).map(|mut memories| {
+            memories.retain(|one| !list.own || one.owner_id == Some(caller.identity.user_id));
+            views::memories(memories)
+        }),
         Command::DeleteMemory(delete) => store
             .forget(viewer, delete.memory_id)
             .map(|_| json!({ "memory_id": delete.memory_id })),

@@ -219,7 +219,10 @@ commands! {
     }),
 
     /// Lists what the assistant was asked to remember, as far as the caller may see it.
-    "list_memories" User ListMemories,
+    "list_memories" User ListMemories(ListMemories {
+        /// Only the caller's own.
+        own: bool = false_by_default,
+    }),
 
     /// Makes the assistant forget one thing.
     "delete_memory" User DeleteMemory(DeleteMemory {

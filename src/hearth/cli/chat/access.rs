@@ -37,6 +37,8 @@ pub struct ServerAccess {
     pub relay_token: Option<Secret>,
     /// Whether the token is that of `HEARTH_TOKEN`.
     pub is_from_environment: bool,
+    /// The password that was asked for, if one was.
+    pub password: Option<Secret>,
     cleanup: Cleanup,
 }
 
@@ -109,12 +111,14 @@ impl ServerAccess {
             None => context.variable("HEARTH_RELAY_TOKEN"),
         };
         let is_relayed = url.parameter("machine_id").is_some();
+        let mut asked = None;
         let (credential, cleanup) = match (token, user, local) {
             (Some(token), ..) => (Credential::Token(Secret::new(token)), Cleanup::Keep),
             (None, Some(user), _) => {
                 let ask = context.input_is_terminal;
                 let prompt = format!("Password of {user}: ");
                 let password = password::read_secret(context, &prompt, ask)?;
+                asked = Some(password.clone());
                 match is_relayed {
                     true => {
                         let user = user.to_owned();
@@ -136,6 +140,7 @@ impl ServerAccess {
             credential,
             relay_token: relay_token.map(Secret::new),
             is_from_environment,
+            password: asked,
             cleanup,
         })
     }

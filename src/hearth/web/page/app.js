@@ -9,13 +9,14 @@ const PAGES = [
   ["tools", "Tools"],
   ["memories", "Memories"],
   ["reminders", "Reminders"],
+  ["account", "Account"],
   ["people", "People"],
   ["webhooks", "Webhooks"],
   ["status", "Status"],
   ["help", "Help"],
 ];
 /** Pages for every role; the others are for admins. */
-const OPEN_PAGES = ["tools", "memories", "reminders", "status", "help"];
+const OPEN_PAGES = ["tools", "memories", "reminders", "account", "status", "help"];
 /** Pages for guests, who read what is shared with them. */
 const GUEST_PAGES = ["help"];
 
@@ -27,6 +28,10 @@ begin();
 async function begin() {
   if (location.pathname.endsWith("/help")) return (await import("./help.js")).alone(root);
   const link = new URLSearchParams(location.hash.slice(1));
+  if (link.has("invite")) {
+    history.replaceState(null, "", location.pathname);
+    return (await import("./join.js")).join(root, link.get("invite"), start, showSignIn);
+  }
   if (link.has("relay")) {
     // A link may fill in the form after a confirmation, but never connects by itself.
     history.replaceState(null, "", location.pathname);

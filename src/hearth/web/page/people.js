@@ -1,6 +1,7 @@
 // Users and tokens, for admins.
 
 import { h, card, moment, ask, copyButton, iconButton, options, complain } from "./dom.js";
+import { pageAddress, showLink } from "./link.js";
 
 const ROLES = [["viewer", "Viewer: read-only"], ["user", "User: can chat"], ["admin", "Admin: can do everything"]];
 
@@ -13,14 +14,29 @@ export async function show(household) {
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const password = h("input", { type: "password", required: true, minlength: 8, autocomplete: "new-password" });
   const role = h("select", options(ROLES, "user"), h("option", { value: "" }, "Unchanged: only set a new password"));
+  const guest = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
+  const guestRole = h("select", options(ROLES, "user"));
+  const child = h("input", { type: "checkbox" });
+  const links = h("ul.rows");
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", options(ROLES));
   return { element: h("div.page",
-    card("People", users, h("h2", "Add a person"),
+    card("People", users, h("h2", "Invite a person"), h("p.help", "With the link, they choose a password of their own."), links,
+      form("Invite", invite, h("label", "Name", guest), h("label", "Role", guestRole), h("label.check", child, "A child: with limits")),
+      h("h2", "Add a person"),
       form("Save", () => household.request(role.value ? "add_user" : "set_password", { name: name.value.trim(), password: password.value, role: role.value }),
         h("label", "Name", name), h("label", "Password", password, h("span.help", "At least 8 characters")), h("label", "Role", role))),
     card("Tokens", h("p.help", "A token lets a program or a display sign in as you, with this role."), tokens,
       form("Create", create, h("label", "Name", purpose), h("label", "Role", owner)), secret)) };
+
+  async function invite() {
+    showLink(await household.request("invite_user", { name: guest.value.trim(), role: guestRole.value, child: child.checked, url: pageAddress() }));
+  }
+
+  async function reset(name) {
+    const sure = await ask({ title: `New password for ${name}?`, text: "Makes a link that sets one. The old password works until then.", action: "Make a link" });
+    if (sure) await tried(async () => showLink(await household.request("reset_password", { name, url: pageAddress() })));
+  }
 
   async function create() {
     const { token } = await household.request("create_token", { name: purpose.value.trim(), role: owner.value });
@@ -51,19 +67,29 @@ export async function show(household) {
   }
 
   async function draw() {
-    const [people, made] = await Promise.all([household.request("list_users"), household.request("list_tokens")]);
-    users.replaceChildren(...people.users.map((one) => row(one.name, [one.role, " · since ", moment(one.created_at)],
-      "Remove", "remove_user", { name: one.name })));
-    tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
-      "Revoke", "revoke_token", { token_id: one.token_id })));
+    const [people, made, open] = await Promise.all(["list_users", "list_tokens", "list_invitations"].map((type) => household.request(type)));
+    users.replaceChildren(...people.users.map((one) => row(one.name, [one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
+      "Remove", "remove_user", { name: one.name }, "What nobody else sees is deleted for good: conversations, memories, reminders, tokens. What was shared stays, without an owner.",
+      iconButton("retry", `New password for ${one.name}`, "New password", () => reset(one.name)))));
+    links.replaceChildren(...open.invitations.map((one) => row(one.name, [one.is_reset ? "New password" : "Invited", " · link works until ", moment(one.expires_at)],
+      "Revoke", "revoke_invitation", { name: one.name }, one.is_reset ? "The link will not work any more." : "The link will not work any more, and the person is removed.")));
+    tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`,
+      one.only && ` · only ${one.only}`, one.speaks_for.length > 0 && ` · speaks for ${one.speaks_for.join(", ")}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
+      "Revoke", "revoke_token", { token_id: one.token_id }, "Open connections are closed immediately.")));
     if (!made.tokens.length) tokens.append(h("li", "There are no tokens."));
   }
 
-  function row(title, about, action, type, fields) {
+  /** The limits of a person, in short. */
+  function limits(known) {
+    const parts = [known?.tools && `${known.tools.length} tools`, known?.monthly_tokens && `${known.monthly_tokens} tokens a month`, known?.instructions && "instructions"].filter(Boolean);
+    return known && ` · limited${parts.length ? `: ${parts.join(", ")}` : ""}`;
+  }
+
+  function row(title, about, action, type, fields, text, more) {
     const drop = async () => {
-      if (await ask({ title: `${action} ${title}?`, text: "Open connections are closed immediately.", action, danger: true })) await tried(() => household.request(type, fields));
+      if (await ask({ title: `${action} ${title}?`, text, action, danger: true })) await tried(() => household.request(type, fields));
     };
     return h("li", h("div.grow", h("strong", title), h("p.quiet.small", about)),
-      iconButton("trash", `${action} ${title}`, action, drop));
+      more, iconButton("trash", `${action} ${title}`, action, drop));
   }
 }

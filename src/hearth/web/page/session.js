@@ -66,9 +66,21 @@ export async function dialer(to) {
 export async function signIn(to, username, password, stay) {
   const answer = await (to.relay ? askThrough(await dialer(to), { type: "auth", username, password }) : post(to, { username, password }));
   if (answer.status !== "ok") throw new Error(reason(answer));
+  keep(to, answer.data.token, stay);
+}
+
+/** Tells whose link this is; with a password, sets it and signs in. */
+export async function useLink(secret, password, stay) {
+  const answer = await post({}, { invitation: secret, ...(password && { password }) });
+  if (answer.status !== "ok") throw new Error(answer.code === "invalid_token" ? answer.error : reason(answer));
+  if (password) keep({}, answer.data.token, stay);
+  return answer.data;
+}
+
+function keep(to, session, stay) {
   forget();
   const storage = stay ? localStorage : sessionStorage;
-  storage.setItem(KEY, answer.data.token);
+  storage.setItem(KEY, session);
   const { token, ...rest } = to;
   if (token) storage.setItem(RELAY_KEY, token);
   localStorage.setItem(ENDPOINT_KEY, JSON.stringify(rest));

@@ -1,0 +1,103 @@
+// A person's own account.
+
+import { h, card, moment, ask, iconButton, complain, toast } from "./dom.js";
+
+/** The page. */
+export async function show(household) {
+  const user = household.identity.user;
+  const tokens = h("ul.rows");
+  const memories = h("ul.rows");
+  await draw();
+  return { element: h("div.page",
+    card("Password", form("Change", changePassword, secret("Present password", "current-password"), secret("New password", "new-password", 8))),
+    card("Signed in", h("p.help", "Your sessions, and the tokens of your programs."), tokens,
+      h("button", { onclick: signOutEverywhere }, "Sign out everywhere")),
+    household.maySend && card("What is remembered about you", memories),
+    card("Your conversations", h("p.help", "A file that “hearth import” can read."), h("button", { onclick: () => tried(download) }, "Export")),
+    card("Delete account", h("p.help", "Deletes you and everything that is yours, also what you shared: conversations, memories, reminders, tokens. It cannot be undone."),
+      form("Delete my account", deleteAccount, secret("Password", "current-password")))) };
+
+  async function draw() {
+    const [own, known] = await Promise.all([household.request("list_own_tokens"), household.maySend ? household.request("list_memories", { own: true }) : { memories: [] }]);
+    tokens.replaceChildren(...own.tokens.map((one) => row(one.name === "session" ? "Session" : one.name,
+      [one.is_current && "this one · ", "since ", moment(one.created_at), one.expires_at && [" · until ", moment(one.expires_at)]],
+      "End", "revoke_own_token", { token_id: one.token_id })));
+    memories.replaceChildren(...known.memories.map((one) => row(one.content, [moment(one.created_at)], "Forget", "delete_memory", { memory_id: one.id })));
+    if (!known.memories.length) memories.append(h("li", "Nothing."));
+  }
+
+  function row(title, about, action, type, fields) {
+    const drop = async () => {
+      if (await ask({ title: `${action}?`, text: title, action, danger: true })) await tried(() => household.request(type, fields));
+    };
+    return h("li", h("div.grow", title, h("p.quiet.small", about.flat())), iconButton("trash", `${action}: ${title}`, action, drop));
+  }
+
+  async function changePassword([old, fresh]) {
+    await household.request("change_password", { old_password: old, new_password: fresh });
+    toast("Your password is changed. Your other sessions have ended.");
+  }
+
+  async function signOutEverywhere() {
+    if (await ask({ title: "Sign out everywhere?", text: "All your sessions end, this one too. Tokens of programs stay.", action: "Sign out", danger: true })) await tried(() => household.request("sign_out_everywhere", {}));
+  }
+
+  async function deleteAccount([password]) {
+    const name = await ask({ title: "Delete your account?", text: `Type your name, ${user}, to delete everything that is yours.`, value: "", action: "Delete", danger: true });
+    if (name === user) await household.request("delete_account", { password });
+    else if (name !== null) throw new Error("That is not your name. Nothing was deleted.");
+  }
+
+  async function download() {
+    const lines = [{ type: "hearth_export", version: 1 }];
+    let cursor;
+    do {
+      const page = await household.read("list_conversations", { limit: 500, ...(cursor && { cursor }) });
+      for (const one of page.conversations.filter(({ owner }) => owner === user)) lines.push(...await conversation(one));
+      cursor = page.next_cursor;
+    } while (cursor);
+    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+    const link = h("a", { href: URL.createObjectURL(new Blob([text])), download: `hearth-${user}.jsonl` });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  /** The lines of a conversation, as “hearth export” writes them. */
+  async function conversation({ id, title, channel, created_at, updated_at }) {
+    let messages = [];
+    let page;
+    do {
+      page = await household.read("get_messages", { conversation_id: id, limit: 500, ...(messages.length && { before: messages[0].id }) });
+      messages = [...page.messages, ...messages];
+    } while (page.has_more);
+    return [{ type: "conversation", id, title, channel, created_at, updated_at },
+      ...messages.map(({ id, role, speaker, timestamp, content }) => ({ type: "message", id, role, speaker: speaker ?? null, timestamp, content }))];
+  }
+
+  async function tried(send) {
+    try {
+      await send();
+      await draw();
+      return true;
+    } catch (error) {
+      complain(error);
+      return false;
+    }
+  }
+
+  function secret(label, autocomplete, minlength) {
+    return h("label", label, h("input", { type: "password", autocomplete, minlength, required: true }));
+  }
+
+  function form(label, send, ...fields) {
+    const button = h("button", { type: "submit", class: "primary" }, label);
+    const made = h("form", fields, button);
+    made.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      button.disabled = true;
+      await tried(() => send(fields.map((field) => field.lastChild.value))) && made.reset();
+      button.disabled = false;
+    });
+    return made;
+  }
+}
