@@ -460,7 +460,7 @@ fn a_narrowed_token_stays_narrow() {
     };
     let lights = made(json!({ "tools": ["current_time"] }));
     let mut client = home.websocket(&lights);
-    client.chat("what is the time?");
+    client.chat("hello");
     for refused in [
         json!({ "type": "approve", "approval_id": "appr_0000000000001" }),
         json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" }),
