@@ -89,6 +89,7 @@ mod tests {
                 id: MemoryId::from(1),
                 content: content.to_owned(),
                 speaker: speaker.map(str::to_owned),
+                owner: None,
                 owner_id: None,
                 audience: Audience::Household,
                 channel: None,
