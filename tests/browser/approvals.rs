@@ -170,7 +170,7 @@ fn several_approvals_are_a_list_that_names_who_asks() {
     page.click(".approval:nth-child(2) summary");
     page.until(&format!("!{ALLOW}[1].disabled && {ALLOW}[2].disabled"));
     let text = page.evaluate("document.querySelector('.approval[open]').innerText");
-    for expected in ["ls -l", "nobody else"] {
+    for expected in ["webhook door", "ls -l", "nobody else"] {
         assert!(
             text.as_str().unwrap().contains(expected),
             "{expected}: {text}"

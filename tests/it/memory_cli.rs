@@ -44,12 +44,12 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     let listed = lines(&folder, &["memory", "list"]);
     assert_eq!(listed.len(), 3, "{listed:?}");
     assert!(
-        listed[1].ends_with("-        the bins go out on Tuesday"),
+        listed[1].ends_with("-        household  the bins go out on Tuesday"),
         "{listed:?}"
     );
     assert!(
         listed[2].starts_with(&tea.id.to_string())
-            && listed[2].ends_with("Ann      Ann drinks green tea"),
+            && listed[2].ends_with("Ann      household  Ann drinks green tea"),
         "{listed:?}"
     );
     let found = parsed(&folder, &["memory", "search", "TEA", "--json"]);

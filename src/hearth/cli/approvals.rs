@@ -12,6 +12,7 @@ use super::chat::connection::ChatConnection;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::table::{ListView, print_json, truncated};
+use super::terminal::visible;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -122,7 +123,7 @@ fn show(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         return print_json(context, found);
     }
     let text = Approval::read(found).map(|approval| approval.text());
-    context.print(text.unwrap_or_default())
+    context.print(visible(&text.unwrap_or_default()))
 }
 
 /// `hearth approvals allow ID`

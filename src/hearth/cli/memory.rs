@@ -8,6 +8,7 @@ use super::data_directory::open_store;
 use super::table::{self, ListView, truncated};
 use crate::service::views;
 use base::ids::MemoryId;
+use base::people::Audience;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use store::{Memory, Viewer};
 
@@ -72,12 +73,17 @@ fn print(
     empty: &str,
 ) -> CliResult {
     let list = ListView {
-        columns: &["id", "since", "said by", "what"],
+        columns: &["id", "since", "said by", "seen by", "what"],
         row: &|memory: &Memory| {
             vec![
                 memory.id.to_string(),
                 table::time(memory.created_at),
                 memory.speaker.clone().unwrap_or_else(|| "-".to_owned()),
+                match &memory.audience {
+                    Audience::Private => "private".to_owned(),
+                    Audience::Household => "household".to_owned(),
+                    Audience::People(names) => names.join(", "),
+                },
                 truncated(&memory.content, CONTENT_CHARACTERS),
             ]
         },
