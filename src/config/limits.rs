@@ -61,7 +61,7 @@ section! {
         pub commands_burst: u32 = integer(1..=1_000_000).or(100);
         /// Turns that may wait for a worker, in total.
         pub waiting_turns: usize = integer(1..=1_000_000).or(1_000);
-        /// Turns that may wait in one conversation.
+        /// Turns that may wait in one conversation, for their turn or for an approval.
         pub waiting_turns_per_conversation: usize = integer(1..=1_000_000).or(16);
         /// Seconds that a turn may run, not counting the time it waits for approvals.
         pub turn_seconds: u64 = integer(1..=86_400).or(300);

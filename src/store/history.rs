@@ -5,8 +5,8 @@ use rusqlite::{Row, Statement, params};
 use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
-use crate::messages::{Message, find_message};
-use crate::query::{length, row, rows};
+use crate::messages::{Message, find_message, message_from_row};
+use crate::query::{length, row};
 use crate::steps::{Step, step_from_row};
 use crate::viewer::Viewer;
 use base::error::Result;
@@ -77,30 +77,30 @@ impl Store {
             .unwrap_or((None, 0_i64));
             let suspended = row(connection, SUSPENDED, params![id], |row| row.get(0))?;
             let most_turns = most_turns.min(MOST_TURNS);
-            let mut heads = rows(
-                connection,
-                PAST_TURNS,
-                params![id, covered, most_turns as i64 + 1],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-            )?;
-            let mut has_more = heads.len() > most_turns;
-            heads.truncate(most_turns);
-            let mut statement = connection.prepare_cached(PAST_STEPS)?;
-            let mut left = most_bytes;
+            let (mut left, mut has_more) = (most_bytes, false);
             let mut turns: Vec<PastTurn> = Vec::new();
-            for (turn, message, reply, channel) in heads {
-                // Missing only if the conversation is being deleted.
-                let Some(message) = find_message(connection, message)? else {
-                    continue;
-                };
-                let reply = match reply {
-                    Some(reply) => find_message(connection, reply)?,
-                    None => None,
+            let mut steps_of = connection.prepare_cached(PAST_STEPS)?;
+            let mut statement = connection.prepare_cached(PAST_TURNS)?;
+            let mut found = statement.query(params![id, covered, most_turns as i64 + 1])?;
+            while let Some(row) = found.next()? {
+                if turns.len() == most_turns {
+                    has_more = true;
+                    break;
+                }
+                let (turn, question) = (row.get("of_turn")?, row.get("question")?);
+                let last = message_from_row(connection, row)?;
+                let (message, reply) = match last.id == question {
+                    true => (last, None),
+                    // Missing only if the conversation is being deleted.
+                    false => match find_message(connection, question)? {
+                        Some(message) => (message, Some(last)),
+                        None => continue,
+                    },
                 };
                 let text =
                     message.content.len() + reply.as_ref().map_or(0, |reply| reply.content.len());
                 let steps = match left.checked_sub(text) {
-                    Some(for_steps) => steps_within(&mut statement, turn, for_steps)?,
+                    Some(for_steps) => steps_within(&mut steps_of, turn, for_steps)?,
                     None => None,
                 };
                 let (steps, rest) = match steps {
@@ -114,7 +114,7 @@ impl Store {
                 left = rest;
                 turns.push(PastTurn {
                     id: turn,
-                    channel,
+                    channel: row.get("channel")?,
                     message,
                     steps,
                     reply,
@@ -188,12 +188,14 @@ impl Store {
     }
 }
 
-pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, ifnull(ifnull(t.reply_id, t.message_id), 0) AS covered \
+pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, \
+         ifnull(ifnull(t.reply_id, t.message_id), 0) AS covered \
      FROM conversation_summaries s LEFT JOIN turns t ON t.id = s.turn_id \
      WHERE s.conversation_id = ?";
 
-/// Each turn is found by its last message. An imported one may have no reply.
-pub(crate) const PAST_TURNS: &str = "SELECT t.id, t.message_id, t.reply_id, t.channel \
+/// Each turn is found by its last message: an imported one may have no reply.
+pub(crate) const PAST_TURNS: &str = "SELECT m.*, \
+         t.id AS of_turn, t.message_id AS question, t.channel AS channel \
      FROM messages m INDEXED BY messages_by_conversation CROSS JOIN turns t ON t.id = m.turn_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 \
          AND t.state = 'done' AND ifnull(t.reply_id, t.message_id) = m.id \
