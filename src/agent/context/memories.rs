@@ -91,7 +91,6 @@ mod tests {
                 speaker: speaker.map(str::to_owned),
                 owner: None,
                 owner_id: None,
-                owner: None,
                 audience: Audience::Household,
                 channel: None,
                 account: None,
