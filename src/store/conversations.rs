@@ -102,17 +102,11 @@ impl Store {
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
             // One more than the page: then there is a next page.
-            let mut newest = newest(connection, &sight, before, limit + 1)?;
-            let has_more = newest.len() > limit;
-            newest.truncate(limit);
-            let next = newest.last().filter(|_| has_more);
-            let next = next.map(|(latest, _)| ConversationCursor(*latest));
-            let mut directory = Directory::default();
-            let mut conversations = Vec::with_capacity(newest.len());
-            for (_, id) in newest {
-                // Missing only if it has been deleted or narrowed since.
-                conversations.extend(look_up(connection, &sight, &mut directory, id)?);
-            }
+            let mut conversations = newest(connection, &sight, before, limit + 1)?;
+            let has_more = conversations.len() > limit;
+            conversations.truncate(limit);
+            let next = conversations.last().filter(|_| has_more);
+            let next = next.map(|last| ConversationCursor(last.latest));
             Ok(ConversationPage {
                 conversations,
                 next,
@@ -172,31 +166,53 @@ impl Store {
     }
 }
 
-pub(crate) const NEWEST_OF_AUDIENCE: &str = "SELECT latest, id FROM conversations \
+pub(crate) const NEWEST_OF_AUDIENCE: &str = "SELECT latest FROM conversations \
      INDEXED BY conversations_by_audience \
      WHERE audience_id = ?1 AND latest > ?2 AND latest < ?3 ORDER BY latest DESC LIMIT ?4";
+
+/// In the order in which [`conversation_from_row`] reads them.
+macro_rules! conversation_columns {
+    () => {
+        concat!(
+            seen_columns!("c"),
+            ", c.id, c.title, c.channel, c.external_name, c.created_at, c.updated_at, \
+             c.message_count, c.latest FROM conversations c "
+        )
+    };
+}
+
+pub(crate) const PAGE_OF_AUDIENCE: &str = concat!(
+    "SELECT ",
+    conversation_columns!(),
+    "INDEXED BY conversations_by_audience \
+     WHERE c.audience_id = ?1 AND c.latest >= ?2 AND c.latest < ?3 ORDER BY c.latest DESC"
+);
+
+pub(crate) const OF_ACCOUNT: &str = concat!(
+    "SELECT ",
+    conversation_columns!(),
+    "INDEXED BY conversations_by_name \
+     WHERE c.account = ?1 AND c.external_name IS NOT NULL AND c.latest < ?2"
+);
 
 pub(crate) const CONVERSATION_NAMED: &str =
     "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
 
-pub(crate) const OF_ACCOUNT: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", latest, id FROM conversations c INDEXED BY conversations_by_name \
-     WHERE account = ?1 AND external_name IS NOT NULL AND latest < ?2"
-);
+const CONVERSATION: &str = concat!("SELECT ", conversation_columns!(), "WHERE c.id = ?");
 
-/// The newest conversations that are seen, at most `most`, newest first. Reads as
-/// many entries of an index as that, and a few for each audience.
+/// The newest conversations that are seen, at most `most`, newest first.
 fn newest(
     connection: &Connection,
     sight: &Sight,
     before: i64,
     most: usize,
-) -> Outcome<Vec<(MessageId, ConversationId)>> {
+) -> Outcome<Vec<Conversation>> {
+    let mut directory = Directory::default();
+    let mut conversation = |row: &Row<'_>| conversation_from_row(connection, &mut directory, row);
+    let mut newest = Vec::new();
     let every;
     let audiences = match sight.seen() {
-        Seen::Of(audiences) => audiences,
+        Seen::Of(audiences) => &audiences[..],
         Seen::All => {
             every = rows(connection, "SELECT id FROM audiences", params![], |row| {
                 row.get(0)
@@ -204,41 +220,63 @@ fn newest(
             &every
         }
         Seen::OfAccount(account) => {
-            let place = |row: &Row<'_>| Ok((row.get("latest")?, row.get("id")?));
             let parameters = params![account, before];
-            let mut all = sight.rows(connection, OF_ACCOUNT, parameters, usize::MAX, place)?;
-            all.sort_by(|one, other| other.cmp(one));
-            all.truncate(most);
-            return Ok(all);
+            newest = sight.rows(
+                connection,
+                OF_ACCOUNT,
+                parameters,
+                usize::MAX,
+                &mut conversation,
+            )?;
+            &[]
         }
     };
+    for (audience, from) in newest_places(connection, audiences, before, most)? {
+        let parameters = params![audience, from, before];
+        newest.extend(rows(
+            connection,
+            PAGE_OF_AUDIENCE,
+            parameters,
+            &mut conversation,
+        )?);
+    }
+    newest.sort_unstable_by_key(|one| Reverse(one.latest));
+    newest.truncate(most);
+    Ok(newest)
+}
+
+/// In which audiences the newest conversations are, and from which place on. Reads as
+/// many entries of an index as there are conversations, and a few for each audience.
+fn newest_places(
+    connection: &Connection,
+    audiences: &[AudienceId],
+    before: i64,
+    most: usize,
+) -> Outcome<Vec<(AudienceId, i64)>> {
     // The oldest on top.
-    let mut newest = BinaryHeap::new();
-    for audience in audiences {
+    let mut newest: BinaryHeap<Reverse<(i64, AudienceId)>> = BinaryHeap::new();
+    for &audience in audiences {
         let after = match newest.peek() {
-            Some(Reverse((latest, _))) if newest.len() == most => MessageId::as_i64(*latest),
+            Some(Reverse((latest, _))) if newest.len() == most => *latest,
             _ => i64::MIN,
         };
         let parameters = params![audience, after, before, most as i64];
-        let places = rows(connection, NEWEST_OF_AUDIENCE, parameters, |row| {
-            Ok(Reverse((row.get(0)?, row.get(1)?)))
-        })?;
-        for place in places {
-            newest.push(place);
+        for latest in rows(connection, NEWEST_OF_AUDIENCE, parameters, |row| row.get(0))? {
+            newest.push(Reverse((latest, audience)));
             if newest.len() > most {
                 newest.pop();
             }
         }
     }
-    let newest = newest.into_sorted_vec().into_iter();
-    Ok(newest.map(|Reverse(place)| place).collect())
+    let mut places: Vec<(AudienceId, i64)> = Vec::new();
+    for Reverse((latest, audience)) in newest {
+        match places.iter_mut().find(|(known, _)| *known == audience) {
+            Some((_, from)) => *from = latest.min(*from),
+            None => places.push((audience, latest)),
+        }
+    }
+    Ok(places)
 }
-
-const CONVERSATION: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", c.* FROM conversations c WHERE id = ?"
-);
 
 pub(crate) const BELONGS: &str = concat!(
     "SELECT ",
@@ -366,21 +404,21 @@ fn conversation_from_row(
     row: &Row<'_>,
 ) -> rusqlite::Result<Conversation> {
     let thing = Belongs::from_row(row)?;
-    let created_at: Timestamp = row.get("created_at")?;
+    let created_at: Timestamp = row.get(7)?;
     Ok(Conversation {
-        id: row.get("id")?,
-        title: row.get("title")?,
-        channel: row.get("channel")?,
+        id: row.get(3)?,
+        title: row.get(4)?,
+        channel: row.get(5)?,
         owner: directory.name(connection, thing.owner_id)?,
         owner_id: thing.owner_id,
         account: thing.account,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         readers: directory.readers(connection, thing.audience_id)?,
-        external_name: row.get("external_name")?,
+        external_name: row.get(6)?,
         created_at,
         // Earlier in the row of one that was created while the clock was ahead.
-        updated_at: created_at.max(row.get("updated_at")?),
-        message_count: row.get::<_, i64>("message_count")?.unsigned_abs(),
-        latest: row.get("latest")?,
+        updated_at: created_at.max(row.get(8)?),
+        message_count: row.get::<_, i64>(9)?.unsigned_abs(),
+        latest: row.get(10)?,
     })
 }

@@ -33,7 +33,7 @@ pub struct ImportedConversation {
     pub channel: String,
     /// The person whose it becomes.
     pub owner: Option<UserId>,
-    /// Who sees it.
+    /// Who sees it. Names that nobody has are left out.
     pub audience: Audience,
     /// When it began.
     pub created_at: Timestamp,
@@ -77,7 +77,7 @@ impl Store {
     /// Begins to import a conversation; none when it has been imported before.
     ///
     /// # Errors
-    /// `invalid_request` for an audience with a name that nobody has;
+    /// `invalid_request` for a private one without an owner;
     /// `server_error` when the database cannot be written.
     pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Import>> {
         let (source, channel) = (new.source.clone(), new.channel.clone());
@@ -122,7 +122,7 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
             partial,
             write.now,
             new.owner,
-            intern(write, new.owner, &new.audience, UnknownName::Refuse)?,
+            intern(write, new.owner, &new.audience, UnknownName::Skip)?,
         ],
     )?;
     Ok(Some(ConversationId::from(id)))

@@ -41,10 +41,19 @@ impl Readers {
         }
     }
 
-    /// Runs statements on a reader. Each sees what was committed when it began.
+    /// Runs statements on a reader. All see what was committed when the first began:
+    /// who may see a thing, and the thing.
     pub fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
         let lent = self.lend()?;
-        work(lent.connection()).map_err(Failure::on_read)
+        let connection = lent.connection();
+        let run = || {
+            // One lock of the file for all of them, too.
+            connection.prepare_cached("BEGIN")?.execute([])?;
+            let found = work(connection)?;
+            connection.prepare_cached("COMMIT")?.execute([])?;
+            Ok(found)
+        };
+        run().map_err(Failure::on_read)
     }
 
     /// Closes the idle readers. Later calls fail; running ones end normally.
@@ -111,6 +120,11 @@ impl Drop for Lent<'_> {
         if let Some(connection) = self.connection.take()
             && !self.readers.closed.load(Ordering::SeqCst)
         {
+            // After a failure or a panic its transaction is open, and would go on to see
+            // the past. A connection that cannot end it fails at its next one.
+            if !connection.is_autocommit() {
+                let _ = connection.execute_batch("ROLLBACK");
+            }
             // Never full: the channel holds as many as there are connections.
             let _ = self.readers.give_back.try_send(connection);
         }

@@ -331,3 +331,64 @@ fn callbacks_of_0_1_0_go_out_in_their_order_and_under_their_ids() {
     let callbacks = frozen.receiver.wait_for(4);
     assert_eq!(callbacks[3].body["conversation_id"], "front-door");
 }
+
+#[test]
+fn everything_of_0_1_0_is_the_household_s() {
+    let frozen = Frozen::copy();
+    let program = frozen.serve();
+    let client = |token: &str| {
+        let mut client = Client::websocket(program.address);
+        client.authenticate(token);
+        client
+    };
+    let mut admin = client(frozen.token("admin"));
+    eventually("what was cut off has gone on", || {
+        let states = states(&mut admin);
+        (states["running"] == 0 && states["queued"] == 0).then_some(())
+    });
+    let lists = ["list_conversations", "list_memories", "list_schedules"];
+    let mut anna = client(frozen.token("anna"));
+    for list in lists {
+        let request = json!({ "type": list });
+        let (of_admin, of_anna) = (admin.ask(request.clone()), anna.ask(request.clone()));
+        let key = list.trim_start_matches("list_");
+        assert!(!of_admin[key].as_array().unwrap().is_empty(), "{list}");
+        assert_eq!(of_admin, of_anna, "{list}");
+        let known = frozen.known["answers"].as_array().unwrap();
+        let known = known.iter().find(|known| known["request"] == request);
+        if let Some(known) = known {
+            assert!(holds(&of_anna, &known["data"]), "{list}");
+        }
+    }
+    // A guest sees what names them, which nothing did.
+    let mut viktor = client(frozen.token("viktor"));
+    let none = viktor.ask(json!({ "type": "list_conversations" }));
+    assert_eq!(none["conversations"], json!([]));
+    assert_eq!(program.signal("TERM"), Some(0));
+
+    // Who began a conversation is its owner, unless a webhook's caller only said so.
+    let database = look_into(frozen.folder.path());
+    for (sql, expected) in [
+        (
+            "SELECT count(*) FROM conversations WHERE audience_id <> 1",
+            0,
+        ),
+        ("SELECT count(*) FROM memories WHERE audience_id <> 1", 0),
+        ("SELECT count(*) FROM schedules WHERE audience_id <> 1", 0),
+        (
+            "SELECT count(*) FROM conversations
+             WHERE channel LIKE 'webhook:%' AND owner_id IS NOT NULL",
+            0,
+        ),
+        (
+            "SELECT count(*) FROM conversations c WHERE channel = 'websocket' AND NOT EXISTS (
+                 SELECT 1 FROM messages m JOIN users u ON u.name = m.speaker
+                 WHERE m.conversation_id = c.id AND u.id = c.owner_id)",
+            0,
+        ),
+    ] {
+        assert_eq!(count(&database, sql), expected, "{sql}");
+    }
+    let owned = "SELECT count(*) FROM conversations WHERE owner_id IS NOT NULL";
+    assert!(count(&database, owned) > 0);
+}

@@ -22,6 +22,7 @@ fn no_list_reads_a_table_from_end_to_end() {
     for sql in [
         conversations::NEWEST_OF_AUDIENCE,
         conversations::OF_ACCOUNT,
+        conversations::PAGE_OF_AUDIENCE,
         conversations::BELONGS,
         audience::MEMBERS,
         viewer::AUDIENCES_OF,
