@@ -23,6 +23,7 @@
 //! [`Provisional`]. Whatever is sent, answered or run with an effect takes a
 //! [`Durable`], which only a reader or a commit gives.
 
+mod actors;
 mod approvals;
 mod attachments;
 mod audience;
@@ -73,6 +74,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use actors::{ActingToken, Actors, look_up_actors};
 pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
 pub use attachments::{
     AttachmentImport, IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Upload, UploadLimits,

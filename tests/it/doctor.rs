@@ -52,6 +52,7 @@ fn everything_is_looked_at_once() {
         [
             "configuration",
             "exposure",
+            "household",
             "provider",
             "backup",
             "sandbox",
@@ -191,4 +192,60 @@ fn mcp_servers_are_started_and_relays_called() {
         };
         assert!(lines.iter().any(is_found), "{says}: {lines:?}");
     }
+}
+
+#[test]
+fn what_reaches_the_household_without_a_person_is_listed_beside_a_running_server() {
+    let account = json!({
+        "incoming_path": "/in", "outgoing_url": "http://127.0.0.1:1/", "tools": ["recall"],
+        "secret": "a-secret-of-the-home", "audience": ["user", "leo"], "trusted": true,
+    });
+    let folder = prepare(json!({
+        "permission_mode": "allow",
+        "people": { "USER": {}, "eve": {} },
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0, "allow_from": ["*"] },
+            { "type": "webhook", "accounts": { "door": account } },
+        ],
+    }));
+    let _program = Program::serve(folder.path());
+    let (code, lines) = doctor(folder.path());
+    assert_eq!(code, Some(0), "{lines:?}");
+    for (check, level, says) in [
+        (
+            "household",
+            "ok",
+            "webhook account door, by recall; user, leo can read along",
+        ),
+        ("household", "ok", "token \"test\", as viewer (viewer)"),
+        ("household", "ok", "counts as yours: webhook account door"),
+        (
+            "household",
+            "warning",
+            "people.eve is for a user who does not exist",
+        ),
+        (
+            "household",
+            "warning",
+            "webhook account door names leo, a user who does not exist",
+        ),
+        (
+            "exposure",
+            "warning",
+            "clients of the internet can connect (channel lan)",
+        ),
+        (
+            "webhook account",
+            "warning",
+            "can run every tool without asking",
+        ),
+    ] {
+        let found = lines
+            .iter()
+            .filter(|line| (line.0.as_str(), line.1.as_str()) == (check, level));
+        let times = found.filter(|line| line.2.contains(says)).count();
+        assert_eq!(times, 1, "{check} {level} {says}: {lines:?}");
+    }
+    let named = |line: &&(String, String, String)| line.2.contains("does not exist");
+    assert_eq!(lines.iter().filter(named).count(), 2, "{lines:?}");
 }

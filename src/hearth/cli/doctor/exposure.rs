@@ -100,11 +100,38 @@ fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
             Channel::Relay(_) => {}
         }
     }
+    found.extend(unasked(config, option));
     if found.is_empty() {
         let text = "only private networks can connect, and every webhook account has a secret";
         found.push(Diagnosis::ok(text));
     }
     found
+}
+
+/// Warns when clients of the internet meet tools that never ask.
+fn unasked(config: &Config, option: &str) -> Option<Diagnosis> {
+    let is_reachable = |channel: &&Channel| match channel {
+        Channel::Tcp(tcp) => is_open(tcp),
+        Channel::Relay(_) => true,
+        Channel::Webhook(_) => false,
+    };
+    let open = config.channels.iter().filter(is_reachable);
+    let names: Vec<&str> = open.map(Channel::name).collect();
+    if config.permission_mode != Permission::Allow || names.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "clients of the internet can connect (channel {}), and every tool runs without asking \
+         (permission_mode allow)",
+        names.join(", ")
+    );
+    Some(Diagnosis::warning(text).advise(format!("hearth config set{option} permission_mode ask")))
+}
+
+/// Whether addresses of the internet may connect, themselves or through a proxy.
+fn is_open(tcp: &TcpChannel) -> bool {
+    let mut public = PUBLIC_ADDRESSES.iter();
+    public.any(|one| tcp.allow_from.allows(*one))
 }
 
 fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
@@ -125,9 +152,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
     }
     // Behind a proxy on this machine only the proxy knows the clients' addresses.
     let behind_proxy = tcp.bind.is_some_and(|bind| bind.is_loopback());
-    let is_open = PUBLIC_ADDRESSES
-        .iter()
-        .any(|one| tcp.allow_from.allows(*one));
+    let is_open = is_open(tcp);
     if is_open && !behind_proxy && config.tls.identity().is_none() {
         let text = format!(
             "channel {name} lets anybody connect (allow_from), over plain HTTP: passwords and \
@@ -200,6 +225,8 @@ mod tests {
             {"channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET}}}}} | -
             {"channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/ci",SECRET,"outgoing_url":"http://a.example:80/x"}}}}} | unencrypted
             {"permission_mode":"allow","channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET}}}}} | without asking
+            {"permission_mode":"allow","channels":{"tcp":{},"away":{"type":"websocket","url":"wss://relay.example/ws"}}} | clients of the internet can connect (channel away), and every tool runs
+            {"permission_mode":"ask","channels":{"tcp":{},"away":{"type":"websocket","url":"wss://relay.example/ws"}}} | -
             {"permission_mode":"allow","channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET,"permission_mode":"ask"}}}}} | -
         "#;
         let local = r#""incoming_path":"/ci","outgoing_url":"http://192.168.1.5/x""#;

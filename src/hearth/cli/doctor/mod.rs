@@ -7,6 +7,7 @@ mod certificate;
 mod data;
 mod diagnosis;
 mod exposure;
+mod household;
 mod mcp_servers;
 mod providers;
 mod relay;
@@ -24,9 +25,10 @@ use serde_json::json;
 pub const COMMAND: Command = Command::new(
     "\
 doctor: Check the installation, and say how to fix what is wrong
-Checks the configuration, who can reach the server, the providers, MCP servers and relays, the
-data directory with its database, disk, log and clock, and the running server. Each line is ok,
-a warning or a problem, with advice on how to fix it. The exit code is 1 if there is a problem.
+Checks the configuration, who can reach the server, what reaches the household's things without
+a person, the providers, MCP servers and relays, the data directory with its database, disk, log
+and clock, and the running server. Each line is ok, a warning or a problem, with advice on how to
+fix it. The exit code is 1 if there is a problem.
 
 Each provider is asked whether it accepts the key and has the model; nothing is sent to a model.
 MCP servers are started and stopped again. Keys are looked up in this shell's environment, which
@@ -39,9 +41,10 @@ may differ from the server's.
 type SettingsCheck = fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>;
 
 /// Checks of the configuration and of what it refers to, in the order of the output.
-const CHECKS: [(&str, SettingsCheck); 8] = [
+const CHECKS: [(&str, SettingsCheck); 9] = [
     ("configuration", configuration),
     ("exposure", exposure::check),
+    ("household", household::check),
     ("tls", certificate::check),
     ("provider", providers::check),
     ("mcp server", mcp_servers::check),

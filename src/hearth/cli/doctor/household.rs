@@ -1,0 +1,270 @@
+//! What reaches the household's things without a person, and names that nobody has.
+
+use std::collections::BTreeSet;
+
+use super::diagnosis::{Diagnosis, Installation};
+use base::people::{Audience, folded};
+use config::{Config, HOUSEHOLD_TOOLS, Permission, Settings, WebhookAccount};
+use store::{ActingToken, Actors, look_up_actors};
+
+/// Most tokens that are listed.
+const MOST: usize = 20;
+
+/// Lists what acts when no person is there. Another check reports a database that
+/// cannot be read.
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let config = settings.current();
+    let actors = look_up_actors(&installation.directory.database()).ok();
+    let option = &installation.option;
+    let mut found = vec![list(&config, &actors.clone().unwrap_or_default())];
+    found.extend(open_doors(&config, option));
+    if let Some(actors) = &actors {
+        found.extend(unknown_names(&config, actors, option));
+    }
+    found
+}
+
+fn list(config: &Config, actors: &Actors) -> Diagnosis {
+    let mut lines: Vec<String> = Vec::new();
+    let enabled = || config.webhook_accounts().filter(|account| account.enabled);
+    lines.extend(enabled().filter_map(|account| account_line(account, config)));
+    lines.extend(actors.tokens.iter().take(MOST).map(token_line));
+    let more = actors.tokens.len().saturating_sub(MOST);
+    if more > 0 {
+        lines.push(format!("{more} more tokens: hearth token list"));
+    }
+    let api = &config.openai_api;
+    if let Some(user) = api.ollama_user.as_ref().filter(|_| api.enabled) {
+        lines.push(format!("programs without a token at /api, as {user}"));
+    }
+    lines.extend(actors.schedules.iter().map(|(owner, number)| {
+        let owner = owner.as_deref().unwrap_or("nobody");
+        format!("reminders and routines, as {owner}: {number}")
+    }));
+    let trusted = trusted(config);
+    if !trusted.is_empty() {
+        lines.push(format!(
+            "text of these counts as yours: {}",
+            trusted.join(", ")
+        ));
+    }
+    match lines.is_empty() {
+        true => Diagnosis::ok("nothing reaches the household's things without a person"),
+        false => Diagnosis::ok(format!(
+            "these reach the household's things without a person:\n{}",
+            lines.join("\n")
+        )),
+    }
+}
+
+/// An account with the tools of the household that it may use; none without any.
+fn account_line(account: &WebhookAccount, config: &Config) -> Option<String> {
+    let tools: Vec<&str> = HOUSEHOLD_TOOLS
+        .into_iter()
+        .filter(|tool| account.offers(tool) && is_available(tool, account, config))
+        .collect();
+    let seen_by = match &account.audience {
+        Audience::People(names) => names.join(", "),
+        Audience::Private | Audience::Household => "the household".to_owned(),
+    };
+    (!tools.is_empty()).then(|| {
+        format!(
+            "webhook account {}, by {}; {seen_by} can read along",
+            account.name,
+            tools.join(", ")
+        )
+    })
+}
+
+fn is_available(tool: &str, account: &WebhookAccount, config: &Config) -> bool {
+    let denied = |permission: Option<&Permission>| permission == Some(&Permission::Deny);
+    let is_enabled = match tool {
+        "run_command" => config.tools.run_command.enabled,
+        "list_files" | "read_file" | "write_file" => config.tools.files.enabled,
+        _ => true,
+    };
+    let general = config.tool_permissions.get(tool);
+    is_enabled
+        && !denied(account.permission_mode.as_ref())
+        && !denied(account.tool_permissions.get(tool))
+        && !denied(Some(general.unwrap_or(&config.permission_mode)))
+}
+
+fn token_line(token: &ActingToken) -> String {
+    let ActingToken {
+        name, user, role, ..
+    } = token;
+    let tools = match &token.tools {
+        Some(tools) => format!(", with the tools {tools}"),
+        None => String::new(),
+    };
+    format!("token {name:?}, as {user} ({}){tools}", role.as_str())
+}
+
+/// Sources whose text does not count as text from outside.
+fn trusted(config: &Config) -> Vec<String> {
+    let accounts = config.webhook_accounts().filter(|one| one.trusted);
+    let servers = config.mcp_servers.iter().filter(|one| one.trusted);
+    let tools = config.tools.custom.iter().filter(|one| one.trusted);
+    let hosts = config.tools.web_fetch.trusted_hosts.iter();
+    accounts
+        .map(|one| format!("webhook account {}", one.name))
+        .chain(servers.map(|one| format!("MCP server {}", one.name)))
+        .chain(tools.map(|one| format!("tool {}", one.name)))
+        .chain(hosts.map(|host| format!("pages of {host}")))
+        .collect()
+}
+
+/// Accounts whose messages count as the owner's words, whoever sends them.
+fn open_doors(config: &Config, option: &str) -> Vec<Diagnosis> {
+    config
+        .webhook_accounts()
+        .filter(|account| account.enabled && account.trusted && account.secret.is_none())
+        .map(|account| {
+            let name = &account.name;
+            Diagnosis::warning(format!(
+                "webhook account {name} is trusted and has no secret: whoever can connect speaks \
+                 as you"
+            ))
+            .advise(format!(
+                "hearth config set{option} channels.webhook.accounts.{name}.secret -"
+            ))
+            .advise("or remove its \"trusted\"")
+        })
+        .collect()
+}
+
+/// Names in `people` and in audiences that no user has: misspelt, or of somebody who is
+/// gone. Whoever gets such a name gets what stands there.
+fn unknown_names(config: &Config, actors: &Actors, option: &str) -> Vec<Diagnosis> {
+    let users: BTreeSet<String> = actors.users.iter().map(|name| folded(name)).collect();
+    let is_unknown = |name: &&String| !users.contains(&folded(name));
+    let people = config.people.keys().filter(is_unknown).map(|name| {
+        Diagnosis::warning(format!("people.{name} is for a user who does not exist"))
+            .advise(format!("hearth user add{option} {name}"))
+            .advise(format!("or hearth config set{option} people.{name} null"))
+    });
+    let mut found: Vec<Diagnosis> = people.collect();
+    for account in config.webhook_accounts() {
+        let Audience::People(names) = &account.audience else {
+            continue;
+        };
+        found.extend(names.iter().filter(is_unknown).map(|name| {
+            Diagnosis::warning(format!(
+                "the audience of webhook account {} names {name}, a user who does not exist",
+                account.name
+            ))
+            .advise(format!("hearth user add{option} {name}"))
+            .advise("or correct the account's \"audience\"")
+        }));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use base::role::UserRole;
+    use base::testing::rows;
+
+    fn config(text: &str) -> std::sync::Arc<Config> {
+        let settings = Settings::from_text(Path::new("c.json"), text, |_| None);
+        settings.unwrap().current()
+    }
+
+    fn account(more: &str) -> String {
+        format!(
+            r#""channels":{{"webhook":{{"accounts":{{"ci":{{"incoming_path":"/ci","outgoing_url":"http://192.168.1.5/"{more}}}}}}}}}"#
+        )
+    }
+
+    #[test]
+    fn what_acts_without_a_person_is_listed() {
+        let nobody = Actors::default();
+        let named = account(r#","tools":["recall","light","read_file"],"audience":["ada"]"#);
+        let denied = account(r#","tools":["recall"],"permission_mode":"deny""#);
+        let off = account(r#","tools":["recall"],"enabled":false"#);
+        let table = [
+            ("{}".to_owned(), None),
+            (format!("{{{}}}", account("")), None),
+            (format!("{{{denied}}}"), None),
+            (format!("{{{off}}}"), None),
+            (
+                format!("{{{named}}}"),
+                Some("webhook account ci, by recall, read_file; ada can read along"),
+            ),
+            (
+                format!(r#"{{"tools":{{"files":{{"enabled":false}}}},{named}}}"#),
+                Some("webhook account ci, by recall; ada"),
+            ),
+            (
+                r#"{"openai_api":{"enabled":true,"ollama_user":"bob"}}"#.to_owned(),
+                Some("programs without a token at /api, as bob"),
+            ),
+            (
+                r#"{"mcp_servers":{"home":{"url":"http://a/","trusted":true}},
+                    "tools":{"web_fetch":{"trusted_hosts":["recipes.example"]}}}"#
+                    .to_owned(),
+                Some("counts as yours: MCP server home, pages of recipes.example"),
+            ),
+        ];
+        for (text, says) in table {
+            let found = list(&config(&text), &nobody).text;
+            let says = says.unwrap_or("nothing reaches");
+            assert!(found.contains(says), "{text}: {found}");
+        }
+        let actors = Actors {
+            users: vec!["ada".to_owned()],
+            tokens: vec![ActingToken {
+                name: "panel".to_owned(),
+                user: "ada".to_owned(),
+                role: UserRole::User,
+                tools: Some("recall".to_owned()),
+            }],
+            schedules: vec![(Some("ada".to_owned()), 3)],
+        };
+        let found = list(&config("{}"), &actors).text;
+        for says in [
+            "token \"panel\", as ada (user), with the tools recall",
+            "reminders and routines, as ada: 3",
+        ] {
+            assert!(found.contains(says), "{found}");
+        }
+    }
+
+    #[test]
+    fn names_that_nobody_has_and_open_doors_are_warned_about() {
+        let actors = Actors {
+            users: vec!["Ada".to_owned()],
+            ..Actors::default()
+        };
+        let table = r#"
+            {"people":{"ADA":{}}}        | -
+            {"people":{"eve":{}}}        | people.eve is for a user who does not exist
+            {ONE}                        | -
+            {TWO}                        | names eve, a user who does not exist
+        "#;
+        let table = table
+            .replace("ONE", &account(r#","audience":["ada"]"#))
+            .replace("TWO", &account(r#","audience":["ada","eve"]"#));
+        for [text, says] in rows(&table) {
+            let found = unknown_names(&config(text), &actors, "");
+            match (found.as_slice(), says) {
+                ([], "-") => {}
+                ([one], says) => assert!(one.text.contains(says), "{text}: {one:?}"),
+                _ => panic!("{text}: {found:?}"),
+            }
+        }
+        let secret = r#","secret":"a-secret-of-the-home""#;
+        for (more, number) in [
+            (r#","trusted":true"#.to_owned(), 1),
+            (format!(r#","trusted":true{secret}"#), 0),
+            (String::new(), 0),
+        ] {
+            let text = format!("{{{}}}", account(&more));
+            assert_eq!(open_doors(&config(&text), "").len(), number, "{text}");
+        }
+    }
+}
