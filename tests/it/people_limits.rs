@@ -15,6 +15,12 @@ fn system_prompt(request: &Value) -> &str {
     request["messages"][0]["content"].as_str().unwrap()
 }
 
+fn offered(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = tools.iter().map(|tool| tool["function"]["name"].as_str());
+    names.map(Option::unwrap).collect()
+}
+
 #[test]
 fn a_child_is_added_to_a_running_server_and_is_narrowed_from_the_first_message() {
     let model = Model::saying("Hello.");
@@ -41,6 +47,13 @@ fn a_child_is_added_to_a_running_server_and_is_narrowed_from_the_first_message()
     let (of_leo, of_user) = (&requests[0], &requests[1]);
     assert!(system_prompt(of_leo).contains("You are talking with a child."));
     assert!(!system_prompt(of_user).contains("You are talking with a child."));
+
+    assert!(offered(of_user).contains(&"web_fetch"), "{of_user}");
+    let tools = offered(of_leo);
+    assert!(tools.contains(&"recall"), "{tools:?}");
+    for tool in ["web_fetch", "read_file", "write_file", "run_command"] {
+        assert!(!tools.contains(&tool), "{tool}: {tools:?}");
+    }
 
     // The limit is changed like any setting, and the server told.
     let change = ["config", "set", "people.leo.monthly_tokens", "1"];
