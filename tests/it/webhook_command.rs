@@ -107,7 +107,7 @@ fn a_test_says_what_is_wrong() {
     let mut config = model.config();
     config["permission_mode"] = json!("ask");
     let mut accounts = json!({
-        "good": account("good", url("/good"), json!({})),
+        "good": account("good", url("/good"), json!({ "tools": ["remember"] })),
         "refuses": account("refuses", url("/refuses"), json!({})),
         "moved": account("moved", url("/moved"), json!({})),
         "nobody": account("nobody", "http://127.0.0.1:1/".to_owned(), json!({})),
