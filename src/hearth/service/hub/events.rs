@@ -98,7 +98,7 @@ impl Hub {
                 covers: views::covers(approval),
                 outside: approval.is_outside,
             };
-            let asker = Recipients::Askers(turn.user_id);
+            let asker = Recipients::Askers(approval.user_id);
             self.publish(of_turn(turn, kind), asker);
         }
     }
