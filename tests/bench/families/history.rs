@@ -19,6 +19,8 @@ const REQUESTS: usize = 1_000;
 const STARTS: usize = 5;
 /// Searches of a kind.
 const SEARCHES: usize = 200;
+/// How much slower it may be where not everybody sees everything.
+const SLOWER_AMONG_TEN: f64 = 1.5;
 /// The word that is in most messages.
 const COMMON: &str = "the";
 /// An id's step of one millisecond (see ids.rs).
@@ -89,11 +91,54 @@ pub fn measure(table: &mut Table) {
         );
     }
     let mut person = WebSocket::signed_in(servers[1].address, &homes[1].0.token);
-    search(&mut person, table);
+    let (common, random) = search(&mut person, "", None, table);
+    let before = Before {
+        list: list_p99(&mut Reader::new(&homes[1], &servers[1])),
+        common,
+        random,
+    };
+    drop(person);
+    let [few, many] = servers;
+    few.stop();
+    many.stop();
+    // The same with ten people, of whom each sees about half.
+    mix_audiences(&homes[1].0);
+    let server = homes[1].0.start();
+    let list = list_p99(&mut Reader::new(&homes[1], &server));
+    let how = format!("median of {RUNS} runs of {REQUESTS}; floor: all for the household");
+    table.add(
+        Figure::new("list_conversations among ten people, p99", list, "us")
+            .floor(before.list)
+            .at_most(before.list * SLOWER_AMONG_TEN)
+            .how(how),
+    );
+    let mut person = WebSocket::signed_in(server.address, &homes[1].0.token);
+    search(&mut person, " among ten people", Some(&before), table);
 }
 
-/// Searches as somebody makes them who has written for years.
-fn search(person: &mut WebSocket, table: &mut Table) {
+/// What the same took where everybody sees everything.
+struct Before {
+    list: f64,
+    common: f64,
+    random: f64,
+}
+
+/// Microseconds.
+fn list_p99(reader: &mut Reader) -> f64 {
+    // The first fills caches.
+    one_by_one(REQUESTS, |_| list_conversations(reader));
+    let runs = (0..RUNS).map(|_| one_by_one(REQUESTS, |_| list_conversations(reader)).p99());
+    median(runs) * 1000.0
+}
+
+/// Searches as somebody makes them who has written for years. Returns milliseconds: the
+/// p99 for a common word, and the longest for three.
+fn search(
+    person: &mut WebSocket,
+    among: &str,
+    before: Option<&Before>,
+    table: &mut Table,
+) -> (f64, f64) {
     let mut words = Words::new(99);
     let mut search = |query: &mut dyn FnMut() -> String| {
         one_by_one(SEARCHES, |_| {
@@ -105,21 +150,37 @@ fn search(person: &mut WebSocket, table: &mut Table) {
     };
     let common = search(&mut || COMMON.to_owned());
     let random = search(&mut || words.text(3));
+    let (common, random) = (common.p99(), random.percentile(1.0));
     let how = format!("{SEARCHES} searches in {}", number(MANY as f64));
-    table.add(
-        Figure::new("search for a common word, p99", common.p99(), "ms")
-            .at_most(5.0)
-            .how(how.clone()),
-    );
-    table.add(
-        Figure::new(
-            "search for three words, longest",
-            random.percentile(1.0),
-            "ms",
-        )
-        .at_most(20.0)
-        .how(how),
-    );
+    for (name, took, most, before) in [
+        (
+            "a common word",
+            common,
+            5.0,
+            before.map(|before| before.common),
+        ),
+        (
+            "three words",
+            random,
+            20.0,
+            before.map(|before| before.random),
+        ),
+    ] {
+        let part = if name == "three words" {
+            "longest"
+        } else {
+            "p99"
+        };
+        let figure = Figure::new(format!("search for {name}{among}, {part}"), took, "ms");
+        table.add(match before {
+            Some(before) => figure
+                .floor(before)
+                .at_most(before * SLOWER_AMONG_TEN)
+                .how(format!("{how}; floor: all for the household")),
+            None => figure.at_most(most).how(how.clone()),
+        });
+    }
+    (common, random)
 }
 
 /// Somebody who looks at one page after another.
@@ -227,5 +288,66 @@ fn fill(home: &Home, messages: i64) {
              COMMIT;
              PRAGMA wal_checkpoint(TRUNCATE);"
         ))
+        .unwrap();
+}
+
+/// Shares the conversations among the user and nine more people: four of ten are the
+/// household's, four are private and two are for three people.
+fn mix_audiences(home: &Home) {
+    const PEOPLE: i64 = 10;
+    let connection = Connection::open(home.database()).unwrap();
+    connection
+        .execute_batch("PRAGMA synchronous = OFF; BEGIN;")
+        .unwrap();
+    let own: i64 = connection
+        .query_row("SELECT min(id) FROM users", [], |row| row.get(0))
+        .unwrap();
+    let person = |number: i64| own + number % PEOPLE;
+    for number in 1..PEOPLE {
+        let name = format!("person {number}");
+        connection
+            .execute(
+                "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
+                 VALUES (?1, ?2, ?2, 'user', '-', 0)",
+                params![person(number), name],
+            )
+            .unwrap();
+    }
+    let audience = |mut people: Vec<i64>| -> i64 {
+        people.sort_unstable();
+        let key: Vec<String> = people.iter().map(i64::to_string).collect();
+        let insert = "INSERT INTO audiences (members) VALUES (?)";
+        connection.execute(insert, [key.join(",")]).unwrap();
+        let id = connection.last_insert_rowid();
+        for person in people {
+            let insert = "INSERT INTO audience_members (user_id, audience_id) VALUES (?1, ?2)";
+            connection.execute(insert, [person, id]).unwrap();
+        }
+        id
+    };
+    let private: Vec<i64> = (0..PEOPLE).map(|one| audience(vec![person(one)])).collect();
+    let of_three: Vec<i64> = (0..PEOPLE)
+        .flat_map(|one| [(one, 1, 2), (one, 2, 5)])
+        .map(|(one, second, third)| {
+            audience(vec![person(one), person(one + second), person(one + third)])
+        })
+        .collect();
+    let mut update = connection
+        .prepare("UPDATE conversations SET audience_id = ?2, owner_id = ?3 WHERE id = ?1")
+        .unwrap();
+    for number in 0..MANY / MESSAGES_PER_CONVERSATION {
+        let one = number / 10;
+        let audience = match number % 10 {
+            0..=3 => 1,
+            4..=7 => private[(one % PEOPLE) as usize],
+            _ => of_three[(one % (2 * PEOPLE)) as usize],
+        };
+        update
+            .execute([conversation_id(number), audience, person(one)])
+            .unwrap();
+    }
+    drop(update);
+    connection
+        .execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE);")
         .unwrap();
 }
