@@ -41,7 +41,9 @@ impl Service {
     ) -> Result<Value> {
         // The hub must learn of two shares in the order of their commits.
         let _order = lock(&self.sharing);
-        let before = self.settled(|| self.store.conversation(viewer, id))?.readers;
+        let before = self
+            .settled(|| self.store.conversation(viewer, id))?
+            .readers;
         let shared = self.store.share_conversation(viewer, id, audience)?;
         log::info!("{id}: {by} changed who sees it");
         let (owner, audience) = (shared.owner, shared.audience);
