@@ -76,3 +76,58 @@ pub fn delete(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Answ
     }
     read(request.call().unwrap())
 }
+
+/// A response whose body may be anything.
+pub struct FileAnswer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl FileAnswer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+/// Sends a request with these headers, and with this body if it is a POST.
+pub fn exchange(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> FileAnswer {
+    let mut request = ureq::http::Request::builder()
+        .method(method)
+        .uri(format!("http://{address}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = match method {
+        "POST" => agent().run(request.body(body).unwrap()),
+        _ => agent().run(request.body(()).unwrap()),
+    };
+    let mut response = response.unwrap();
+    FileAnswer {
+        status: response.status().as_u16(),
+        headers: response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect(),
+        body: response
+            .body_mut()
+            .with_config()
+            .limit(64 * 1024 * 1024)
+            .read_to_vec()
+            .unwrap(),
+    }
+}
