@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::{Posted, Poster, check_integrity, count, look_into, within};
+use super::attachments::Attachments;
 use super::household::{ASIDE, ASIDE_REPLY, Household, REPLY, Template};
 use super::lines::Lines;
 use super::settings::Settings;
@@ -33,9 +34,12 @@ pub trait Life {
 
 pub type Begin = fn(&Template) -> Box<dyn Life>;
 
-pub const LIVES: [(&str, Begin); 4] = [
+pub const LIVES: [(&str, Begin); 5] = [
     ("webhook", |template| Box::new(Webhook::begin(template))),
     ("chat", |template| Box::new(Chat::begin(template))),
+    ("attachments", |template| {
+        Box::new(Attachments::begin(template))
+    }),
     ("schedule", |template| Box::new(Scheduled::begin(template))),
     ("settings", |template| Box::new(Settings::begin(template))),
 ];

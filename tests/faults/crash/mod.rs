@@ -1,6 +1,6 @@
 //! Crash at every step: one life runs in the real binary, and one system call of
 //! it kills the server or fails, each in turn. A life is a webhook's turn, a chat
-//! with approvals, a schedule, an import, a backup, a change of the configuration.
+//! with approvals, files and their message, a schedule, an import, a backup, a change of the configuration.
 //!
 //! First strace notes which calls each thread makes in a life without faults. A
 //! point is a thread, a call and its number. At each the life begins anew, in a
@@ -11,6 +11,7 @@
 //! `webhook-id`, and the database is sound. After an error the same server must
 //! refuse clearly or go on, and complete the life without a restart.
 
+mod attachments;
 mod commands;
 mod household;
 mod lines;
