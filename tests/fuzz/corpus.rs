@@ -28,6 +28,7 @@ pub fn connections(token: &str) -> Vec<Vec<u8>> {
     ]
     .map(String::into_bytes)
     .to_vec();
+    samples.extend(files(token));
     samples.extend(requests_of_other_programs(token));
     let commands = commands(token);
     samples.push(commands.join("\n").into_bytes());
@@ -49,6 +50,34 @@ pub fn connections(token: &str) -> Vec<Vec<u8>> {
     websocket.extend(frame(0x88, b"\x03\xe8"));
     samples.push(websocket);
     samples
+}
+
+/// A file that is put, one that comes in chunks and with a webhook, and a part of one.
+fn files(token: &str) -> Vec<Vec<u8>> {
+    let authorized = format!("Host: a\r\nAuthorization: Bearer {token}\r\n");
+    let hook =
+        r#"{"message":"m","attachments":[{"name":"a.txt","type":"text/plain","data":"aGk="}]}"#;
+    [
+        format!(
+            "POST /attachments HTTP/1.1\r\n{authorized}Content-Type: image/png\r\n\
+             Content-Disposition: attachment; filename=\"a\\\"b.png\"; filename*=UTF-8''%c3%a4.png\r\n\
+             Content-Length: 12\r\n\r\nGIF89a\x01\0\x01\0\x01\0"
+        ),
+        format!(
+            "POST /attachments HTTP/1.1\r\n{authorized}Transfer-Encoding: chunked\r\n\r\n\
+             5\r\n%PDF-\r\n3;a=b\r\n1.7\r\n0\r\nx: y\r\n\r\n"
+        ),
+        format!(
+            "GET /attachments/att_0000000000001 HTTP/1.1\r\n{authorized}Range: bytes=1-2\r\n\r\n"
+        ),
+        format!(
+            "POST /webhook/ci HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{hook}",
+            hook.len()
+        ),
+    ]
+    .map(String::into_bytes)
+    .into()
 }
 
 /// What programs made for OpenAI and Ollama, and a scraper, send.
@@ -114,6 +143,10 @@ fn commands(token: &str) -> Vec<String> {
         [
             r#"{"type":"ping","id":"a"}"#,
             r#"{"type":"chat","message":"Hello","stream":true,"idempotency_key":"k","id":2}"#,
+            r#"{"type":"chat","message":"Hello","attachments":["att_0000000000001"]}"#,
+            r#"{"type":"put_attachment","name":"a.txt","media_type":"text/plain","bytes":3}"#,
+            r#"{"type":"put_attachment_part","attachment_id":"att_0000000000001","offset":0,"data":"aGk="}"#,
+            r#"{"type":"get_attachment","attachment_id":"att_0000000000001","offset":1,"length":2}"#,
             r#"{"type":"get_config"}"#,
             r#"{"type":"update_config","config":{"temperature":0.5,"tool_permissions":{"a":"ask"}}}"#,
             r#"{"type":"list_conversations","limit":5,"cursor":"x"}"#,

@@ -316,8 +316,8 @@ fn line_matches(shown: &str, found: &str) -> bool {
 /// The line with words in place of ids, tokens, times and numbers that are
 /// others on every machine.
 fn without_what_varies(line: &str) -> String {
-    const IDS: [&str; 9] = [
-        "conv_", "msg_", "turn_", "appr_", "dlv_", "mem_", "sched_", "user_", "tok_",
+    const IDS: [&str; 10] = [
+        "conv_", "msg_", "turn_", "appr_", "att_", "dlv_", "mem_", "sched_", "user_", "tok_",
     ];
     // What ends before each of these, and the letters of what varies behind it.
     const BEHIND: [(&str, &str); 8] = [

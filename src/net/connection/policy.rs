@@ -7,9 +7,9 @@ use base::error::{Error, Result};
 use config::AddressPatterns;
 
 use crate::client_handler::HandlerFactory;
+use crate::http::handler::Handler;
 #[cfg(feature = "tls")]
 use crate::http::https_redirect::HttpsRedirect;
-use crate::http::message::Handler;
 #[cfg(feature = "tls")]
 use crate::tls::Acceptor;
 

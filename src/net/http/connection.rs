@@ -1,5 +1,5 @@
 //! One HTTP/1.1 connection: reads requests strictly, one after the other, and
-//! hands each to the [`Handler`](super::message::Handler) when it is whole.
+//! hands each to the [`Handler`](super::handler::Handler) when it is whole.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::body::{self, BodyError, RequestBody};
+use super::handler::{Admitted, Handling};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
-use super::message::{Admitted, Answer, Handling, Head, Request, Response};
+use super::message::{Answer, Head, Request, Response};
 use super::response_writer::{Persistence, Responder};
 use super::{deferred, forwarded, pieces};
 use crate::connection::admission::Transport;

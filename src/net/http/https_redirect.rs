@@ -2,7 +2,8 @@
 
 use base::error::Error;
 
-use super::message::{Admitted, Handler, Head, Response};
+use super::handler::{Admitted, Handler};
+use super::message::{Head, Response};
 use crate::client_handler::HandlerFactory;
 
 /// The error for a client that does not speak TLS.

@@ -1,10 +1,8 @@
-//! HTTP requests, responses and the handler that answers them.
+//! HTTP requests and responses.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::body::{BodyError, RequestBody};
-use crate::client_handler::HandlerFactory;
 use crate::peer::Peer;
 use crate::wait::Waker;
 use base::error::{Error, Result};
@@ -150,79 +148,4 @@ pub enum ResponsePart {
     /// The response cannot be completed. The connection is closed, so that the
     /// client notices that something is missing.
     Broken,
-}
-
-/// A request whose head was accepted. It holds what the answer needs: the route,
-/// the current configuration, the account.
-pub struct Admitted<'a> {
-    /// Largest size of the body, in bytes.
-    pub body_bytes: usize,
-    pub(super) handling: Handling<'a>,
-}
-
-/// How the body of a request is read.
-pub(super) enum Handling<'a> {
-    /// At once, before the request is answered.
-    Whole(Box<dyn FnOnce(&Request) -> Answer + 'a>),
-    /// By the handler, as it arrives, within this time.
-    Streamed(Duration, Box<StreamHandler<'a>>),
-}
-
-type StreamHandler<'a> = dyn FnOnce(&Head, &mut RequestBody<'_>) -> Result<Answer, BodyError> + 'a;
-
-impl<'a> Admitted<'a> {
-    /// Accepts a body of at most `body_bytes`. `respond` answers the complete
-    /// request; it may block, because each connection has its own thread.
-    pub fn new(body_bytes: usize, respond: impl FnOnce(&Request) -> Answer + 'a) -> Admitted<'a> {
-        Admitted {
-            body_bytes,
-            handling: Handling::Whole(Box::new(respond)),
-        }
-    }
-
-    /// Accepts a body of at most `body_bytes` that must arrive within `time`.
-    /// `respond` reads it piece by piece. If it returns an error, the client gets
-    /// that and the connection is closed.
-    pub fn streamed(
-        body_bytes: usize,
-        time: Duration,
-        respond: impl FnOnce(&Head, &mut RequestBody<'_>) -> Result<Answer, BodyError> + 'a,
-    ) -> Admitted<'a> {
-        Admitted {
-            body_bytes,
-            handling: Handling::Streamed(time, Box::new(respond)),
-        }
-    }
-
-    /// Changes the response, unless it is deferred.
-    pub fn map(self, change: impl FnOnce(&Head, Response) -> Response + 'a) -> Admitted<'a> {
-        let handling = match self.handling {
-            Handling::Whole(respond) => Handling::Whole(Box::new(move |request: &Request| {
-                respond(request).map(|response| change(&request.head, response))
-            })),
-            Handling::Streamed(time, respond) => Handling::Streamed(
-                time,
-                Box::new(move |head: &Head, body: &mut RequestBody<'_>| {
-                    Ok(respond(head, body)?.map(|response| change(head, response)))
-                }),
-            ),
-        };
-        Admitted { handling, ..self }
-    }
-}
-
-/// Answers HTTP requests.
-pub trait Handler: Send + Sync {
-    /// Checks a head before its body is read.
-    ///
-    /// # Errors
-    /// The response that refuses it (unknown path, wrong method, wrong origin).
-    fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response>;
-
-    /// Checks the head of a WebSocket upgrade to /ws. Returns the factory for the
-    /// WebSocket's handler; with None the listener's own is used.
-    ///
-    /// # Errors
-    /// The response that refuses it.
-    fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response>;
 }

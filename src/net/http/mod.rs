@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HttpConnection::serve -> head::parse -> forwarded::client -> Handler::admit
-//!     -> body::read, or RequestBody as it arrives -> the handler's answer
+//!     -> RequestBody, whole or as it arrives -> the handler's answer
 //!     -> Responder::write, deferred::send, or pieces::send
 //! ```
 
@@ -11,6 +11,7 @@ pub mod checks;
 pub(crate) mod connection;
 mod deferred;
 mod forwarded;
+pub(crate) mod handler;
 pub(crate) mod head;
 #[cfg(feature = "tls")]
 pub(crate) mod https_redirect;
@@ -19,6 +20,5 @@ mod pieces;
 pub(crate) mod response_writer;
 
 pub use body::{BodyError, RequestBody};
-pub use message::{
-    Admitted, Answer, DeferredResponse, Handler, Head, Request, Response, ResponsePart,
-};
+pub use handler::{Admitted, Handler};
+pub use message::{Answer, DeferredResponse, Head, Request, Response, ResponsePart};

@@ -29,7 +29,7 @@ use crate::connection::policy::ListenerPolicy;
 #[cfg(feature = "tls")]
 use crate::connection::policy::TlsPolicy;
 use crate::connection::registry::Registry;
-use crate::http::message::Handler;
+use crate::http::handler::Handler;
 #[cfg(feature = "tls")]
 use crate::tls::Acceptor;
 use crate::wait::Waker;

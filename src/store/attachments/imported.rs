@@ -2,8 +2,7 @@
 
 use rusqlite::params;
 
-use super::upload::{append, count};
-use super::{PIECE_BYTES, name};
+use super::{PIECE_BYTES, append, count, name};
 use crate::database::Store;
 use base::error::Result;
 use base::ids::{AttachmentId, MessageId};

@@ -178,6 +178,28 @@ fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> O
     Ok(found)
 }
 
+/// Stores a piece that follows what has arrived.
+fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
+    write.execute(
+        "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",
+        params![id, column(start), data],
+    )?;
+    write.execute(
+        "UPDATE attachments SET received = received + ?2 WHERE id = ?1",
+        params![id, data.len() as i64],
+    )?;
+    Ok(())
+}
+
+/// Notes that a message has so many more attachments.
+fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
+    write.execute(
+        "UPDATE messages SET attachment_count = attachment_count + ?2 WHERE id = ?1",
+        params![message, more as i64],
+    )?;
+    Ok(())
+}
+
 /// A number of bytes as a column has it. None is near the largest.
 fn column(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::content::{BEGINNING, TextCheck, by_beginning};
-use super::{PIECE_BYTES, attachment_from_row, check_space, column, name, part};
+use super::{PIECE_BYTES, append, attachment_from_row, check_space, column, count, name, part};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
@@ -278,19 +278,6 @@ fn add(
     })
 }
 
-/// Stores a piece that follows what has arrived.
-pub(super) fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
-    write.execute(
-        "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",
-        params![id, column(start), data],
-    )?;
-    write.execute(
-        "UPDATE attachments SET received = received + ?2 WHERE id = ?1",
-        params![id, data.len() as i64],
-    )?;
-    Ok(())
-}
-
 /// Gives a message its attachments.
 ///
 /// # Errors
@@ -396,13 +383,4 @@ fn of_whole(data: &[u8], declared: Option<&str>) -> &'static str {
         check.next(data);
         check.media_type()
     })
-}
-
-/// Notes that a message has so many more attachments.
-pub(super) fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
-    write.execute(
-        "UPDATE messages SET attachment_count = attachment_count + ?2 WHERE id = ?1",
-        params![message, more as i64],
-    )?;
-    Ok(())
 }
