@@ -448,7 +448,7 @@ fn the_command_line_looks_after_one_s_own_account() {
 
 #[test]
 fn a_narrowed_token_stays_narrow() {
-    let home = Home::offline();
+    let home = Home::start(json!({ "openai_api": { "enabled": true } }));
     let mut admin = home.admin();
     let mut made = |more: Value| {
         let mut asked = json!({ "type": "create_token", "name": "display" });
