@@ -133,10 +133,9 @@ impl Attachments {
         self.asked = None;
         if response["status"] != "ok" {
             check_refusal(&response);
-            assert_ne!(
-                response["code"], "not_found",
-                "an acknowledged file is lost"
-            );
+            // A turn whose commit failed is not found; a file must be.
+            let text = response["error"].as_str().unwrap_or_default();
+            assert!(!text.contains("no attachment"), "a file is lost: {text}");
             self.is_confirmed = self.household.has_failed();
             return Err(response.to_string());
         }
