@@ -52,7 +52,11 @@ pub fn obey(request: &Value) -> Act {
     let orders = read.iter().flat_map(|text| orders(text, goes_on));
     match orders.into_iter().find(|order| !done.contains(order)) {
         Some((tool, arguments)) => Act::call(Box::leak(tool.into_boxed_str()), arguments),
-        None => Act::say("That is all."),
+        // What it repeats of a page is what a summary keeps.
+        None => {
+            let read: HashSet<String> = read.iter().flat_map(|text| marked(text)).collect();
+            Act::say(&format!("I have read {}", Vec::from_iter(read).join(" ")))
+        }
     }
 }
 
