@@ -191,7 +191,7 @@ fn a_client_without_ids_gets_its_answers_in_order() {
         let model = switching();
         let home = Home::start(with_switch(&model, json!({})));
         let (mut admin, mut client) = (home.admin(), open(home.address()));
-        client.authenticate(&home.tokens.user);
+        client.authenticate(&home.tokens.admin);
         let conversation = client.chat("hello")["conversation_id"].clone();
         admin.ask(json!({ "type": "subscribe", "events": ["chat.done"] }));
         for message in ["switch it", "and?"] {
