@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use super::mutation::{Random, mutate};
+use super::mutation::mutate;
 use super::{Effort, corpus, shown};
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{printed, run};
+use support::random::Random;
 
 /// Conversations to import: what is good is taken in, the rest is counted or
 /// refused with a sentence, and the database stays whole.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 pub use files::{backups, imports};
-use mutation::{Random, mutate};
+use mutation::mutate;
 #[cfg(feature = "relay")]
 pub use relay::relayed_frames;
 use support::client::Client;
@@ -29,6 +29,7 @@ use support::home::{TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::process::status;
 use support::program::{Program, printed, run};
+use support::random::Random;
 use support::socket;
 #[cfg(feature = "tls")]
 pub use tls::tls_connections;

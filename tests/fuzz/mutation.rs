@@ -1,5 +1,7 @@
 //! Bytes changed at random, from a seed that repeats them.
 
+use support::random::Random;
+
 /// Fragments that parsers stumble over: numbers at the edge, half escapes,
 /// bytes that are no text.
 const FRAGMENTS: [&[u8]; 16] = [
@@ -23,27 +25,6 @@ const FRAGMENTS: [&[u8]; 16] = [
 
 /// How long a sample may become; what is larger tests limits, which other tests do.
 const LONGEST: usize = 64 * 1024;
-
-/// A generator of numbers that look random (xorshift64*).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed.max(1))
-    }
-
-    /// A number below `bound`, which is not 0.
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
-    }
-
-    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len())]
-    }
-}
 
 /// `sample` with one to eight changes, some of which take parts of `others`.
 pub fn mutate(random: &mut Random, sample: &[u8], others: &[Vec<u8>]) -> Vec<u8> {

@@ -6,9 +6,10 @@ use protocol::relay::{ClientNumber, Frame, FrameKind};
 use serde_json::json;
 use tungstenite::Message;
 
-use super::mutation::{Random, mutate};
+use super::mutation::mutate;
 use super::{Effort, Home, LISTEN};
 use support::model::Model;
+use support::random::Random;
 use support::relay_peers::{Line, Machine, TOKEN};
 
 /// Changed frames after a good greeting, with a client on the link; and the

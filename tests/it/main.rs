@@ -19,6 +19,9 @@ mod fuzz;
 mod handbook;
 mod handbook_examples;
 mod held_commits;
+#[path = "../households/mod.rs"]
+mod household_steps;
+mod households;
 mod http;
 mod injections;
 mod late_replies;

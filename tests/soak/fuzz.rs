@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::broken_input::{self, Effort};
+use super::household_steps;
 
 /// What the environment asks for; the seed is printed, so that a failure can
 /// be repeated.
@@ -45,6 +46,13 @@ fn broken_imports() {
 #[ignore = "long"]
 fn broken_backups() {
     broken_input::backups(effort());
+}
+
+/// A million steps, whatever `SECONDS` says.
+#[test]
+#[ignore = "long"]
+fn random_households() {
+    household_steps::run(effort().seed, 1_000_000);
 }
 
 #[cfg(feature = "relay")]

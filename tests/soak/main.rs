@@ -3,6 +3,8 @@
 
 #[path = "../fuzz/mod.rs"]
 mod broken_input;
+#[path = "../households/mod.rs"]
+mod household_steps;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 

@@ -1,0 +1,116 @@
+//! What comes from programs: webhooks and the interface of OpenAI.
+
+use serde_json::json;
+
+use super::household::{Household, MOST_CONVERSATIONS, person_actor, string};
+use super::reference::{Actor, Conversation, ConversationNumber, Role};
+use super::world::Way;
+
+impl Household {
+    pub(super) fn webhook(&mut self) -> &'static str {
+        let account = self.random.below(2);
+        let text = self.text();
+        // One of its own conversations, or a new one.
+        let own: Vec<ConversationNumber> = (0..self.reference.conversations.len())
+            .filter(|number| {
+                self.reference
+                    .visible(Actor::Account(account), *number)
+                    .is_ok()
+            })
+            .collect();
+        let known = match own.len() {
+            0 => None,
+            count => Some(own[self.random.below(count)]).filter(|_| self.random.below(4) > 0),
+        };
+        let mut body = json!({ "message": text, "user_id": "ann" });
+        if let Some(number) = known {
+            body["conversation_id"] = json!(self.reference.conversations[number].id);
+        } else if self.reference.conversations.len() >= MOST_CONVERSATIONS {
+            return "webhook";
+        }
+        let name = self.reference.accounts[account].0.clone();
+        let audience = self.reference.audience_of_account(account);
+        let data = self.world.post(&name, &body);
+        let number = known.unwrap_or_else(|| {
+            self.made(Conversation {
+                id: string(&data["conversation_id"]).to_owned(),
+                title: Some(text.clone()),
+                owner: None,
+                account: Some(account),
+                audience,
+                messages: Vec::new(),
+                is_deleted: false,
+            })
+        });
+        self.exchanged(number, &text, &data["message"]);
+        "webhook"
+    }
+
+    pub(super) fn complete(&mut self) -> &'static str {
+        let (person, text) = (self.person(), self.text());
+        let actor = person_actor(person);
+        if self.reference.role(person) < Role::User
+            || self.reference.conversations.len() >= MOST_CONVERSATIONS
+        {
+            return "complete";
+        }
+        let known = match self.replayed.len() {
+            0 => None,
+            count => Some(self.random.below(count + 1)).filter(|place| *place < count),
+        };
+        let mut history = known.map_or(Vec::new(), |place| self.replayed[place].2.clone());
+        let before = history.clone();
+        history.push(json!({ "role": "user", "content": text }));
+        let reply = self.world.complete(person, &json!(history)).unwrap();
+        history.push(json!({ "role": "assistant", "content": reply }));
+        // One of its own that ends in this, and that began with it unless it is long.
+        let said: Vec<&str> = before.iter().map(|one| string(&one["content"])).collect();
+        let ends_in_it = |number: ConversationNumber| {
+            let messages = &self.reference.conversations[number].messages;
+            let texts: Vec<&str> = messages.iter().map(|one| one.text.as_str()).collect();
+            texts.ends_with(&said) && (texts.len() == said.len() || said.len() >= 8)
+        };
+        let continued = self
+            .replayed
+            .iter()
+            .filter(|(number, by, _)| {
+                let is_gone = self.reference.conversations[*number].is_deleted;
+                *by == person && !is_gone && !said.is_empty() && ends_in_it(*number)
+            })
+            .max_by_key(|(number, ..)| *number);
+        let number = match continued {
+            Some((number, ..)) => *number,
+            None => {
+                let request = json!({ "type": "list_conversations", "limit": 1 });
+                let newest = self.ask(actor, Way::WebSocket, request).unwrap();
+                let audience = self.new_audience(actor);
+                let id = string(&newest["conversations"][0]["id"]).to_owned();
+                let is_new = |one: &Conversation| one.id != id;
+                assert!(
+                    self.reference.conversations.iter().all(is_new),
+                    "{id} for {text}"
+                );
+                let number = self.made(Conversation {
+                    id,
+                    title: None,
+                    owner: Some(person),
+                    account: None,
+                    audience,
+                    messages: Vec::new(),
+                    is_deleted: false,
+                });
+                for message in before {
+                    let is_reply = message["role"] == "assistant";
+                    self.said(number, string(&message["content"]), is_reply, false);
+                }
+                number
+            }
+        };
+        self.exchanged(number, &text, &reply);
+        match known {
+            Some(place) if self.replayed[place].0 == number => self.replayed[place].2 = history,
+            _ => self.replayed.push((number, person, history)),
+        }
+        "complete"
+    }
+}

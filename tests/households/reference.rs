@@ -1,0 +1,290 @@
+//! The reference: who sees what and who may change what, as the handbook's page on
+//! privacy says it, over plain vectors. No database, no cache, nothing clever.
+
+use std::collections::BTreeSet;
+
+/// A person, by their place in [`Reference::people`].
+pub type PersonNumber = usize;
+/// A conversation, by its place in [`Reference::conversations`].
+pub type ConversationNumber = usize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Viewer,
+    User,
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Viewer, Role::User, Role::Admin];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::User => "user",
+            Role::Admin => "admin",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Person {
+    pub name: String,
+    pub role: Role,
+    /// False once the account was removed.
+    pub is_here: bool,
+}
+
+/// Who acts: a person with a token, or a webhook account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    Person {
+        number: PersonNumber,
+        /// The token was made for what the household shares, alone.
+        household_only: bool,
+    },
+    Account(usize),
+}
+
+impl Actor {
+    pub fn person(self) -> Option<PersonNumber> {
+        match self {
+            Actor::Person { number, .. } => Some(number),
+            Actor::Account(_) => None,
+        }
+    }
+}
+
+/// Who sees a thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Audience {
+    Household,
+    /// These people; a private thing has its owner alone.
+    People(BTreeSet<PersonNumber>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub is_reply: bool,
+    /// Whether open windows are told of it: not of what was there before.
+    pub is_told: bool,
+    pub text: String,
+    /// Its place among all messages of the household.
+    pub place: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    pub id: String,
+    /// Not known where a client brought its history along.
+    pub title: Option<String>,
+    pub owner: Option<PersonNumber>,
+    pub account: Option<usize>,
+    pub audience: Audience,
+    pub messages: Vec<Message>,
+    pub is_deleted: bool,
+}
+
+impl Conversation {
+    /// The place of its newest message: what lists are ordered by.
+    pub fn latest(&self) -> usize {
+        self.messages.last().map_or(0, |message| message.place)
+    }
+}
+
+/// A memory or a schedule.
+#[derive(Clone, Debug)]
+pub struct Thing {
+    pub id: String,
+    pub text: String,
+    pub owner: Option<PersonNumber>,
+    pub audience: Audience,
+    pub is_deleted: bool,
+}
+
+/// What a command may answer beside data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    NotFound,
+    Unauthorized,
+}
+
+impl Refusal {
+    pub fn code(self) -> &'static str {
+        match self {
+            Refusal::NotFound => "not_found",
+            Refusal::Unauthorized => "unauthorized",
+        }
+    }
+}
+
+/// A household as it should be.
+#[derive(Default)]
+pub struct Reference {
+    pub people: Vec<Person>,
+    /// With the names of those who see what comes in there; none is the household.
+    pub accounts: Vec<(String, Option<Vec<String>>)>,
+    pub conversations: Vec<Conversation>,
+    pub memories: Vec<Thing>,
+    pub schedules: Vec<Thing>,
+    pub messages: usize,
+}
+
+impl Reference {
+    pub fn role(&self, person: PersonNumber) -> Role {
+        self.people[person].role
+    }
+
+    /// Who sees a new conversation of this account.
+    pub fn audience_of_account(&self, account: usize) -> Audience {
+        let Some(names) = &self.accounts[account].1 else {
+            return Audience::Household;
+        };
+        let is_named = |one: &Person| one.is_here && names.contains(&one.name);
+        let people = (0..self.people.len()).filter(|number| is_named(&self.people[*number]));
+        Audience::People(people.collect())
+    }
+
+    /// The whole of privacy in one function.
+    pub fn sees(&self, actor: Actor, audience: &Audience) -> bool {
+        match (actor, audience) {
+            (Actor::Person { number, .. }, Audience::Household) => self.role(number) >= Role::User,
+            (
+                Actor::Person {
+                    household_only: true,
+                    ..
+                },
+                Audience::People(_),
+            ) => false,
+            (Actor::Person { number, .. }, Audience::People(people)) => people.contains(&number),
+            (Actor::Account(_), _) => false,
+        }
+    }
+
+    /// The conversation, unless the actor may not know that it exists.
+    pub fn visible(&self, actor: Actor, number: ConversationNumber) -> Result<(), Refusal> {
+        let conversation = &self.conversations[number];
+        let is_own =
+            matches!(actor, Actor::Account(account) if conversation.account == Some(account));
+        match !conversation.is_deleted && (is_own || self.sees(actor, &conversation.audience)) {
+            true => Ok(()),
+            false => Err(Refusal::NotFound),
+        }
+    }
+
+    /// Whether the actor may rename, share or delete the conversation.
+    pub fn may_change(&self, actor: Actor, number: ConversationNumber) -> Result<(), Refusal> {
+        self.needs(actor, Role::User)?;
+        self.visible(actor, number)?;
+        let conversation = &self.conversations[number];
+        let Actor::Person { number: person, .. } = actor else {
+            return Err(Refusal::Unauthorized);
+        };
+        let is_common =
+            conversation.owner.is_none() || conversation.audience == Audience::Household;
+        let may =
+            conversation.owner == Some(person) || (self.role(person) == Role::Admin && is_common);
+        if may {
+            Ok(())
+        } else {
+            Err(Refusal::Unauthorized)
+        }
+    }
+
+    /// Whether the actor has this role.
+    pub fn needs(&self, actor: Actor, role: Role) -> Result<(), Refusal> {
+        match actor {
+            Actor::Person { number, .. } if self.role(number) < role => Err(Refusal::Unauthorized),
+            _ => Ok(()),
+        }
+    }
+
+    /// The conversations that the actor sees, newest activity first.
+    pub fn listed(&self, actor: Actor) -> Vec<ConversationNumber> {
+        let mut listed: Vec<usize> = (0..self.conversations.len())
+            .filter(|number| self.visible(actor, *number).is_ok())
+            .collect();
+        listed.sort_by_key(|number| std::cmp::Reverse(self.conversations[*number].latest()));
+        listed
+    }
+
+    /// The messages with this word in conversations that pass, newest first.
+    pub fn found(
+        &self,
+        word: &str,
+        sees: impl Fn(ConversationNumber) -> bool,
+    ) -> Vec<(ConversationNumber, &Message)> {
+        let mut found: Vec<_> = self
+            .conversations
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| sees(*number))
+            .flat_map(|(number, one)| one.messages.iter().map(move |message| (number, message)))
+            .filter(|(_, message)| has_word(&message.text, word))
+            .collect();
+        found.sort_by_key(|(_, message)| std::cmp::Reverse(message.place));
+        found
+    }
+
+    /// Whether everybody who sees a thing of the first audience may see one of the
+    /// second: what the model may be shown.
+    pub fn is_seen_by_all_of(&self, readers: &Audience, audience: &Audience) -> bool {
+        match (readers, audience) {
+            (Audience::Household, Audience::Household) => true,
+            (Audience::Household, Audience::People(_)) => false,
+            (Audience::People(readers), _) => readers
+                .iter()
+                .filter(|number| self.people[**number].is_here)
+                .all(|number| {
+                    let household_only = false;
+                    let number = *number;
+                    self.sees(
+                        Actor::Person {
+                            number,
+                            household_only,
+                        },
+                        audience,
+                    )
+                }),
+        }
+    }
+
+    /// Somebody's account is removed: what is private to them goes, what they shared
+    /// stays without an owner.
+    pub fn remove(&mut self, person: PersonNumber) {
+        self.people[person].is_here = false;
+        let alone = Audience::People(BTreeSet::from([person]));
+        for conversation in &mut self.conversations {
+            if conversation.owner == Some(person) {
+                conversation.is_deleted |= conversation.audience == alone;
+                conversation.owner = None;
+            }
+            forget(&mut conversation.audience, person);
+            // What nobody can see any more goes, too.
+            let is_unseen = conversation.audience == Audience::People(BTreeSet::new());
+            conversation.is_deleted |= is_unseen && conversation.account.is_none();
+        }
+        for thing in self.memories.iter_mut() {
+            if thing.owner == Some(person) {
+                thing.is_deleted |= thing.audience == alone;
+                thing.owner = None;
+            }
+            forget(&mut thing.audience, person);
+        }
+        for schedule in self.schedules.iter_mut() {
+            schedule.is_deleted |= schedule.owner == Some(person);
+        }
+    }
+}
+
+fn forget(audience: &mut Audience, person: PersonNumber) {
+    if let Audience::People(people) = audience {
+        people.remove(&person);
+    }
+}
+
+/// Whether a text has this word, of ASCII letters and digits.
+pub fn has_word(text: &str, word: &str) -> bool {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric())
+        .any(|one| one == word)
+}
