@@ -43,6 +43,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("integrations"),
     topic!("protocol"),
     topic!("relay"),
+    topic!("privacy"),
     topic!("people"),
     topic!("security"),
     topic!("encryption"),
