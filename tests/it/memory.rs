@@ -366,17 +366,23 @@ fn texts_of_last(request: &Value) -> String {
     (*texts(request).last().unwrap()).to_owned()
 }
 
-/// A server with two webhook accounts, of which `narrow` may use no tool.
+/// A server with three webhook accounts: `door` may recall, `narrow` may use no tool,
+/// and `plain` says nothing of its tools.
 fn with_webhook(model: &Model, receiver: &Receiver, mode: &str) -> Home {
     let mut config = model.config();
     config["permission_mode"] = json!(mode);
     let account = |path: &str| json!({ "incoming_path": path, "outgoing_url": receiver.url() });
-    let mut narrow = account("/webhook/narrow");
-    narrow["tools"] = json!([]);
+    let with_tools = |path: &str, tools: &[&str]| {
+        let mut account = account(path);
+        account["tools"] = json!(tools);
+        account
+    };
     config["channels"] = json!([
         { "name": "lan", "type": "tcp", "port": 0 },
         { "name": "hooks", "type": "webhook", "accounts": {
-            "door": account("/webhook/door"), "narrow": narrow,
+            "door": with_tools("/webhook/door", &["recall"]),
+            "narrow": with_tools("/webhook/narrow", &[]),
+            "plain": account("/webhook/plain"),
         } },
     ]);
     Home::start(config)
@@ -388,6 +394,7 @@ fn a_stranger_is_told_only_what_they_could_look_up() {
         ("allow", "/webhook/door", true),
         ("ask", "/webhook/door", false),
         ("allow", "/webhook/narrow", false),
+        ("allow", "/webhook/plain", false),
     ] {
         let (model, receiver) = (Model::saying("hm"), Receiver::start());
         let mut home = with_webhook(&model, &receiver, mode);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use support::MAX_WAIT;
 use support::eventually;
@@ -115,7 +115,10 @@ fn an_approval_survives_a_restart() {
     });
     assert_eq!(view["response"], "remembered");
     let config = client.ask(json!({ "type": "get_config" }));
-    assert_eq!(config["tool_permissions"]["remember"], "allow");
+    let asker = &config["people"]["admin"];
+    assert_eq!(asker["tool_permissions"]["remember"], "allow");
+    // Nobody else is covered.
+    assert_eq!(config["tool_permissions"]["remember"], Value::Null);
 }
 
 #[test]

@@ -104,7 +104,8 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
-    let listed = context.store.schedules(&context.viewer).map_err(public)?;
+    let mut listed = context.store.schedules(&context.viewer).map_err(public)?;
+    listed.retain(|schedule| is_visible(schedule, context));
     let conversations = listed.iter().filter_map(|listed| listed.conversation_id);
     let has_outside_text = context.store.have_outside_text(conversations);
     let is_foreign = |schedule: &Schedule| is_untrusted(&schedule.channel);

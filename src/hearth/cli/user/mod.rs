@@ -399,7 +399,8 @@ mod tests {
         assert!(listed[0].get("password_hash").is_none());
         let table = root.run("user list", "").output;
         assert!(
-            table.starts_with("NAME  ROLE   CREATED\nada   admin  "),
+            table.starts_with("NAME  ROLE   CREATED            LIMITS\nada   admin  ")
+                && table.ends_with("  -\n"),
             "{table}"
         );
     }
