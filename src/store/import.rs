@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use crate::attachments::AttachmentImport;
+use crate::attachments::imported::AttachmentImport;
 use crate::audience::{Audience, UnknownName, intern};
 use crate::database::Store;
 use crate::failure::Outcome;

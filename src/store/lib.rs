@@ -76,9 +76,8 @@ mod tests;
 
 pub use actors::{ActingToken, Actors, look_up_actors};
 pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
-pub use attachments::{
-    AttachmentImport, IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Upload, UploadLimits,
-};
+pub use attachments::imported::AttachmentImport;
+pub use attachments::{IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Upload, UploadLimits};
 pub use audience::{Audience, Readers};
 pub use backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,

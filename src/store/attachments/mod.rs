@@ -10,7 +10,7 @@
 //! ([`Store::purge`]).
 
 mod content;
-mod imported;
+pub(crate) mod imported;
 mod name;
 mod upload;
 
@@ -25,7 +25,6 @@ use base::error::{Error, Result};
 use base::ids::{AttachmentId, AudienceId, MessageId, UserId};
 use protocol::event::Attachment;
 
-pub use imported::AttachmentImport;
 pub(crate) use upload::link;
 pub use upload::{IncludedFile, NewAttachments, NewUpload, Upload, UploadLimits};
 
