@@ -145,8 +145,8 @@ impl Floor {
         process::status(self.child.id(), "VmRSS").expect("the floor runs") as f64
     }
 
-    pub fn private_dirty_kib(&self) -> f64 {
-        process::private_dirty_kib(self.child.id()).expect("the floor runs") as f64
+    pub fn private_kib(&self) -> f64 {
+        process::private_kib(self.child.id()).expect("the floor runs") as f64
     }
 }
 

@@ -107,8 +107,8 @@ impl Server {
     }
 
     /// What of it the system cannot take back, in KiB, if we may know it.
-    pub fn private_dirty_kib(&self) -> Option<f64> {
-        process::private_dirty_kib(self.program.id()).map(|kib| kib as f64)
+    pub fn private_kib(&self) -> Option<f64> {
+        process::private_kib(self.program.id()).map(|kib| kib as f64)
     }
 
     /// Bytes written to the disk so far, if we may know it.

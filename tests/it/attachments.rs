@@ -16,7 +16,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::{FileAnswer, exchange, post};
 use support::model::Model;
-use support::process::private_dirty_kib;
+use support::process::private_kib;
 use support::program::{Program, printed, run};
 use support::receiver::Receiver;
 use support::socket::connect;
@@ -621,7 +621,7 @@ fn a_large_file_costs_little_memory_and_delays_nobody() {
     client.chat("hello");
     let first = uploaded(address, &tokens.user, "first", &file[..4 * PART]);
     get(address, &tokens.user, &first["attachment_id"], &[]);
-    let Some(before) = private_dirty_kib(id) else {
+    let Some(before) = private_kib(id) else {
         println!("skipped: no smaps");
         return;
     };
@@ -634,7 +634,7 @@ fn a_large_file_costs_little_memory_and_delays_nobody() {
             let asked = Instant::now();
             client.chat("and now?");
             chats.push(asked.elapsed());
-            most = most.max(private_dirty_kib(id).unwrap());
+            most = most.max(private_kib(id).unwrap());
         }
         (upload.join().unwrap(), began.elapsed())
     });
@@ -648,6 +648,6 @@ fn a_large_file_costs_little_memory_and_delays_nobody() {
     );
     let served = get(address, &tokens.user, &put["attachment_id"], &[]);
     assert!(served.body == file);
-    most = most.max(private_dirty_kib(id).unwrap());
+    most = most.max(private_kib(id).unwrap());
     assert!(most - before < 2 * 1024, "{before} KiB, then {most}");
 }

@@ -141,6 +141,14 @@ fn states(client: &mut Client) -> Value {
     client.ask(json!({ "type": "server_info" }))["turns"].clone()
 }
 
+/// What `hearth doctor` finds, which is nothing that fails.
+fn checks_of(frozen: &Frozen) -> Value {
+    let doctor = frozen.run(&["doctor", "--json"]);
+    let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    assert_eq!(doctor.status.code(), Some(0), "{checks:#}");
+    checks
+}
+
 #[test]
 fn everything_of_0_1_0_is_still_there() {
     let frozen = Frozen::copy();
@@ -199,13 +207,33 @@ fn everything_of_0_1_0_is_still_there() {
     let usage = frozen.run(&["usage", "--json"]);
     let usage: Value = serde_json::from_slice(&usage.stdout).unwrap();
     assert!(holds(&usage, &frozen.known["usage"]), "{usage:#}");
-    let doctor = frozen.run(&["doctor", "--json"]);
-    let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();
-    assert_eq!(doctor.status.code(), Some(0), "{checks:#}");
-    for check in ["configuration", "data directory", "database"] {
+    let checks = checks_of(&frozen);
+    for check in ["data directory", "database"] {
         let well = json!({ "checks": [{ "check": check, "level": "ok" }] });
         assert!(holds(&checks, &well), "{check}: {checks:#}");
     }
+
+    // What the upgrade narrowed is said once, with the command that gives it back.
+    let configuration = |checks: &Value| -> Vec<Value> {
+        let checks = checks["checks"].as_array().unwrap().iter();
+        checks
+            .filter(|check| check["check"] == "configuration")
+            .cloned()
+            .collect()
+    };
+    let narrowed = configuration(&checks);
+    assert_eq!(narrowed.len(), 1, "{checks:#}");
+    assert_eq!(narrowed[0]["level"], "warning", "{checks:#}");
+    let (key, tools) = ("channels[2].accounts.cellar.tools", "[\"*\"]");
+    let text = narrowed[0]["text"].as_str().unwrap();
+    let command = format!("config set '{key}' '{tools}'");
+    assert!(text.contains(&command), "{text}");
+    let set = frozen.run(&["config", "set", key, tools]);
+    assert_eq!(set.status.code(), Some(0), "{set:?}");
+    let checks = checks_of(&frozen);
+    let given_back = configuration(&checks);
+    assert_eq!(given_back.len(), 1, "{checks:#}");
+    assert_eq!(given_back[0]["level"], "ok", "{checks:#}");
     assert!(frozen.receiver.callbacks().is_empty(), "nothing was due");
 }
 

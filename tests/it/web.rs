@@ -16,8 +16,9 @@ use support::socket::exchange;
 
 /// Most bytes of the whole page on the wire, but for the handbook.
 const BUDGET: usize = 60_000;
-/// Most bytes of the handbook and its script, before compression.
-const HANDBOOK_BUDGET: usize = 128 * 1024;
+/// Most bytes of the handbook and its script, before compression. A browser loads them
+/// page by page, when somebody reads them; what this bounds is their part of the program.
+const HANDBOOK_BUDGET: usize = 160 * 1024;
 /// What browsers say they accept.
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 

@@ -13,11 +13,12 @@ pub fn status(process: u32, field: &str) -> Option<u64> {
     number(process, "status", field)
 }
 
-/// What a process has written to in memory and shares with none, in KiB: what the
-/// system cannot take back while it runs. None when the process has gone, and of
-/// Hearth, which lets only root look into it, for anybody else.
-pub fn private_dirty_kib(process: u32) -> Option<u64> {
-    number(process, "smaps_rollup", "Private_Dirty")
+/// What a process has written to in memory, in KiB: what the system cannot take back
+/// while it runs. `Private_Dirty` would count the program itself, too, until a file
+/// that was just built is on the disk. None when the process has gone, and of Hearth,
+/// which lets only root look into it, for anybody else.
+pub fn private_kib(process: u32) -> Option<u64> {
+    number(process, "smaps_rollup", "Anonymous")
 }
 
 /// The number in a line `FIELD: NUMBER` of a file in /proc/PID.

@@ -34,7 +34,7 @@ pub fn measure(table: &mut Table) {
     for _ in 0..IDLE_RUNS {
         let server = home.start();
         wait();
-        dirty.extend(server.private_dirty_kib().map(|kib| kib / 1024.0));
+        dirty.extend(server.private_kib().map(|kib| kib / 1024.0));
         resident.push(server.resident_kib() / 1024.0);
     }
     let bare = Floor::start(floor::HEALTH);
@@ -44,7 +44,7 @@ pub fn measure(table: &mut Table) {
     } else {
         table.add(
             Figure::new("private dirty memory, idle", median(dirty), "MiB")
-                .floor(bare.private_dirty_kib() / 1024.0)
+                .floor(bare.private_kib() / 1024.0)
                 .at_most(1.2)
                 .how(format!("median of {IDLE_RUNS}, 1 s after the start")),
         );
