@@ -69,6 +69,7 @@ fn whatever_can_be_used_has_a_name() {
         "tools",
         "memories",
         "reminders",
+        "account",
         "people",
         "webhooks",
         "status",

@@ -9,6 +9,7 @@ mod chromium;
 mod elsewhere;
 mod files;
 mod handbook;
+mod invitations;
 mod looks;
 mod pages;
 mod relay;
@@ -205,7 +206,7 @@ fn webhook_messages_and_their_questions_arrive_live() {
     config["channels"] = json!([
         { "name": "lan", "type": "tcp", "port": 0 },
         { "name": "hooks", "type": "webhook", "accounts": {
-            "door": { "incoming_path": "/hooks/door", "outgoing_url": receiver.url() },
+            "door": { "incoming_path": "/hooks/door", "outgoing_url": receiver.url(), "tools": ["forget"] },
         } },
     ]);
     let home = Home::start(config);

@@ -77,16 +77,32 @@ fn people_and_tokens_come_and_go() {
     };
     page.until(&rows(0, "viewer"));
     look(&mut page, "people");
-    page.fill(".card:first-child input[type=text]", "grace");
-    page.fill(".card:first-child input[type=password]", "correct horse");
-    page.click(".card:first-child button[type=submit]");
+    page.fill(
+        ".card:first-child form:last-child input[type=text]",
+        "grace",
+    );
+    page.fill(
+        ".card:first-child form:last-child input[type=password]",
+        "correct horse",
+    );
+    page.click(".card:first-child form:last-child button[type=submit]");
     page.until(&rows(0, "grace"));
-    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
-    page.fill(".card:first-child input[type=text]", "grace");
-    page.fill(".card:first-child input[type=password]", "another horse");
-    page.evaluate("document.querySelector('.card:first-child select').value = ''");
-    page.click(".card:first-child button[type=submit]");
-    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
+    page.until(
+        "document.querySelector('.card:first-child form:last-child input[type=text]').value === ''",
+    );
+    page.fill(
+        ".card:first-child form:last-child input[type=text]",
+        "grace",
+    );
+    page.fill(
+        ".card:first-child form:last-child input[type=password]",
+        "another horse",
+    );
+    page.evaluate("document.querySelector('.card:first-child form:last-child select').value = ''");
+    page.click(".card:first-child form:last-child button[type=submit]");
+    page.until(
+        "document.querySelector('.card:first-child form:last-child input[type=text]').value === ''",
+    );
     let body = json!({ "username": "grace", "password": "another horse" });
     assert_eq!(post(home.address(), "/auth", &[], &body).status, 200);
     page.click("[aria-label='Remove grace']");

@@ -52,6 +52,7 @@ fn addresses(address: SocketAddr) -> BTreeSet<String> {
         "tools",
         "memories",
         "reminders",
+        "account",
         "people",
         "webhooks",
         "status",

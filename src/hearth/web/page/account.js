@@ -9,7 +9,7 @@ export async function show(household) {
   const memories = h("ul.rows");
   await draw();
   return { element: h("div.page",
-    card("Password", form("Change", changePassword, secret("Present password", "current-password"), secret("New password", "new-password", 8))),
+    card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
     card("Signed in", h("p.help", "Your sessions, and the tokens of your programs."), tokens,
       h("button", { onclick: signOutEverywhere }, "Sign out everywhere")),
     household.maySend && card("What is remembered about you", memories),
@@ -77,25 +77,26 @@ export async function show(household) {
   async function tried(send) {
     try {
       await send();
-      await draw();
-      return true;
     } catch (error) {
       complain(error);
       return false;
     }
+    // Without a connection the sign-in form comes instead.
+    await draw().catch(() => {});
+    return true;
   }
 
   function secret(label, autocomplete, minlength) {
-    return h("label", label, h("input", { type: "password", autocomplete, minlength, required: true }));
+    return h("label", label, h("input", { type: "password", autocomplete, minlength, required: true }), minlength && h("span.help", `At least ${minlength} characters`));
   }
 
   function form(label, send, ...fields) {
-    const button = h("button", { type: "submit", class: "primary" }, label);
+    const button = h("button", { type: "submit", class: send === deleteAccount ? "danger" : "primary" }, label);
     const made = h("form", fields, button);
     made.addEventListener("submit", async (event) => {
       event.preventDefault();
       button.disabled = true;
-      await tried(() => send(fields.map((field) => field.lastChild.value))) && made.reset();
+      await tried(() => send(fields.map((field) => field.querySelector("input").value))) && made.reset();
       button.disabled = false;
     });
     return made;

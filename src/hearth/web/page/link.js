@@ -15,7 +15,7 @@ export function showLink({ name, link, qr, expires_at: until }) {
   const dialog = h("dialog", { "aria-label": `Link for ${name}` }, h("form", { method: "dialog" },
     h("h2", `Link for ${name}`),
     h("p", `With it ${name} chooses a password and is signed in. It works once, until `, moment(until), ". Hand it over to nobody else. It is not shown again."),
-    picture(qr),
+    h("div.row.centre", picture(qr)),
     h("p", h("code", link), " ", copyButton(() => link)),
     h("div.row.end", h("button", { type: "submit", class: "primary" }, "Done"))));
   dialog.addEventListener("close", () => dialog.remove());

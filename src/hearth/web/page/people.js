@@ -8,6 +8,7 @@ const ROLES = [["viewer", "Viewer: read-only"], ["user", "User: can chat"], ["ad
 /** The page. */
 export async function show(household) {
   const users = h("ul.rows");
+  const links = h("ul.rows");
   const tokens = h("ul.rows");
   const secret = h("p", { role: "status" });
   await draw();
@@ -17,13 +18,12 @@ export async function show(household) {
   const guest = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const guestRole = h("select", options(ROLES, "user"));
   const child = h("input", { type: "checkbox" });
-  const links = h("ul.rows");
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", options(ROLES));
   return { element: h("div.page",
     card("People", users, h("h2", "Invite a person"), h("p.help", "With the link, they choose a password of their own."), links,
       form("Invite", invite, h("label", "Name", guest), h("label", "Role", guestRole), h("label.check", child, "A child: with limits")),
-      h("h2", "Add a person"),
+      h("h2", "Add a person with a password"),
       form("Save", () => household.request(role.value ? "add_user" : "set_password", { name: name.value.trim(), password: password.value, role: role.value }),
         h("label", "Name", name), h("label", "Password", password, h("span.help", "At least 8 characters")), h("label", "Role", role))),
     card("Tokens", h("p.help", "A token lets a program or a display sign in as you, with this role."), tokens,
@@ -70,7 +70,7 @@ export async function show(household) {
     const [people, made, open] = await Promise.all(["list_users", "list_tokens", "list_invitations"].map((type) => household.request(type)));
     users.replaceChildren(...people.users.map((one) => row(one.name, [one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
       "Remove", "remove_user", { name: one.name }, "What nobody else sees is deleted for good: conversations, memories, reminders, tokens. What was shared stays, without an owner.",
-      iconButton("retry", `New password for ${one.name}`, "New password", () => reset(one.name)))));
+      iconButton("key", `New password for ${one.name}`, "New password", () => reset(one.name)))));
     links.replaceChildren(...open.invitations.map((one) => row(one.name, [one.is_reset ? "New password" : "Invited", " · link works until ", moment(one.expires_at)],
       "Revoke", "revoke_invitation", { name: one.name }, one.is_reset ? "The link will not work any more." : "The link will not work any more, and the person is removed.")));
     tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`,
