@@ -36,6 +36,8 @@ pub struct Page {
     pub errors: Vec<String>,
     /// Addresses that were asked for.
     pub requests: Vec<String>,
+    /// How often a document was loaded whole.
+    loads: u32,
 }
 
 impl Chromium {
@@ -115,6 +117,7 @@ impl Chromium {
             next_id: 0,
             errors: Vec::new(),
             requests: Vec::new(),
+            loads: 0,
         };
         let context = page.call("Target.createBrowserContext", json!({}));
         let target = page.call(
@@ -208,8 +211,24 @@ impl Page {
                 self.requests
                     .push(params["url"].as_str().unwrap().to_owned());
             }
+            Some("Page.loadEventFired") => self.loads += 1,
             _ => {}
         }
+    }
+
+    /// Loads the document again, and waits until it is another one: what is asked
+    /// before that, the old one would answer.
+    pub fn reload(&mut self) {
+        self.evaluate("window.isOld = true");
+        let loads = self.loads;
+        self.call("Page.reload", json!({}));
+        while self.loads == loads {
+            let Message::Text(text) = self.socket.read().unwrap() else {
+                continue;
+            };
+            self.hear(&serde_json::from_str(&text).unwrap());
+        }
+        self.until("!window.isOld");
     }
 
     /// The value of an expression; a promise is waited for.

@@ -92,7 +92,7 @@ fn a_relay_that_listens_learns_nothing() {
     until_last_reply(&mut page, "another");
 
     let token = page.evaluate("sessionStorage.getItem('hearth.token')");
-    page.call("Page.reload", json!({}));
+    page.reload();
     until_signed_in(&mut page);
     for secret in [
         PASSWORD,

@@ -118,9 +118,9 @@ fn signing_in_wrong_and_right_and_out() {
         "Network.setCacheDisabled",
         json!({ "cacheDisabled": false }),
     );
-    page.call("Page.reload", json!({}));
+    page.reload();
     page.until("document.querySelector('.welcome')");
-    page.call("Page.reload", json!({}));
+    page.reload();
     page.until("document.querySelector('.welcome')");
     let sent = page.evaluate("performance.getEntriesByType('resource').filter((one) => one.transferSize > 0).map((one) => one.name)");
     assert_eq!(sent, json!([]), "everything else is in the browser's cache");

@@ -139,7 +139,7 @@ fn a_stopped_reply_is_no_error_also_after_a_reload() {
     page.click(".send");
     let stopped = "document.querySelector('.live .state')?.textContent === 'Stopped.'";
     page.until(stopped);
-    page.call("Page.reload", json!({}));
+    page.reload();
     page.until(stopped);
     assert!(
         page.evaluate("document.querySelector('.failure')")

@@ -83,7 +83,7 @@ fn a_day_with_the_relay() {
     page.click(".approval .primary");
     until_last_reply(&mut page, "nothing was there");
 
-    page.call("Page.reload", json!({}));
+    page.reload();
     until_signed_in(&mut page);
     until_last_reply(&mut page, "nothing was there");
     check_hosts(&page, &hosts);
