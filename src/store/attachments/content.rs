@@ -104,7 +104,7 @@ impl TextCheck {
         self.cut.extend_from_slice(&rest[valid..]);
         let is_layout = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c);
         let is_control = |byte: &u8| byte.is_ascii_control() && !is_layout(*byte);
-        self.is_other = piece.iter().any(|byte| is_control(byte));
+        self.is_other = piece.iter().any(is_control);
         !self.is_other
     }
 

@@ -175,9 +175,9 @@ fn a_file_is_its_uploaders_and_then_its_conversations() {
     );
 
     let message = sent(&store, ann, &[id]);
-    assert_eq!(message.attachments, [file.clone()]);
+    assert_eq!(message.attachments, std::slice::from_ref(&file));
     let found = store.message(&Viewer::server(), message.id).unwrap();
-    assert_eq!(found.attachments, [file.clone()]);
+    assert_eq!(found.attachments, std::slice::from_ref(&file));
     assert_eq!(content(&store, &viewer(ben), id), b"<html>hi</html>");
     let guest = Viewer::person(ben, UserRole::Viewer);
     assert_eq!(code(store.attachment(&guest, id)), (Code::NotFound, 404));

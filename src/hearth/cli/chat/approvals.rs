@@ -23,8 +23,8 @@ pub struct Approvals {
 pub enum Answer {
     /// It was no answer, or the next request is asked about.
     Actions(Vec<Action>),
-    /// The request is left as it is.
-    Later(Approval, Vec<Action>),
+    /// The request for this tool is left as it is.
+    Later(String, Vec<Action>),
 }
 
 impl Approvals {
@@ -72,7 +72,7 @@ impl Approvals {
                 let left = self.asked.pop_front();
                 let next: Vec<Action> = self.begin().into_iter().collect();
                 return match left {
-                    Some(left) => Answer::Later(left, next),
+                    Some(left) => Answer::Later(left.tool, next),
                     None => Answer::Actions(next),
                 };
             }

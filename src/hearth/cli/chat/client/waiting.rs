@@ -142,17 +142,14 @@ impl ChatClient {
     /// Handles an answer to an approval request. A turn whose request is left for later
     /// is not waited for.
     pub(super) fn decide(&mut self, line: &str) -> Vec<Action> {
-        let (left, mut actions) = match self.approvals.decide(line) {
+        let (tool, mut actions) = match self.approvals.decide(line) {
             Answer::Actions(actions) => return actions,
-            Answer::Later(left, next) => (left, next),
+            Answer::Later(tool, next) => (tool, next),
         };
         if !self.approvals.is_empty() {
             return actions;
         }
-        actions.push(Action::Note(format!(
-            "{} waits; /approvals shows it",
-            left.tool
-        )));
+        actions.push(Action::Note(format!("{tool} waits; /approvals shows it")));
         if let ClientState::Turn { sent, .. } = &mut self.state {
             if self.mode.question.is_some() {
                 actions.push(self.exit());
