@@ -140,8 +140,8 @@ fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     Ok(format!("Cancelled {id}."))
 }
 
-/// A webhook's callers see what was set up through it; the household sees
-/// everything.
+/// A webhook's callers see what was set up through it alone. The household sees all
+/// that the readers of the conversation may see.
 fn is_visible(schedule: &Schedule, context: &ToolContext<'_>) -> bool {
     !is_untrusted(context.channel) || schedule.channel == context.channel
 }
