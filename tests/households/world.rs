@@ -38,6 +38,7 @@ pub struct World {
     tokens: HashMap<(PersonNumber, bool), String>,
     #[cfg(feature = "relay")]
     relay: relay::server::RelayServer,
+    #[cfg(feature = "relay")]
     machine: Option<String>,
 }
 
@@ -93,6 +94,7 @@ impl World {
             tokens,
             #[cfg(feature = "relay")]
             relay,
+            #[cfg(feature = "relay")]
             machine: None,
         }
     }

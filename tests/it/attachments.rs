@@ -63,6 +63,7 @@ fn content(bytes: usize) -> Vec<u8> {
 }
 
 /// Puts a file in parts.
+#[cfg(feature = "relay")]
 fn put_parts(client: &mut Client, name: &str, file: &[u8]) -> Value {
     let put = json!({ "type": "put_attachment", "name": name, "bytes": file.len() });
     let id = client.ask(put)["attachment_id"].clone();
