@@ -63,31 +63,12 @@ fn names_in(folder: &str) -> Result<Vec<String>, Box<dyn Error>> {
 
 /// Compresses one file into the output folder.
 fn compress(folder: &str, name: &str) -> Result<PathBuf, Box<dyn Error>> {
-    let mut source = fs::read(Path::new(folder).join(name))?;
-    if name.ends_with(".js") {
-        source = without_comments(&String::from_utf8(source)?).into_bytes();
-    }
+    let source = fs::read(Path::new(folder).join(name))?;
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&source)?;
     let path = Path::new(&env::var("OUT_DIR")?).join(format!("{name}.gz"));
     fs::write(&path, encoder.finish()?)?;
     Ok(path)
-}
-
-/// A script without the lines that are only comments: a browser does not need them.
-fn without_comments(script: &str) -> String {
-    let mut kept = String::with_capacity(script.len());
-    let mut is_comment = false;
-    for line in script.lines() {
-        let text = line.trim();
-        is_comment |= text.starts_with("/*");
-        if !is_comment && !text.starts_with("//") {
-            kept.push_str(line);
-            kept.push('\n');
-        }
-        is_comment &= !text.ends_with("*/");
-    }
-    kept
 }
 
 /// The media type of a file, by the end of its name.
