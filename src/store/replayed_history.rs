@@ -72,6 +72,14 @@ pub(crate) fn place<'a>(
                 let conversation_id = placement.conversation_id;
                 store(write, channel, owner, speaker, conversation_id, exchange)?;
             }
+            // Nobody can tell what a history that the client brings along quotes: it
+            // may have been edited, and its marks with it.
+            if !history.is_empty() {
+                write.execute(
+                    "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
+                    params![placement.conversation_id],
+                )?;
+            }
             placement
         }
     };

@@ -116,6 +116,8 @@ impl Viewer {
     pub(crate) fn sees_approval_of(&self, asker: Option<UserId>) -> bool {
         match &self.0 {
             Scope::Server => true,
+            // What is asked for may be about a private conversation.
+            Scope::Person(person) if person.household_only => false,
             Scope::Person(person) => person.role >= UserRole::Admin || asker == Some(person.id),
             Scope::Account(_) | Scope::ReadersOf { .. } => false,
         }

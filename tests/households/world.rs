@@ -72,9 +72,8 @@ impl World {
                 "channels": channels,
                 "openai_api": { "enabled": true },
                 "privacy": { "conversations": conversations },
-                "tool_permissions": {
-                    "remember": "allow", "recall": "allow", "search_conversations": "allow",
-                },
+                // What asks again is what other tests look at.
+                "permission_mode": "allow",
                 "limits": {
                     "commands_per_second": 1_000_000, "commands_burst": 1_000_000,
                     "webhook_per_second": 1_000_000, "webhook_burst": 1_000_000,

@@ -36,8 +36,7 @@ A token that is narrowed by --tools, --only or --speaks-for has at most the role
 --expires-days N  Expire after N days (default: never)
 --tools NAMES     Only these tools, with commas between them
 --only household  See and make only what is the household's
---speaks-for NAMES
-                  Also ask in the name of these people, with commas between
+--speaks-for NAMES  Also ask in the name of these people, with commas between
                   them: for a program that several people use
 --json
 --data-dir",

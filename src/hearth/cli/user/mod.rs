@@ -258,7 +258,7 @@ fn consequences(name: &str, belongings: Belongings) -> String {
     let gone = list(&[
         (belongings.private_conversations, "private conversation"),
         (belongings.private_memories, "private memory"),
-        (belongings.schedules, "reminder or routine"),
+        (belongings.schedules, "reminder"),
         (belongings.tokens, "token"),
     ]);
     let kept = list(&[

@@ -45,7 +45,8 @@ pub enum Recipients {
         /// Who can now.
         now: Readers,
     },
-    /// The person who asked, if it was one, and every admin.
+    /// The person who asked, if it was one, and every admin; but not with a token that
+    /// is narrowed to what is the household's.
     Askers(Option<UserId>),
     /// Every admin.
     Admins,
@@ -60,6 +61,7 @@ impl Recipients {
             Recipients::Readers(readers) => may_see(readers),
             Recipients::ReadingAdmins(readers) => is_admin && may_see(readers),
             Recipients::Former { before, now } => may_see(before) && !may_see(now),
+            Recipients::Askers(_) if person.household_only => false,
             Recipients::Askers(asker) => is_admin || *asker == Some(person.id),
             Recipients::Admins => is_admin,
         }
