@@ -650,5 +650,6 @@ fn a_large_file_costs_little_memory_and_delays_nobody() {
     let served = get(address, &tokens.user, &put["attachment_id"], &[]);
     assert!(served.body == file);
     most = most.max(private_kib(id).unwrap());
-    assert!(most - before < 2 * 1024, "{before} KiB, then {most}");
+    // The threads and connections that serve the chats beside it count, too.
+    assert!(most - before < 5 * 1024, "{before} KiB, then {most}");
 }

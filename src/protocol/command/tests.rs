@@ -79,7 +79,14 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
     let chat = declared("chat");
     assert_eq!(
         chat.fields,
-        ["message", "conversation_id", "stream", "idempotency_key"]
+        [
+            "message",
+            "conversation_id",
+            "stream",
+            "idempotency_key",
+            "attachments",
+            "audience"
+        ]
     );
     assert_eq!(declared("auth").fields, ["token", "username", "password"]);
     assert!(declared("ping").fields.is_empty());

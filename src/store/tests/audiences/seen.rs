@@ -46,15 +46,20 @@ fn everybody_sees_their_own_part_of_everything() {
         let pending = store.deliveries(viewer, pending, 100).unwrap();
         let recalled = store.recall(viewer, "remember", 100).unwrap();
         let relevant = store.relevant_memories(viewer, "remember", 100).unwrap();
+        // Those who asked and those who may answer, whoever sees the conversation.
+        let asked = approvals.iter().map(|one| one.user_id);
+        match (who, viewer.user_id()) {
+            ("the server" | "root", _) => assert_eq!(asked.len(), house.made.len(), "{who}"),
+            (_, Some(person)) if !who.ends_with("household only") => {
+                assert!({ asked }.all(|one| one == Some(person)), "{who}");
+            }
+            _ => assert_eq!(asked.len(), 0, "{who}"),
+        }
         for (what, found) in [
             ("list", of(listed.iter().map(|one| one.id).collect())),
             (
                 "search",
                 of(search.iter().map(|one| one.conversation_id).collect()),
-            ),
-            (
-                "approvals",
-                of(approvals.iter().map(|one| one.conversation_id).collect()),
             ),
             (
                 "deliveries",
