@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     Sql(Box<rusqlite::Error>),
 }
 
-/// After how many seconds a client should try a write again that the disk refused.
+/// After how many seconds a client should try again what the disk refused.
 const RETRY_SECONDS: u32 = 10;
 
 /// What a database job returns.
@@ -37,7 +37,7 @@ impl Failure {
         match self {
             Failure::Refused(error) => error,
             Failure::Sql(error) if is_busy(&error) => busy(),
-            Failure::Sql(error) => Error::server("the database could not be read", detail(&error)),
+            Failure::Sql(error) => server("the database could not be read", &error),
         }
     }
 
@@ -54,15 +54,17 @@ impl Failure {
                 .with_status(503)
                 .with_retry_after(RETRY_SECONDS)
             }
-            Failure::Sql(error) => {
-                let public = "the database could not be written";
-                let refused = Error::server(public, detail(&error));
-                match is_storage_fault(&error) {
-                    true => refused.with_status(503).with_retry_after(RETRY_SECONDS),
-                    false => refused,
-                }
-            }
+            Failure::Sql(error) => server("the database could not be written", &error),
         }
+    }
+}
+
+/// To be tried again where the machine caused it: it may have room or descriptors then.
+fn server(public: &str, error: &rusqlite::Error) -> Error {
+    let refused = Error::server(public, detail(error));
+    match is_storage_fault(error) {
+        true => refused.with_status(503).with_retry_after(RETRY_SECONDS),
+        false => refused,
     }
 }
 

@@ -87,10 +87,14 @@ impl Readers {
                 connection::prepare(&connection, Purpose::Read)?;
                 Ok(connection)
             });
-            return opened.map_err(|error| {
-                self.opened.fetch_sub(1, Ordering::SeqCst);
-                Failure::from(error).on_read()
-            });
+            match opened {
+                Ok(connection) => return Ok(connection),
+                // Without a descriptor for another, this one takes its turn.
+                Err(error) if self.opened.fetch_sub(1, Ordering::SeqCst) > 1 => {
+                    log::debug!("no further reader of the database: {error}");
+                }
+                Err(error) => return Err(Failure::from(error).on_read()),
+            }
         }
         self.idle.recv_timeout(self.wait).map_err(|_| {
             Error::overloaded(
@@ -135,6 +139,7 @@ impl Drop for Lent<'_> {
 mod tests {
     use super::*;
     use crate::testing::{TemporaryDirectory, TestStore, open};
+    use base::error::Code;
 
     #[test]
     fn more_threads_than_readers_take_turns() {
@@ -177,6 +182,34 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_cannot_be_opened_leaves_the_work_to_the_others() {
+        let dir = TemporaryDirectory::new();
+        let _store = open(&dir);
+        let readers = Readers {
+            wait: Duration::from_millis(10),
+            ..Readers::new(dir.path().join("hearth.db"))
+        };
+        let first = readers.lend().unwrap();
+        std::fs::rename(dir.path().join("hearth.db"), dir.path().join("moved")).unwrap();
+        let busy = readers.lend().err().unwrap();
+        assert_eq!(
+            (busy.status(), busy.retry_after()),
+            (503, Some(1)),
+            "{busy}"
+        );
+        drop(first);
+        assert!(readers.lend().is_ok());
+
+        let none = Readers::new(dir.path().join("hearth.db"));
+        let refused = none.lend().err().unwrap();
+        assert_eq!(
+            (refused.status(), refused.retry_after()),
+            (503, Some(10)),
+            "{refused}"
+        );
+    }
+
+    #[test]
     fn a_reader_comes_back_after_a_panic_and_cannot_write() {
         let store = TestStore::new();
         let readers = &store.inner.readers;
@@ -190,6 +223,6 @@ mod tests {
             connection.execute("DELETE FROM users", [])?;
             Ok(())
         });
-        assert_eq!(refused.unwrap_err().status(), 500);
+        assert_eq!(refused.unwrap_err().code(), Code::ServerError);
     }
 }
