@@ -50,6 +50,7 @@ pub mod turn_stream;
 pub mod turn_wait;
 mod turns;
 pub mod views;
+mod wakes;
 mod webhooks;
 pub mod workers;
 

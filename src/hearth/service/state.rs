@@ -6,8 +6,6 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-
 use super::connections::Connections;
 use super::guesser::Guesser;
 use super::hub::Hub;
@@ -15,6 +13,7 @@ use super::meter::Meter;
 use super::password::Verifier;
 use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
+use super::wakes::Wakes;
 use agent::Assistant;
 use agent::mcp::Mcp;
 use agent::meter::ModelMeter;
@@ -59,7 +58,7 @@ pub struct Service {
     pub(super) deferred: Mutex<Vec<(Instant, Deferred)>>,
     /// Why the last nightly backup failed, if it did.
     pub(super) backup_problem: Mutex<Option<String>>,
-    pub(super) wakes: (Sender<Wake>, Receiver<Wake>),
+    pub(super) wakes: Wakes,
     pub(super) verifier: Verifier,
     pub(super) sign_ins: Throttle<Guesser>,
     pub(super) relays: Arc<RelayLinks>,
@@ -112,7 +111,7 @@ impl Service {
             meter: Meter::default(),
             deferred: Mutex::default(),
             backup_problem: Mutex::default(),
-            wakes: bounded(4),
+            wakes: Wakes::new(),
             verifier: Verifier::default(),
             sign_ins: Throttle::new(clock.clone()),
             relays: Arc::default(),
@@ -260,16 +259,6 @@ impl Deferred {
             Deferred::Conclude { turn, .. } => (turn.id, turn.conversation_id),
         }
     }
-}
-
-/// What wakes the timekeeper.
-pub(super) enum Wake {
-    /// Deliveries may be due.
-    Look,
-    /// Time has jumped.
-    Everything,
-    /// The server stops.
-    Stop,
 }
 
 #[cfg(test)]

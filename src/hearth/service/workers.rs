@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
-
 use super::backups::Nightly;
 use super::queue::{Job, TurnJob};
 use super::routines::Planner;
-use super::state::{Deferred, Service, Wake};
+use super::state::{Deferred, Service};
+use super::wakes::Wake;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::DeliveryId;
@@ -84,7 +83,7 @@ impl Workers {
     pub fn stop(&self, grace: Duration) {
         let service = &self.0.service;
         service.queue.stop(grace);
-        service.stop_keeping_time();
+        service.wakes.stop();
         let handles = {
             let mut threads = self.0.lock();
             threads.is_stopping = true;
@@ -209,13 +208,12 @@ impl Service {
 
     /// Makes the timekeeper check for due deliveries now.
     pub(super) fn look_for_deliveries(&self) {
-        // A full channel wakes it already.
-        let _ = self.wakes.0.try_send(Wake::Look);
+        self.wakes.look();
     }
 
     /// Makes everything notice that the clock was advanced.
     pub fn clock_advanced(&self) {
-        let _ = self.wakes.0.try_send(Wake::Everything);
+        self.wakes.look_at_everything();
     }
 
     /// Stops the running turns now; they continue at the next start.
@@ -223,12 +221,7 @@ impl Service {
         self.queue.stop(Duration::ZERO);
     }
 
-    fn stop_keeping_time(&self) {
-        let _ = self.wakes.0.send_timeout(Wake::Stop, TICK);
-    }
-
     fn keep_time(self: &Arc<Service>, mut data_version: i64) {
-        let wakes: &Receiver<Wake> = &self.wakes.1;
         let mut nightly = Nightly::new();
         let mut planner = Planner::default();
         // Whether there may be conversations that are too old. Not at once: the clock
@@ -277,14 +270,14 @@ impl Service {
             let wait = self
                 .time_to_next_delivery()
                 .min(self.time_to(next_schedule));
-            match wakes.recv_timeout(wait.min(TICK)) {
-                Ok(Wake::Look) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Wake::Everything) => {
+            match self.wakes.wait(wait.min(TICK)) {
+                Wake::Look => {}
+                Wake::Everything => {
                     next_tick = Instant::now();
                     next_purge = next_tick;
                     nightly.look_now();
                 }
-                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
+                Wake::Stop => break nightly.stop(),
             }
         }
     }
