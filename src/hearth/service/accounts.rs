@@ -79,19 +79,6 @@ impl Service {
         Ok(true)
     }
 
-    /// Begins an attempt to guess a secret that belongs to no name, which counts like a
-    /// sign-in for the place and the relay.
-    ///
-    /// # Errors
-    /// `rate_limited`.
-    pub(super) fn begin_guess(&self, peer: &Peer) -> Result<Vec<Attempt<'_, Guesser>>> {
-        let free = self.settings.current().limits.login_failures;
-        Guesser::all(peer, &peer.place(), "", false)
-            .filter(|(guesser, _)| !matches!(guesser, Guesser::Name(..)))
-            .map(|(guesser, share)| self.sign_ins.begin(guesser, free.saturating_mul(share)))
-            .collect()
-    }
-
     /// Makes a session token of a person who proved who they are.
     pub(super) fn begin_session(&self, peer: &Peer, user: &User) -> Result<Login> {
         let token = Secret::random_token();

@@ -125,16 +125,15 @@ fn shown(made: &Invitation, link: &Secret) -> Result<Value> {
 
 /// What the person with the link does.
 impl Service {
-    /// Whose link this is.
+    /// Whose link this is. As with tokens, wrong ones are not counted: the secret is too
+    /// long to guess, and a link that works must not be refused because others do not.
     ///
     /// # Errors
-    /// `invalid_token` when it does not work, `rate_limited`.
+    /// `invalid_token` when it does not work.
     pub fn invited(&self, peer: &Peer, secret: &Secret) -> Result<Invitation> {
-        let attempts = self.begin_guess(peer)?;
         match self.store.invitation(&fingerprint(secret.expose()))? {
             Some(invitation) => Ok(invitation),
             None => {
-                attempts.into_iter().for_each(|attempt| attempt.failed());
                 log::warn!(peer:% = peer.place(); "a link that does not work was tried from {peer}");
                 Err(Error::invalid_token(
                     "this link has expired or was used already; ask for another one",
@@ -146,8 +145,7 @@ impl Service {
     /// Sets the password that the person with the link chose, and signs them in.
     ///
     /// # Errors
-    /// `invalid_request` for the password; `invalid_token` when the link does not work,
-    /// `rate_limited`.
+    /// `invalid_request` for the password; `invalid_token` when the link does not work.
     pub fn accept_invitation(
         &self,
         peer: &Peer,
