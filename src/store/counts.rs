@@ -9,7 +9,7 @@ use crate::deliveries::{DeliveryState, UNDELIVERED_BY_STATE, UNDELIVERED_STATES}
 use crate::failure::Outcome;
 use crate::query::{row, rows};
 use crate::turns::{TurnState, UNFINISHED_BY_STATE, UNFINISHED_STATES};
-use crate::usage::{Usage, usage_from_row};
+use crate::usage::{self, Usage};
 use crate::viewer::{Seen, Sight, Viewer};
 use base::error::Result;
 
@@ -22,7 +22,8 @@ pub struct Counts {
     pub turns: Vec<(TurnState, u64)>,
     /// Deliveries of them that are not delivered, by state.
     pub deliveries: Vec<(DeliveryState, u64)>,
-    /// Tokens used since the database was created, by everybody.
+    /// Tokens used since the database was created: by everybody for who sees
+    /// everything, else those of the viewer's own turns.
     pub usage: Usage,
     /// Bytes of attachments, those that are arriving included.
     pub attachment_bytes: u64,
@@ -75,14 +76,10 @@ impl Store {
                 conversations,
                 turns,
                 deliveries,
-                usage: row(
-                    connection,
-                    "SELECT ifnull(sum(input), 0) AS input, ifnull(sum(output), 0) AS output,
-                            ifnull(sum(cached), 0) AS cached FROM usage",
-                    params![],
-                    |row| usage_from_row(row, ["input", "output", "cached"]),
-                )?
-                .unwrap_or_default(),
+                usage: match sight.seen() {
+                    Seen::All => usage::all(connection)?,
+                    Seen::Of(_) | Seen::OfAccount(_) => usage::by(connection, viewer.user_id())?,
+                },
                 database_bytes: count(
                     "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
                     params![],

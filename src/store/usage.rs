@@ -1,6 +1,6 @@
 //! Token usage: of each turn, and summed by day and model.
 
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -113,7 +113,7 @@ impl Store {
                         period: row.get("period")?,
                         model: row.get("model")?,
                         turns: row.get::<_, i64>("turns")?.unsigned_abs(),
-                        usage: usage_from_row(row, ["input", "output", "cached"])?,
+                        usage: sum_from_row(row)?,
                     })
                 },
             )
@@ -126,7 +126,29 @@ pub(crate) const TOKENS_SINCE: &str =
     "SELECT ifnull(sum(input + output), 0) FROM usage WHERE day >= ?";
 
 pub(crate) const TOKENS_BY: &str =
-    "SELECT ifnull(sum(tokens), 0) FROM usage_by_person WHERE user_id = ?1 AND day >= ?2";
+    "SELECT ifnull(sum(input + output), 0) FROM usage_by_person WHERE user_id = ?1 AND day >= ?2";
+
+pub(crate) const USAGE_BY: &str = "SELECT ifnull(sum(input), 0) AS input, \
+         ifnull(sum(output), 0) AS output, ifnull(sum(cached), 0) AS cached \
+     FROM usage_by_person WHERE user_id = ?";
+
+/// The usage of everybody since the database was created.
+pub(crate) fn all(connection: &Connection) -> Outcome<Usage> {
+    let sql = "SELECT ifnull(sum(input), 0) AS input, ifnull(sum(output), 0) AS output,
+                      ifnull(sum(cached), 0) AS cached FROM usage";
+    let all = row(connection, sql, params![], sum_from_row)?;
+    Ok(all.unwrap_or_default())
+}
+
+/// The same of the turns of one person; none has none.
+pub(crate) fn by(connection: &Connection, user: Option<UserId>) -> Outcome<Usage> {
+    let own = row(connection, USAGE_BY, params![user], sum_from_row)?;
+    Ok(own.unwrap_or_default())
+}
+
+fn sum_from_row(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    usage_from_row(row, ["input", "output", "cached"])
+}
 
 /// Adds to the usage of a turn, of its person, and of the day, and counts `ended` turns.
 pub(crate) fn add(
@@ -157,10 +179,12 @@ pub(crate) fn add(
         params![day_of(write.now), model, input, output, cached, ended],
     )?;
     write.execute(
-        "INSERT INTO usage_by_person (user_id, day, tokens)
-         SELECT u.id, ?2, ?3 FROM turns t CROSS JOIN users u ON u.id = t.user_id WHERE t.id = ?1
-         ON CONFLICT (user_id, day) DO UPDATE SET tokens = tokens + ?3",
-        params![id, day_of(write.now), input.saturating_add(output)],
+        "INSERT INTO usage_by_person (user_id, day, input, output, cached)
+         SELECT u.id, ?2, ?3, ?4, ?5
+         FROM turns t CROSS JOIN users u ON u.id = t.user_id WHERE t.id = ?1
+         ON CONFLICT (user_id, day) DO UPDATE
+         SET input = input + ?3, output = output + ?4, cached = cached + ?5",
+        params![id, day_of(write.now), input, output, cached],
     )?;
     Ok(())
 }

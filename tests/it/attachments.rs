@@ -322,6 +322,38 @@ fn what_is_too_much_or_not_allowed_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn announced_files_take_no_space_from_others() {
+    let home = Home::start(json!({
+        "limits": { "attachment_bytes": 400_000, "attachments_total_bytes": 1_000_000 },
+    }));
+    let (address, mut user) = (home.address(), home.websocket(&home.tokens.user));
+    let announce = json!({ "type": "put_attachment", "name": "a", "bytes": 400_000 });
+    let ids: Vec<Value> = (0..8)
+        .map(|_| user.ask(announce.clone())["attachment_id"].clone())
+        .collect();
+    assert_eq!(user.refused(announce), "rate_limited");
+    let file = content(400_000);
+    let others = [(); 2].map(|()| uploaded(address, &home.tokens.admin, "b", &file));
+
+    // The space is exact in what arrives.
+    let part = |id: &Value, offset: usize, bytes: usize| {
+        json!({
+            "type": "put_attachment_part", "attachment_id": id, "offset": offset,
+            "data": STANDARD.encode(&file[..bytes]),
+        })
+    };
+    user.ask(part(&ids[0], 0, 200_000));
+    assert_eq!(user.refused(part(&ids[0], 200_000, 1)), "server_error");
+    assert_eq!(user.refused(part(&ids[1], 0, 1)), "server_error");
+    let mut admin = home.admin();
+    let conversation = send(&mut admin, &[&others[0]["attachment_id"]]);
+    admin.ask(json!({ "type": "delete_conversation", "conversation_id": conversation }));
+    let done = user.ask(part(&ids[0], 200_000, 200_000));
+    assert_eq!(done["complete"], true, "{done}");
+    user.ask(json!({ "type": "put_attachment", "name": "a", "bytes": 1 }));
+}
+
+#[test]
 fn a_file_goes_in_parts_and_on_after_the_connection_was_lost() {
     let home = Home::offline();
     let file = content(2 * PART + 1000);

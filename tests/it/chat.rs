@@ -143,6 +143,56 @@ fn what_an_event_tells_of_can_be_read_at_once() {
 }
 
 #[test]
+fn what_others_use_is_told_to_admins_alone() {
+    let model = Model::saying("hello");
+    let mut config = model.config();
+    config["budget"] = json!({ "monthly_tokens": 1_000_000 });
+    config["people"] = json!({ "user": { "monthly_tokens": 5_000 } });
+    let home = Home::start(config);
+    let tokens = &home.tokens;
+    let (mut admin, mut second) = (home.admin(), home.admin());
+    let (mut user, mut guest) = (home.websocket(&tokens.user), home.websocket(&tokens.viewer));
+    let chat = json!({ "type": "chat", "message": "go" });
+    for client in [&mut admin, &mut second, &mut user] {
+        client.ask(chat.clone());
+    }
+    let mut told = [&mut admin, &mut user, &mut guest].map(|client| {
+        let mut info = client.ask(json!({ "type": "server_info" }));
+        for field in [
+            "name",
+            "version",
+            "uptime_seconds",
+            "machine_id",
+            "relays",
+            "connections",
+            "turns",
+            "deliveries",
+            "tokens",
+        ] {
+            assert!(info.get(field).is_some(), "{field} of {info}");
+        }
+        info["used"] = json!(
+            info["tokens"]["input"].as_u64().unwrap() + info["tokens"]["output"].as_u64().unwrap()
+        );
+        info
+    });
+    let [all, own, none] = &mut told;
+    let used = own["used"].as_u64().unwrap();
+    assert!(used > 0, "{own}");
+    for (info, turns, connections, budget) in [
+        (all, 3, 4, json!(1_000_000)),
+        (own, 1, 1, json!(5_000)),
+        (none, 0, 1, json!(null)),
+    ] {
+        assert_eq!(info["used"], turns * used, "{info}");
+        let expected = json!({ "monthly_tokens": budget, "used_this_month": turns * used });
+        assert_eq!(info["budget"], expected);
+        assert_eq!(info["connections"], connections);
+        assert_eq!(info["database_bytes"].is_null(), turns < 3);
+    }
+}
+
+#[test]
 fn a_repeated_idempotency_key_runs_one_turn() {
     let model = Model::acting(vec![Act::Stall("once".into())]);
     let mut home = Home::start(model.config());

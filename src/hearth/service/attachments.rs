@@ -12,7 +12,7 @@ use config::Limits;
 use protocol::attachment::encode;
 use protocol::command::{GetAttachment, PutAttachment, PutAttachmentPart};
 use protocol::event::Attachment;
-use store::{Identity, NewUpload, UploadLimits, UserRole, Viewer};
+use store::{Identity, NewUpload, Upload, UploadLimits, UserRole, Viewer};
 
 /// Most files that arrive over HTTP at the same time. Each holds a piece in memory.
 const MOST_ARRIVING: usize = 16;
@@ -39,14 +39,13 @@ impl ArrivingFile<'_> {
     /// Stores the next piece, of at most [`store::PIECE_BYTES`].
     ///
     /// # Errors
-    /// `server_error` when the database cannot be written; `invalid_request` for more
-    /// than was announced.
+    /// Those of [`store::Store::add_to_upload`].
     pub fn add(&mut self, piece: Vec<u8>) -> Result<()> {
         let start = self.received;
-        let store = &self.service.store;
-        self.received = store
-            .add_to_upload(self.user, self.id, start, piece)?
-            .received;
+        let upload = self
+            .service
+            .add_to_upload(self.user, self.id, start, piece)?;
+        self.received = upload.received;
         Ok(())
     }
 
@@ -71,7 +70,7 @@ impl Drop for ArrivingFile<'_> {
 }
 
 impl Service {
-    /// Makes room for a file of at most `bytes` that arrives as a stream.
+    /// Announces a file of at most `bytes` that arrives as a stream.
     ///
     /// # Errors
     /// `unauthorized` below the role `user`; `server_error` 503 when too many arrive at
@@ -123,6 +122,17 @@ impl Service {
         self.store.begin_upload(new, limits)
     }
 
+    fn add_to_upload(
+        &self,
+        user: UserId,
+        id: AttachmentId,
+        start: u64,
+        data: Vec<u8>,
+    ) -> Result<Upload> {
+        let limits = limits(&self.settings.current().limits);
+        self.store.add_to_upload(user, id, start, data, limits)
+    }
+
     /// `put_attachment`.
     pub(super) fn put_attachment(&self, identity: &Identity, put: PutAttachment) -> Result<Value> {
         let id = self.begin_upload(identity, put.name, put.media_type, put.bytes)?;
@@ -139,7 +149,7 @@ impl Service {
         put: PutAttachmentPart,
     ) -> Result<Value> {
         let (user, id) = (identity.user_id, put.attachment_id);
-        let upload = self.store.add_to_upload(user, id, put.offset, put.data)?;
+        let upload = self.add_to_upload(user, id, put.offset, put.data)?;
         let is_complete = upload.received == upload.bytes;
         let mut view = match is_complete {
             true => json!(self.store.finish_upload(user, id)?),

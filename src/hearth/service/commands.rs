@@ -253,15 +253,29 @@ fn list_tools(service: &Service, user: &str) -> Value {
 }
 
 fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
-    // An admin runs the server: the numbers of all of it, and of nothing in it.
-    let viewer = match caller.is_admin() {
-        true => Viewer::server(),
-        false => caller.identity.viewer(),
-    };
-    let counts = service.store.counts(&viewer)?;
+    let (store, now) = (&service.store, service.clock.now());
     let assistant = service.assistant();
     let config = &assistant.config;
-    let month = service.store.tokens_of_month(service.clock.now())?;
+    let identity = caller.identity;
+    // An admin runs the server: the numbers of all of it, and of nothing in it. Others
+    // are told of what is theirs.
+    let (viewer, user, budget, month) = match caller.is_admin() {
+        true => (
+            Viewer::server(),
+            None,
+            config.budget.monthly_tokens,
+            store.tokens_of_month(now)?,
+        ),
+        false => (
+            identity.viewer(),
+            Some(identity.user_id),
+            config
+                .person(&identity.user)
+                .and_then(|person| person.monthly_tokens),
+            store.tokens_of_month_by(identity.user_id, now)?,
+        ),
+    };
+    let counts = store.counts(&viewer)?;
     let standings = assistant.provider.health(&config.model);
     let load = service.load();
     let mut turns: Map<String, Value> = counts
@@ -299,9 +313,9 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         "uptime_seconds": service.uptime().as_secs(),
         "machine_id": service.relays().machine_id().map(|id| id.as_str().to_owned()),
         "relays": views::relays(service.relays().statuses()),
-        "connections": service.connections.count(),
+        "connections": service.connections.count(user),
         "conversations": counts.conversations,
-        "database_bytes": counts.database_bytes,
+        "database_bytes": caller.is_admin().then_some(counts.database_bytes),
         "attachment_bytes": caller.is_admin().then_some(counts.attachment_bytes),
         "backup": service.backup_status(),
         "turns": turns,
@@ -309,7 +323,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         "mcp_servers": mcp_servers,
         "tokens": views::tokens(counts.usage),
         "budget": {
-            "monthly_tokens": config.budget.monthly_tokens,
+            "monthly_tokens": budget,
             "used_this_month": month,
         },
         "models": views::standings(standings),

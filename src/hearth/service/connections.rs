@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::hub::ConnectionId;
 use base::clock::Timestamp;
-use base::ids::TokenId;
+use base::ids::{TokenId, UserId};
 use base::sync::lock;
 use net::outbox::{Close, Outbox};
 use store::{Identity, UserRole};
@@ -21,6 +21,7 @@ pub struct Connections {
 
 struct OpenConnection {
     token: TokenId,
+    user: UserId,
     role: UserRole,
     expires_at: Option<Timestamp>,
     outbox: Arc<Outbox>,
@@ -42,6 +43,7 @@ impl Connections {
     pub fn authenticated(&self, id: ConnectionId, identity: &Identity, outbox: &Arc<Outbox>) {
         let entry = OpenConnection {
             token: identity.token_id,
+            user: identity.user_id,
             role: identity.role,
             expires_at: identity.expires_at,
             outbox: Arc::clone(outbox),
@@ -54,9 +56,11 @@ impl Connections {
         self.lock().remove(&id);
     }
 
-    /// How many are authenticated.
-    pub fn count(&self) -> usize {
-        self.lock().len()
+    /// How many are authenticated, or how many of these are a person's.
+    pub fn count(&self, of: Option<UserId>) -> usize {
+        let open = self.lock();
+        let counts = |entry: &&OpenConnection| of.is_none_or(|user| entry.user == user);
+        open.values().filter(counts).count()
     }
 
     /// The tokens of open connections, with the roles that they granted.

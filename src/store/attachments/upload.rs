@@ -19,6 +19,8 @@ use protocol::event::Attachment;
 const UNUSED: Duration = Duration::from_secs(24 * 60 * 60);
 /// Most attachments of one person that no message carries.
 const MOST_UNUSED: i64 = 256;
+/// Most files of one person that are arriving: half of those that arrive over HTTP.
+const MOST_ARRIVING: i64 = 8;
 /// Longest type that is kept as a hint, in characters.
 const TYPE_CHARACTERS: usize = 100;
 
@@ -87,30 +89,15 @@ struct Arriving {
 }
 
 impl Store {
-    /// Makes room for a file.
+    /// Announces a file. It takes space only as it arrives.
     ///
     /// # Errors
     /// `invalid_request` 413 for one that is too large; `rate_limited` with too many
-    /// that no message carries; `server_error` 507 without space.
+    /// that are arriving or that no message carries; `server_error` 507 without space.
     pub fn begin_upload(&self, new: NewUpload, limits: UploadLimits) -> Result<AttachmentId> {
         check_size(new.bytes, &limits)?;
         self.write(move |write| {
-            let unused: Option<i64> = row(
-                write.connection,
-                "SELECT count(*) FROM attachments WHERE user_id = ?",
-                params![new.user_id],
-                |row| row.get(0),
-            )?;
-            if unused.unwrap_or_default() >= MOST_UNUSED {
-                return Err(Error::rate_limited(
-                    format!(
-                        "{MOST_UNUSED} of your attachments have no message yet: send them, or wait \
-                         until they are deleted after a day"
-                    ),
-                    3_600,
-                )
-                .into());
-            }
+            check_number(write, new.user_id, &limits)?;
             check_space(write, new.bytes, &limits)?;
             let id: AttachmentId = write.id();
             write.execute(
@@ -134,15 +121,17 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`, also when its time is over; `invalid_request` for what does not
-    /// follow what has arrived, differs from it, or is more than was announced.
+    /// follow what has arrived, differs from it, or is more than was announced;
+    /// `server_error` 507 without space.
     pub fn add_to_upload(
         &self,
         user: UserId,
         id: AttachmentId,
         start: u64,
         data: Vec<u8>,
+        limits: UploadLimits,
     ) -> Result<Upload> {
-        self.write(move |write| add(write, user, id, start, &data))
+        self.write(move |write| add(write, user, id, start, &data, &limits))
     }
 
     /// Makes an attachment of what has arrived.
@@ -211,6 +200,34 @@ impl Store {
     }
 }
 
+fn check_number(write: &Write<'_>, user: UserId, limits: &UploadLimits) -> Outcome<()> {
+    let counted = row(
+        write.connection,
+        "SELECT count(*), ifnull(sum(media_type IS NULL AND expires_at > ?2), 0)
+         FROM attachments WHERE user_id = ?1",
+        params![user, write.now],
+        |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+    )?;
+    let (unused, arriving) = counted.unwrap_or_default();
+    let seconds = limits.time.as_secs();
+    let (why, wait) = if arriving >= MOST_ARRIVING {
+        let why = format!(
+            "{MOST_ARRIVING} of your attachments are still arriving: send the rest of one first, \
+             or wait until they are given up after {seconds} seconds"
+        );
+        (why, 5)
+    } else if unused >= MOST_UNUSED {
+        let why = format!(
+            "{MOST_UNUSED} of your attachments have no message yet: send them, or wait until \
+             they are deleted after a day"
+        );
+        (why, 3_600)
+    } else {
+        return Ok(());
+    };
+    Err(Error::rate_limited(why, wait).into())
+}
+
 fn check_size(bytes: u64, limits: &UploadLimits) -> Result<()> {
     if bytes <= limits.bytes {
         return Ok(());
@@ -231,6 +248,7 @@ fn add(
     id: AttachmentId,
     start: u64,
     data: &[u8],
+    limits: &UploadLimits,
 ) -> Outcome<Upload> {
     let found = row(
         write.connection,
@@ -270,6 +288,7 @@ fn add(
         ));
     }
     if !new.is_empty() {
+        check_space(write, new.len() as u64, limits)?;
         append(write, id, received, new)?;
     }
     Ok(Upload {

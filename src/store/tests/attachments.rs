@@ -32,13 +32,15 @@ fn announced(store: &Store, user: UserId, bytes: u64) -> Result<AttachmentId> {
     store.begin_upload(new, LIMITS)
 }
 
+fn add(store: &Store, user: UserId, id: AttachmentId, start: u64, data: &[u8]) -> Result<Upload> {
+    store.add_to_upload(user, id, start, data.to_vec(), LIMITS)
+}
+
 fn uploaded(store: &Store, user: UserId, content: &[u8]) -> Attachment {
     let id = announced(store, user, content.len() as u64).unwrap();
     for (number, piece) in content.chunks(PIECE_BYTES).enumerate() {
         let start = (number * PIECE_BYTES) as u64;
-        store
-            .add_to_upload(user, id, start, piece.to_vec())
-            .unwrap();
+        add(store, user, id, start, piece).unwrap();
     }
     store.finish_upload(user, id).unwrap()
 }
@@ -118,7 +120,7 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
             if is_wrong {
                 part[0] ^= 1;
             }
-            let added = store.add_to_upload(ann, id, start, part);
+            let added = add(&store, ann, id, start, &part);
             if start > received || is_wrong {
                 assert_eq!(code(added), (Code::InvalidRequest, 400), "{start}");
             } else {
@@ -130,7 +132,7 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
                 assert_eq!(added.unwrap(), expected);
             }
         }
-        let more = store.add_to_upload(ann, id, size, vec![1]);
+        let more = add(&store, ann, id, size, &[1]);
         assert_eq!(
             code(more),
             (Code::InvalidRequest, 400),
@@ -183,7 +185,7 @@ fn a_file_is_its_uploaders_and_then_its_conversations() {
     assert_eq!(code(store.attachment(&guest, id)), (Code::NotFound, 404));
     let again = send(&store, ann, Target::New, &[id]);
     assert_eq!(code(again), (Code::NotFound, 404));
-    let late = store.add_to_upload(ann, id, 0, b"<".to_vec());
+    let late = add(&store, ann, id, 0, b"<");
     assert_eq!(code(late), (Code::NotFound, 404));
 }
 
@@ -192,7 +194,7 @@ fn an_unfinished_file_is_nothing_yet() {
     let store = TestStore::new();
     let ann = person(&store, "ann");
     let id = announced(&store, ann, 10).unwrap();
-    store.add_to_upload(ann, id, 0, b"01234".to_vec()).unwrap();
+    add(&store, ann, id, 0, b"01234").unwrap();
     let (code_of_read, code_of_link) = (
         code(store.attachment(&viewer(ann), id)),
         code(send(&store, ann, Target::New, &[id])),
@@ -201,7 +203,7 @@ fn an_unfinished_file_is_nothing_yet() {
     assert_eq!(code_of_link, (Code::InvalidRequest, 400));
     store.discard_upload(id);
     store.flush().unwrap();
-    let gone = store.add_to_upload(ann, id, 5, b"56789".to_vec());
+    let gone = add(&store, ann, id, 5, b"56789");
     assert_eq!(code(gone), (Code::NotFound, 404));
     let file = uploaded(&store, ann, b"whole");
     store.discard_upload(file.attachment_id);
@@ -215,9 +217,19 @@ fn sizes_space_and_number_are_limited() {
     let (ann, ben) = (person(&store, "ann"), person(&store, "ben"));
     let large = announced(&store, ann, LIMITS.bytes + 1);
     assert_eq!(code(large), (Code::InvalidRequest, 413));
-    let full: Vec<AttachmentId> = (0..4)
+    // What was only announced takes no space from others.
+    let announced_by_ann: Vec<AttachmentId> = (0..8)
         .map(|_| announced(&store, ann, LIMITS.bytes).unwrap())
         .collect();
+    let error = announced(&store, ann, 1).unwrap_err();
+    assert_eq!((error.code(), error.status()), (Code::RateLimited, 429));
+    assert!(error.message().contains("after 300 seconds"), "{error}");
+    let whole = vec![0; LIMITS.bytes as usize];
+    let full: Vec<AttachmentId> = (0..4)
+        .map(|_| uploaded(&store, ben, &whole).attachment_id)
+        .collect();
+    let refused = add(&store, ann, announced_by_ann[0], 0, &[0]);
+    assert_eq!(code(refused), (Code::ServerError, 507));
     let error = announced(&store, ben, 1).unwrap_err();
     assert_eq!((error.code(), error.status()), (Code::ServerError, 507));
     assert!(error.message().contains("limits.attachments_total_bytes"));
@@ -233,14 +245,18 @@ fn sizes_space_and_number_are_limited() {
         ..message(Target::New, "hello")
     };
     assert_eq!(code(store.begin_turn(included)), (Code::ServerError, 507));
-    // A file whose size was not known takes what has arrived.
-    store.add_to_upload(ann, full[0], 0, vec![0; 1000]).unwrap();
-    store.finish_upload(ann, full[0]).unwrap();
-    announced(&store, ben, LIMITS.bytes - 1000).unwrap();
-    assert!(announced(&store, ben, 1).is_err());
-    store.discard_upload(full[1]);
-    for _ in 0..255 {
-        announced(&store, ben, 0).unwrap();
+    let message = sent(&store, ben, &full[..1]);
+    let conversation = message.conversation_id;
+    store
+        .delete_conversation(&Viewer::server(), conversation)
+        .unwrap();
+    add(&store, ann, announced_by_ann[0], 0, &whole[..PIECE_BYTES]).unwrap();
+    let left = LIMITS.bytes - PIECE_BYTES as u64;
+    uploaded(&store, ben, &whole[..left as usize]);
+    let refused = add(&store, ann, announced_by_ann[1], 0, &[0]);
+    assert_eq!(code(refused), (Code::ServerError, 507), "to the byte");
+    for _ in 0..256 - 4 {
+        uploaded(&store, ben, b"");
     }
     assert_eq!(code(announced(&store, ben, 0)), (Code::RateLimited, 429));
 }
@@ -256,9 +272,7 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
     let unused = uploaded(&store, ann, &[8; 300_000]).attachment_id;
     let unfinished = announced(&store, ann, 10).unwrap();
     clock.advance(Duration::from_secs(301));
-    let late = store
-        .add_to_upload(ann, unfinished, 0, vec![1])
-        .unwrap_err();
+    let late = add(&store, ann, unfinished, 0, &[1]).unwrap_err();
     assert!(late.message().contains("its time is over"), "{late}");
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachments"), 2);

@@ -29,6 +29,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         messages::SEARCH_IDS,
         counts::COUNT_OF_AUDIENCE,
         usage::TOKENS_BY,
+        usage::USAGE_BY,
         deliveries::UNDELIVERED_STATES,
         attachments::FIND,
         attachments::OF_MESSAGE,
