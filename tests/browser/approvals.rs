@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::chromium::Chromium;
 use super::pages::look;
-use super::{address, check, say, sign_in};
+use super::{address, check, say, sign_in, until_last_reply};
 use support::home::Home;
 use support::http::post;
 use support::model::{Act, Model};
@@ -179,5 +179,49 @@ fn several_approvals_are_a_list_that_names_who_asks() {
     look(&mut page, "approvals-open");
     page.click(".approval:nth-child(2) .primary");
     page.until("document.querySelectorAll('.approval').length === 2");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_late_reply_names_its_question() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match (last["role"] == "tool", last["content"].as_str()) {
+            (true, _) => Act::say("It is switched."),
+            (false, Some(text)) if text.contains("switch") => {
+                Act::call("run_command", json!({ "command": "true" }))
+            }
+            _ => Act::say("At once."),
+        }
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["tools"] = json!({ "run_command": { "enabled": true } });
+    let home = Home::start(config);
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "switch the light");
+    page.until("document.querySelector('.approval .primary')");
+    say(&mut page, "and the time?");
+    until_last_reply(&mut page, "At once.");
+    page.evaluate("document.querySelector('.approval').open = true");
+    page.click(".approval .primary");
+    until_last_reply(&mut page, "It is switched.");
+    for _ in 0..2 {
+        page.until("document.querySelectorAll('.question').length === 1");
+        let line = page.evaluate("document.querySelector('.question').textContent");
+        assert_eq!(line, "In reply to “switch the light”");
+        assert_eq!(
+            page.evaluate("document.querySelector('.question').parentElement.querySelector('.text').textContent"),
+            "It is switched."
+        );
+        look(&mut page, "late-reply");
+        page.click(".question a");
+        page.until("document.querySelector('.sought .text')?.textContent === 'switch the light'");
+        page.reload();
+        until_last_reply(&mut page, "It is switched.");
+    }
     check(&page, &home);
 }

@@ -57,6 +57,15 @@ fn an_owner_decides_who_sees_a_conversation() {
     page.fill("dialog input[type=text]", "nobody");
     page.click("dialog button[type=submit]");
     page.until("document.querySelector('dialog .problem').textContent.includes('nobody')");
+    // On a phone, and on one whose keyboard is open, the buttons are in sight.
+    for height in [844, 420] {
+        page.size(390, height);
+        page.until(&format!("innerHeight === {height}"));
+        let ends = page.evaluate("(() => { const edge = document.querySelector('dialog').getBoundingClientRect(); document.querySelector('dialog').scrollTop = 0; return [...document.querySelectorAll('dialog .end button')].map((one) => one.getBoundingClientRect()).every((one) => one.top > edge.top && one.bottom < edge.bottom && edge.bottom <= innerHeight); })()");
+        assert_eq!(ends, true, "at a height of {height}");
+        page.screenshot(&format!("share-people-{height}"));
+    }
+    page.size(1280, 800);
     page.fill("dialog input[type=text]", "user");
     page.click("dialog button[type=submit]");
     page.until("!document.querySelector('dialog')");

@@ -57,7 +57,7 @@ fn an_invited_person_chooses_a_password_and_keeps_an_account() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     go(&mut page, "people");
-    let invite = ".card:first-child form:first-of-type";
+    let invite = ".card:first-child form";
     page.fill(&format!("{invite} input[type=text]"), "grace");
     page.click(&format!("{invite} button"));
     page.until("document.querySelector('dialog[open] svg')");

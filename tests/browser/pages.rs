@@ -50,6 +50,20 @@ fn settings_are_saved() {
     page.click(".save button");
     page.until("document.querySelector('.save .good')");
     page.screenshot("settings");
+    // Who sees new conversations: nobody else, until an admin says otherwise.
+    let chat = json!({ "type": "chat", "message": "hello" });
+    let audience = |home: &Home| {
+        let mut user = home.websocket(&home.tokens.user);
+        user.ask(chat.clone());
+        user.ask(json!({ "type": "list_conversations" }))["conversations"][0]["audience"].clone()
+    };
+    page.until("document.querySelector('[name=conversations][value=private]').checked");
+    assert_eq!(audience(&home), "private");
+    page.click("[name=conversations][value=household]");
+    page.click(".save button");
+    page.until("!document.querySelector('.save button').disabled");
+    page.until("document.querySelector('.save .good')");
+    assert_eq!(audience(&home), "household");
     let config = home.admin().ask(json!({ "type": "get_config" }));
     assert_eq!(
         (&config["system_prompt"], &config["permission_mode"]),
@@ -77,34 +91,28 @@ fn people_and_tokens_come_and_go() {
     };
     page.until(&rows(0, "viewer"));
     look(&mut page, "people");
-    page.fill(
-        ".card:first-child form:last-child input[type=text]",
-        "grace",
+    assert_eq!(
+        page.evaluate("document.querySelectorAll('.card:first-child form').length"),
+        1
     );
-    page.fill(
-        ".card:first-child form:last-child input[type=password]",
-        "correct horse",
-    );
-    page.click(".card:first-child form:last-child button[type=submit]");
+    let add = |page: &mut Page| {
+        page.fill(".card:first-child form input[type=text]", "grace");
+        page.fill(
+            ".card:first-child form input[type=password]",
+            "correct horse",
+        );
+        page.click(".card:first-child form button[type=submit]");
+    };
+    add(&mut page);
     page.until(&rows(0, "grace"));
-    page.until(
-        "document.querySelector('.card:first-child form:last-child input[type=text]').value === ''",
-    );
-    page.fill(
-        ".card:first-child form:last-child input[type=text]",
-        "grace",
-    );
-    page.fill(
-        ".card:first-child form:last-child input[type=password]",
-        "another horse",
-    );
-    page.evaluate("document.querySelector('.card:first-child form:last-child select').value = ''");
-    page.click(".card:first-child form:last-child button[type=submit]");
-    page.until(
-        "document.querySelector('.card:first-child form:last-child input[type=text]').value === ''",
-    );
-    let body = json!({ "username": "grace", "password": "another horse" });
+    page.until("document.querySelector('.card:first-child form input[type=text]').value === ''");
+    let body = json!({ "username": "grace", "password": "correct horse" });
     assert_eq!(post(home.address(), "/auth", &[], &body).status, 200);
+    // What the server says is shown as a sentence.
+    add(&mut page);
+    page.until(
+        "document.querySelector('.toast')?.textContent === 'There is already a user \"grace\".'",
+    );
     page.click("[aria-label='Remove grace']");
     page.click("dialog button[type=submit]");
     page.until(&format!("!({})", rows(0, "grace")));

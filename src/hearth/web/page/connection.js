@@ -1,13 +1,15 @@
 // The WebSocket to the server: requests by id, events in order. Reconnecting after
 // an interruption neither loses nor repeats anything.
 
+import { sentence } from "./session.js";
+
 const LONGEST_WAIT = 30000;
 const REQUEST_TIMEOUT = 30000;
 
 /** An error response of the server. */
 export class RequestError extends Error {
   constructor(code, message, retryAfter) {
-    super(message);
+    super(sentence(message));
     this.code = code;
     this.retryAfter = retryAfter;
   }

@@ -2,6 +2,7 @@
 // approvals. Events from the connection update it; the views listen to its events.
 
 import { idempotencyKey } from "./connection.js";
+import { sentence } from "./session.js";
 
 const PAGE = 50;
 
@@ -206,7 +207,7 @@ export class Household extends EventTarget {
     // What was said so far, even if some of its pieces were missed.
     if (isCancelled && response) turn.text = response;
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
-    Object.assign(turn, { error, isCancelled });
+    Object.assign(turn, { error: sentence(error), isCancelled });
     this.#emit("turn", turn);
   }
 

@@ -13,24 +13,22 @@ export async function show(household) {
   const secret = h("p", { role: "status" });
   await draw();
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
-  const password = h("input", { type: "password", required: true, minlength: 8, autocomplete: "new-password" });
-  const role = h("select", options(ROLES, "user"), h("option", { value: "" }, "Unchanged: only set a new password"));
-  const guest = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
-  const guestRole = h("select", options(ROLES, "user"));
+  const password = h("input", { type: "password", minlength: 8, autocomplete: "new-password" });
+  const role = h("select", options(ROLES, "user"));
   const child = h("input", { type: "checkbox" });
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", options(ROLES));
   return { element: h("div.page",
-    card("People", users, h("h2", "Invite a person"), h("p.help", "With the link, they choose a password of their own."), links,
-      form("Invite", invite, h("label", "Name", guest), h("label", "Role", guestRole), h("label.check", child, "A child: with limits")),
-      h("h2", "Add a person with a password"),
-      form("Save", () => household.request(role.value ? "add_user" : "set_password", { name: name.value.trim(), password: password.value, role: role.value }),
-        h("label", "Name", name), h("label", "Password", password, h("span.help", "At least 8 characters")), h("label", "Role", role))),
+    card("People", users, links, h("h2", "Add a person"),
+      form("Add", add, h("label", "Name", name), h("label", "Role", role), h("label.check", child, "A child: with limits"),
+        h("label", "Password", password, h("span.help", "At least 8 characters. Leave it empty to get a link, with which they choose their own.")))),
     card("Tokens", h("p.help", "A token lets a program or a display sign in as you, with this role."), tokens,
       form("Create", create, h("label", "Name", purpose), h("label", "Role", owner)), secret)) };
 
-  async function invite() {
-    showLink(await household.request("invite_user", { name: guest.value.trim(), role: guestRole.value, child: child.checked, url: pageAddress() }));
+  async function add() {
+    const person = { name: name.value.trim(), role: role.value, child: child.checked };
+    if (password.value) await household.request("add_user", { ...person, password: password.value });
+    else showLink(await household.request("invite_user", { ...person, url: pageAddress() }));
   }
 
   async function reset(name) {

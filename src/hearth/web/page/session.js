@@ -10,6 +10,9 @@ export const isExported = document.querySelector("meta[http-equiv]") !== null;
 
 const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 
+/** An error of the server as a sentence. A name at its beginning stays as it is written. */
+export const sentence = (text) => text?.replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
+
 /** The stored token, or null. */
 export const token = () => kept(KEY);
 
@@ -72,7 +75,7 @@ export async function signIn(to, username, password, stay) {
 /** Tells whose link this is; with a password, sets it and signs in. */
 export async function useLink(secret, password, stay) {
   const answer = await post({}, { invitation: secret, ...(password && { password }) });
-  if (answer.status !== "ok") throw new Error(answer.code === "invalid_token" ? answer.error : reason(answer));
+  if (answer.status !== "ok") throw new Error(answer.code === "invalid_token" ? sentence(answer.error) : reason(answer));
   if (password) keep({}, answer.data.token, stay);
   return answer.data;
 }
@@ -122,5 +125,5 @@ function askThrough(dial, message) {
 function reason({ code, error, retry_after: wait }) {
   if (wait) return `Too many failed attempts. Try again in ${wait < 90 ? `${wait} seconds` : `${Math.ceil(wait / 60)} minutes`}.`;
   if (code === "invalid_token") return "Wrong name or password.";
-  return error;
+  return sentence(error);
 }
