@@ -115,6 +115,83 @@ fn a_websocket_and_json_lines_chat_over_tls() {
     assert!(rest.contains("\"memories\""), "{rest}");
 }
 
+/// The status and body of the answer to a request over TLS.
+fn answer_to(home: &Home, identity: &Identity, head: &str, body: &[u8]) -> (String, Vec<u8>) {
+    let config = identity.trust().client_config().unwrap();
+    let mut stream = secure(home.address(), config);
+    let length = body.len();
+    let head = format!(
+        "{head}\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|part| part == b"\r\n\r\n");
+    let body = answer.split_off(end.unwrap() + 4);
+    (String::from_utf8(answer).unwrap(), body)
+}
+
+#[test]
+fn links_and_files_work_over_tls() {
+    let identity = Identity::new();
+    let home = Home::start(identity.config());
+    let url = format!("wss://localhost:{}/ws", home.address().port());
+    let stream = secure(home.address(), identity.trust().client_config().unwrap());
+    let (mut admin, _) = tungstenite::client(url, stream).unwrap();
+    let mut ask = |request: Value| {
+        admin.send(Message::text(request.to_string())).unwrap();
+        let answer = admin.read().unwrap();
+        let answer: Value = serde_json::from_str(answer.to_text().unwrap()).unwrap();
+        assert_eq!(answer["status"], "ok", "{answer}");
+        answer["data"].clone()
+    };
+    ask(json!({ "type": "auth", "token": home.tokens.admin }));
+
+    // The link of an invitation, then that of a new password.
+    let page = format!("https://localhost:{}/", home.address().port());
+    let mut token = String::new();
+    for (command, password) in [
+        ("invite_user", "correct horse"),
+        ("reset_password", "another horse"),
+    ] {
+        let made = ask(json!({ "type": command, "name": "grace", "url": page }));
+        let link = made["link"].as_str().unwrap();
+        let secret = link.strip_prefix(&format!("{page}#invite=")).expect(link);
+        let body = json!({ "invitation": secret, "password": password }).to_string();
+        let head = "POST /auth HTTP/1.1\r\nContent-Type: application/json";
+        let (answer, body) = answer_to(&home, &identity, head, body.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let signed_in: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(signed_in["data"]["user"], "grace");
+        token = signed_in["data"]["token"].as_str().unwrap().to_owned();
+    }
+
+    // Larger than many records, and at the link that the answer names.
+    let file: Vec<u8> = (0..700_001_u32)
+        .map(|place| (place * 7 / 3) as u8)
+        .collect();
+    let head = format!("POST /attachments HTTP/1.1\r\nAuthorization: Bearer {token}");
+    let (answer, _) = answer_to(&home, &identity, &head, &file);
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let location = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("Location: "));
+    let path = location.expect(&answer);
+    for (token, status) in [
+        (token.as_str(), 200),
+        (&home.tokens.user, 404),
+        ("wrong", 401),
+    ] {
+        let head = format!("GET {path} HTTP/1.1\r\nAuthorization: Bearer {token}");
+        let (answer, body) = answer_to(&home, &identity, &head, b"");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{answer}"
+        );
+        assert_eq!(body == file, status == 200);
+    }
+}
+
 #[test]
 fn who_does_not_speak_tls_is_told() {
     let identity = Identity::new();
