@@ -5,12 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use base::clock::Clock;
-use base::secret::{Secret, fingerprint};
-use hearth::service::password;
 use serde_json::{Value, json};
-use store::{NewToken, Store, TokenScope, UserRole};
+use store::{Store, UserRole};
 use support::client::Client;
-use support::home::{PASSWORD, TemporaryDirectory, write_config};
+use support::home::{TemporaryDirectory, add_token, write_config};
 use support::http::post;
 use support::program::Program;
 #[cfg(feature = "relay")]
@@ -251,9 +249,6 @@ fn answered(response: Value) -> Answered {
 
 fn make_people(folder: &Path, people: &[(String, Role)]) -> HashMap<(PersonNumber, bool), String> {
     let store = Store::open(&folder.join("hearth.db"), Clock::system()).unwrap();
-    // Costly, and nobody signs in with it here.
-    static HASH: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| password::hash(&Secret::new(PASSWORD)).unwrap());
     let mut tokens = HashMap::new();
     for (number, (name, role)) in people.iter().enumerate() {
         let role = match role {
@@ -261,25 +256,11 @@ fn make_people(folder: &Path, people: &[(String, Role)]) -> HashMap<(PersonNumbe
             Role::User => UserRole::User,
             Role::Admin => UserRole::Admin,
         };
-        let user = store.add_user(name, role, &HASH).unwrap();
+        // Nobody signs in with a password here.
+        let user = store.add_user(name, role, "no hash").unwrap();
         for household_only in [false, true] {
-            let token = Secret::random_token();
-            let scope = TokenScope {
-                tools: None,
-                household_only,
-            };
-            store
-                .add_token(NewToken {
-                    user_id: user.id,
-                    name: "test".to_owned(),
-                    fingerprint: fingerprint(token.expose()),
-                    role,
-                    expires_at: None,
-                    scope,
-                    speaks_for: Vec::new(),
-                })
-                .unwrap();
-            tokens.insert((number, household_only), token.expose().to_owned());
+            let token = add_token(&store, &user, household_only);
+            tokens.insert((number, household_only), token);
         }
     }
     store.close();

@@ -9,7 +9,7 @@ use base::secret::{Secret, fingerprint};
 use hearth::server::{Options, Server};
 use hearth::service::password;
 use serde_json::{Value, json};
-use store::{NewToken, Store, TokenScope, UserRole};
+use store::{NewToken, Store, TokenScope, User, UserRole};
 
 use super::client::Client;
 
@@ -152,15 +152,23 @@ pub fn make_people(folder: &Path) -> Tokens {
 /// Adds a user with this hash of a password; returns a token.
 fn add_person(store: &Store, name: &str, role: UserRole, hash: &str) -> String {
     let user = store.add_user(name, role, hash).unwrap();
+    add_token(store, &user, false)
+}
+
+/// Adds a token of this person, perhaps for the household's things alone.
+pub fn add_token(store: &Store, user: &User, household_only: bool) -> String {
     let token = Secret::random_token();
     store
         .add_token(NewToken {
             user_id: user.id,
             name: "test".to_owned(),
             fingerprint: fingerprint(token.expose()),
-            role,
+            role: user.role,
             expires_at: None,
-            scope: TokenScope::default(),
+            scope: TokenScope {
+                tools: None,
+                household_only,
+            },
             speaks_for: Vec::new(),
         })
         .unwrap();

@@ -1,14 +1,11 @@
 //! `hearth approvals`: the tool calls that wait for an answer, at the running server.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
-use super::chat::access::ServerAccess;
 use super::chat::approval::Approval;
 use super::chat::approvals::decision;
-use super::chat::connection::ChatConnection;
+use super::chat::connection::ask_once;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::table::{ListView, print_json, truncated};
@@ -77,8 +74,6 @@ The assistant learns of it and answers without it.
     .run(deny),
 ]);
 
-/// Time limit of the server's answers.
-const ANSWER: Duration = Duration::from_secs(30);
 /// Longest text in the table; `show` shows all of it.
 const REASON_CHARACTERS: usize = 80;
 
@@ -144,7 +139,7 @@ fn deny(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let request = decision(arguments.required(0), remember, "decide");
-    let decided = ask(&request, arguments, context)?;
+    let decided = ask_once(&request, arguments, context)?;
     let tool = decided["tool"].as_str().unwrap_or("the tool");
     let covers = decided["covers"].as_str().unwrap_or("who asked");
     context.note(match remember {
@@ -158,29 +153,9 @@ fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContex
 }
 
 fn waiting(arguments: &Arguments, context: &mut CliContext) -> Result<Vec<Value>, CliError> {
-    let mut data = ask(&json!({"type": "list_approvals"}), arguments, context)?;
+    let mut data = ask_once(&json!({"type": "list_approvals"}), arguments, context)?;
     match data["approvals"].take() {
         Value::Array(waiting) => Ok(waiting),
         _ => Ok(Vec::new()),
     }
-}
-
-/// Signs in to the server and asks it one thing.
-fn ask(
-    request: &Value,
-    arguments: &Arguments,
-    context: &mut CliContext,
-) -> Result<Value, CliError> {
-    let access = ServerAccess::gain(arguments, context)?;
-    let asked = ChatConnection::open(&access).and_then(|mut connection| {
-        let deadline = Instant::now() + ANSWER;
-        let answer = connection
-            .ask(&access.credential.message(), deadline)
-            .and_then(|_| connection.ask(request, deadline))
-            .map_err(|error| CliError::failed(access.refusal(&error)));
-        connection.close();
-        answer
-    });
-    access.end();
-    asked
 }

@@ -9,65 +9,47 @@ use serde_json::{Value, json};
 
 use world::{Outcome, World};
 
-/// Where the text is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carrier {
-    Page,
-    PageTitle,
-    PageError,
-    PageAfterRedirect,
-    EarlierPage,
-    PageBeforeRestart,
-    PageInSummary,
-    Webhook,
-    WebhookWithAnOwnersName,
-    EarlierWebhook,
-    ToolResult,
-    ToolError,
-    FileName,
-    FileText,
-    RememberedByWebhook,
-    RecalledOfWebhook,
-    RememberedFromPage,
-    FoundBySearch,
-    TitleOfConversation,
-    Schedule,
-    ListOfSchedules,
-    McpResult,
-    McpError,
-    McpDescription,
-    NameOfAttachment,
+macro_rules! carriers {
+    ($($name:ident)*) => {
+        /// Where the text is read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum Carrier {
+            $($name,)*
+        }
+
+        use Carrier::*;
+
+        const CARRIERS: &[Carrier] = &[$($name),*];
+    };
 }
 
-use Carrier::*;
-
-const CARRIERS: [Carrier; 25] = [
-    Page,
-    PageTitle,
-    PageError,
-    PageAfterRedirect,
-    EarlierPage,
-    PageBeforeRestart,
-    PageInSummary,
-    Webhook,
-    WebhookWithAnOwnersName,
-    EarlierWebhook,
-    ToolResult,
-    ToolError,
-    FileName,
-    FileText,
-    RememberedByWebhook,
-    RecalledOfWebhook,
-    RememberedFromPage,
-    FoundBySearch,
-    TitleOfConversation,
-    Schedule,
-    ListOfSchedules,
-    McpResult,
-    McpError,
-    McpDescription,
-    NameOfAttachment,
-];
+carriers! {
+    Page
+    PageTitle
+    PageError
+    PageAfterRedirect
+    EarlierPage
+    PageBeforeRestart
+    PageInSummary
+    Webhook
+    WebhookWithAnOwnersName
+    EarlierWebhook
+    ToolResult
+    ToolError
+    FileName
+    FileText
+    RememberedByWebhook
+    RecalledOfWebhook
+    RememberedFromPage
+    FoundBySearch
+    TitleOfConversation
+    Schedule
+    ListOfSchedules
+    McpResult
+    McpError
+    McpDescription
+    NameOfAttachment
+}
 
 /// What it tries: a tool that the household never asks about.
 const EFFECTS: [&str; 3] = ["open_door", "write_file", "remember"];

@@ -12,7 +12,8 @@ use tungstenite::{Error, Message};
 use super::access::ServerAccess;
 use super::address::unreachable;
 use super::encryption::EncryptedSession;
-use crate::cli::context::CliError;
+use crate::cli::arguments::Arguments;
+use crate::cli::context::{CliContext, CliError};
 use base::url::Url;
 use net::dial::{Dial, DialError, OpenSocket, open};
 use net::stream::ReadTimeout;
@@ -20,8 +21,34 @@ use net::wait::{Interest, wait};
 
 /// Time limit for opening the WebSocket, and for sending one message.
 const EXCHANGE: Duration = Duration::from_secs(10);
+/// Time limit of signing in and of one answer, in [`ask_once`].
+const ANSWER: Duration = Duration::from_secs(30);
 /// Largest message that is accepted.
 const MESSAGE_BYTES: usize = 8 << 20;
+
+/// Signs in to the server that the command line names, and asks it one thing.
+///
+/// # Errors
+///
+/// The server cannot be reached or trusted, or refuses.
+pub fn ask_once(
+    request: &Value,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> Result<Value, CliError> {
+    let access = ServerAccess::gain(arguments, context)?;
+    let asked = ChatConnection::open(&access).and_then(|mut connection| {
+        let deadline = Instant::now() + ANSWER;
+        let answer = connection
+            .ask(&access.credential.message(), deadline)
+            .and_then(|_| connection.ask(request, deadline))
+            .map_err(|error| CliError::failed(access.refusal(&error)));
+        connection.close();
+        answer
+    });
+    access.end();
+    asked
+}
 
 /// An open WebSocket.
 pub struct ChatConnection {

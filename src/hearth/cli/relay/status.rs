@@ -1,21 +1,15 @@
 //! `hearth relay status`: the state of the links to relays.
 
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::chat::access::ServerAccess;
-use crate::cli::chat::connection::ChatConnection;
+use crate::cli::chat::connection::ask_once;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table;
 use base::clock::Timestamp;
 use serde_json::json;
-
-/// Time limit of the server's answer.
-const ANSWER: Duration = Duration::from_secs(10);
 
 /// Shows the links.
 pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
@@ -67,18 +61,7 @@ fn readable(text: &str) -> String {
 
 /// From the running server.
 fn running(arguments: &Arguments, context: &mut CliContext) -> Result<(Value, Value), CliError> {
-    let access = ServerAccess::gain(arguments, context)?;
-    let asked = ChatConnection::open(&access).and_then(|mut connection| {
-        let deadline = Instant::now() + ANSWER;
-        let info = connection
-            .ask(&access.credential.message(), deadline)
-            .and_then(|_| connection.ask(&json!({"type": "server_info"}), deadline))
-            .map_err(|error| CliError::failed(format!("the server refused: {error}")));
-        connection.close();
-        info
-    });
-    access.end();
-    let info = asked?;
+    let info = ask_once(&json!({"type": "server_info"}), arguments, context)?;
     Ok((info["machine_id"].clone(), info["relays"].clone()))
 }
 
