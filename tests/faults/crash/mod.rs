@@ -38,8 +38,9 @@ use support::program::Program;
 use support::{MAX_WAIT, eventually};
 use tracer::{CALLS, Event, Point, Tracer, reachable, read_log, threads_of};
 
-/// Points that are tried at the same time: most of the time they wait.
-const TOGETHER: usize = 32;
+/// Points that are tried at the same time on each processor: most of the time they
+/// wait, but a life must come to its end within its time.
+const TOGETHER: usize = 8;
 /// How long a fault that lasts does so.
 const LASTING: Duration = Duration::from_millis(1500);
 
@@ -241,7 +242,8 @@ fn try_all(template: &Template, trials: &[Trial<'_>]) -> Results {
     let next = AtomicUsize::new(0);
     let results: Mutex<Results> = Mutex::default();
     std::thread::scope(|scope| {
-        for _ in 0..TOGETHER {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        for _ in 0..TOGETHER * processors {
             scope.spawn(|| {
                 while let Some(trial) = trials.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let tried = catch_unwind(AssertUnwindSafe(|| match &trial.subject.kind {
