@@ -209,7 +209,7 @@ impl Life for Attachments {
         let carried = "SELECT count(*) FROM attachments WHERE message_id IS NOT NULL";
         assert_eq!(count(&database, carried), 2, "files of the message");
         let counted = "SELECT (SELECT value FROM meta WHERE key = 'attachment_bytes')
-             - (SELECT sum(bytes) FROM attachments)";
+             - (SELECT ifnull(sum(received), 0) FROM attachments)";
         assert_eq!(count(&database, counted), 0, "the space that is counted");
         for (number, id) in self.files.iter().enumerate() {
             let id = id.as_ref().expect("it was acknowledged");
