@@ -11,7 +11,11 @@ use crate::secret::reference;
 
 /// The longest that anything in a test may take: how long a failure takes to
 /// show, and so long that a busy machine is not one.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
+pub const MAX_WAIT: Duration = Duration::from_secs(180);
+
+/// What is broken off at once is over within this, on a busy machine too; what is not
+/// takes minutes.
+pub const AT_ONCE: Duration = Duration::from_secs(60);
 
 /// Runs a scenario of several threads in many interleavings, and prints in how many:
 /// as many as the environment variable `SCHEDULES` says, by each of two schedulers.

@@ -300,10 +300,12 @@ fn serve_with(library: &Path, folder: &Path) -> Program {
     Program::launch(command, folder)
 }
 
-/// Sets the clock of the real binary so many milliseconds from the machine's.
+/// Sets the clock of the real binary so many milliseconds from the machine's, rounded
+/// to five seconds before a full minute: its schedule is due then, whenever this runs.
 fn set(folder: &Path, from_real: i64) {
+    let to_minute = 55_000 - Clock::system().now().as_millis() % 60_000;
     let next = folder.join("time.next");
-    fs::write(&next, format!("{:+}.{:03}\n", from_real / 1000, 0)).unwrap();
+    fs::write(&next, format!("{:+}.000\n", (from_real + to_minute) / 1000)).unwrap();
     fs::rename(&next, folder.join("time")).unwrap();
 }
 
@@ -314,9 +316,7 @@ fn the_real_binary_goes_on_when_the_clock_is_set() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), with_webhook(&model, &receiver));
     let tokens = make_people(folder.path());
-    // Ten seconds before a full minute, whenever this runs.
-    let phase = 50_000 - Clock::system().now().as_millis() % 60_000;
-    set(folder.path(), phase);
+    set(folder.path(), 0);
     let program = serve_with(&library, folder.path());
     let mut client = Client::websocket(program.address);
     client.authenticate(&tokens.admin);
@@ -329,13 +329,13 @@ fn the_real_binary_goes_on_when_the_clock_is_set() {
     let mut watcher = Client::websocket(program.address);
     watcher.authenticate(&tokens.admin);
     has_failed_once(&mut watcher);
-    set(folder.path(), phase - DAY);
+    set(folder.path(), -DAY);
     receiver.wait_for(2);
     client.event("chat.done");
-    set(folder.path(), phase + 6 * HOUR);
+    set(folder.path(), 6 * HOUR);
     client.event("chat.done");
-    set(folder.path(), phase);
-    // Within the next two minutes.
+    // Past the minute in which it ran first.
+    set(folder.path(), 60_000);
     client.event("chat.done");
     program.kill();
     let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
@@ -345,7 +345,7 @@ fn the_real_binary_goes_on_when_the_clock_is_set() {
     }
 
     // And at a start in the past.
-    set(folder.path(), phase - DAY);
+    set(folder.path(), -DAY);
     let program = serve_with(&library, folder.path());
     ring(program.address);
     receiver.wait_for(3);

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use support::MAX_WAIT;
+use support::AT_ONCE;
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
@@ -388,7 +388,7 @@ fn a_start_waits_for_no_server_and_a_stop_leaves_none() {
     let began = Instant::now();
     home.server().stop_now();
     assert!(!is_running(one) && !is_running(two));
-    assert!(began.elapsed() < MAX_WAIT, "{:?}", began.elapsed());
+    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
 }
 
 #[test]

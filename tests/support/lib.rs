@@ -30,7 +30,7 @@ pub mod tls;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use base::testing::MAX_WAIT;
+pub use base::testing::{AT_ONCE, MAX_WAIT};
 
 /// How often a state is looked at that no event announces: rarely enough for
 /// `limits.commands_per_second`, which is 50.
