@@ -5,7 +5,7 @@ use rusqlite::{Row, Statement, params};
 use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
-use crate::messages::{Message, find_message, message_from_row};
+use crate::messages::{Message, find_message, message_columns, message_from_row};
 use crate::query::{length, row};
 use crate::steps::{Step, step_from_row};
 use crate::viewer::Viewer;
@@ -88,7 +88,7 @@ impl Store {
                     break;
                 }
                 let (turn, question) = (row.get("of_turn")?, row.get("question")?);
-                let last = message_from_row(connection, row)?;
+                let last = message_from_row(connection, row, 0)?;
                 let (message, reply) = match last.id == question {
                     true => (last, None),
                     // Missing only if the conversation is being deleted.
@@ -194,12 +194,15 @@ pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, \
      WHERE s.conversation_id = ?";
 
 /// Each turn is found by its last message: an imported one may have no reply.
-pub(crate) const PAST_TURNS: &str = "SELECT m.*, \
-         t.id AS of_turn, t.message_id AS question, t.channel AS channel \
+pub(crate) const PAST_TURNS: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", t.id AS of_turn, t.message_id AS question, t.channel AS channel \
      FROM messages m INDEXED BY messages_by_conversation CROSS JOIN turns t ON t.id = m.turn_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 \
          AND t.state = 'done' AND ifnull(t.reply_id, t.message_id) = m.id \
-     ORDER BY m.id DESC LIMIT ?3";
+     ORDER BY m.id DESC LIMIT ?3"
+);
 
 pub(crate) const SUSPENDED: &str = "SELECT count(*) FROM turns INDEXED BY turns_unfinished \
      WHERE conversation_id = ? AND finished_at IS NULL AND state = 'waiting_approval'";

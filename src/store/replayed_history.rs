@@ -142,7 +142,7 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
             let Some(row) = rows.next()? else {
                 return Ok(false);
             };
-            let stored = message_from_row(connection, row)?;
+            let stored = message_from_row(connection, row, 0)?;
             let is_same = stored.role == role
                 && match role {
                     Role::User => stored.content == exchange.message,

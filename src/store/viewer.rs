@@ -200,6 +200,9 @@ macro_rules! seen_columns {
 
 pub(crate) use seen_columns;
 
+/// How many they are.
+pub(crate) const SEEN_COLUMNS: usize = 3;
+
 impl Belongs {
     /// From the first three columns of a row.
     pub fn from_row(row: &Row<'_>) -> rusqlite::Result<Belongs> {
