@@ -1,7 +1,6 @@
 //! Audiences: the sets of people who may see a thing.
 
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -154,8 +153,8 @@ pub(crate) fn readers_of(
 /// The names of users and the members of audiences, each read once.
 #[derive(Default)]
 pub(crate) struct Directory {
-    names: HashMap<UserId, Option<String>>,
-    readers: HashMap<AudienceId, Readers>,
+    names: BTreeMap<UserId, Option<String>>,
+    readers: BTreeMap<AudienceId, Readers>,
 }
 
 impl Directory {

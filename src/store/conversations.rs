@@ -1,9 +1,9 @@
 //! Conversations: the list, and creating, renaming and deleting one.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::Null;
+use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::audience::{self, Audience, Directory, Readers};
 use crate::database::Store;
@@ -166,39 +166,62 @@ impl Store {
     }
 }
 
-pub(crate) const NEWEST_OF_AUDIENCE: &str = "SELECT latest FROM conversations \
-     INDEXED BY conversations_by_audience \
-     WHERE audience_id = ?1 AND latest > ?2 AND latest < ?3 ORDER BY latest DESC LIMIT ?4";
-
 /// In the order in which [`conversation_from_row`] reads them.
 macro_rules! conversation_columns {
     () => {
         concat!(
             seen_columns!("c"),
             ", c.id, c.title, c.channel, c.external_name, c.created_at, c.updated_at, \
-             c.message_count, c.latest FROM conversations c "
+             c.message_count, c.latest "
         )
     };
 }
 
-pub(crate) const PAGE_OF_AUDIENCE: &str = concat!(
-    "SELECT ",
-    conversation_columns!(),
-    "INDEXED BY conversations_by_audience \
-     WHERE c.audience_id = ?1 AND c.latest >= ?2 AND c.latest < ?3 ORDER BY c.latest DESC"
-);
+/// The newest conversations of these audiences. Each has the index in the order of the
+/// list, and SQLite merges them: it reads no more of each than the page takes.
+macro_rules! newest_of {
+    ($first:literal $(, $other:literal)*) => {
+        concat!(
+            "SELECT ",
+            conversation_columns!(),
+            "FROM (",
+            newest_of!(@one $first),
+            $(" UNION ALL ", newest_of!(@one $other),)*
+            " ORDER BY latest DESC LIMIT ?3) newest \
+             CROSS JOIN conversations c ON c.id = newest.id"
+        )
+    };
+    (@one $audience:literal) => {
+        concat!(
+            "SELECT latest, id FROM conversations INDEXED BY conversations_by_audience \
+             WHERE audience_id = ",
+            $audience,
+            " AND latest > ?1 AND latest < ?2"
+        )
+    };
+}
+
+pub(crate) const NEWEST_OF_AUDIENCES: &str =
+    newest_of!("?4", "?5", "?6", "?7", "?8", "?9", "?10", "?11");
+
+/// As many as the statement merges.
+const MERGED: usize = 8;
 
 pub(crate) const OF_ACCOUNT: &str = concat!(
     "SELECT ",
     conversation_columns!(),
-    "INDEXED BY conversations_by_name \
+    "FROM conversations c INDEXED BY conversations_by_name \
      WHERE c.account = ?1 AND c.external_name IS NOT NULL AND c.latest < ?2"
 );
 
 pub(crate) const CONVERSATION_NAMED: &str =
     "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
 
-const CONVERSATION: &str = concat!("SELECT ", conversation_columns!(), "WHERE c.id = ?");
+const CONVERSATION: &str = concat!(
+    "SELECT ",
+    conversation_columns!(),
+    "FROM conversations c WHERE c.id = ?"
+);
 
 /// The newest conversations that are seen, at most `most`, newest first.
 fn newest(
@@ -209,7 +232,7 @@ fn newest(
 ) -> Outcome<Vec<Conversation>> {
     let mut directory = Directory::default();
     let mut conversation = |row: &Row<'_>| conversation_from_row(connection, &mut directory, row);
-    let mut newest = Vec::new();
+    let mut newest: Vec<Conversation> = Vec::new();
     let every;
     let audiences = match sight.seen() {
         Seen::Of(audiences) => &audiences[..],
@@ -228,54 +251,33 @@ fn newest(
                 usize::MAX,
                 &mut conversation,
             )?;
+            sort_newest_first(&mut newest, most);
             &[]
         }
     };
-    for (audience, from) in newest_places(connection, audiences, before, most)? {
-        let parameters = params![audience, from, before];
+    for audiences in audiences.chunks(MERGED) {
+        // Older ones have no place beside those that are found already.
+        let oldest = newest
+            .get(most - 1)
+            .map_or(i64::MIN, |one| one.latest.as_i64());
+        let limit = most as i64;
+        let mut parameters: Vec<&dyn ToSql> = vec![&oldest, &before, &limit];
+        parameters.extend(audiences.iter().map(|audience| audience as &dyn ToSql));
+        parameters.resize(3 + MERGED, &Null);
         newest.extend(rows(
             connection,
-            PAGE_OF_AUDIENCE,
-            parameters,
+            NEWEST_OF_AUDIENCES,
+            &parameters,
             &mut conversation,
         )?);
+        sort_newest_first(&mut newest, most);
     }
-    newest.sort_unstable_by_key(|one| Reverse(one.latest));
-    newest.truncate(most);
     Ok(newest)
 }
 
-/// In which audiences the newest conversations are, and from which place on. Reads as
-/// many entries of an index as there are conversations, and a few for each audience.
-fn newest_places(
-    connection: &Connection,
-    audiences: &[AudienceId],
-    before: i64,
-    most: usize,
-) -> Outcome<Vec<(AudienceId, i64)>> {
-    // The oldest on top.
-    let mut newest: BinaryHeap<Reverse<(i64, AudienceId)>> = BinaryHeap::new();
-    for &audience in audiences {
-        let after = match newest.peek() {
-            Some(Reverse((latest, _))) if newest.len() == most => *latest,
-            _ => i64::MIN,
-        };
-        let parameters = params![audience, after, before, most as i64];
-        for latest in rows(connection, NEWEST_OF_AUDIENCE, parameters, |row| row.get(0))? {
-            newest.push(Reverse((latest, audience)));
-            if newest.len() > most {
-                newest.pop();
-            }
-        }
-    }
-    let mut places: Vec<(AudienceId, i64)> = Vec::new();
-    for Reverse((latest, audience)) in newest {
-        match places.iter_mut().find(|(known, _)| *known == audience) {
-            Some((_, from)) => *from = latest.min(*from),
-            None => places.push((audience, latest)),
-        }
-    }
-    Ok(places)
+fn sort_newest_first(conversations: &mut Vec<Conversation>, most: usize) {
+    conversations.sort_by_key(|one| Reverse(one.latest));
+    conversations.truncate(most);
 }
 
 pub(crate) const BELONGS: &str = concat!(

@@ -1,6 +1,10 @@
 //! Query plans: a list of a million rows must cost as much as one of ten thousand.
 
+use rusqlite::StatementStatus;
+
 use crate::testing::*;
+use base::ids::{MessageId, UserId};
+use protocol::command::ConversationCursor;
 
 fn plan(store: &Store, sql: &str) -> String {
     store
@@ -20,9 +24,7 @@ fn plan(store: &Store, sql: &str) -> String {
 fn no_list_reads_a_table_from_end_to_end() {
     let store = TestStore::new();
     for sql in [
-        conversations::NEWEST_OF_AUDIENCE,
         conversations::OF_ACCOUNT,
-        conversations::PAGE_OF_AUDIENCE,
         conversations::BELONGS,
         audience::MEMBERS,
         viewer::AUDIENCES_OF,
@@ -75,5 +77,109 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
     ] {
         let plan = plan(&store, sql);
         assert!(plan.contains(&format!("INDEX {index}")), "{sql}\n{plan}");
+    }
+}
+
+/// People with these ids: one with a hundred lists of names, a guest, another.
+const MANY_LISTS: i64 = 1;
+const GUEST: i64 = 2;
+const OTHER: i64 = 3;
+/// The audience of the guest's few conversations, which are the oldest.
+const OF_GUEST: i64 = 2;
+const OF_OTHER: i64 = 3;
+const LISTS: i64 = 100;
+const FIRST_LIST: i64 = 4;
+const OF_GUEST_MOST: i64 = 5;
+
+/// So many conversations: three of four are another person's alone, and the rest are
+/// the household's and in turns those of the lists.
+fn fill(store: &Store, conversations: i64) {
+    let sql = format!(
+        "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
+         VALUES ({MANY_LISTS}, 'a', 'a', 'user', '-', 0), ({GUEST}, 'b', 'b', 'viewer', '-', 0),
+             ({OTHER}, 'c', 'c', 'user', '-', 0);
+         INSERT INTO audiences (id, members)
+         VALUES ({OF_GUEST}, '{GUEST},{OTHER}'), ({OF_OTHER}, '{OTHER}');
+         INSERT INTO audience_members (audience_id, user_id)
+         VALUES ({OF_GUEST}, {GUEST}), ({OF_GUEST}, {OTHER}), ({OF_OTHER}, {OTHER});
+         WITH RECURSIVE n (i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {LISTS})
+         INSERT INTO audiences (id, members) SELECT {FIRST_LIST} + i, 'list ' || i FROM n;
+         INSERT INTO audience_members (audience_id, user_id)
+         SELECT id, {MANY_LISTS} FROM audiences WHERE id >= {FIRST_LIST};
+         WITH RECURSIVE n (i) AS
+             (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {conversations})
+         INSERT INTO conversations
+             (id, title, channel, created_at, updated_at, message_count, latest, audience_id)
+         SELECT i, 'one', 'websocket', i, i, 1, i,
+             CASE WHEN i <= {OF_GUEST_MOST} THEN {OF_GUEST} WHEN i % 4 THEN {OF_OTHER}
+                 WHEN i % 8 THEN 1 ELSE {FIRST_LIST} + i / 8 % {LISTS} END
+         FROM n;"
+    );
+    let filled = store.write(move |write| Ok(write.connection.execute_batch(&sql)?));
+    filled.unwrap();
+}
+
+/// Steps of SQLite's machine that a list takes: some for each entry of an index and
+/// each row that it reads.
+fn steps(store: &Store, list: impl FnOnce()) -> i32 {
+    let count = || {
+        store.read(|connection| {
+            let mut steps = 0;
+            for sql in [
+                viewer::AUDIENCES_OF,
+                conversations::NEWEST_OF_AUDIENCES,
+                audience::MEMBERS,
+            ] {
+                let statement = connection.prepare_cached(sql)?;
+                steps += statement.reset_status(StatementStatus::VmStep);
+            }
+            Ok(steps)
+        })
+    };
+    count().unwrap();
+    list();
+    count().unwrap()
+}
+
+#[test]
+fn a_page_costs_the_same_of_few_and_of_many_conversations() {
+    const FEW: i64 = 4_000;
+    const MANY: i64 = 40_000;
+    const PAGE: usize = 50;
+    let [few, many] = [FEW, MANY].map(|conversations| {
+        let store = TestStore::new();
+        fill(&store, conversations);
+        (store, conversations)
+    });
+    let person = |id, role| Viewer::person(UserId::from(id), role);
+    let has_lists = person(MANY_LISTS, UserRole::User);
+    for (who, viewer, expected) in [
+        ("the server", Viewer::server(), PAGE),
+        ("one with many lists of names", has_lists.clone(), PAGE),
+        (
+            "their token for the household",
+            has_lists.household_only(),
+            PAGE,
+        ),
+        (
+            "a guest",
+            person(GUEST, UserRole::Viewer),
+            OF_GUEST_MOST as usize,
+        ),
+    ] {
+        for part in [1, 2] {
+            let [few, many] = [&few, &many].map(|(store, conversations)| {
+                let before = MessageId::from(conversations / part + 1);
+                steps(store, || {
+                    let page = store.conversations(&viewer, PAGE, Some(ConversationCursor(before)));
+                    assert_eq!(page.unwrap().conversations.len(), expected);
+                })
+            });
+            println!("{who}, 1/{part}: {few} {many}");
+            assert!(
+                many <= few + few / 5,
+                "{who}, 1/{part}: {many} steps, {few} of few"
+            );
+        }
     }
 }
