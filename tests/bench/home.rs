@@ -1,5 +1,6 @@
 //! A data directory, and the release binary serving it.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,6 +56,19 @@ impl Home {
             config[key] = value.clone();
         }
         Home::new(config)
+    }
+
+    /// Another with the same data. No server may run in either meanwhile.
+    pub fn copy(&self) -> Home {
+        let folder = directory_on_disk();
+        for file in fs::read_dir(self.folder.path()).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+        }
+        Home {
+            folder,
+            token: self.token.clone(),
+        }
     }
 
     pub fn database(&self) -> PathBuf {

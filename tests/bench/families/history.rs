@@ -17,7 +17,7 @@ const MESSAGES_PER_CONVERSATION: i64 = 50;
 const RUNS: usize = 7;
 const REQUESTS: usize = 1_000;
 const STARTS: usize = 5;
-/// Searches of a kind.
+/// Searches of a run.
 const SEARCHES: usize = 200;
 /// How much slower it may be where not everybody sees everything.
 const SLOWER_AMONG_TEN: f64 = 1.5;
@@ -34,6 +34,8 @@ pub fn measure(table: &mut Table) {
         fill(&home, messages);
         (home, messages)
     });
+    let among_ten = (homes[1].0.copy(), MANY);
+    mix_audiences(&among_ten.0);
     // After a crash the whole database would be checked first.
     let start = |home: &Home| {
         home.start().stop();
@@ -56,29 +58,15 @@ pub fn measure(table: &mut Table) {
     );
 
     let servers = homes.each_ref().map(|(home, _)| home.start());
+    let mut readers = [0, 1].map(|place| Reader::new(&homes[place], &servers[place]));
     for (name, ask) in [
         ("get_messages", get_messages as fn(&mut Reader)),
         ("list_conversations", list_conversations),
     ] {
-        let mut readers = [0, 1].map(|place| Reader::new(&homes[place], &servers[place]));
-        let mut runs = [const { Vec::<Latencies>::new() }; 2];
-        // In turns, so that what else the machine does meets both.
-        for run in 0..=RUNS {
-            for (reader, runs) in readers.iter_mut().zip(&mut runs) {
-                let latencies = one_by_one(REQUESTS, |_| ask(reader));
-                // The first fills caches.
-                if run > 0 {
-                    runs.push(latencies);
-                }
-            }
-        }
-        let of = |part: fn(&Latencies) -> f64| {
-            runs.each_ref()
-                .map(|runs| median(runs.iter().map(part)) * 1000.0)
-        };
-        let [few, many] = of(Latencies::p50);
+        let runs = in_turns(&mut readers, REQUESTS, ask);
+        let [few, many] = medians(&runs, |run| run.p50() * 1000.0);
         table.add(Figure::new(format!("{name}, p50"), many, "us").floor(few));
-        let [few, many] = of(Latencies::p99);
+        let [few, many] = medians(&runs, |run| run.p99() * 1000.0);
         table.add(
             Figure::new(format!("{name}, p99"), many, "us")
                 .floor(few)
@@ -90,97 +78,75 @@ pub fn measure(table: &mut Table) {
                 )),
         );
     }
-    let mut person = WebSocket::signed_in(servers[1].address, &homes[1].0.token);
-    let (common, random) = search(&mut person, "", None, table);
-    let before = Before {
-        list: list_p99(&mut Reader::new(&homes[1], &servers[1])),
-        common,
-        random,
-    };
-    drop(person);
     let [few, many] = servers;
     few.stop();
+    let server = among_ten.0.start();
+    let [_, many_reader] = readers;
+    compare(&mut [many_reader, Reader::new(&among_ten, &server)], table);
+    server.stop();
     many.stop();
-    // The same with ten people, of whom each sees about half.
-    mix_audiences(&homes[1].0);
-    let server = homes[1].0.start();
-    let list = list_p99(&mut Reader::new(&homes[1], &server));
-    let how = format!("median of {RUNS} runs of {REQUESTS}; floor: all for the household");
+}
+
+/// Lists and searches where everybody sees everything, and the same where each of ten
+/// people sees about half.
+fn compare(readers: &mut [Reader; 2], table: &mut Table) {
+    let runs = in_turns(readers, REQUESTS, list_conversations);
+    let [all, half] = medians(&runs, |run| run.p99() * 1000.0);
+    let among_ten = |name: &str, unit, all: f64, half: f64, requests: usize| {
+        Figure::new(format!("{name} among ten people, p99"), half, unit)
+            .floor(all)
+            .at_most(all * SLOWER_AMONG_TEN)
+            .how(format!(
+                "median of {RUNS} runs of {requests}; floor: all for the household"
+            ))
+    };
+    table.add(among_ten("list_conversations", "us", all, half, REQUESTS));
+
+    let how = format!("median of {RUNS} runs of {SEARCHES}");
+    let name = "search for a common word";
+    let runs = in_turns(readers, SEARCHES, search_common);
+    let [all, half] = medians(&runs, Latencies::p99);
     table.add(
-        Figure::new("list_conversations among ten people, p99", list, "us")
-            .floor(before.list)
-            .at_most(before.list * SLOWER_AMONG_TEN)
+        Figure::new(format!("{name}, p99"), all, "ms")
+            .at_most(5.0)
+            .how(how.clone()),
+    );
+    table.add(among_ten(name, "ms", all, half, SEARCHES));
+    let name = "search for three words";
+    let runs = in_turns(readers, SEARCHES, search_three);
+    let [longest, _] = medians(&runs, |run| run.percentile(1.0));
+    table.add(
+        Figure::new(format!("{name}, longest"), longest, "ms")
+            .at_most(20.0)
             .how(how),
     );
-    let mut person = WebSocket::signed_in(server.address, &homes[1].0.token);
-    search(&mut person, " among ten people", Some(&before), table);
+    let [all, half] = medians(&runs, Latencies::p99);
+    table.add(among_ten(name, "ms", all, half, SEARCHES));
 }
 
-/// What the same took where everybody sees everything.
-struct Before {
-    list: f64,
-    common: f64,
-    random: f64,
-}
-
-/// Microseconds.
-fn list_p99(reader: &mut Reader) -> f64 {
-    // The first fills caches.
-    one_by_one(REQUESTS, |_| list_conversations(reader));
-    let runs = (0..RUNS).map(|_| one_by_one(REQUESTS, |_| list_conversations(reader)).p99());
-    median(runs) * 1000.0
-}
-
-/// Searches as somebody makes them who has written for years. Returns milliseconds: the
-/// p99 for a common word, and the longest for three.
-fn search(
-    person: &mut WebSocket,
-    among: &str,
-    before: Option<&Before>,
-    table: &mut Table,
-) -> (f64, f64) {
-    let mut words = Words::new(99);
-    let mut search = |query: &mut dyn FnMut() -> String| {
-        one_by_one(SEARCHES, |_| {
-            let query = query();
-            person.ask(&format!(
-                r#"{{"type":"search_messages","query":"{query}","limit":50}}"#
-            ));
-        })
-    };
-    let common = search(&mut || COMMON.to_owned());
-    let random = search(&mut || words.text(3));
-    let (common, random) = (common.p99(), random.percentile(1.0));
-    let how = format!("{SEARCHES} searches in {}", number(MANY as f64));
-    for (name, took, most, before) in [
-        (
-            "a common word",
-            common,
-            5.0,
-            before.map(|before| before.common),
-        ),
-        (
-            "three words",
-            random,
-            20.0,
-            before.map(|before| before.random),
-        ),
-    ] {
-        let part = if name == "three words" {
-            "longest"
-        } else {
-            "p99"
-        };
-        let figure = Figure::new(format!("search for {name}{among}, {part}"), took, "ms");
-        table.add(match before {
-            Some(before) => figure
-                .floor(before)
-                .at_most(before * SLOWER_AMONG_TEN)
-                .how(format!("{how}; floor: all for the household")),
-            None => figure.at_most(most).how(how.clone()),
-        });
+/// So many requests of two readers, run by run in turns, so that what else the machine
+/// does meets both.
+fn in_turns(
+    readers: &mut [Reader; 2],
+    requests: usize,
+    ask: fn(&mut Reader),
+) -> [Vec<Latencies>; 2] {
+    let mut runs = [const { Vec::new() }; 2];
+    for run in 0..=RUNS {
+        for (reader, runs) in readers.iter_mut().zip(&mut runs) {
+            let latencies = one_by_one(requests, |_| ask(reader));
+            // The first fills caches.
+            if run > 0 {
+                runs.push(latencies);
+            }
+        }
     }
-    (common, random)
+    runs
+}
+
+/// The middle of the runs of each.
+fn medians(runs: &[Vec<Latencies>; 2], part: impl Fn(&Latencies) -> f64) -> [f64; 2] {
+    runs.each_ref().map(|runs| median(runs.iter().map(&part)))
 }
 
 /// Somebody who looks at one page after another.
@@ -188,6 +154,7 @@ struct Reader {
     websocket: WebSocket,
     conversations: i64,
     random: u64,
+    words: Words,
 }
 
 impl Reader {
@@ -196,6 +163,7 @@ impl Reader {
             websocket: WebSocket::signed_in(server.address, &home.token),
             conversations: messages / MESSAGES_PER_CONVERSATION,
             random: 1,
+            words: Words::new(99),
         }
     }
 
@@ -220,6 +188,21 @@ fn list_conversations(reader: &mut Reader) {
     reader
         .websocket
         .ask(r#"{"type":"list_conversations","limit":50}"#);
+}
+
+fn search_common(reader: &mut Reader) {
+    search(&mut reader.websocket, COMMON);
+}
+
+fn search_three(reader: &mut Reader) {
+    search(&mut reader.websocket, &reader.words.text(3));
+}
+
+/// As somebody searches who has written for years.
+fn search(websocket: &mut WebSocket, query: &str) {
+    websocket.ask(&format!(
+        r#"{{"type":"search_messages","query":"{query}","limit":50}}"#
+    ));
 }
 
 /// Conversations come one after the other, each with its messages behind it.
