@@ -60,6 +60,7 @@ mod readers;
 mod replayed_history;
 mod schedules;
 mod schema;
+mod search;
 mod sharing;
 mod steps;
 mod tokens;

@@ -1,19 +1,15 @@
-//! Messages: pages and search.
-
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+//! Messages, and pages of them.
 
 use rusqlite::{Connection, Row, params};
 
 use crate::attachments;
-use crate::conversations::{self, BELONGS};
+use crate::conversations;
 use crate::database::Store;
 use crate::durability::Durable;
 use crate::failure::Outcome;
-use crate::fulltext;
 use crate::job::Write;
 use crate::query::{self, length, row};
-use crate::viewer::{SEEN_COLUMNS, Seen, Sight, Viewer, seen_columns};
+use crate::viewer::{SEEN_COLUMNS, Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::Result;
@@ -21,7 +17,7 @@ use base::ids::{ConversationId, MessageId, TurnId};
 use protocol::event::Attachment;
 
 /// Most messages of one page, whatever a caller asks for.
-const PAGE: usize = 1000;
+pub(crate) const PAGE: usize = 1000;
 
 /// Most text of one page, in bytes: a client's connection holds the page in
 /// memory.
@@ -148,85 +144,11 @@ impl Store {
             Ok(sight.find(connection, "message", MESSAGE, id, from_row)?.0)
         })
     }
-
-    /// Messages with all words of `query`, newest first, at most `limit`, 1,000, and
-    /// about 4 MiB of text. When that finds fewer, the last word also matches as a
-    /// prefix.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn search_messages(
-        &self,
-        viewer: &Viewer,
-        query: &str,
-        limit: usize,
-    ) -> Result<Vec<Message>> {
-        let Some(query) = fulltext::every_word(query) else {
-            return Ok(Vec::new());
-        };
-        let limit = limit.min(PAGE);
-        self.read(|connection| {
-            let sight = viewer.sight(connection)?;
-            let search = |query: &str| search(connection, &sight, query, limit);
-            // Searching for a common prefix costs far more than for a word.
-            let (found, is_full) = search(&query)?;
-            match fulltext::while_typing(&query) {
-                Some(query) if !is_full => Ok(search(&query)?.0),
-                _ => Ok(found),
-            }
-        })
-    }
-}
-
-/// The newest messages with the words of a query that are seen, as
-/// [`page_of_messages`].
-fn search(
-    connection: &Connection,
-    sight: &Sight,
-    query: &str,
-    limit: usize,
-) -> Outcome<(Vec<Message>, bool)> {
-    match sight.seen() {
-        Seen::All => {
-            let parameters = params![query, limit as i64 + 1];
-            return page_of_messages(connection, SEARCH_MESSAGES, parameters, limit);
-        }
-        Seen::Of(audiences) if audiences.is_empty() => return Ok((Vec::new(), false)),
-        Seen::Of(_) | Seen::OfAccount(_) => {}
-    }
-    let mut statement = connection.prepare_cached(SEARCH_IDS)?;
-    let mut rows = statement.query(params![query])?;
-    let mut is_seen: HashMap<ConversationId, bool> = HashMap::new();
-    let mut page = Page::new(limit);
-    while let Some(found) = rows.next()? {
-        let conversation = found.get(1)?;
-        let is_seen = match is_seen.entry(conversation) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(unknown) => {
-                let thing = row(connection, BELONGS, params![conversation], |row| {
-                    sight.sees_row(row)
-                })?;
-                *unknown.insert(thing.unwrap_or_default())
-            }
-        };
-        // The text is read only now.
-        let message = match is_seen {
-            true => find_message(connection, found.get(0)?)?,
-            false => None,
-        };
-        if let Some(message) = message {
-            if !page.has_room(message.content.len()) {
-                return Ok((page.messages, true));
-            }
-            page.messages.push(message);
-        }
-    }
-    Ok((page.messages, false))
 }
 
 /// The first messages of a statement, at most `limit` and [`PAGE_BYTES`] of text,
 /// but always one; and whether there are more rows.
-fn page_of_messages(
+pub(crate) fn page_of_messages(
     connection: &Connection,
     sql: &str,
     parameters: impl rusqlite::Params,
@@ -245,14 +167,14 @@ fn page_of_messages(
 }
 
 /// Messages up to a number, and [`PAGE_BYTES`] of text, but always one.
-struct Page {
-    messages: Vec<Message>,
+pub(crate) struct Page {
+    pub messages: Vec<Message>,
     limit: usize,
     bytes: usize,
 }
 
 impl Page {
-    fn new(limit: usize) -> Page {
+    pub fn new(limit: usize) -> Page {
         Page {
             messages: Vec::new(),
             limit,
@@ -261,7 +183,7 @@ impl Page {
     }
 
     /// Whether a message of this length fits; it is then to be added.
-    fn has_room(&mut self, length: usize) -> bool {
+    pub fn has_room(&mut self, length: usize) -> bool {
         self.bytes += length;
         self.messages.len() < self.limit && (self.bytes <= PAGE_BYTES || self.messages.is_empty())
     }
@@ -294,20 +216,6 @@ pub(crate) const PAGE_OF_MESSAGES: &str = concat!(
     message_columns!(),
     " FROM messages m WHERE conversation_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3"
 );
-
-/// The full-text index returns rows in the order of their ids, so `LIMIT` ends the
-/// search early; CROSS JOIN keeps SQLite from reordering the join.
-pub(crate) const SEARCH_MESSAGES: &str = concat!(
-    "SELECT ",
-    message_columns!(),
-    " FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid \
-     WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2"
-);
-
-/// The same without the messages themselves, for one who does not see all of them.
-pub(crate) const SEARCH_IDS: &str = "SELECT m.id, m.conversation_id FROM messages_fts f \
-     CROSS JOIN messages m ON m.id = f.rowid \
-     WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC";
 
 pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Message>> {
     row(

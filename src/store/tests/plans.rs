@@ -20,15 +20,27 @@ fn plan(store: &Store, sql: &str) -> String {
         .unwrap()
 }
 
+/// Lines of a plan that tell how statements within it come together.
+const PARTS: [&str; 6] = [
+    "CO-ROUTINE newest",
+    "SCAN newest",
+    "MERGE (UNION ALL)",
+    "LEFT",
+    "RIGHT",
+    "CORRELATED SCALAR SUBQUERY 1",
+];
+
 #[test]
 fn no_list_reads_a_table_from_end_to_end() {
     let store = TestStore::new();
     for sql in [
+        conversations::NEWEST_OF_AUDIENCES,
         conversations::OF_ACCOUNT,
         conversations::BELONGS,
         audience::MEMBERS,
         viewer::AUDIENCES_OF,
-        messages::SEARCH_IDS,
+        search::SEARCH_IDS,
+        search::SPANS,
         counts::COUNT_OF_AUDIENCE,
         usage::TOKENS_BY,
         usage::USAGE_BY,
@@ -38,7 +50,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         attachments::PIECE_AT,
         messages::PAGE_OF_MESSAGES,
         messages::IN_CONVERSATION,
-        messages::SEARCH_MESSAGES,
+        search::SEARCH_MESSAGES,
         history::PAST_TURNS,
         history::PAST_STEPS,
         history::SUMMARY,
@@ -55,7 +67,9 @@ fn no_list_reads_a_table_from_end_to_end() {
         let plan = plan(&store, sql);
         for line in plan.lines() {
             assert!(
-                line.starts_with("SEARCH") || line.contains("VIRTUAL TABLE INDEX"),
+                line.starts_with("SEARCH")
+                    || line.contains("VIRTUAL TABLE INDEX")
+                    || PARTS.contains(&line),
                 "{sql}\n{plan}"
             );
         }
@@ -119,7 +133,7 @@ fn fill(store: &Store, conversations: i64) {
     filled.unwrap();
 }
 
-/// Steps of SQLite's machine that a list takes: some for each entry of an index and
+/// Steps of SQLite's machine that a list or a search takes: some for each entry of an index and
 /// each row that it reads.
 fn steps(store: &Store, list: impl FnOnce()) -> i32 {
     let count = || {
@@ -129,6 +143,9 @@ fn steps(store: &Store, list: impl FnOnce()) -> i32 {
                 viewer::AUDIENCES_OF,
                 conversations::NEWEST_OF_AUDIENCES,
                 audience::MEMBERS,
+                search::SEARCH_IDS,
+                search::SPANS,
+                conversations::BELONGS,
             ] {
                 let statement = connection.prepare_cached(sql)?;
                 steps += statement.reset_status(StatementStatus::VmStep);
@@ -182,4 +199,38 @@ fn a_page_costs_the_same_of_few_and_of_many_conversations() {
             );
         }
     }
+}
+
+#[test]
+fn a_search_skips_what_was_said_among_others() {
+    const OTHERS: i64 = 1_000_000;
+    let [few, many] = [3_000, 30_000].map(|messages: i64| {
+        let store = TestStore::new();
+        fill(&store, 8);
+        let newest = OTHERS + messages;
+        // In two conversations of the guest, beside them and between them.
+        let sql = format!(
+            "DELETE FROM conversations WHERE id > 3;
+             INSERT INTO messages (id, conversation_id, role, content, created_at)
+             VALUES (10, 1, 'user', 'the first', 0), (30, 1, 'user', 'the second', 0),
+                 ({newest} + 1, 2, 'user', 'the third', 0);
+             UPDATE conversations SET audience_id = {OF_OTHER} WHERE id = 3;
+             UPDATE conversations SET latest = 30 WHERE id = 1;
+             UPDATE conversations SET latest = {newest} + 1 WHERE id = 2;
+             UPDATE conversations SET latest = {newest} WHERE id = 3;
+             WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {messages})
+             INSERT INTO messages (id, conversation_id, role, content, created_at)
+             SELECT CASE WHEN i > 5 THEN {OTHERS} + i ELSE i * 5 + 1 END, 3, 'user', 'the', 0
+             FROM n;"
+        );
+        let filled = store.write(move |write| Ok(write.connection.execute_batch(&sql)?));
+        filled.unwrap();
+        let viewer = Viewer::person(UserId::from(GUEST), UserRole::Viewer);
+        steps(&store, || {
+            let found = store.search_messages(&viewer, "the", 50).unwrap();
+            let texts: Vec<_> = found.into_iter().map(|found| found.content).collect();
+            assert_eq!(texts, ["the third", "the second", "the first"]);
+        })
+    });
+    assert!(many <= few + few / 5, "{many} steps, {few} of few");
 }
