@@ -9,7 +9,8 @@
 //! **Text from outside** is what a webhook's caller, a web page, an MCP server, a
 //! custom tool, a file or an attachment says. Where any of it is among what the model
 //! is shown, the model may be doing what that text wants: a tool with an effect is
-//! then asked for again, whatever was allowed before. Only `permission_mode: allow`
+//! then asked for again, whatever was allowed before. So is reading from an address that
+//! the model has made up: it may hold what the model was shown. Only `permission_mode: allow`
 //! means that nothing is asked. What the owner trusts does not count.
 
 mod reason;
@@ -44,6 +45,9 @@ pub struct Circumstances {
     pub is_granted: bool,
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
+    /// Whether the call can carry out what the model is shown: it asks an address that
+    /// nobody gave to the model.
+    pub carries_out: bool,
 }
 
 impl<'a> Actor<'a> {
@@ -74,6 +78,18 @@ impl<'a> Actor<'a> {
         self
     }
 
+    /// Whether the actor is a person who may do less than others here, or whose token
+    /// may.
+    pub fn is_narrowed_person(&self) -> bool {
+        let of_person = self.person.is_some_and(|person| {
+            person
+                .permission_mode
+                .is_some_and(|mode| mode != Permission::Allow)
+                || person.tools.is_some()
+        });
+        of_person || self.tools.is_some()
+    }
+
     /// Whether this tool may run. What is denied stays denied, whoever allowed what.
     pub fn decide(&self, tool: &Definition, circumstances: Circumstances) -> Permission {
         let name = tool.spec.name.as_str();
@@ -89,10 +105,13 @@ impl<'a> Actor<'a> {
         let gone = self.is_gone.then_some(Permission::Ask);
         let person = self.person;
         let account = self.account;
+        // What a person may look up anyway is not asked for because they are a child.
+        let is_harmless = |mode: &Permission| *mode == Permission::Ask && only_looks_up(tool);
+        let mode_of_person = person.and_then(|person| person.permission_mode);
         for (own, mode) in [
             (
                 person.and_then(|person| own(&person.tool_permissions)),
-                person.and_then(|person| person.permission_mode),
+                mode_of_person.filter(|mode| !is_harmless(mode)),
             ),
             (
                 account.and_then(|account| own(&account.tool_permissions)),
@@ -107,7 +126,10 @@ impl<'a> Actor<'a> {
             verdict = Permission::Allow;
         }
         let is_exception = strictest != Permission::Allow;
-        if circumstances.is_outside && is_exception && has_effect(tool) {
+        if circumstances.is_outside
+            && is_exception
+            && (has_effect(tool) || circumstances.carries_out)
+        {
             verdict = lesser(verdict, Permission::Ask);
         }
         verdict
@@ -161,6 +183,12 @@ fn narrowed(verdict: Permission, own: Option<Permission>, mode: Option<Permissio
 /// believed.
 fn has_effect(tool: &Definition) -> bool {
     !tool.is_read_only || matches!(tool.source, Source::Mcp(_))
+}
+
+/// Whether a tool only finds what those who ask may see anyway: the time, memories,
+/// conversations.
+fn only_looks_up(tool: &Definition) -> bool {
+    tool.is_read_only && tool.source == Source::Builtin && tool.origin != Origin::Outside
 }
 
 /// Whether text that the owner does not trust describes one of these tools.

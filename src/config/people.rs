@@ -30,7 +30,8 @@ section! {
     /// `people.NAME`: how one person is narrowed.
     #[derive(Clone, Debug, Serialize)]
     pub struct Person {
-        /// Narrows `permission_mode` for this person; it never widens it.
+        /// Narrows `permission_mode` for this person; it never widens it. `ask` does not ask for
+        /// built-in tools that only look up the time, memories or conversations.
         pub permission_mode: Option<Permission> = PERMISSIONS.optional("the server's");
         /// The only tools offered to this person.
         pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");

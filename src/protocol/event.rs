@@ -204,7 +204,7 @@ events! {
     },
 
     /// Other people see the conversation from now on. Its earlier events are theirs, too,
-    /// as far as they are kept.
+    /// as far as they are kept, but for results of tools.
     "conversation.shared" ConversationShared [Kept Streamed] {
         /// Whose it is: a name, or null for nobody's.
         owner: Option<String>,

@@ -137,6 +137,38 @@ pub(crate) fn readers(connection: &Connection, id: AudienceId) -> rusqlite::Resu
     Ok(Readers::People(people.collect::<rusqlite::Result<_>>()?))
 }
 
+/// Whether somebody may see what has the audience `now` who may not see what has the
+/// audience `before`.
+pub(crate) fn is_wider(
+    connection: &Connection,
+    before: AudienceId,
+    now: AudienceId,
+) -> Outcome<bool> {
+    if before == now {
+        return Ok(false);
+    }
+    let added = match (before, now) {
+        // Whoever joins the household later sees it, too.
+        (_, AudienceId::HOUSEHOLD) => return Ok(true),
+        (AudienceId::HOUSEHOLD, now) => row(
+            connection,
+            "SELECT 1 FROM audience_members m CROSS JOIN users u ON u.id = m.user_id
+             WHERE m.audience_id = ?1 AND u.role = ?2 LIMIT 1",
+            params![now, UserRole::Viewer],
+            |_| Ok(()),
+        )?,
+        (before, now) => row(
+            connection,
+            "SELECT 1 FROM audience_members m
+             WHERE audience_id = ?1 AND NOT EXISTS (SELECT 1 FROM audience_members
+                 WHERE audience_id = ?2 AND user_id = m.user_id) LIMIT 1",
+            params![now, before],
+            |_| Ok(()),
+        )?,
+    };
+    Ok(added.is_some())
+}
+
 /// Those who may see a conversation.
 pub(crate) fn readers_of(
     connection: &Connection,

@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, Statement, params};
 
+use crate::audience;
 use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -10,7 +11,7 @@ use crate::query::{length, row};
 use crate::steps::{Step, step_from_row};
 use crate::viewer::Viewer;
 use base::error::Result;
-use base::ids::{ConversationId, TurnId};
+use base::ids::{AudienceId, ConversationId, TurnId};
 
 /// An earlier turn of a conversation.
 #[derive(Clone, Debug)]
@@ -166,15 +167,26 @@ impl Store {
         });
     }
 
-    /// Stores the summary that replaces the turns up to `turn_id`, durably.
+    /// Stores the summary that replaces the turns up to `turn_id`, durably; unless the
+    /// conversation has been shared with more people than the audience `made_for`,
+    /// since it may hold what only these may see.
     ///
     /// # Errors
     /// `not_found`.
-    pub fn save_summary(&self, id: ConversationId, turn_id: TurnId, content: &str) -> Result<()> {
+    pub fn save_summary(
+        &self,
+        id: ConversationId,
+        turn_id: TurnId,
+        content: &str,
+        made_for: AudienceId,
+    ) -> Result<()> {
         let content = content.to_owned();
         self.write(move |write| {
             let sight = Viewer::server().sight(write.connection)?;
-            conversations::check_seen(write.connection, &sight, id)?;
+            let now = conversations::check_seen(write.connection, &sight, id)?.audience_id;
+            if audience::is_wider(write.connection, made_for, now)? {
+                return Ok(());
+            }
             write.execute(
                 "INSERT INTO conversation_summaries
                      (conversation_id, turn_id, content, created_at)

@@ -1,5 +1,7 @@
 //! Import conversations from elsewhere.
 
+use std::collections::VecDeque;
+
 use rusqlite::params;
 
 use crate::attachments::imported::AttachmentImport;
@@ -52,6 +54,8 @@ pub struct ImportedMessage {
     pub speaker: Option<String>,
     /// When it was written; a time in the future counts as now.
     pub created_at: Timestamp,
+    /// The `id` of the message that it answers, if that is not the one before it.
+    pub in_reply_to: Option<MessageId>,
 }
 
 /// A conversation that is being imported. A crash before [`Import::finish`] leaves
@@ -64,13 +68,38 @@ pub struct Import {
     last: Last,
 }
 
+/// Most questions without a reply of which one can come late: more than may wait for a
+/// person at a time.
+const MOST_QUESTIONS: usize = 1_000;
+
 /// The last ids, after which the next message continues.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Last {
     message: i64,
     turn: i64,
-    /// The turn that still has no reply.
+    /// The turn of the last message, if it still has no reply.
     open: Option<TurnId>,
+    /// The newest messages of people without a reply.
+    questions: VecDeque<Question>,
+}
+
+struct Question {
+    /// As the file names it.
+    exported: Option<MessageId>,
+    message: MessageId,
+    turn: TurnId,
+}
+
+impl Last {
+    /// The question that a message of the assistant answers, which has its reply now.
+    fn answer(&mut self, in_reply_to: Option<MessageId>) -> Option<Question> {
+        let open = self.open.take();
+        let place = self.questions.iter().position(|one| match in_reply_to {
+            Some(_) => one.exported == in_reply_to,
+            None => Some(one.turn) == open,
+        });
+        self.questions.remove(place?)
+    }
 }
 
 impl Store {
@@ -140,7 +169,8 @@ impl Import {
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn add(&mut self, messages: Vec<ImportedMessage>) -> Result<()> {
-        let (id, channel, mut last) = (self.id, self.channel.clone(), self.last);
+        let (id, channel) = (self.id, self.channel.clone());
+        let mut last = std::mem::take(&mut self.last);
         self.last = self.store.write(move |write| {
             for message in &messages {
                 append(write, id, &channel, message, &mut last)?;
@@ -198,6 +228,7 @@ fn append(
     let wanted = message.id.map(MessageId::as_i64);
     let id = free_id(write, "messages", wanted, at, last.message)?;
     last.message = id;
+    let mut answered = None;
     let turn = match message.role {
         Role::User => {
             let turn = free_id(write, "turns", None, at, last.turn)?;
@@ -209,19 +240,33 @@ fn append(
                 params![turn, conversation, TurnState::Done, channel, id, at],
             )?;
             last.open = Some(TurnId::from(turn));
+            last.questions.push_back(Question {
+                exported: message.id,
+                message: MessageId::from(id),
+                turn: TurnId::from(turn),
+            });
+            if last.questions.len() > MOST_QUESTIONS {
+                last.questions.pop_front();
+            }
             last.open
         }
-        Role::Assistant => last.open.take(),
+        Role::Assistant => {
+            if let Some(question) = last.answer(message.in_reply_to) {
+                answered = message.in_reply_to.map(|_| question.message);
+                write.execute(
+                    "UPDATE turns SET reply_id = ?2, finished_at = ?3 WHERE id = ?1",
+                    params![question.turn, id, at],
+                )?;
+                Some(question.turn)
+            } else {
+                None
+            }
+        }
     };
-    if let (Role::Assistant, Some(turn)) = (message.role, turn) {
-        write.execute(
-            "UPDATE turns SET reply_id = ?2, finished_at = ?3 WHERE id = ?1",
-            params![turn, id, at],
-        )?;
-    }
     write.execute(
-        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at,
+             in_reply_to)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             id,
             conversation,
@@ -229,7 +274,8 @@ fn append(
             message.role,
             message.content,
             message.speaker,
-            at
+            at,
+            answered,
         ],
     )?;
     write.execute(

@@ -1,17 +1,19 @@
 //! Users.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use crate::audience::{self, Directory, Readers};
 use crate::database::Store;
 use crate::durability::Provisional;
 use crate::failure::Outcome;
+use crate::integrity;
 use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
 use crate::schema::OpenError;
 use crate::tokens::{SESSION, UserRole};
-use crate::{audience, integrity};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
@@ -147,20 +149,31 @@ impl Store {
     }
 
     /// Removes a user with all their tokens, schedules, and what they alone see. What
-    /// they shared stays without an owner. Returns the conversations that are gone.
+    /// they shared stays without an owner. Returns the conversations that are
+    /// gone, and who saw each.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
-    pub fn remove_user(&self, id: UserId) -> Result<Vec<ConversationId>> {
-        self.remove(id, |_| Ok(()))
+    pub fn remove_user(&self, id: UserId) -> Result<Vec<(ConversationId, Readers)>> {
+        self.remove(id, |_| Ok(HashMap::new()))
     }
 
     /// The same at the wish of that user: with all that they own, shared or not.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
-    pub fn delete_account(&self, id: UserId) -> Result<Vec<ConversationId>> {
+    pub fn delete_account(&self, id: UserId) -> Result<Vec<(ConversationId, Readers)>> {
         self.remove(id, move |write| {
+            let mut directory = Directory::default();
+            let owned = rows(
+                write.connection,
+                "SELECT id, audience_id FROM conversations WHERE owner_id = ?1",
+                params![id],
+                |row| {
+                    let readers = directory.readers(write.connection, row.get(1)?)?;
+                    Ok((row.get(0)?, readers))
+                },
+            )?;
             // Of an audience that ends with the user.
             let alone = audience::private(write, id)?;
             write.execute(
@@ -168,19 +181,26 @@ impl Store {
                 params![id, alone],
             )?;
             write.execute("DELETE FROM memories WHERE owner_id = ?", params![id])?;
-            Ok(())
+            Ok(owned.into_iter().collect())
         })
     }
 
+    /// Removes a user after `prepare`, which returns who saw the conversations until
+    /// then that nobody else sees any more.
     fn remove(
         &self,
         id: UserId,
-        prepare: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static,
-    ) -> Result<Vec<ConversationId>> {
+        prepare: impl FnOnce(&Write<'_>) -> Outcome<HashMap<ConversationId, Readers>> + Send + 'static,
+    ) -> Result<Vec<(ConversationId, Readers)>> {
         let unseen = self.write(move |write| {
             not_the_last_admin(write.connection, id)?;
-            prepare(write)?;
-            let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| row.get(0))?;
+            let mut before = prepare(write)?;
+            let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| {
+                let conversation = row.get(0)?;
+                let readers = before.remove(&conversation);
+                let alone = || Readers::People([id].into());
+                Ok((conversation, readers.unwrap_or_else(alone)))
+            })?;
             write.execute(
                 "DELETE FROM memories WHERE audience_id IN (
                      SELECT audience_id FROM audience_members WHERE user_id = ?1)

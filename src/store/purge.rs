@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::params;
 
+use crate::audience::{self, Readers};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::idempotency;
@@ -77,13 +78,24 @@ const PARTS: [&str; 2] = [
          SELECT id FROM turns WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
 ];
 
+/// What [`Store::delete_idle_conversation`] deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// There is nothing to delete.
+    Nothing,
+    /// Of a long conversation; the rest is still there.
+    Part,
+    /// This conversation, and who saw it.
+    Conversation(ConversationId, Readers),
+}
+
 impl Store {
     /// Deletes a conversation without a message for `idle`, or a part of it
-    /// when it is long. Returns whether there was one.
+    /// when it is long.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn delete_idle_conversation(&self, idle: Duration) -> Result<bool> {
+    pub fn delete_idle_conversation(&self, idle: Duration) -> Result<Deleted> {
         self.write(move |write| {
             let until = write.now.minus(idle);
             // Ids rise with time, so newer rows need not be read; unless the clock was
@@ -96,10 +108,14 @@ impl Store {
                 row(write.connection, IDLE, params![until, newest], |row| {
                     row.get(0)
                 })?;
-            match found {
-                Some(id) => delete_part(write, id).map(|()| true),
-                None => Ok(false),
-            }
+            let Some(id) = found else {
+                return Ok(Deleted::Nothing);
+            };
+            let readers = audience::readers_of(write.connection, id)?;
+            Ok(match delete_part(write, id)? {
+                true => Deleted::Conversation(id, readers),
+                false => Deleted::Part,
+            })
         })
     }
 
@@ -114,7 +130,7 @@ impl Store {
                     row.get(0)
                 })?;
                 match found {
-                    Some(id) => delete_part(write, id).map(|()| true),
+                    Some(id) => delete_part(write, id).map(|_| true),
                     None => Ok(false),
                 }
             })
@@ -146,13 +162,14 @@ impl Store {
     }
 }
 
-/// Deletes a conversation, or a part of it when it is long.
-fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+/// Deletes a conversation, or a part of it when it is long; returns whether all of it
+/// is gone.
+fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<bool> {
     for sql in PARTS {
         if write.execute(sql, params![id, AT_ONCE as i64])? == AT_ONCE {
-            return Ok(());
+            return Ok(false);
         }
     }
     write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
-    Ok(())
+    Ok(true)
 }

@@ -1,10 +1,8 @@
 //! Changing who sees conversations and what belongs to them.
 
-use std::collections::HashSet;
-
 use rusqlite::params;
 
-use crate::audience::{self, Audience, Readers, UnknownName, intern};
+use crate::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::conversations::{self, Conversation};
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -15,7 +13,35 @@ use crate::viewer::Viewer;
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, ScheduleId, UserId};
 
+/// A conversation of a webhook account that has another audience now.
+#[derive(Clone, Debug)]
+pub struct Reshared {
+    /// Which one.
+    pub conversation_id: ConversationId,
+    /// Who saw it.
+    pub before: Readers,
+    /// Who sees it.
+    pub now: Readers,
+    /// Whether it had an unfinished turn, which knows the earlier readers.
+    pub has_turn: bool,
+}
+
 impl Store {
+    /// Who sees a conversation now; none if there is no such conversation yet.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn audience_of(&self, id: ConversationId) -> Result<Option<AudienceId>> {
+        self.read(|connection| {
+            row(
+                connection,
+                "SELECT audience_id FROM conversations WHERE id = ?",
+                params![id],
+                |row| row.get(0),
+            )
+        })
+    }
+
     /// Changes who sees a conversation with all its messages, turns and callbacks.
     /// What the model has remembered from it stays as it is.
     ///
@@ -36,7 +62,7 @@ impl Store {
                 "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",
                 params![id, audience_id],
             )?;
-            if audience_id != thing.audience_id {
+            if audience::is_wider(write.connection, thing.audience_id, audience_id)? {
                 steps::withdraw_private(write, id)?;
             }
             follow(write, id, audience_id)?;
@@ -50,8 +76,7 @@ impl Store {
     }
 
     /// Gives the conversations of a webhook account this audience. Names that nobody
-    /// has are left out. Costs nothing when it is as it was. Returns those among
-    /// `known` that change, with those who saw them before and who see them now.
+    /// has are left out. Costs nothing when it is as it was. Returns those that change.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -59,47 +84,38 @@ impl Store {
         &self,
         account: &str,
         audience: &Audience,
-        known: HashSet<ConversationId>,
-    ) -> Result<Vec<(ConversationId, Readers, Readers)>> {
+    ) -> Result<Vec<Reshared>> {
         let (account, audience) = (account.to_owned(), audience.clone());
         self.write(move |write| {
             let audience_id = intern(write, None, &audience, UnknownName::Skip)?;
-            let key = format!("audience of {account}");
-            let applied = row(
-                write.connection,
-                "SELECT value FROM meta WHERE key = ?",
-                params![key],
-                |row| row.get::<_, AudienceId>(0),
-            )?;
-            if applied == Some(audience_id) {
+            if applied_audience(write, &account)? == Some(audience_id) {
                 return Ok(Vec::new());
             }
             let now = audience::readers(write.connection, audience_id)?;
-            let mut changed = Vec::new();
-            for id in known {
-                let before = row(
-                    write.connection,
-                    "SELECT audience_id FROM conversations
-                     WHERE id = ?1 AND account = ?2 AND external_name IS NOT NULL
-                         AND owner_id IS NULL AND audience_id <> ?3",
-                    params![id, account, audience_id],
-                    |row| row.get(0),
-                )?;
-                if let Some(before) = before {
-                    let before = audience::readers(write.connection, before)?;
-                    changed.push((id, before, now.clone()));
-                }
-            }
-            let all: Vec<ConversationId> = rows(
+            let mut directory = Directory::default();
+            let changed = rows(
                 write.connection,
-                "SELECT id FROM conversations
+                "SELECT id, audience_id, EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
+                     WHERE conversation_id = c.id AND finished_at IS NULL)
+                 FROM conversations c
                  WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL
                      AND audience_id <> ?2",
                 params![account, audience_id],
-                |row| row.get(0),
+                |row| {
+                    let before = row.get(1)?;
+                    let reshared = Reshared {
+                        conversation_id: row.get(0)?,
+                        before: directory.readers(write.connection, before)?,
+                        now: now.clone(),
+                        has_turn: row.get(2)?,
+                    };
+                    Ok((before, reshared))
+                },
             )?;
-            for id in all {
-                steps::withdraw_private(write, id)?;
+            for (before, reshared) in &changed {
+                if audience::is_wider(write.connection, *before, audience_id)? {
+                    steps::withdraw_private(write, reshared.conversation_id)?;
+                }
             }
             for sql in [
                 "UPDATE conversations SET audience_id = ?2
@@ -111,11 +127,25 @@ impl Store {
             write.execute(
                 "INSERT INTO meta (key, value) VALUES (?1, ?2)
                  ON CONFLICT (key) DO UPDATE SET value = ?2",
-                params![key, audience_id],
+                params![audience_key(&account), audience_id],
             )?;
-            Ok(changed)
+            Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
         })
     }
+}
+
+/// The audience that [`Store::set_account_audience`] has given to an account.
+pub(crate) fn applied_audience(write: &Write<'_>, account: &str) -> Outcome<Option<AudienceId>> {
+    row(
+        write.connection,
+        "SELECT value FROM meta WHERE key = ?",
+        params![audience_key(account)],
+        |row| row.get(0),
+    )
+}
+
+fn audience_key(account: &str) -> String {
+    format!("audience of {account}")
 }
 
 /// Gives the schedules of a conversation its new audience. One whose owner does not see

@@ -125,6 +125,23 @@ impl TryFrom<StepMembers> for Step {
     }
 }
 
+impl Step {
+    /// Removes what only the earlier readers of the conversation may see; returns
+    /// whether there was anything.
+    fn withdraw(&mut self) -> bool {
+        match self {
+            Step::Result {
+                content, private, ..
+            } if *private => {
+                WITHDRAWN.clone_into(content);
+                *private = false;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Store {
     /// The turn's steps, in order.
     ///
@@ -142,9 +159,19 @@ impl Store {
     }
 }
 
-pub(crate) fn insert_steps(write: &Write<'_>, id: TurnId, steps: &[Step]) -> Outcome<()> {
-    for step in steps {
-        let body = serde_json::to_string(step)
+/// Appends steps. `is_shared` says whether more people see the conversation than those
+/// for whom tools found something; that is then left out.
+pub(crate) fn insert_steps(
+    write: &Write<'_>,
+    id: TurnId,
+    steps: Vec<Step>,
+    is_shared: bool,
+) -> Outcome<()> {
+    for mut step in steps {
+        if is_shared {
+            step.withdraw();
+        }
+        let body = serde_json::to_string(&step)
             .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
         write.execute(
             "INSERT INTO steps (turn_id, body) VALUES (?1, ?2)",
@@ -162,13 +189,7 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
         Ok((row.get::<_, i64>("id")?, step_from_row(row)?))
     })?;
     for (step_id, mut step) in found {
-        if let Step::Result {
-            content, private, ..
-        } = &mut step
-            && *private
-        {
-            WITHDRAWN.clone_into(content);
-            *private = false;
+        if step.withdraw() {
             let body = serde_json::to_string(&step)
                 .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
             write.execute(

@@ -20,7 +20,7 @@ use crate::viewer::{Sight, Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, MessageId, TurnId, UserId};
+use base::ids::{AudienceId, ConversationId, MessageId, TurnId, UserId};
 
 /// Most unfinished turns that are read at the start: far more than may queue.
 const MOST_UNFINISHED: i64 = 100_000;
@@ -78,6 +78,8 @@ pub struct Turn {
     pub tools: Option<Arc<[String]>>,
     /// Who saw its conversation when this was read.
     pub readers: Readers,
+    /// The same audience, to be compared.
+    pub audience_id: AudienceId,
     /// The webhook account that gets the reply.
     pub account: Option<String>,
     /// The caller's name for the conversation, repeated in the callback.
@@ -209,44 +211,44 @@ impl Store {
         })
     }
 
-    /// Appends steps, in one commit.
+    /// Appends steps, in one commit. What tools found for the readers of the
+    /// conversation, they found for the audience `found_for`: it is left out if the
+    /// conversation has been shared with more people since.
     ///
     /// # Errors
     /// `not_found` when the turn is gone or has ended.
-    pub fn record_steps(&self, id: TurnId, steps: Vec<Step>) -> Result<()> {
+    pub fn record_steps(&self, id: TurnId, steps: Vec<Step>, found_for: AudienceId) -> Result<()> {
         self.write(move |write| {
-            find_unfinished(write, id)?;
-            insert_steps(write, id, &steps)
+            let turn = find_unfinished(write, id)?;
+            append(write, &turn, steps, found_for)
         })
     }
 
-    /// Appends steps and the start of a tool call, in one commit: a tool with an
-    /// effect may run after it.
+    /// Appends steps, as [`Store::record_steps`], and the start of a tool call, in one
+    /// commit: a tool with an effect may run after it.
     ///
     /// # Errors
     /// `not_found` when the turn is gone or has ended.
     pub fn start_call(
         &self,
         id: TurnId,
-        steps: Vec<Step>,
+        mut steps: Vec<Step>,
+        found_for: AudienceId,
         call_id: String,
     ) -> Result<Durable<StartedCall>> {
         self.durable_write(move |write| {
-            find_unfinished(write, id)?;
-            insert_steps(write, id, &steps)?;
-            insert_steps(
-                write,
-                id,
-                &[Step::Started {
-                    call_id: call_id.clone(),
-                }],
-            )?;
+            let turn = find_unfinished(write, id)?;
+            steps.push(Step::Started {
+                call_id: call_id.clone(),
+            });
+            append(write, &turn, steps, found_for)?;
             Ok(StartedCall { call_id })
         })
     }
 
-    /// Suspends the turn until its approvals are decided: stores its steps, its
-    /// approvals and the state `waiting_approval` in one commit.
+    /// Suspends the turn until its approvals are decided: stores its steps, as
+    /// [`Store::record_steps`], its approvals and the state `waiting_approval` in one
+    /// commit.
     ///
     /// # Errors
     /// `not_found` when the turn is gone or has ended;
@@ -255,6 +257,7 @@ impl Store {
         &self,
         id: TurnId,
         steps: Vec<Step>,
+        found_for: AudienceId,
         approvals: Vec<NewApproval>,
         expires_at: Timestamp,
     ) -> Result<Durable<Vec<Approval>>> {
@@ -266,7 +269,7 @@ impl Store {
                 ))
                 .into());
             }
-            insert_steps(write, id, &steps)?;
+            append(write, &turn, steps, found_for)?;
             write.execute(
                 "UPDATE turns SET state = 'waiting_approval' WHERE id = ?",
                 params![id],
@@ -308,6 +311,12 @@ pub(crate) const UNFINISHED_STATES: &str = concat!(
 pub(crate) fn find(connection: &Connection, sight: &Sight, id: TurnId) -> Outcome<Turn> {
     let turn = |row: &Row<'_>| from_row(connection, row);
     Ok(sight.find(connection, "turn", FIND_TURN, id, turn)?.0)
+}
+
+/// Appends steps that were found for the audience `found_for`.
+fn append(write: &Write<'_>, turn: &Turn, steps: Vec<Step>, found_for: AudienceId) -> Outcome<()> {
+    let is_shared = audience::is_wider(write.connection, found_for, turn.audience_id)?;
+    insert_steps(write, turn.id, steps, is_shared)
 }
 
 /// The turn, if it has not ended.
@@ -396,6 +405,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
         user_id: row.get("user_id")?,
         tools: tools.as_deref().map(tokens::tool_names),
         readers: audience::readers(connection, row.get(0)?)?,
+        audience_id: row.get(0)?,
         id: row.get("id")?,
         conversation_id: row.get("conversation_id")?,
         state: row.get("state")?,

@@ -10,6 +10,7 @@ use support::eventually;
 use support::home::Home;
 use support::http::post;
 use support::model::{Act, Model};
+use support::program::{printed, run};
 use support::receiver::Receiver;
 
 /// A model that calls the tool `switch` when it is asked to switch something, says
@@ -384,4 +385,60 @@ fn too_many_that_wait_are_refused_and_repeats_are_not() {
     let refused = send("and?");
     assert_eq!(refused.status, 429, "{refused:?}");
     assert!(refused.header("retry-after").is_some());
+}
+
+#[test]
+fn a_late_reply_is_exported_and_imported_as_one() {
+    let model = switching();
+    let mut home = Home::start(with_switch(&model, json!({})));
+    let (mut admin, mut client) = (home.admin(), home.admin());
+    let conversation = wait_in_conversation(&mut client, "first");
+    let asked = waiting(&mut admin, 1).remove(0);
+    let chat = json!({ "type": "chat", "message": "and?", "conversation_id": conversation });
+    admin.ask(chat.clone());
+    approve(&mut admin, &asked);
+    client.response();
+    let expected = [
+        "hello",
+        "At once.",
+        "switch it",
+        "and?",
+        "At once.",
+        "*It is switched.",
+    ];
+    let before = messages(&mut admin, &conversation);
+    assert_eq!(texts(&before), expected);
+    let by_client = run(
+        home.folder.path(),
+        &["account", "export", "--token", &home.tokens.admin],
+    );
+    drop((admin, client));
+    home.stop();
+    let exported = run(home.folder.path(), &["export", "--all"]);
+    for output in [exported, by_client] {
+        assert!(output.status.success(), "{}", printed(&output));
+        let mut other = Home::start(with_switch(&model, json!({})));
+        let file = other.folder.path().join("export.jsonl");
+        std::fs::write(&file, output.stdout).unwrap();
+        other.stop();
+        let imported = run(other.folder.path(), &["import", file.to_str().unwrap()]);
+        assert!(imported.status.success(), "{}", printed(&imported));
+        other.restart();
+        let after = messages(&mut other.admin(), &conversation);
+        assert_eq!(texts(&after), expected);
+        assert_eq!(after[5]["in_reply_to"], after[2]["id"]);
+        // The model is shown the reply with its question, too.
+        other.admin().ask(chat.clone());
+        let request = model.requests().pop().unwrap();
+        let shown = request["messages"].as_array().unwrap();
+        let shown: Vec<&str> = shown
+            .iter()
+            .map(|message| message["content"].as_str().unwrap_or_default())
+            .collect();
+        let late = shown
+            .iter()
+            .position(|text| *text == "It is switched.")
+            .unwrap();
+        assert!(shown[late - 1].ends_with("switch it"), "{shown:?}");
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::process::Stdio;
 
+use hearth::service::people::child_limits;
 use serde_json::{Value, json};
 
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
-use support::model::Model;
+use support::model::{Act, Model};
 use support::program::{Program, hearth, printed, run};
 
 /// The text of the first message, which is the system prompt.
@@ -110,4 +111,92 @@ fn what_is_said_about_others_is_for_admins_and_goes_with_the_user() {
     assert_eq!(people(&mut admin).0, ["viewer"]);
     let change = json!({ "type": "update_config", "config": { "people": { "viewer": {} } } });
     assert_eq!(admin.ask(change)["updated_fields"], json!(["people"]));
+}
+
+/// A server where "user" is a child.
+fn with_child(model: &Model, more: Value) -> Home {
+    let mut config = model.config_with(json!({ "people": { "user": child_limits() } }));
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    Home::start(config)
+}
+
+#[test]
+fn a_child_looks_up_the_time_and_memories_unasked() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("It is four."),
+            false => Act::Call(vec![
+                ("current_time".to_owned(), json!({})),
+                ("recall".to_owned(), json!({ "query": "tea" })),
+            ]),
+        }
+    });
+    // Whether the household is asked for what others do there.
+    for mode in ["allow", "ask"] {
+        let permissions = json!({ "current_time": "allow", "recall": "allow" });
+        let home = with_child(
+            &model,
+            json!({ "permission_mode": mode, "tool_permissions": permissions }),
+        );
+        let mut child = home.websocket(&home.tokens.user);
+        assert_eq!(child.chat("Is it time for tea?")["response"], "It is four.");
+    }
+}
+
+#[test]
+fn results_for_whoever_is_narrowed_go_to_nobody_else() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let plan = json!({ "action": "create", "prompt": "x", "at": "+1h", "webhook": "ci" });
+        match last["role"] == "tool" {
+            true => Act::say(last["content"].as_str().unwrap()),
+            false => Act::call("schedule", plan),
+        }
+    });
+    let home = with_child(
+        &model,
+        json!({ "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "type": "webhook", "accounts": {
+                "ci": { "incoming_path": "/ci", "outgoing_url": "http://127.0.0.1:1/" },
+            } },
+        ] }),
+    );
+    let mut child = home.websocket(&home.tokens.user);
+    let plan = |webhook: bool| {
+        let mut plan = json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" });
+        if webhook {
+            plan["webhook"] = json!("ci");
+        }
+        plan
+    };
+    child.ask(plan(false));
+    assert_eq!(child.refused(plan(true)), "unauthorized");
+    // The child may answer for its reminders; this one says where the reply goes.
+    child.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    child.send(&json!({ "type": "chat", "message": "Remind me.", "id": "chat" }));
+    let asked = child.event("approval.requested");
+    let reason = asked["reason"].as_str().unwrap();
+    assert!(reason.contains("the webhook account ci"), "{reason}");
+    child.send(&json!({ "type": "approve", "approval_id": asked["approval_id"], "id": "yes" }));
+    let reply = loop {
+        let response = child.response();
+        if response["id"] == "chat" {
+            break response["data"]["response"].clone();
+        }
+    };
+    let reply = reply.as_str().unwrap();
+    assert!(reply.contains("go to nobody else"), "{reply}");
+
+    let mut admin = home.admin();
+    let listed = admin.ask(json!({ "type": "list_schedules" }));
+    assert!(!listed.to_string().contains("ci"), "{listed}");
+    admin.ask(plan(true));
+    let narrow = json!({ "type": "create_token", "name": "clock", "tools": ["schedule"] });
+    let narrow = admin.ask(narrow)["token"].clone();
+    let mut clock = home.websocket(narrow.as_str().unwrap());
+    assert_eq!(clock.refused(plan(true)), "unauthorized");
 }

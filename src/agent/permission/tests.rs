@@ -89,6 +89,7 @@ fn decisions(actor: &Actor<'_>, tool: &Definition) -> String {
         let circumstances = Circumstances {
             is_granted,
             is_outside,
+            ..Circumstances::default()
         };
         match actor.decide(tool, circumstances) {
             Allow => "allow",
@@ -155,6 +156,46 @@ fn the_decision_about_a_tool_with_an_effect() {
 }
 
 #[test]
+fn a_person_s_mode_does_not_ask_for_what_only_looks_up() {
+    // The mode, the permission of the tool, the person's mode and own permission, and
+    // what is decided about a tool of these kinds that only reads: of the program, of
+    // the program with text from outside, of the configuration.
+    let table = "
+        ask   | allow | ask -      | allow ask ask
+        allow | -     | ask -      | allow ask ask
+        allow | -     | ask ask    | ask ask ask
+        ask   | -     | ask -      | ask ask ask
+        ask   | -     | ask allow  | allow ask ask
+        ask   | deny  | ask allow  | deny deny deny
+        allow | -     | deny -     | deny deny deny
+        ask   | allow | - -        | allow allow allow
+    ";
+    for [mode, general, own, expected] in rows(table) {
+        let config = config(permission(mode).unwrap(), general);
+        let (own_mode, own) = own.split_once(' ').unwrap();
+        let person = person(own_mode, "-", own.trim());
+        let actor = Actor {
+            person: Some(&person),
+            ..Actor::of_turn(&config, None, None)
+        };
+        let kinds = [
+            (Source::Builtin, Origin::Trusted),
+            (Source::Builtin, Origin::Outside),
+            (Source::Custom, Origin::Trusted),
+        ];
+        let decided = kinds.map(|(source, origin)| {
+            let tool = Definition {
+                origin,
+                ..light(true, source)
+            };
+            let decided = decisions(&actor, &tool);
+            decided.split(' ').next().unwrap().to_owned()
+        });
+        assert_eq!(decided.join(" "), expected, "{mode} {general} {own}");
+    }
+}
+
+#[test]
 fn a_token_s_tools_are_the_only_ones() {
     let config = config(Allow, "-");
     let effect = light(false, Source::Custom);
@@ -192,6 +233,15 @@ fn what_only_reads_is_not_asked_for_again() {
     let actor = Actor::of_turn(&config, None, None);
     let decided = |is_read_only, source| decisions(&actor, &light(is_read_only, source));
     assert_eq!(decided(true, Source::Custom), "allow allow allow allow");
+    let read = light(true, Source::Custom);
+    for (is_outside, expected) in [(false, Allow), (true, Ask)] {
+        let circumstances = Circumstances {
+            is_granted: true,
+            is_outside,
+            carries_out: true,
+        };
+        assert_eq!(actor.decide(&read, circumstances), expected);
+    }
     // Of the server's own word nobody knows whether it holds.
     let foreign = Source::Mcp("attic".to_owned());
     assert_eq!(decided(true, foreign), "allow allow ask ask");

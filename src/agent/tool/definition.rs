@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use super::known_address::Address;
 use crate::model::ToolSpec;
 use base::clock::Clock;
 use base::ids::{ConversationId, UserId};
@@ -183,6 +184,8 @@ pub struct ToolContext<'a> {
     pub user_id: Option<UserId>,
     /// Who asked, by name.
     pub speaker: Option<&'a str>,
+    /// Whether the person who asked may do less than others.
+    pub is_narrowed: bool,
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
     /// Where the text of the result comes from, if the run found that out.
@@ -220,6 +223,14 @@ pub trait Tool: Send + Sync {
     /// tool's name and its arguments say as much.
     fn intent(&self, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
         let _ = (arguments, store, viewer);
+        None
+    }
+
+    /// The address outside that a run with these arguments asks, where the owner does
+    /// not trust its host. Such a call takes the address along, and what the model has
+    /// put in it. None where the owner chose the address.
+    fn asked_address(&self, arguments: &Arguments, config: &Config) -> Option<Address> {
+        let _ = (arguments, config);
         None
     }
 

@@ -18,6 +18,7 @@ mod custom_command;
 mod custom_http;
 mod definition;
 mod files;
+mod known_address;
 pub mod output;
 mod process;
 mod readable;
@@ -33,5 +34,6 @@ pub use definition::{
     Arguments, Definition, Origin, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
 };
 pub(crate) use files::Workspace;
+pub use known_address::Address;
 pub use schema::{check_arguments, parameter_types};
 pub use toolbox::Toolbox;

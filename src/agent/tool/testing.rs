@@ -28,6 +28,8 @@ pub struct Household {
     pub conversation_id: ConversationId,
     /// Where the message came from that they are called for.
     pub channel: &'static str,
+    /// Whether Ann may do less than others.
+    pub is_narrowed: bool,
 }
 
 impl Household {
@@ -45,6 +47,7 @@ impl Household {
             ann,
             conversation_id: ConversationId::from(0),
             channel: "websocket",
+            is_narrowed: false,
         };
         household.conversation_id = household.say("hello");
         household
@@ -86,6 +89,7 @@ impl Household {
                 deadline: Instant::now() + Duration::from_secs(20),
                 cancel: &Cancel::default(),
                 data_dir: &self.directory,
+                is_narrowed: self.is_narrowed,
                 is_outside: false,
                 found: OnceLock::new(),
             },

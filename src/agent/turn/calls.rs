@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::asker::grantee;
+use super::history::History;
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
 use crate::model::{ModelReply, make_call_id};
@@ -77,11 +78,12 @@ impl<'a> TurnLoop<'a, '_> {
     pub(super) fn settle_calls(
         &mut self,
         approvals: &[Approval],
+        history: &History<'_>,
     ) -> Result<Option<Durable<Vec<Approval>>>, Stop> {
         let mut questions = Vec::new();
         let mut together: Vec<Settled<'a>> = Vec::new();
         for call in self.open_calls() {
-            match self.decide(&call, approvals)? {
+            match self.decide(&call, approvals, history)? {
                 CallDecision::Refuse(why) => together.push((call, Err(why))),
                 CallDecision::Run(tool, arguments) => {
                     match Start::of_read_only(tool.definition()) {
@@ -116,6 +118,7 @@ impl<'a> TurnLoop<'a, '_> {
         Ok(Some(run.store.suspend_turn(
             run.turn.id,
             unsaved,
+            self.audience,
             questions,
             expires_at,
         )?))
@@ -139,7 +142,12 @@ impl<'a> TurnLoop<'a, '_> {
         calls.iter().filter(is_open).cloned().collect()
     }
 
-    fn decide(&self, call: &ToolCall, approvals: &[Approval]) -> Result<CallDecision, Stop> {
+    fn decide(
+        &self,
+        call: &ToolCall,
+        approvals: &[Approval],
+        history: &History<'_>,
+    ) -> Result<CallDecision, Stop> {
         let run = self.run;
         let Some(tool) = run.assistant.toolbox.get(&call.tool) else {
             return Ok(CallDecision::Refuse(format!(
@@ -169,7 +177,7 @@ impl<'a> TurnLoop<'a, '_> {
             Some(decision) if decision.verdict.is_approval() => {
                 let circumstances = Circumstances {
                     is_granted: true,
-                    is_outside: false,
+                    ..Circumstances::default()
                 };
                 actor.decide(tool.definition(), circumstances)
             }
@@ -185,9 +193,11 @@ impl<'a> TurnLoop<'a, '_> {
                 let conversation = run.turn.conversation_id;
                 let store = run.store;
                 let is_granted = store.is_granted(conversation, &call.tool, user, account)?;
+                let address = tool.asked_address(&arguments, &run.assistant.config);
                 let circumstances = Circumstances {
                     is_granted,
                     is_outside: self.is_outside,
+                    carries_out: address.is_some_and(|one| !history.has(&one, &self.steps)),
                 };
                 actor.decide(tool.definition(), circumstances)
             }
@@ -216,6 +226,7 @@ impl<'a> TurnLoop<'a, '_> {
             account: run.turn.account.as_deref(),
             speaker: run.message.speaker.as_deref(),
             user_id: run.turn.user_id,
+            is_narrowed: self.asker.actor(run).is_narrowed_person(),
             is_outside: self.is_outside,
             found: OnceLock::new(),
             deadline: run.deadline,
@@ -253,7 +264,7 @@ impl<'a> TurnLoop<'a, '_> {
         let (store, turn) = (self.run.store, self.run.turn.id);
         let unsaved = self.take_unsaved();
         let call_id = call.id.clone();
-        let started = store.start_call(turn, unsaved, call_id.clone())?;
+        let started = store.start_call(turn, unsaved, self.audience, call_id.clone())?;
         self.steps.push(Step::Started { call_id });
         let context = self.tool_context(Start::stored(&started));
         let result = run_tool(turn, call, tool, arguments, &context);

@@ -14,9 +14,10 @@ use crate::context::fit::{Fitted, TokenBudget, fit};
 use crate::context::memories::{self, Remembered};
 use crate::context::{Context, PromptInput, summary, window};
 use crate::model::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
+use crate::tool::Address;
 use crate::tool::output::MAX_RESULT_CHARS;
 use base::error::Result;
-use base::ids::TurnId;
+use base::ids::{AudienceId, TurnId};
 use config::OFFLINE;
 use store::{Past, Step, Summary, Usage};
 
@@ -35,6 +36,8 @@ const LEAST_BUDGET: usize = 256;
 pub struct History<'a> {
     run: &'a TurnContext<'a>,
     model: &'a str,
+    /// Who may see what is read here.
+    audience: AudienceId,
     /// The provider's name for the calibration.
     provider: String,
     /// Most tokens of a request, as the provider counts them.
@@ -52,11 +55,17 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Reads the past, and the memories that fit the message if they may be added.
+    /// Reads the past, and the memories that fit the message if they may be added, for
+    /// a conversation that has this audience.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn open(run: &'a TurnContext<'a>, model: &'a str, may_recall: bool) -> Result<History<'a>> {
+    pub fn open(
+        run: &'a TurnContext<'a>,
+        model: &'a str,
+        audience: AudienceId,
+        may_recall: bool,
+    ) -> Result<History<'a>> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);
@@ -67,6 +76,7 @@ impl<'a> History<'a> {
         Ok(History {
             run,
             model,
+            audience,
             provider,
             budget,
             past: run.store.past(conversation, MOST_TURNS, bytes)?,
@@ -82,8 +92,8 @@ impl<'a> History<'a> {
     }
 
     /// The next request's content, after these steps of the present turn and with
-    /// these tools; `is_outside` says whether any of it comes from outside. Summarises the oldest turns if they no longer fit; adds the cost
-    /// to `usage`.
+    /// these tools; `is_outside` says whether any of it comes from outside. Summarises
+    /// the oldest turns if they no longer fit; adds the cost to `usage`.
     ///
     /// # Errors
     /// When the turn is stopped, or the database fails.
@@ -127,6 +137,18 @@ impl<'a> History<'a> {
         self.past.has_outside_text || memories.is_some_and(|known| known.is_outside)
     }
 
+    /// Whether somebody gave this address to the model, in the past, in the present
+    /// message or by these steps.
+    pub fn has(&self, address: &Address, steps: &[Step]) -> bool {
+        let present = (self.run.message, self.run.turn.channel.as_str(), steps);
+        let past = self.past.turns.iter();
+        past.map(|turn| (&turn.message, turn.channel.as_str(), &turn.steps[..]))
+            .chain([present])
+            .any(|(message, channel, steps)| {
+                address.is_in(message, channel) || address.is_found_in(steps)
+            })
+    }
+
     /// Whether the database knows that.
     pub fn is_noted(&self) -> bool {
         self.past.has_outside_text
@@ -144,7 +166,7 @@ impl<'a> History<'a> {
             let conversation = self.run.turn.conversation_id;
             self.run
                 .store
-                .save_summary(conversation, turn_id, &summary.content)?;
+                .save_summary(conversation, turn_id, &summary.content, self.audience)?;
         }
         Ok(())
     }
@@ -220,8 +242,9 @@ impl<'a> History<'a> {
             Some(text) => {
                 let took = began.elapsed().as_millis();
                 log::info!("{id}: {count} older turns were summarised in {took} ms");
+                let conversation = run.turn.conversation_id;
                 run.store
-                    .save_summary(run.turn.conversation_id, turn_id, &text)?;
+                    .save_summary(conversation, turn_id, &text, self.audience)?;
                 text
             }
             None => {

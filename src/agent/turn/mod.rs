@@ -18,6 +18,7 @@ use crate::permission::{self, Circumstances};
 use crate::{budget, repetition};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
+use base::ids::AudienceId;
 use config::Permission;
 use history::History;
 use store::{Approval, Durable, Step, ToolCall, Usage};
@@ -79,6 +80,7 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         asker: Asker::default(),
         model,
         observe,
+        audience: run.turn.audience_id,
         steps: Vec::new(),
         unsaved: 0,
         usage: Usage::default(),
@@ -106,6 +108,9 @@ struct TurnLoop<'a, 'b> {
     asker: Asker,
     model: &'a String,
     observe: &'b mut dyn FnMut(Progress<'_>),
+    /// Who may see what the model is shown: the audience of the conversation when that
+    /// was read.
+    audience: AudienceId,
     /// Everything that happened so far; the last `unsaved` are not on disk yet.
     steps: Vec<Step>,
     unsaved: usize,
@@ -134,16 +139,12 @@ pub fn said_so_far(steps: &[Step], written: &str) -> String {
     texts.join("\n\n")
 }
 
-impl TurnLoop<'_, '_> {
+impl<'a> TurnLoop<'a, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
         self.asker = Asker::of(run)?;
-        let mut history = History::open(run, self.model, self.may_recall())?;
-        self.is_noted = history.is_noted();
-        if history.has_outside_text() || is_from_outside(run) {
-            self.note_outside_text();
-        }
+        let mut history = self.read_history()?;
         let mut approvals = Vec::new();
         if run.is_resumed {
             self.steps = store.steps(turn.id)?;
@@ -157,7 +158,11 @@ impl TurnLoop<'_, '_> {
         let mut reminder = None;
         loop {
             self.check_stop()?;
-            if let Some(questions) = self.settle_calls(&approvals)? {
+            if !self.steps.is_empty() {
+                // What tools find, they find for those who see the conversation now.
+                self.follow_audience(&mut history)?;
+            }
+            if let Some(questions) = self.settle_calls(&approvals, &history)? {
                 return Ok(Outcome::Suspended(questions));
             }
             let rounds = self
@@ -192,6 +197,34 @@ impl TurnLoop<'_, '_> {
             }
             reminder = Some("Your last answer was empty. Answer the person.");
         }
+    }
+
+    /// Reads what the model is shown of the conversation.
+    fn read_history(&mut self) -> Result<History<'a>, Stop> {
+        let run = self.run;
+        // First: a change that comes while the rest is read is noticed later.
+        let audience = run.store.audience_of(run.turn.conversation_id)?;
+        self.audience = audience.unwrap_or(run.turn.audience_id);
+        let history = History::open(run, self.model, self.audience, self.may_recall())?;
+        self.is_noted |= history.is_noted();
+        if history.has_outside_text() || is_from_outside(run) {
+            self.note_outside_text();
+        }
+        Ok(history)
+    }
+
+    /// Reads all that the model is shown again if other people see the conversation by
+    /// now; returns whether they do.
+    fn follow_audience(&mut self, history: &mut History<'a>) -> Result<bool, Stop> {
+        let (store, turn) = (self.run.store, self.run.turn);
+        let audience = store.audience_of(turn.conversation_id)?;
+        if audience.is_none_or(|audience| audience == self.audience) {
+            return Ok(false);
+        }
+        self.save()?;
+        *history = self.read_history()?;
+        self.steps = store.steps(turn.id)?;
+        Ok(true)
     }
 
     fn check_stop(&self) -> Result<(), Stop> {
@@ -234,7 +267,7 @@ impl TurnLoop<'_, '_> {
     /// too long for it.
     fn ask_model(
         &mut self,
-        history: &mut History<'_>,
+        history: &mut History<'a>,
         tools: &[ToolSpec],
         reminder: Option<&str>,
     ) -> Result<ModelReply, Stop> {
@@ -246,6 +279,9 @@ impl TurnLoop<'_, '_> {
         loop {
             let mut context =
                 history.context(&self.steps, tools, self.is_outside, &mut self.usage)?;
+            if self.follow_audience(history)? {
+                continue;
+            }
             if let Some(reminder) = reminder {
                 context.system.push('\n');
                 context.system.push_str(reminder);
@@ -316,6 +352,7 @@ impl TurnLoop<'_, '_> {
         if unsaved.is_empty() {
             return Ok(());
         }
-        Ok(self.run.store.record_steps(self.run.turn.id, unsaved)?)
+        let (store, turn) = (self.run.store, self.run.turn.id);
+        Ok(store.record_steps(turn, unsaved, self.audience)?)
     }
 }

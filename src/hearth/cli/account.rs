@@ -311,6 +311,9 @@ fn write_all(
                 for member in ["id", "role", "speaker", "timestamp", "content"] {
                     line[member] = message[member].clone();
                 }
+                if let Some(question) = message.get("in_reply_to") {
+                    line["in_reply_to"] = question.clone();
+                }
                 writeln!(writer, "{line}").map_err(failed)?;
                 written.messages += 1;
             }

@@ -240,7 +240,7 @@ fn head_line(writer: &mut dyn Write, conversation: &Conversation) -> io::Result<
 }
 
 fn message_line(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
-    let line = json!({
+    let mut line = json!({
         "type": "message",
         "id": message.id,
         "role": message.role.as_str(),
@@ -248,6 +248,9 @@ fn message_line(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
         "timestamp": message.created_at,
         "content": message.content,
     });
+    if let Some(question) = message.in_reply_to {
+        line["in_reply_to"] = json!(question);
+    }
     writeln!(writer, "{line}")
 }
 

@@ -27,7 +27,7 @@ impl Service {
     /// Deletes a conversation.
     pub(super) fn delete(&self, viewer: &Viewer, id: ConversationId) -> Result<Value> {
         let readers = self.store.delete_conversation(viewer, id)?;
-        self.hub.delete(id, Some(readers));
+        self.hub.delete(id, readers);
         Ok(json!({ "conversation_id": id }))
     }
 
@@ -59,22 +59,32 @@ impl Service {
     pub fn apply_account_audiences(&self) {
         let _order = lock(&self.sharing);
         for account in self.settings.current().webhook_accounts() {
-            // Nobody has heard of the others, and none of their turns holds readers.
-            let busy = self.queue.conversations();
+            let changed = match self
+                .store
+                .set_account_audience(&account.name, &account.audience)
+            {
+                Ok(changed) => changed,
+                Err(error) => {
+                    log::warn!("webhook account {:?}: {error}", account.name);
+                    continue;
+                }
+            };
+            // A turn that began before the commit is either not queued yet, and then
+            // `has_turn`, or it is queued now, or all its events are published.
+            let mut busy = self.queue.conversations();
+            let with_turn = changed.iter().filter(|one| one.has_turn);
+            busy.extend(with_turn.map(|one| one.conversation_id));
             let mut known = self.hub.conversations();
             known.extend(&busy);
-            let set = (self.store).set_account_audience(&account.name, &account.audience, known);
-            match set {
-                Ok(changed) => {
-                    for (id, before, now) in changed {
-                        let kind = EventKind::ConversationShared {
-                            owner: None,
-                            audience: account.audience.clone(),
-                        };
-                        self.hub.share(id, before, now, &busy, kind);
-                    }
+            // Nobody has heard of the others, and none of their turns holds readers.
+            for one in changed {
+                if known.contains(&one.conversation_id) {
+                    let kind = EventKind::ConversationShared {
+                        owner: None,
+                        audience: account.audience.clone(),
+                    };
+                    (self.hub).share(one.conversation_id, one.before, one.now, &busy, kind);
                 }
-                Err(error) => log::warn!("webhook account {:?}: {error}", account.name),
             }
         }
     }

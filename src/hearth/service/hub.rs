@@ -174,20 +174,16 @@ impl Hub {
     }
 
     /// A conversation was deleted: its events are no longer kept, and its readers hear
-    /// that it is gone. Who they were, the kept events say if the caller does not know.
-    pub fn delete(&self, conversation: ConversationId, readers: Option<Readers>) {
+    /// that it is gone.
+    pub fn delete(&self, conversation: ConversationId, readers: Readers) {
         let mut state = self.lock();
-        let known = || state.kept.readers(conversation).cloned();
-        let readers = readers.or_else(known);
         state.kept.delete(conversation);
         let event = Event {
             turn_id: None,
             conversation_id: Some(conversation),
             kind: EventKind::ConversationDeleted,
         };
-        if let Some(readers) = readers {
-            state.publish(event, Recipients::Readers(readers));
-        }
+        state.publish(event, Recipients::Readers(readers));
     }
 
     /// The conversations with events that are kept.

@@ -11,7 +11,7 @@ use base::secret::{Secret, fingerprint};
 use config::Person;
 use protocol::command::{AddUser, CreateToken, SetPassword};
 use serde_json::json;
-use store::{NewToken, SESSION, Token, TokenScope, User, UserRole};
+use store::{NewToken, Readers, SESSION, Token, TokenScope, User, UserRole};
 
 /// Most characters of a user's or a token's name.
 pub const NAME_CHARACTERS: usize = 64;
@@ -136,6 +136,7 @@ impl Service {
         }
         let added = self.store.add_user(&new.name, role, &hash)?;
         log::info!("user {}: added as {} by {by}", added.name, role.as_str());
+        self.apply_account_audiences();
         Ok(self.user_view(&added))
     }
 
@@ -153,7 +154,7 @@ impl Service {
         let gone = self.store.remove_user(known.id)?;
         log::info!("user {}: removed by {by}", known.name);
         self.close_revoked();
-        self.person_gone(&known.name, &gone);
+        self.person_gone(&known.name, gone);
         Ok(json!({ "name": known.name }))
     }
 
@@ -208,9 +209,9 @@ impl Service {
 
     /// Tells of the conversations that went with a person, and removes their limits:
     /// whoever gets the name next is somebody else.
-    pub(super) fn person_gone(&self, name: &str, conversations: &[ConversationId]) {
-        for &id in conversations {
-            self.hub.delete(id, None);
+    pub(super) fn person_gone(&self, name: &str, gone: Vec<(ConversationId, Readers)>) {
+        for (id, readers) in gone {
+            self.hub.delete(id, readers);
         }
         match self.settings.forget_person(name) {
             Ok(true) => self.config_changed(&["people".to_owned()]),

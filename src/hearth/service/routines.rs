@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::Service;
 use agent::message_text::marked_as_scheduled;
+use agent::permission::Actor;
 use base::calendar::Timing;
 use base::clock::Timestamp;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::ids::ScheduleId;
 use protocol::command::CreateSchedule;
 use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
@@ -49,10 +50,18 @@ impl Service {
     /// Sets up a schedule for a user.
     ///
     /// # Errors
-    /// `invalid_request`, `not_found`.
+    /// `invalid_request`, `not_found`; `unauthorized` for a webhook account where the user
+    /// or the token may do less than others.
     pub fn create_schedule(&self, new: CreateSchedule, owner: &Identity) -> Result<Schedule> {
         let config = self.settings.current();
         if let Some(name) = &new.webhook {
+            let actor = Actor::of_turn(&config, None, Some(&owner.user));
+            if actor.is_narrowed_person() || owner.scope.is_narrow() {
+                return Err(Error::unauthorized(
+                    "results of schedules go to nobody else for somebody whose permissions are \
+                     narrowed: leave out \"webhook\"",
+                ));
+            }
             config.existing_account(name)?;
         }
         let (at, cron) = (new.at.as_deref(), new.cron.as_deref());

@@ -17,7 +17,7 @@ use base::ids::DeliveryId;
 use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
-use store::{Provisional, TurnEnd, TurnState, Usage, Viewer};
+use store::{Deleted, Provisional, TurnEnd, TurnState, Usage, Viewer};
 
 /// How often the timekeeper checks what has no due time.
 const TICK: Duration = Duration::from_secs(1);
@@ -311,8 +311,9 @@ impl Service {
         let idle = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         for _ in 0..DELETED_AT_A_TIME {
             match self.store.delete_idle_conversation(idle) {
-                Ok(true) => {}
-                Ok(false) => return false,
+                Ok(Deleted::Part) => {}
+                Ok(Deleted::Conversation(id, readers)) => self.hub.delete(id, readers),
+                Ok(Deleted::Nothing) => return false,
                 Err(error) => {
                     log::warn!("retention: {error}");
                     return false;
@@ -385,6 +386,8 @@ impl Service {
         };
         if std::mem::replace(known, version) != version {
             self.close_revoked();
+            // It may have added somebody whom one of them names.
+            self.apply_account_audiences();
         }
     }
 }

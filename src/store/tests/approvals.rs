@@ -18,7 +18,7 @@ fn suspended(store: &Store, tools: &[&str]) -> (Turn, Vec<Approval>) {
     let questions = tools.iter().map(|tool| question(tool)).collect();
     let expires_at = turn.created_at.plus(Duration::from_secs(60));
     let approvals = store
-        .suspend_turn(turn.id, vec![step], questions, expires_at)
+        .suspend_turn(turn.id, vec![step], turn.audience_id, questions, expires_at)
         .unwrap();
     (turn, approvals.into_inner())
 }
@@ -116,7 +116,7 @@ fn a_turn_cannot_wait_for_nothing() {
     let store = TestStore::new();
     let turn = begin(&store, Target::New, "do it");
     let error = store
-        .suspend_turn(turn.id, vec![], vec![], turn.created_at)
+        .suspend_turn(turn.id, vec![], turn.audience_id, vec![], turn.created_at)
         .unwrap_err();
     assert_eq!(error.code(), Code::InvalidRequest);
     assert_eq!(

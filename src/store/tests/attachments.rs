@@ -286,7 +286,7 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
         store.counts(&Viewer::server()).unwrap().attachment_bytes,
         3 * PIECE_BYTES as u64
     );
-    while store.delete_idle_conversation(Duration::ZERO).unwrap() {}
+    while store.delete_idle_conversation(Duration::ZERO).unwrap() != Deleted::Nothing {}
     assert!(store.attachment(&viewer(ann), kept).is_err());
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 0);

@@ -112,7 +112,13 @@ fn a_deleted_conversation_leaves_nothing() {
         call_id: "1".to_owned(),
     };
     let approvals = store
-        .suspend_turn(turn.id, vec![step], vec![question("run")], turn.created_at)
+        .suspend_turn(
+            turn.id,
+            vec![step],
+            turn.audience_id,
+            vec![question("run")],
+            turn.created_at,
+        )
         .unwrap();
     let busy = store
         .delete_conversation(&all(), turn.conversation_id)

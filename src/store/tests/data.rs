@@ -24,6 +24,7 @@ fn imported(source: &str, id: Option<ConversationId>) -> ImportedConversation {
 
 fn said(role: Role, content: &str, millis: i64) -> ImportedMessage {
     ImportedMessage {
+        in_reply_to: None,
         id: None,
         role,
         content: content.to_owned(),
@@ -136,11 +137,19 @@ fn idle_conversations_go_unless_something_is_under_way() {
         .remember(fact("the bins go out on Monday", None))
         .unwrap();
     let day = Duration::from_secs(86_400);
-    assert!(!store.delete_idle_conversation(day).unwrap());
+    assert_eq!(
+        store.delete_idle_conversation(day).unwrap(),
+        Deleted::Nothing
+    );
     clock.advance(2 * day);
     let fresh = conversation(&store, "new");
     let old_but_just_come = take_in(&store, "x:1", vec![said(Role::User, "imported", 0)]);
-    while store.delete_idle_conversation(day).unwrap() {}
+    let gone = store.delete_idle_conversation(day).unwrap();
+    assert_eq!(gone, Deleted::Conversation(idle, Readers::Household));
+    assert_eq!(
+        store.delete_idle_conversation(day).unwrap(),
+        Deleted::Nothing
+    );
     assert!(store.conversation(&all(), idle).is_err());
     for kept in [busy, fresh, old_but_just_come] {
         assert!(store.conversation(&all(), kept).is_ok());
@@ -160,13 +169,15 @@ fn a_long_conversation_goes_in_parts() {
     let id = take_in(&store, "x:1", messages);
     clock.advance(Duration::from_secs(10));
     let mut parts = 0;
-    while store
-        .delete_idle_conversation(Duration::from_secs(5))
-        .unwrap()
-    {
-        parts += 1;
-    }
-    assert!(parts > 3, "{parts}");
+    let delete = || store.delete_idle_conversation(Duration::from_secs(5));
+    let last = loop {
+        match delete().unwrap() {
+            Deleted::Part => parts += 1,
+            last => break last,
+        }
+    };
+    assert!(parts > 2, "{parts}");
+    assert_eq!(last, Deleted::Conversation(id, Readers::Household));
     assert!(store.conversation(&all(), id).is_err());
 }
 

@@ -107,7 +107,9 @@ fn a_turn_goes_from_its_message_to_its_reply() {
     assert_eq!(conversation.latest, turn.message_id);
 
     store.mark_running(turn.id, turn.created_at);
-    store.record_steps(turn.id, steps()).unwrap();
+    store
+        .record_steps(turn.id, steps(), turn.audience_id)
+        .unwrap();
     store.mark_running(turn.id, turn.created_at.plus(Duration::from_secs(9)));
     store.flush().unwrap();
     let running = store.turn(&all(), turn.id).unwrap();
@@ -153,9 +155,11 @@ fn an_ended_turn_takes_nothing_more() {
             store
                 .finish_turn(turn.id, end.clone(), Usage::default(), "m", None)
                 .unwrap_err(),
-            store.record_steps(turn.id, steps()).unwrap_err(),
             store
-                .suspend_turn(turn.id, vec![], vec![], turn.created_at)
+                .record_steps(turn.id, steps(), turn.audience_id)
+                .unwrap_err(),
+            store
+                .suspend_turn(turn.id, vec![], turn.audience_id, vec![], turn.created_at)
                 .unwrap_err(),
         ] {
             assert_eq!(error.code(), Code::NotFound, "{end:?}: {error}");
@@ -184,7 +188,9 @@ fn the_past_is_what_was_answered_oldest_first() {
     let first = exchange(&store, Target::New, "one", "1");
     let target = || Target::Existing(first.conversation_id);
     let second = begin(&store, target(), "two");
-    store.record_steps(second.id, steps()).unwrap();
+    store
+        .record_steps(second.id, steps(), second.audience_id)
+        .unwrap();
     finish(&store, &second, "2");
     for outcome in [
         TurnEnd::Cancelled {
@@ -193,7 +199,9 @@ fn the_past_is_what_was_answered_oldest_first() {
         TurnEnd::Failed(Error::not_found("x")),
     ] {
         let turn = begin(&store, target(), "lost");
-        store.record_steps(turn.id, steps()).unwrap();
+        store
+            .record_steps(turn.id, steps(), turn.audience_id)
+            .unwrap();
         end(&store, &turn, outcome);
     }
     exchange(&store, Target::New, "elsewhere", "0");
@@ -226,7 +234,13 @@ fn a_reply_that_was_waited_for_stands_where_it_came() {
     let suspended = |text: &str| {
         let turn = begin(&store, target(), text);
         store
-            .suspend_turn(turn.id, steps(), vec![question("run")], turn.created_at)
+            .suspend_turn(
+                turn.id,
+                steps(),
+                turn.audience_id,
+                vec![question("run")],
+                turn.created_at,
+            )
             .unwrap();
         turn
     };
@@ -261,7 +275,7 @@ fn a_reply_that_was_waited_for_stands_where_it_came() {
     assert_eq!(shown(), (all.to_owned(), 0));
     // A summary covers what was answered up to its turn, not what was asked.
     store
-        .save_summary(first.conversation_id, early.id, "so far")
+        .save_summary(first.conversation_id, early.id, "so far", early.audience_id)
         .unwrap();
     assert_eq!(shown().0, "three four late five");
 }
@@ -322,7 +336,9 @@ fn the_past_is_read_no_further_than_fits() {
 fn steps_that_are_too_long_are_left_out_of_the_newest_turn() {
     let store = TestStore::new();
     let turn = begin(&store, Target::New, "hello");
-    store.record_steps(turn.id, steps()).unwrap();
+    store
+        .record_steps(turn.id, steps(), turn.audience_id)
+        .unwrap();
     finish(&store, &turn, "hi");
     begin(&store, Target::Existing(turn.conversation_id), "now");
     for (bytes, count) in [(20, 0), (10_000, 3)] {
@@ -343,7 +359,7 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     let before = store.past(id, 9, 9_999).unwrap();
     assert_eq!((before.summary, before.turns.len()), (None, 3));
     for (turn, text, left) in [(one.id, "first", 2), (two.id, "second", 1)] {
-        store.save_summary(id, turn, text).unwrap();
+        store.save_summary(id, turn, text, one.audience_id).unwrap();
         let past = store.past(id, 9, 9_999).unwrap();
         let summary = Summary {
             turn_id: turn,
@@ -358,7 +374,9 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     );
     finish(&store, &now, "done");
     store.delete_conversation(&all(), id).unwrap();
-    let gone = store.save_summary(id, two.id, "x").unwrap_err();
+    let gone = store
+        .save_summary(id, two.id, "x", two.audience_id)
+        .unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);
     assert_eq!(store.past(id, 9, 9).unwrap().summary, None);
 }

@@ -125,3 +125,34 @@ fn conversations_of_chatgpt_and_claude_are_taken_in_once() {
         assert!(told.contains(says) && told.contains(name), "{told}");
     }
 }
+
+#[test]
+fn what_is_imported_for_somebody_is_theirs_alone() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let import = |more: &[&str]| {
+        let file = sample("claude.json");
+        let arguments = [&["import", file.as_str()], more].concat();
+        run(folder.path(), &arguments)
+    };
+    let nobody = import(&["--owner", "nobody"]);
+    assert!(
+        !nobody.status.success(),
+        "{}",
+        support::program::printed(&nobody)
+    );
+    assert!(import(&["--owner", "USER"]).status.success());
+    let listed = |token: &str| {
+        let mut client = Client::websocket(program.address);
+        client.authenticate(token);
+        let list = client.ask(json!({"type": "list_conversations"}));
+        let list = list["conversations"].as_array().unwrap().iter();
+        list.map(|one| (one["owner"].clone(), one["audience"].clone()))
+            .collect::<Vec<(Value, Value)>>()
+    };
+    let own = (json!("user"), json!("private"));
+    assert_eq!(listed(&tokens.user), [own.clone(), own]);
+    assert!(listed(&tokens.admin).is_empty());
+}

@@ -90,8 +90,10 @@ fn a_dropped_home_has_stopped_before_its_folder_is_removed() {
 #[test]
 fn old_conversations_go_where_the_owner_wants_it() {
     let home = Home::start(json!({"retention": {"conversations_days": 30}, "backup": {"keep": 0}}));
-    let mut client = home.admin();
-    client.chat("soon forgotten");
+    let [mut client, mut listener] = [(); 2].map(|()| home.admin());
+    let subscribe = json!({"type": "subscribe", "events": ["conversation.deleted"]});
+    let since = listener.ask(subscribe)["seq"].clone();
+    let old = client.chat("soon forgotten")["conversation_id"].clone();
     home.server().advance_clock(20 * DAY);
     client.chat("still fresh");
     let imported = good(home.folder.path(), &["import", &sample("claude.json")]);
@@ -107,4 +109,20 @@ fn old_conversations_go_where_the_owner_wants_it() {
         (!titles.contains(&"soon forgotten".to_owned())).then_some(titles)
     });
     assert!(titles.contains(&"still fresh".to_owned()), "{titles:?}");
+    // As when a person deletes it.
+    while listener.event("conversation.deleted")["conversation_id"] != old {}
+    let mut late = home.admin();
+    late.ask(json!({"type": "subscribe", "since": since}));
+    late.send(&json!({"type": "ping"}));
+    loop {
+        let message = late.receive();
+        if message["type"] != "event" {
+            break;
+        }
+        let is_about_it = message["conversation_id"] == old;
+        assert!(
+            !is_about_it || message["event"] == "conversation.deleted",
+            "{message}"
+        );
+    }
 }

@@ -2,6 +2,7 @@
 //! what it does not do unasked, the server kept it from doing.
 
 mod between_people;
+mod carried_out;
 mod obedient;
 mod world;
 

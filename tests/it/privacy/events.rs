@@ -1,10 +1,11 @@
 //! Events reach those who may see their conversation now, live and replayed.
 
 use super::*;
+use support::home::PASSWORD;
 
 /// What has reached a client, up to the answer to a ping: what was published before
 /// it was sent is in front of it.
-fn so_far(client: &mut Client) -> Vec<Value> {
+pub fn so_far(client: &mut Client) -> Vec<Value> {
     client.send(&json!({ "type": "ping" }));
     let mut events = Vec::new();
     loop {
@@ -17,7 +18,7 @@ fn so_far(client: &mut Client) -> Vec<Value> {
 }
 
 /// What is replayed to somebody who comes back after `since`.
-fn replayed(house: &House, who: usize, since: u64) -> Vec<Value> {
+pub fn replayed(house: &House, who: usize, since: u64) -> Vec<Value> {
     let mut client = house.websocket(who);
     let subscribed = client.ask(json!({ "type": "subscribe", "since": since }));
     assert_eq!(subscribed["events_lost"], false);
@@ -30,7 +31,7 @@ fn conversations(events: &[Value]) -> BTreeSet<&str> {
         .collect()
 }
 
-fn names(events: &[Value]) -> Vec<&str> {
+pub fn names(events: &[Value]) -> Vec<&str> {
     let names = events.iter();
     names
         .map(|event| event["event"].as_str().unwrap())
@@ -185,4 +186,21 @@ fn an_approval_is_shown_to_its_asker_and_to_admins() {
         // The admin has read the first already.
         assert_eq!(of_approvals.count(), expected, "{heard:?}");
     }
+}
+
+#[test]
+fn what_a_person_takes_along_is_gone_for_all_its_readers() {
+    let mut house = House::empty();
+    let id = {
+        let mut user = house.websocket(1);
+        let shared = json!({ "type": "chat", "message": "hello", "audience": "household" });
+        user.ask(shared)["conversation_id"].clone()
+    };
+    // None of its events is kept.
+    house.home.restart();
+    let mut admin = house.websocket(0);
+    admin.ask(json!({ "type": "subscribe" }));
+    let delete = json!({ "type": "delete_account", "password": PASSWORD });
+    house.websocket(1).ask(delete);
+    assert_eq!(admin.event("conversation.deleted")["conversation_id"], id);
 }

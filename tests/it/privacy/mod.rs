@@ -4,6 +4,7 @@
 mod changes;
 mod events;
 mod other_ways;
+mod running;
 
 use std::collections::BTreeSet;
 

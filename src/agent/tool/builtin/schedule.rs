@@ -40,7 +40,14 @@ fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
         "cancel" => format!("cancel the schedule {}", argument("schedule_id")?),
         _ => {
             let when = argument("at").or(argument("cron"))?;
-            format!("set a schedule ({when}): {}", argument("prompt")?)
+            let prompt = argument("prompt")?;
+            match argument("webhook") {
+                Some(account) => format!(
+                    "set a schedule ({when}) whose replies go to the webhook account {account}: \
+                     {prompt}"
+                ),
+                None => format!("set a schedule ({when}): {prompt}"),
+            }
         }
     })
 }
@@ -67,7 +74,12 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         }
         (own, named) => own.or(named),
     };
-    if let Some(name) = named {
+    if let Some(name) = named.filter(|name| context.account != Some(name)) {
+        if context.is_narrowed {
+            return Err(
+                "this person's replies go to nobody else: leave out \"webhook\"".to_owned(),
+            );
+        }
         context.config.existing_account(name).map_err(public)?;
     }
     let zone = context.config.zone();
@@ -221,6 +233,20 @@ mod tests {
             let error = household.run("schedule", arguments).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }
+    }
+
+    #[test]
+    fn whoever_is_narrowed_gets_their_own_replies_alone() {
+        let mut household = Household::new();
+        household.is_narrowed = true;
+        let mut create = json!({"action": "create", "prompt": "x", "at": "+20m"});
+        household.run("schedule", create.clone()).unwrap();
+        create["webhook"] = json!("ci");
+        let refused = household.run("schedule", create.clone()).unwrap_err();
+        assert!(refused.contains("go to nobody else"), "{refused}");
+        // In a turn of that account they go there in any case.
+        household.channel = "webhook:ci";
+        household.run("schedule", create).unwrap();
     }
 
     #[test]

@@ -12,12 +12,13 @@ use super::custom_http::{cause, read};
 use super::definition::{
     Arguments, Definition, Origin, RunLimit, Tool, ToolContext, cancelled, required_text,
 };
+use super::known_address::Address;
 use super::output::{page, shorten};
 use super::readable;
 use address::{check, join};
 use base::address::AddressScope;
 use base::url::Url;
-use config::{self, Reachable};
+use config::{self, Config, Reachable};
 use net::http_client::{
     AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient, is_own_network,
 };
@@ -236,6 +237,14 @@ impl Tool for WebFetch {
             "fetch {}",
             check(url).ok().as_deref().unwrap_or(url)
         ))
+    }
+
+    fn asked_address(&self, arguments: &Arguments, config: &Config) -> Option<Address> {
+        let url = arguments.get("url")?.as_str()?;
+        // Anything else is not fetched.
+        let host = host(&check(url).ok()?)?;
+        let url = url.trim().to_owned();
+        (!config.tools.web_fetch.trusts(&host)).then_some(Address { url, host })
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

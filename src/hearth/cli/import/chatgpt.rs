@@ -49,6 +49,7 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
                 last.content.push_str(&content);
             }
             _ => messages.push(ImportedMessage {
+                in_reply_to: None,
                 id: None,
                 role,
                 content,

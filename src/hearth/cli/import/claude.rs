@@ -27,6 +27,7 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
         };
         now = value["created_at"].as_str().and_then(time).or(now);
         messages.push(ImportedMessage {
+            in_reply_to: None,
             id: None,
             role,
             content,

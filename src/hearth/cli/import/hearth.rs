@@ -36,6 +36,8 @@ enum ExportLine {
         content: String,
         speaker: Option<String>,
         timestamp: String,
+        /// The message that it answers, if that is not the one before it.
+        in_reply_to: Option<String>,
     },
     /// A file of the message before.
     Attachment {
@@ -125,6 +127,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
                 content,
                 speaker,
                 timestamp,
+                in_reply_to,
             }) => {
                 let Some(open) = &mut open else {
                     continue;
@@ -137,6 +140,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
                             content,
                             speaker: speaker.map(short),
                             created_at,
+                            in_reply_to: in_reply_to.and_then(|id| id.parse().ok()),
                         };
                         importer.push(open, message)?;
                     }

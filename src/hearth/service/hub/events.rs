@@ -7,7 +7,7 @@ use super::{Hub, Recipients};
 use crate::service::views;
 use agent::turn::Progress;
 use base::ids::{ConversationId, UserId};
-use protocol::event::{Event, EventKind};
+use protocol::event::{Event, EventKind, EventName};
 use store::{
     Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
 };
@@ -34,7 +34,11 @@ impl Hub {
                 summary: summary.to_owned(),
             },
         };
-        self.publish_of(turn, kind);
+        if kind.name() != EventName::ToolResult {
+            return self.publish_of(turn, kind);
+        }
+        let (then, now) = (turn.readers.clone(), turn.readers.clone());
+        self.publish(of_turn(turn, kind), Recipients::Finders { then, now });
     }
 
     /// The message of a new turn.

@@ -77,13 +77,6 @@ impl KeptEvents {
         kept.filter_map(|kept| kept.conversation).collect()
     }
 
-    /// Who sees a conversation now, if one of its events is kept.
-    pub fn readers(&self, conversation: ConversationId) -> Option<&Readers> {
-        let of_it = |kept: &&KeptEvent| kept.conversation == Some(conversation);
-        let mut kept = self.events.iter().rev().filter(of_it);
-        kept.find_map(|kept| kept.recipients.readers())
-    }
-
     /// A conversation has other readers now.
     pub fn share(&mut self, conversation: ConversationId, readers: &Readers) {
         for kept in &mut self.events {

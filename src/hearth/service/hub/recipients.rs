@@ -45,6 +45,14 @@ pub enum Recipients {
         /// Who can now.
         now: Readers,
     },
+    /// Those who could see its conversation when a tool found what the event says, and
+    /// still can: who it is shared with later must not learn that.
+    Finders {
+        /// Who could see it.
+        then: Readers,
+        /// Who can now.
+        now: Readers,
+    },
     /// The person who asked, if it was one, and every admin; but not with a token that
     /// is narrowed to what is the household's.
     Askers(Option<UserId>),
@@ -61,24 +69,19 @@ impl Recipients {
             Recipients::Readers(readers) => may_see(readers),
             Recipients::ReadingAdmins(readers) => is_admin && may_see(readers),
             Recipients::Former { before, now } => may_see(before) && !may_see(now),
+            Recipients::Finders { then, now } => may_see(then) && may_see(now),
             Recipients::Askers(_) if person.household_only => false,
             Recipients::Askers(asker) => is_admin || *asker == Some(person.id),
             Recipients::Admins => is_admin,
         }
     }
 
-    /// The readers of the conversation, if they are what decides.
-    pub fn readers(&self) -> Option<&Readers> {
-        match self {
-            Recipients::Readers(readers) | Recipients::ReadingAdmins(readers) => Some(readers),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
+    /// The readers of the conversation, if they decide, to be changed.
     pub fn readers_mut(&mut self) -> Option<&mut Readers> {
         match self {
-            Recipients::Readers(readers) | Recipients::ReadingAdmins(readers) => Some(readers),
+            Recipients::Readers(readers)
+            | Recipients::ReadingAdmins(readers)
+            | Recipients::Finders { now: readers, .. } => Some(readers),
             _ => None,
         }
     }

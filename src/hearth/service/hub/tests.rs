@@ -352,10 +352,37 @@ fn a_share_decides_about_earlier_and_later_events() {
     assert_eq!(replay(&hub, ada()), [6], "that it is gone");
     assert_eq!(replay(&hub, bob()), [1, 2, 4, 5, 7, 8]);
     // Gone for everybody.
-    hub.delete(7.into(), None);
+    hub.delete(7.into(), private.clone());
     assert_eq!((numbers(&bobs), numbers(&adas)), (vec![9], vec![]));
     assert_eq!(replay(&hub, bob()), [2, 9]);
     assert_eq!(replay(&hub, ada()), [6]);
+}
+
+#[test]
+fn what_a_tool_found_is_for_those_who_saw_the_conversation_then() {
+    let hub = hub_after(0);
+    let (bobs, adas) = (outbox(), outbox());
+    hub.subscribe(ConnectionId(1), &bobs, EventSet::ALL, bob(), None, |_| ());
+    hub.subscribe(ConnectionId(2), &adas, EventSet::ALL, ada(), None, |_| ());
+    let (private, both) = (readers(&[bob()]), readers(&[bob(), ada()]));
+    let found = || {
+        let (then, now) = (private.clone(), private.clone());
+        hub.publish(of_conversation(7), Recipients::Finders { then, now });
+    };
+    let share = |before: &Readers, now: &Readers| {
+        let (id, busy) = (ConversationId::from(7), HashSet::new());
+        hub.share(id, before.clone(), now.clone(), &busy, renamed());
+    };
+    found();
+    // 2 is for those who cannot see it any longer: nobody.
+    share(&private, &both);
+    found();
+    assert_eq!((numbers(&bobs), numbers(&adas)), (vec![1, 3, 4], vec![3]));
+    assert_eq!(replay(&hub, ada()), [3]);
+    share(&both, &readers(&[ada()]));
+    found();
+    assert_eq!((numbers(&bobs), numbers(&adas)), (vec![5], vec![6]));
+    assert_eq!(replay(&hub, bob()), [5], "that it is gone");
 }
 
 #[test]

@@ -71,7 +71,7 @@ export async function show(household) {
       messages = [...page.messages, ...messages];
     } while (page.has_more);
     return [{ type: "conversation", id, title, channel, created_at, updated_at },
-      ...messages.map(({ id, role, speaker, timestamp, content }) => ({ type: "message", id, role, speaker: speaker ?? null, timestamp, content }))];
+      ...messages.map(({ id, role, speaker, timestamp, content, in_reply_to }) => ({ type: "message", id, role, speaker: speaker ?? null, timestamp, content, in_reply_to }))];
   }
 
   async function tried(send) {

@@ -205,15 +205,15 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     let store = &house.store;
     let bob = Audience::People(vec!["bob".to_owned(), "carl".to_owned()]);
     let set = |audience: &Audience| {
-        let known = [house.id("bell"), house.id("kitchen")].into();
-        let changed = store.set_account_audience("door", audience, known);
+        let changed = store.set_account_audience("door", audience);
         changed.unwrap()
     };
     let changed = set(&bob);
-    assert_eq!(changed.len(), 1, "of those known, the account's own");
-    let (id, before, now) = changed[0].clone();
+    assert_eq!(changed.len(), 1, "the alarm has this audience already");
+    let bell = &changed[0];
+    let (id, before) = (bell.conversation_id, bell.before.clone());
     assert_eq!((id, before), (house.id("bell"), Readers::Household));
-    assert!(matches!(now, Readers::People(_)));
+    assert!(matches!(bell.now, Readers::People(_)) && bell.has_turn);
     assert!(set(&bob).is_empty(), "it is as it was");
     let seen = |who: &str| {
         let page = store.conversations(&house.viewer(who), 100, None).unwrap();
@@ -234,6 +234,109 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     assert!(store.conversation(&of_carl, bell).is_ok());
     set(&Audience::Household);
     assert_eq!(seen("root"), ["kitchen", "bell", "alarm", "bins"]);
+}
+
+#[test]
+fn a_message_that_comes_while_an_account_s_audience_changes_has_the_new_one() {
+    let house = House::new();
+    let store = &house.store;
+    let of_account = || NewTurn {
+        account: Some("door".to_owned()),
+        ..message(Target::New, "ding")
+    };
+    // Not on disk and not queued yet.
+    let early = store
+        .begin_turn_deferred(of_account())
+        .unwrap()
+        .uncommitted();
+    let early = early.turn();
+    let bob = Audience::People(vec!["bob".to_owned()]);
+    let changed = store.set_account_audience("door", &bob).unwrap();
+    let found = changed
+        .iter()
+        .find(|one| one.conversation_id == early.conversation_id);
+    let found = found.expect("its events would go to its earlier readers");
+    assert_eq!(found.before, early.readers);
+    assert!(found.has_turn);
+    finish(store, early, "dong");
+    // Whoever sends it has read the configuration before.
+    let late = store.begin_turn(of_account()).unwrap().into_inner();
+    let readers = Readers::People([house.people["bob"].0].into());
+    assert_eq!(late.turn().readers, readers);
+    let page = store
+        .conversations(&house.viewer("root"), 100, None)
+        .unwrap();
+    let seen = page.conversations.iter().find(|one| one.title == "ding");
+    assert!(seen.is_none(), "{seen:?}");
+}
+
+/// A result of a tool for the readers of a conversation.
+fn found(text: &str) -> Vec<Step> {
+    vec![Step::Result {
+        call_id: "1".to_owned(),
+        ok: true,
+        content: text.to_owned(),
+        outside: false,
+        private: true,
+    }]
+}
+
+#[test]
+fn what_tools_found_goes_when_more_people_see_the_conversation() {
+    // The audience before and after, and whether the result stays.
+    for (before, after, stays) in [
+        ("private", "household", false),
+        ("private", "bob", false),
+        ("bob", "household", false),
+        ("bob", "gina", false),
+        ("household", "bob, gina", false),
+        ("household", "household", true),
+        ("household", "bob", true),
+        ("household", "private", true),
+        ("bob, gina", "gina", true),
+        ("bob", "private", true),
+    ] {
+        let house = House::new();
+        let store = &house.store;
+        let (ann, id) = (house.viewer("ann"), house.id("kitchen"));
+        let share = |to: &str| {
+            let shared = store.share_conversation(&ann, id, &audience(to)).unwrap();
+            assert!(store.audience_of(id).unwrap().is_some());
+            shared
+        };
+        share(before);
+        let past = begin(store, Target::Existing(id), "now");
+        store
+            .record_steps(past.id, found("old"), past.audience_id)
+            .unwrap();
+        finish(store, &past, "done");
+        let turn = begin(store, Target::Existing(id), "and?");
+        store
+            .record_steps(turn.id, found("early"), turn.audience_id)
+            .unwrap();
+        let summary = || store.save_summary(id, past.id, "sum", past.audience_id);
+        summary().unwrap();
+        share(after);
+        // Found before, and stored after.
+        store
+            .record_steps(turn.id, found("late"), turn.audience_id)
+            .unwrap();
+        let kept = |id| {
+            let steps = store.steps(id).unwrap();
+            let text = |step: &Step| serde_json::to_string(step).unwrap();
+            steps
+                .iter()
+                .map(text)
+                .filter(|text| text.contains("\"private\":true"))
+                .count()
+        };
+        let expected = if stays { (1, 2) } else { (0, 0) };
+        assert_eq!((kept(past.id), kept(turn.id)), expected, "{before} {after}");
+        let has_summary = || store.past(id, 9, 9_999).unwrap().summary.is_some();
+        assert_eq!(has_summary(), stays, "{before} {after}");
+        summary().unwrap();
+        assert_eq!(has_summary(), stays, "{before} {after}");
+    }
 }
 
 #[test]

@@ -130,7 +130,13 @@ impl House {
         let waiting = begin(store, Target::Existing(turn.conversation_id), name);
         let far = Timestamp::from_millis(i64::MAX / 2);
         store
-            .suspend_turn(waiting.id, vec![], vec![question(name)], far)
+            .suspend_turn(
+                waiting.id,
+                vec![],
+                waiting.audience_id,
+                vec![question(name)],
+                far,
+            )
             .unwrap();
         let memory = NewMemory {
             owner_id: owner,

@@ -1,0 +1,195 @@
+//! Whether the model got an address from somebody, or may have made it up. An address
+//! that it makes up can carry out what it was shown.
+
+use serde_json::Value;
+
+use crate::message_text::is_untrusted;
+use store::{Message, Step, ToolCall};
+
+/// An address that a tool is going to ask.
+pub struct Address {
+    /// As the model wrote it.
+    pub url: String,
+    /// Its host.
+    pub host: String,
+}
+
+impl Address {
+    /// Whether this message, which came through `channel`, has the address to the
+    /// letter, or is a person's that names the host.
+    pub fn is_in(&self, message: &Message, channel: &str) -> bool {
+        let text = &message.content;
+        text.contains(&self.url) || (!is_untrusted(channel) && self.is_host_in(text))
+    }
+
+    /// Whether a tool found the address, to the letter. Where the tool was told the
+    /// host, the result may only repeat what the model said; a page may link to its
+    /// own host.
+    pub fn is_found_in(&self, steps: &[Step]) -> bool {
+        let calls = || {
+            let calls = steps.iter().filter_map(|step| match step {
+                Step::Reply { calls, .. } => Some(calls),
+                _ => None,
+            });
+            calls.flatten()
+        };
+        steps.iter().any(|step| match step {
+            Step::Result {
+                call_id,
+                ok: true,
+                content,
+                ..
+            } if content.contains(&self.url) => calls()
+                .find(|call| call.id == *call_id)
+                .is_some_and(|call| !self.is_told_by(call)),
+            _ => false,
+        })
+    }
+
+    fn is_told_by(&self, call: &ToolCall) -> bool {
+        let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else {
+            return true;
+        };
+        let read = arguments["url"].as_str().and_then(host_of);
+        let is_own_page = call.tool == "web_fetch" && read.as_deref() == Some(&self.host);
+        !is_own_page && arguments.to_string().to_lowercase().contains(&self.host)
+    }
+
+    fn is_host_in(&self, text: &str) -> bool {
+        let is_of_name = |letter: char| letter.is_alphanumeric() || ".-:[]".contains(letter);
+        text.split(|letter| !is_of_name(letter)).any(|word| {
+            let word = word.trim_matches(['.', ':']).to_lowercase();
+            let without_port = word
+                .rsplit_once(':')
+                .map_or(word.as_str(), |(host, _)| host);
+            let is_it =
+                |word: &str| word == self.host || self.host.strip_prefix("www.") == Some(word);
+            is_it(&word) || is_it(without_port)
+        })
+    }
+}
+
+/// The host of an address, in lower case.
+fn host_of(url: &str) -> Option<String> {
+    let url = base::url::Url::parse(url).ok()?;
+    Some(url.authority.host.to_string().to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::testing::asked;
+    use base::testing::rows;
+
+    fn address(url: &str) -> Address {
+        Address {
+            host: host_of(url).unwrap_or_else(|| "evil.example".to_owned()),
+            url: url.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_person_names_a_host_and_others_an_address() {
+        // What is said, the address, and whether a person or a stranger gives it so.
+        let table = "
+            see https://example.org/a?b=1 | https://example.org/a?b=1   | yes yes
+            see https://example.org/a     | https://example.org/a?b=1   | yes no
+            What is on Example.org?       | https://www.example.org/x   | yes no
+            on nas:8080, or where         | http://nas:8080/            | yes no
+            on 10.0.0.1:80.               | http://10.0.0.1/            | yes no
+            on example.organic            | https://example.org/        | no no
+            on my.example.org             | https://example.org/        | no no
+            on example.org                | https://my.example.org/     | no no
+            on example.org                | https://example.org@evil.example/ | no no
+            on example.org                | https://evil.example/?example.org | no no
+        ";
+        for [said, url, given] in rows(table) {
+            let address = address(url);
+            let given_by = ["websocket", "webhook:ci"].map(|channel| {
+                match address.is_in(&asked(said), channel) {
+                    true => "yes",
+                    false => "no",
+                }
+            });
+            assert_eq!(given_by.join(" "), given, "{said}: {url}");
+        }
+    }
+
+    #[test]
+    fn a_tool_finds_an_address_unless_it_repeats_it() {
+        let url = "https://evil.example/?q=4711";
+        for (tool, arguments, content, ok, found) in [
+            ("lookup", r#"{"query":"plums"}"#, url, true, true),
+            (
+                "lookup",
+                r#"{"query":"plums"}"#,
+                "https://evil.example/?q=1",
+                true,
+                false,
+            ),
+            ("lookup", r#"{"query":"plums"}"#, url, false, false),
+            (
+                "lookup",
+                r#"{"query":"https://evil.example/?q=4711"}"#,
+                url,
+                true,
+                false,
+            ),
+            (
+                "lookup",
+                r#"{"query":"https:\/\/evi\u006c.example/?q=4711"}"#,
+                url,
+                true,
+                false,
+            ),
+            (
+                "web_fetch",
+                r#"{"url":"https://evil.example/"}"#,
+                url,
+                true,
+                true,
+            ),
+            (
+                "web_fetch",
+                r#"{"url":"https://plums.example/"}"#,
+                url,
+                true,
+                true,
+            ),
+            (
+                "web_fetch",
+                r#"{"url":"https://echo.example/?https://evil.example/"}"#,
+                url,
+                true,
+                false,
+            ),
+        ] {
+            let call = ToolCall {
+                id: "1".to_owned(),
+                provider_id: None,
+                tool: tool.to_owned(),
+                arguments: arguments.to_owned(),
+                extra: None,
+            };
+            let steps = [
+                Step::Reply {
+                    text: String::new(),
+                    calls: vec![call],
+                    extra: None,
+                },
+                Step::Result {
+                    call_id: "1".to_owned(),
+                    ok,
+                    content: format!("found: {content}"),
+                    outside: true,
+                    private: false,
+                },
+            ];
+            assert_eq!(
+                address(url).is_found_in(&steps),
+                found,
+                "{tool} {arguments}"
+            );
+        }
+    }
+}
