@@ -63,8 +63,11 @@ pub struct ModelRequest<'a> {
     /// The conversation so far, oldest first, ending with a user message or a
     /// tool's result.
     pub messages: &'a [ChatMessage],
-    /// What the model may call. If empty, it must answer in words.
+    /// The tools that the model knows.
     pub tools: &'a [ToolSpec],
+    /// Whether it may call them, or must answer in words. They are sent nevertheless:
+    /// servers compare them with earlier calls, and keep the beginning of a request.
+    pub may_call: bool,
     /// 0 to 2; `None` means the provider's default.
     pub temperature: Option<f64>,
     /// Most tokens of the reply; `None` means the provider's default.

@@ -38,6 +38,7 @@ impl Config {
             "max_tokens": self.max_tokens,
             "context_tokens": self.context_tokens,
             "reasoning_effort": self.reasoning_effort,
+            "keep_alive_minutes": self.keep_alive_minutes,
             "fallback": fallback,
             "budget": { "monthly_tokens": self.budget.monthly_tokens },
             "permission_mode": self.permission_mode,

@@ -57,16 +57,37 @@ fn tools_run_and_their_results_reach_the_model() {
 
 #[test]
 fn an_endless_tool_loop_is_stopped_with_an_answer() {
-    let model = Model::start(|request, _| match request.get("tools") {
-        Some(_) => Act::call("current_time", json!({})),
-        None => Act::say("It is late."),
+    let model = Model::start(|request, _| match request.get("tool_choice") {
+        None => Act::call("current_time", json!({})),
+        Some(_) => Act::say("It is late."),
     });
     let home = Home::start(model.config_with(json!({ "limits": { "tool_rounds": 3 } })));
     assert_eq!(
         home.admin().chat("what time is it?")["response"],
         "It is late."
     );
-    assert_eq!(model.requests().len(), 4);
+    let requests = model.requests();
+    assert_eq!(requests.len(), 4);
+    assert_eq!(requests[3]["tool_choice"], "none");
+    // Else a server could not go on from what it keeps of the round before.
+    assert_eq!(requests[3]["tools"], requests[0]["tools"]);
+}
+
+#[test]
+fn what_was_said_with_a_call_is_the_reply_when_nothing_follows() {
+    let said = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": "It is about noon.", "tool_calls": [{
+            "id": "c1", "type": "function",
+            "function": { "name": "current_time", "arguments": "{}" },
+        }],
+    }}]});
+    let nothing = json!({"choices": [{"index": 0, "finish_reason": "stop",
+        "message": { "role": "assistant", "content": "" }}]});
+    let model = Model::acting(vec![Act::json(&said), Act::json(&nothing)]);
+    let home = Home::start(model.config());
+    let reply = home.admin().chat("what time is it?");
+    assert_eq!(reply["response"], "It is about noon.");
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[test]

@@ -38,11 +38,25 @@ impl Act {
         Act::Call(vec![(tool.to_owned(), arguments)])
     }
 
+    /// This body, whole.
+    pub fn json(body: &Value) -> Act {
+        Act::http("200 OK", "", body)
+    }
+
     /// An HTTP error with a JSON body.
     pub fn error(status: u16, headers: &str, message: &str) -> Act {
-        let body = json!({ "error": { "message": message } }).to_string();
+        let status = format!("{status} Scripted");
+        Act::http(
+            &status,
+            headers,
+            &json!({ "error": { "message": message } }),
+        )
+    }
+
+    fn http(status: &str, headers: &str, body: &Value) -> Act {
+        let body = body.to_string();
         Act::Raw(format!(
-            "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         ))
     }

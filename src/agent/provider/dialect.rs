@@ -18,6 +18,8 @@ use store::ToolCall;
 pub struct Options {
     /// Tokens of the model's context window.
     pub context_tokens: Option<u32>,
+    /// How long Ollama keeps the model in memory after an answer.
+    pub keep_alive_minutes: Option<u32>,
     /// How hard the model thinks.
     pub reasoning_effort: Option<&'static str>,
 }
@@ -55,14 +57,15 @@ impl<'a> RequestContext<'a> {
         temperature.filter(|_| !self.capabilities.no_temperature)
     }
 
-    /// The tools to offer, each as `describe` gives it from the tool and the schema
+    /// The tools to describe, each as `describe` gives it from the tool and the schema
     /// of its arguments; `None` if there are none.
     pub fn tools<T>(&self, describe: impl Fn(&'a ToolSpec, Cow<'a, Value>) -> T) -> Option<Vec<T>> {
         let tools = self.request.tools;
         let must_be_plain = self.capabilities.plain_schemas;
         let describe =
             |tool: &'a ToolSpec| describe(tool, parameters_of(&tool.parameters, must_be_plain));
-        (!tools.is_empty() && !self.capabilities.no_tools)
+        let is_usable = self.request.may_call || !self.capabilities.no_tool_choice;
+        (!tools.is_empty() && !self.capabilities.no_tools && is_usable)
             .then(|| tools.iter().map(describe).collect())
     }
 

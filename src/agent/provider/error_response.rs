@@ -106,6 +106,18 @@ impl ErrorResponse {
             .or_else(|| value.get("message").and_then(text))
             .or_else(detail)
             .unwrap_or_else(|| value.to_string().chars().take(EXCERPT).collect());
+        // OpenRouter says only that the provider behind it failed; that one says why.
+        let cause = error.pointer("/metadata/raw").map(|raw| match raw {
+            Value::String(raw) => match serde_json::from_str::<Value>(raw) {
+                Ok(inner) => ErrorResponse::from_value(&inner).message,
+                Err(_) => raw.chars().take(EXCERPT).collect(),
+            },
+            inner => ErrorResponse::from_value(inner).message,
+        });
+        let message = match cause {
+            Some(cause) if !cause.trim().is_empty() => format!("{message}: {cause}"),
+            _ => message,
+        };
         let labels = ["code", "type", "param"]
             .iter()
             .filter_map(|name| match error.get(name)? {

@@ -66,6 +66,7 @@ const LOCAL_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(120);
 pub fn from_config(config: &Config) -> Arc<dyn Provider> {
     let options = Options {
         context_tokens: config.context_tokens,
+        keep_alive_minutes: Some(config.keep_alive_minutes),
         reasoning_effort: config.reasoning_effort,
     };
     let trust = Trust::new(config.tls.ca_file.as_deref());

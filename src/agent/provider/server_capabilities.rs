@@ -23,6 +23,8 @@ pub struct ServerCapabilities {
     pub no_stream_options: bool,
     /// It cannot use tools.
     pub no_tools: bool,
+    /// It cannot be told to leave its tools alone.
+    pub no_tool_choice: bool,
     /// It accepts only the plainest JSON Schemas of tools.
     pub plain_schemas: bool,
     /// It does not accept its own extra members.
@@ -80,9 +82,9 @@ impl ServerCapabilities {
         let has_tools = !request.tools.is_empty() && !self.no_tools;
         let no_tools = ["does not support tools", "tool_choice", "auto-tool-choice"];
         let effort_names = [
-            "reasoning_effort",
-            "reasoning.effort",
+            "effort",
             "output_config",
+            "adaptive",
             "does not support thinking",
         ];
         let effort_was_sent = effort.is_some() && !self.no_effort;
@@ -116,6 +118,9 @@ impl ServerCapabilities {
         } else if response.mentions(&["cache_control"]) {
             changed.no_cache_marks = true;
             "without cache marks"
+        } else if has_tools && !request.may_call && response.mentions(&["tool_choice"]) {
+            changed.no_tool_choice = true;
+            "without tools where it must answer in words"
         } else if has_tools && response.mentions(&no_tools) {
             changed.no_tools = true;
             "without tools"

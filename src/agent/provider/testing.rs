@@ -22,6 +22,7 @@ pub struct Ask {
     pub model: &'static str,
     pub messages: Vec<ChatMessage>,
     pub tools: Vec<ToolSpec>,
+    pub may_call: bool,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
     pub stream: bool,
@@ -41,6 +42,7 @@ impl Ask {
                 parameters: json!({"type": "object", "properties": {"on": {"type": "boolean"}}})
                     .into(),
             }],
+            may_call: true,
             temperature: None,
             max_tokens: None,
             stream,
@@ -49,21 +51,26 @@ impl Ask {
         }
     }
 
-    /// The reply and the pieces that were heard.
-    pub fn of(&self, provider: &dyn Provider) -> (Result<ModelReply, ProviderError>, Vec<String>) {
-        let mut heard = Vec::new();
-        let request = ModelRequest {
+    /// As a request.
+    pub fn request(&self) -> ModelRequest<'_> {
+        ModelRequest {
             model: self.model,
             system: "You are Ada.",
             messages: &self.messages,
             tools: &self.tools,
+            may_call: self.may_call,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             stream: self.stream,
             deadline: Instant::now() + self.time,
             cancel: &self.cancel,
-        };
-        let reply = provider.complete(&request, &mut |piece| heard.push(piece.to_owned()));
+        }
+    }
+
+    /// The reply and the pieces that were heard.
+    pub fn of(&self, provider: &dyn Provider) -> (Result<ModelReply, ProviderError>, Vec<String>) {
+        let mut heard = Vec::new();
+        let reply = provider.complete(&self.request(), &mut |piece| heard.push(piece.to_owned()));
         (reply, heard)
     }
 

@@ -1,8 +1,11 @@
 //! Tests of all providers.
 
-use super::testing::Ask;
+use super::dialect::RequestContext;
+use super::server_capabilities::ServerCapabilities;
+use super::testing::{Ask, assistant, call, tool_result};
 use super::*;
 use base::error::Code;
+use serde_json::{Value, json};
 
 fn named(name: &str) -> Box<dyn Provider> {
     let choice = ModelChoice {
@@ -70,4 +73,65 @@ fn provider_errors_become_errors_of_hearth() {
         assert!(error.message().contains(text), "{error}");
         assert!(!error.message().contains("/private"));
     }
+}
+
+/// The body of a request, in the form of a dialect.
+fn body(dialect: &dyn Dialect, ask: &Ask, capabilities: ServerCapabilities) -> Value {
+    let quirks = Preset::of("openai-compatible").unwrap().quirks;
+    let context = RequestContext {
+        request: &ask.request(),
+        origin: "",
+        capabilities,
+        options: Options::default(),
+        quirks: &quirks,
+    };
+    serde_json::from_slice(&dialect.body(&context).into_bytes()).unwrap()
+}
+
+#[test]
+fn a_model_that_must_answer_in_words_still_sees_its_tools() {
+    let none = ServerCapabilities::default();
+    let mut responses = none;
+    responses.needs_responses = true;
+    let dialects: [(&dyn Dialect, _, _); 3] = [
+        (&OpenAi, none, json!("none")),
+        (&OpenAi, responses, json!("none")),
+        (&Anthropic, none, json!({ "type": "none" })),
+    ];
+    for (dialect, capabilities, choice) in dialects {
+        let mut ask = Ask::hello(false);
+        let calling = body(dialect, &ask, capabilities);
+        assert_eq!(calling.get("tool_choice"), None, "{calling}");
+        ask.may_call = false;
+        let mut answering = body(dialect, &ask, capabilities);
+        assert_eq!(answering["tool_choice"], choice);
+        // Nothing else differs: the beginning stays in the server's cache.
+        answering.as_object_mut().unwrap().remove("tool_choice");
+        assert_eq!(answering, calling);
+        let mut unable = capabilities;
+        unable.no_tool_choice = true;
+        let answering = body(dialect, &ask, unable);
+        assert_eq!(answering.get("tool_choice"), None);
+        assert_eq!(answering.get("tools"), None);
+    }
+    let mut ask = Ask::hello(false);
+    assert!(body(&Ollama, &ask, none).get("tools").is_some());
+    ask.may_call = false;
+    assert_eq!(body(&Ollama, &ask, none).get("tools"), None);
+}
+
+#[test]
+fn a_history_with_calls_is_never_sent_to_claude_without_tools() {
+    let mut ask = hello(false);
+    let calls = vec![call("c1", "light", "{}"), call("c2", "door", "{}")];
+    ask.messages.push(assistant("", calls, None));
+    ask.messages.push(tool_result("c1", "on", true));
+    ask.messages.push(tool_result("c2", "shut", true));
+    let sent = body(&Anthropic, &ask, ServerCapabilities::default());
+    let tools = sent["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["door", "light"]);
+    assert_eq!(sent["tool_choice"], json!({ "type": "none" }));
+    let first = body(&Anthropic, &hello(false), ServerCapabilities::default());
+    assert_eq!(first.get("tools"), None);
 }

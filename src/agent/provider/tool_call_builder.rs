@@ -76,10 +76,35 @@ pub fn merge_member(members: &mut Map<String, Value>, name: &str, piece: &Value)
     match (members.get_mut(name), piece) {
         (_, Value::Null) => {}
         (Some(Value::String(text)), Value::String(piece)) => text.push_str(piece),
-        (Some(Value::Array(items)), Value::Array(piece)) => items.extend(piece.iter().cloned()),
+        (Some(Value::Array(items)), Value::Array(piece)) => {
+            piece.iter().for_each(|item| merge_item(items, item));
+        }
         (Some(known), piece) => *known = piece.clone(),
         (None, piece) => {
             members.insert(name.to_owned(), piece.clone());
+        }
+    }
+}
+
+/// Adds an item to a list, or to the item that it goes on: one of the same type and
+/// `index`, as OpenRouter sends `reasoning_details`. Its signature holds for the whole.
+fn merge_item(items: &mut Vec<Value>, piece: &Value) {
+    let is_begun = |item: &&mut Value| {
+        piece["index"].is_u64() && item["index"] == piece["index"] && item["type"] == piece["type"]
+    };
+    let begun = items
+        .iter_mut()
+        .find(is_begun)
+        .and_then(Value::as_object_mut);
+    let (Some(begun), Some(piece)) = (begun, piece.as_object()) else {
+        items.push(piece.clone());
+        return;
+    };
+    for (name, value) in piece {
+        match name.as_str() {
+            "text" | "summary" | "data" => merge_member(begun, name, value),
+            _ if value.is_null() => {}
+            _ => drop(begun.insert(name.clone(), value.clone())),
         }
     }
 }

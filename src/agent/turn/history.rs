@@ -290,6 +290,7 @@ impl<'a> History<'a> {
             system: summary::INSTRUCTIONS,
             messages: &[ChatMessage::User { text }],
             tools: &[],
+            may_call: false,
             temperature: config.temperature,
             max_tokens: config.max_tokens,
             stream: false,

@@ -177,8 +177,8 @@ impl<'a> TurnLoop<'a, '_> {
                 reminder =
                     Some("You have used all your tool calls. Answer now with what you know.");
             }
-            let tools: &[ToolSpec] = if is_last { &[] } else { &offered };
-            let reply = self.ask_model(&mut history, tools, hint.as_deref().or(reminder))?;
+            let hint = hint.as_deref().or(reminder);
+            let reply = self.ask_model(&mut history, &offered, !is_last, hint)?;
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply);
                 continue;
@@ -186,6 +186,12 @@ impl<'a> TurnLoop<'a, '_> {
             if !reply.text.trim().is_empty() {
                 self.save()?;
                 return Ok(Outcome::Replied(reply.text));
+            }
+            // Some models say all they have to say together with their last calls, and
+            // then nothing.
+            if let Some(text) = self.said_with_calls() {
+                self.save()?;
+                return Ok(Outcome::Replied(text));
             }
             if reminder.is_some() {
                 let why = if is_last {
@@ -225,6 +231,15 @@ impl<'a> TurnLoop<'a, '_> {
         *history = self.read_history()?;
         self.steps = store.steps(turn.id)?;
         Ok(true)
+    }
+
+    /// What the model wrote beside its last calls.
+    fn said_with_calls(&self) -> Option<String> {
+        let last = self.steps.iter().rev().find_map(|step| match step {
+            Step::Reply { text, .. } => Some(text),
+            _ => None,
+        });
+        last.filter(|text| !text.trim().is_empty()).cloned()
     }
 
     fn check_stop(&self) -> Result<(), Stop> {
@@ -269,6 +284,7 @@ impl<'a> TurnLoop<'a, '_> {
         &mut self,
         history: &mut History<'a>,
         tools: &[ToolSpec],
+        may_call: bool,
         reminder: Option<&str>,
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
@@ -296,6 +312,7 @@ impl<'a> TurnLoop<'a, '_> {
                 system: &context.system,
                 messages: &context.messages,
                 tools,
+                may_call,
                 temperature: config.temperature,
                 max_tokens: config.max_tokens,
                 stream: (run.is_streamed)(),

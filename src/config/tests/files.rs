@@ -351,6 +351,7 @@ fn every_setting_is_documented() {
             "max_tokens",
             "context_tokens",
             "reasoning_effort",
+            "keep_alive_minutes",
             "fallback",
             "budget",
             "permission_mode",

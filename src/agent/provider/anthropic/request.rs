@@ -1,6 +1,7 @@
 //! Writes a request of the Messages API.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -57,11 +58,14 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         input_schema,
         cache_control: None,
     });
-    if let Some(mut tools) = tools {
-        if let Some(last) = tools.last_mut() {
-            last.cache_control = cache_control.as_ref();
-        }
+    let is_known = tools.is_some();
+    let mut tools = tools.unwrap_or_else(|| tools_called(request.messages));
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = cache_control.as_ref();
         body.put("tools", tools);
+        if (!request.may_call || !is_known) && !capabilities.no_tool_choice {
+            body.put("tool_choice", json!({ "type": "none" }));
+        }
     }
     if !request.system.trim().is_empty() {
         let mut system = json!({ "type": "text", "text": request.system });
@@ -89,6 +93,23 @@ struct Tool<'a> {
     input_schema: Cow<'a, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<&'a Value>,
+}
+
+/// The tools that earlier replies called, when none is offered now: the API refuses
+/// calls without any description of a tool.
+fn tools_called(messages: &[ChatMessage]) -> Vec<Tool<'_>> {
+    let calls = messages.iter().filter_map(|message| match message {
+        ChatMessage::Assistant { calls, .. } => Some(calls),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = calls.flatten().map(|call| call.tool.as_str()).collect();
+    let describe = |name| Tool {
+        name,
+        description: "No longer available.",
+        input_schema: Cow::Owned(json!({ "type": "object" })),
+        cache_control: None,
+    };
+    names.into_iter().map(describe).collect()
 }
 
 const USER: &str = "user";

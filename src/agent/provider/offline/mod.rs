@@ -36,7 +36,8 @@ impl Provider for Offline {
         on_text: &mut dyn FnMut(&str),
     ) -> Result<ModelReply, ProviderError> {
         check(request)?;
-        let (text, calls) = match answer(request.messages, request.tools) {
+        let tools = if request.may_call { request.tools } else { &[] };
+        let (text, calls) = match answer(request.messages, tools) {
             Answer::Say(text) => (text, Vec::new()),
             Answer::Call(tool, arguments) => {
                 let call = ToolCall {

@@ -49,6 +49,9 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     body.put("model", request.model);
     body.put("stream", request.stream);
     body.put("options", options);
+    if let Some(minutes) = context.options.keep_alive_minutes {
+        body.put("keep_alive", format!("{minutes}m"));
+    }
     match context.effort() {
         None => {}
         Some("none") => body.put("think", false),
@@ -56,7 +59,11 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
         Some("medium") => body.put("think", "medium"),
         Some(_) => body.put("think", "high"),
     }
-    if let Some(tools) = context.tools(FunctionTool::new) {
+    // This API has no other way to ask for an answer in words.
+    if let Some(tools) = context
+        .tools(FunctionTool::new)
+        .filter(|_| request.may_call)
+    {
         body.put("tools", tools);
     }
     let mut messages = Vec::new();

@@ -98,6 +98,7 @@ fn the_context_and_thinking_are_as_configured() {
     ]);
     let options = Options {
         context_tokens: Some(4096),
+        keep_alive_minutes: Some(90),
         reasoning_effort: Some("medium"),
     };
     let provider = provider_with(&server, Box::new(Ollama), "ollama", options);
@@ -106,6 +107,7 @@ fn the_context_and_thinking_are_as_configured() {
     assert_eq!(heard[0].json()["think"], "medium");
     assert_eq!(heard[1].json().get("think"), None);
     assert_eq!(heard[1].json()["options"], json!({"num_ctx": 4096}));
+    assert_eq!(heard[1].json()["keep_alive"], "90m");
 }
 
 #[test]

@@ -33,6 +33,9 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     if let Some(tools) = context.tools(FunctionTool::new) {
         body.put("tools", tools);
+        if !request.may_call {
+            body.put("tool_choice", "none");
+        }
     }
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));

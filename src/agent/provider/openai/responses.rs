@@ -49,6 +49,9 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     });
     if let Some(tools) = tools {
         body.put("tools", tools);
+        if !request.may_call {
+            body.put("tool_choice", "none");
+        }
     }
     if !request.system.is_empty() {
         body.put("instructions", request.system);

@@ -65,6 +65,8 @@ fn failures_name_the_server_and_not_the_key() {
         200 {"choices": []} | answered without a reply in it
         200 {"error": {"code": 402, "message": "no credits"}} | says that the account has no credit left (402)
         200 [content-type: text/event-stream] data: garbage\n\n | answered something that is not JSON
+        400 {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "{\"error\":{\"message\":\"it is too large\"}}", "provider_name": "Acme"}}} | refused the request (400): Provider returned error: it is too large
+        400 {"error": {"message": "Provider returned error", "metadata": {"raw": "bad template"}}} | refused the request (400): Provider returned error: bad template
         stream data: {"error": {"message": "upstream broke"}}\n\n | reported an error: upstream broke
         raw SSH-2.0-OpenSSH_9.9\n | answered something that is not HTTP
         500 [x-should-retry: false] <html>oops</html> | failed (500)
@@ -271,6 +273,7 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         system: "",
         messages: &ask.messages,
         tools: &[],
+        may_call: true,
         temperature: None,
         max_tokens: None,
         stream: true,

@@ -193,6 +193,29 @@ fn members_that_the_server_wants_back_are_kept_with_their_origin() {
 }
 
 #[test]
+fn pieces_of_thoughts_go_back_joined() {
+    let details = |details: Value| delta(json!({ "reasoning_details": details }));
+    let text = |piece: &str| json!({"type": "reasoning.text", "index": 0, "text": piece});
+    let signed = json!({"type": "reasoning.text", "index": 0, "text": null,
+                        "format": "acme-v1", "signature": "sig"});
+    let sealed = json!({"type": "reasoning.encrypted", "index": 1, "data": "xyz"});
+    let call = json!({"index": 0, "id": "a", "function": {"name": "light", "arguments": "{}"}});
+    let chunks = [
+        details(json!([text("The ")])),
+        details(json!([text("lamp.")])),
+        details(json!([signed, sealed])),
+        delta(json!({ "tool_calls": [call] })),
+        end("tool_calls"),
+    ];
+    let server = TestServer::new(vec![stream(&chunks, true, 64)]);
+    let reply = streaming().reply(&provider(&server));
+    let joined = json!({"type": "reasoning.text", "index": 0, "text": "The lamp.",
+                        "format": "acme-v1", "signature": "sig"});
+    let kept = &reply.extra.unwrap()["members"]["reasoning_details"];
+    assert_eq!(*kept, json!([joined, sealed]));
+}
+
+#[test]
 fn streams_are_put_together_however_they_are_cut() {
     // Deltas, or pieces of a call `INDEX ID NAME ARGUMENTS`; then the reason of the end
     // with the text, and the calls.

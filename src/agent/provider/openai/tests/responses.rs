@@ -74,6 +74,33 @@ fn with_reasoning_effort_the_responses_api_is_used_at_once() {
 }
 
 #[test]
+fn an_effort_that_a_model_does_not_know_is_left_out_from_then_on() {
+    for refusal in [
+        "Model grok-4 does not support parameter reasoningEffort.",
+        "Unrecognized request argument supplied: reasoning_effort",
+        "adaptive thinking is not supported on this model",
+        "This model does not support the effort parameter.",
+    ] {
+        let refusal = json!({ "error": { "message": refusal } });
+        let said = || answer(200, &said("Hi"));
+        let server = TestServer::new(vec![answer(400, &refusal), said(), said()]);
+        let options = Options {
+            reasoning_effort: Some("high"),
+            ..Options::default()
+        };
+        let provider = provider_with(&server, options, "xai");
+        for _ in 0..2 {
+            assert_eq!(hello().reply(&provider).text, "Hi", "{refusal}");
+        }
+        let heard = server.heard();
+        let efforts: Vec<Value> = (0..3)
+            .map(|number| heard[number].json()["reasoning_effort"].clone())
+            .collect();
+        assert_eq!(efforts, [json!("high"), Value::Null, Value::Null]);
+    }
+}
+
+#[test]
 fn items_go_back_as_they_came_and_results_by_their_call() {
     let stream = |list: &[Value]| streamed("text/event-stream", &events(list), 37);
     let done = |item: &Value| json!({"type": "response.output_item.done", "item": item});
