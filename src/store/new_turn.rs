@@ -15,7 +15,6 @@ use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
 use crate::query::{not_found, row};
 use crate::replayed_history::{self, ReplayedHistory};
-use crate::sharing;
 use crate::turns::{self, Turn, TurnState};
 use crate::usage::Usage;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
@@ -263,12 +262,6 @@ const NAMED: &str = concat!(
 fn audience_id(write: &Write<'_>, new: &NewTurn) -> Outcome<AudienceId> {
     if new.viewer.is_household_only() {
         return Ok(AudienceId::HOUSEHOLD);
-    }
-    // The caller may have read the account's settings before they changed.
-    if let (None, Some(account)) = (new.owner, &new.account)
-        && let Some(applied) = sharing::applied_audience(write, account)?
-    {
-        return Ok(applied);
     }
     let unknown = match new.owner {
         Some(_) => UnknownName::Refuse,

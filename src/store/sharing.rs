@@ -135,7 +135,7 @@ impl Store {
 }
 
 /// The audience that [`Store::set_account_audience`] has given to an account.
-pub(crate) fn applied_audience(write: &Write<'_>, account: &str) -> Outcome<Option<AudienceId>> {
+fn applied_audience(write: &Write<'_>, account: &str) -> Outcome<Option<AudienceId>> {
     row(
         write.connection,
         "SELECT value FROM meta WHERE key = ?",

@@ -74,7 +74,6 @@ impl Service {
         }
         let made = self.store.invite(&new.name, role, stored)?;
         log::info!("user {}: invited as {} by {by}", made.name, role.as_str());
-        self.apply_account_audiences();
         shown(&made, &link)
     }
 

@@ -136,7 +136,6 @@ impl Service {
         }
         let added = self.store.add_user(&new.name, role, &hash)?;
         log::info!("user {}: added as {} by {by}", added.name, role.as_str());
-        self.apply_account_audiences();
         Ok(self.user_view(&added))
     }
 

@@ -386,8 +386,6 @@ impl Service {
         };
         if std::mem::replace(known, version) != version {
             self.close_revoked();
-            // It may have added somebody whom one of them names.
-            self.apply_account_audiences();
         }
     }
 }
