@@ -26,6 +26,9 @@ use config::{Config, HOUSEHOLD_TOOLS, OWN_TOOLS, Permission, Person, WebhookAcco
 
 pub use reason::reason;
 
+/// The tool that sets up turns.
+const SCHEDULE: &str = "schedule";
+
 /// Who causes a call, and by what that is narrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Actor<'a> {
@@ -95,7 +98,7 @@ impl<'a> Actor<'a> {
         let name = tool.spec.name.as_str();
         let config = self.config;
         let general = config.tool_permissions.get(name).copied();
-        if !self.is_offered(tool) {
+        if !self.may_have(tool) {
             return Permission::Deny;
         }
         let mut verdict = general.unwrap_or(config.permission_mode);
@@ -136,7 +139,7 @@ impl<'a> Actor<'a> {
     }
 
     /// Whether the actor's lists of tools have this one.
-    fn is_offered(&self, tool: &Definition) -> bool {
+    pub fn may_have(&self, tool: &Definition) -> bool {
         let name = tool.spec.name.as_str();
         let listed = |tools: &[String]| tools.iter().any(|listed| listed == name);
         let of_person = self.person.and_then(|person| person.tools.as_deref());
@@ -144,7 +147,9 @@ impl<'a> Actor<'a> {
             Some(account) => account.offers(name),
             None => !(self.is_gone && HOUSEHOLD_TOOLS.contains(&name)),
         };
-        of_person.is_none_or(listed) && self.tools.is_none_or(listed) && of_account
+        // What it schedules would run with all tools of the person.
+        let of_token = |tools: &[String]| listed(tools) && name != SCHEDULE;
+        of_person.is_none_or(listed) && self.tools.is_none_or(of_token) && of_account
     }
 
     /// The tools that are offered to the model: all that are not denied, in the

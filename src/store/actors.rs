@@ -7,32 +7,18 @@ use rusqlite::Row;
 
 use crate::integrity::open_to_look;
 use crate::schema::OpenError;
-use crate::tokens::SESSION;
-use base::role::UserRole;
+use crate::tokens::{self, Token};
 
 /// The users, and what acts in their name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actors {
     /// The names of all users.
     pub users: Vec<String>,
-    /// The tokens of programs that are valid now or were.
-    pub tokens: Vec<ActingToken>,
+    /// The tokens of programs that are valid now or were, newest first.
+    pub tokens: Vec<Token>,
     /// Owners with the number of their schedules that are not paused; a schedule of
     /// an older version may have none.
     pub schedules: Vec<(Option<String>, u64)>,
-}
-
-/// A token of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActingToken {
-    /// A name for people.
-    pub name: String,
-    /// The name of the user whom it acts as.
-    pub user: String,
-    /// Its role.
-    pub role: UserRole,
-    /// The only tools of its turns, with commas between them; none for all.
-    pub tools: Option<String>,
 }
 
 /// The users of the database at `path` and what acts in their name, without changing
@@ -50,22 +36,7 @@ pub fn look_up_actors(path: &Path) -> Result<Actors, OpenError> {
             |row| row.get(0),
         )
         .map_err(failed)?,
-        tokens: all(
-            &connection,
-            &format!(
-                "SELECT t.name AS name, u.name AS user, t.role, t.tools FROM tokens t
-                 JOIN users u ON u.id = t.user_id WHERE t.name <> '{SESSION}' ORDER BY t.id"
-            ),
-            |row| {
-                Ok(ActingToken {
-                    name: row.get("name")?,
-                    user: row.get("user")?,
-                    role: row.get("role")?,
-                    tools: row.get("tools")?,
-                })
-            },
-        )
-        .map_err(failed)?,
+        tokens: tokens::of_programs(&connection).map_err(failed)?,
         schedules: all(
             &connection,
             "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id

@@ -75,7 +75,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use actors::{ActingToken, Actors, look_up_actors};
+pub use actors::{Actors, look_up_actors};
 pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
 pub use attachments::imported::AttachmentImport;
 pub use attachments::{IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Upload, UploadLimits};

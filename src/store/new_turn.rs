@@ -144,7 +144,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         new.speaker,
         None,
     )?;
-    message.attachments = attachments::link(write, message.id, new.attachments)?;
+    message.attachments = attachments::link(write, &new.viewer, message.id, new.attachments)?;
     let turn = Turn {
         id: turn_id,
         conversation_id: placement.conversation_id,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -56,10 +56,23 @@ impl TokenScope {
     pub fn is_narrow(&self) -> bool {
         *self != TokenScope::default()
     }
+
+    /// The scope of the idempotency keys of this person's tokens that are narrowed in
+    /// this way. The others have their own, since a key tells of the turn that it began.
+    pub fn key_scope(&self, owner: UserId) -> String {
+        let mut scope = format!("user:{owner}");
+        if self.household_only {
+            scope.push_str(":household");
+        }
+        if let Some(tools) = &self.tools {
+            scope.push_str(&format!(":tools:{}", tools.join(",")));
+        }
+        scope
+    }
 }
 
 /// A token as lists show it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     /// What `hearth token revoke` takes.
     pub id: TokenId,
@@ -94,6 +107,9 @@ pub struct Identity {
     pub expires_at: Option<Timestamp>,
     /// How the token is narrowed beyond its role.
     pub scope: TokenScope,
+    /// Whether the token is not as good as the person: its role is lower than theirs, its
+    /// scope is narrow, or it speaks for others, too.
+    pub is_narrowed: bool,
 }
 
 impl Identity {
@@ -332,6 +348,13 @@ fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
 
 const NAME: &str = "SELECT name FROM users WHERE id = ?";
 
+/// The API tokens, newest first, at most 10,000, of a database that is only looked at.
+pub(crate) fn of_programs(connection: &Connection) -> rusqlite::Result<Vec<Token>> {
+    let mut statement = connection.prepare(LIST_TOKENS)?;
+    let parameters = params![false, SESSION, MOST, None::<UserId>];
+    statement.query_map(parameters, from_row)?.collect()
+}
+
 /// Names have no line ends.
 const LIST_TOKENS: &str = "SELECT t.*, u.name AS user, \
          (SELECT group_concat(o.name, char(10)) FROM token_speaks_for s \
@@ -345,7 +368,8 @@ pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role \
      WHERE s.token_id = ?1 AND u.folded_name = ?2";
 
 pub(crate) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
-     t.tools, t.household_only, u.name AS user, u.role AS user_role \
+     t.tools, t.household_only, u.name AS user, u.role AS user_role, \
+     EXISTS (SELECT 1 FROM token_speaks_for s WHERE s.token_id = t.id) AS speaks_for_others \
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
 
@@ -356,13 +380,16 @@ fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
 }
 
 fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
+    let (role, scope) = (granted_role(row)?, scope_from_row(row)?);
+    let is_lower = role < row.get("user_role")?;
     Ok(Identity {
+        is_narrowed: is_lower || scope.is_narrow() || row.get("speaks_for_others")?,
         token_id: row.get("id")?,
         user_id: row.get("user_id")?,
         user: row.get("user")?,
-        role: granted_role(row)?,
+        role,
         expires_at: row.get("expires_at")?,
-        scope: scope_from_row(row)?,
+        scope,
     })
 }
 

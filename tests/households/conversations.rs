@@ -197,7 +197,7 @@ impl Household {
             let id = self.reference.conversations[number].id.clone();
             let request =
                 json!({ "type": "share_conversation", "conversation_id": id, "audience": wire });
-            let allowed = self.reference.may_change(actor, number);
+            let allowed = self.reference.may_share(actor, number, &audience);
             if owner.is_none() && wire == "private" {
                 return "share";
             }

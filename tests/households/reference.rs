@@ -191,6 +191,23 @@ impl Reference {
         }
     }
 
+    /// Whether the actor may share the conversation with these. What is made with a token
+    /// for the household stays the household's.
+    pub fn may_share(
+        &self,
+        actor: Actor,
+        number: ConversationNumber,
+        audience: &Audience,
+    ) -> Result<(), Refusal> {
+        match actor {
+            Actor::Person {
+                household_only: true,
+                ..
+            } if *audience != Audience::Household => Err(Refusal::Unauthorized),
+            _ => self.may_change(actor, number),
+        }
+    }
+
     /// Whether the actor has this role.
     pub fn needs(&self, actor: Actor, role: Role) -> Result<(), Refusal> {
         match actor {

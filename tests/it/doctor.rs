@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use net::process::has_landlock;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, run};
+use support::program::{Program, printed, run};
 
 fn prepare(config: Value) -> TemporaryDirectory {
     let folder = TemporaryDirectory::new();
@@ -248,4 +248,32 @@ fn what_reaches_the_household_without_a_person_is_listed_beside_a_running_server
     }
     let named = |line: &&(String, String, String)| line.2.contains("does not exist");
     assert_eq!(lines.iter().filter(named).count(), 2, "{lines:?}");
+}
+
+#[test]
+fn tokens_are_listed_with_their_limits() {
+    let folder = prepare(json!({}));
+    let make = |words: &[&str]| {
+        let made = run(
+            folder.path(),
+            &[&["token", "create", "--name"], words].concat(),
+        );
+        assert!(made.status.success(), "{}", printed(&made));
+    };
+    make(&["panel", "--only", "household", "--tools", "recall,forget"]);
+    make(&["bot", "--user", "user", "--speaks-for", "admin,viewer"]);
+    make(&["mute", "--tools", ","]);
+    make(&["frame", "--role", "viewer"]);
+    make(&["plain"]);
+    let (_, lines) = doctor(folder.path());
+    let (_, _, found) = lines.iter().find(|line| line.0 == "household").unwrap();
+    for says in [
+        "token \"panel\", as admin (user): tools recall,forget; only household\n",
+        "token \"bot\", as user (user): speaks for admin,viewer\n",
+        "token \"mute\", as admin (user): no tools\n",
+        "token \"plain\", as admin (admin)\n",
+    ] {
+        assert!(found.contains(says), "{found}");
+    }
+    assert!(!found.contains("frame"), "a guest reaches nothing: {found}");
 }

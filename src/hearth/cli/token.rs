@@ -153,7 +153,7 @@ fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 }
 
 /// How a token is narrowed, on one line.
-fn narrowing(token: &Token) -> Option<String> {
+pub fn narrowing(token: &Token) -> Option<String> {
     let tools = token
         .scope
         .tools

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use base::error::{Error, Result};
-use base::ids::{AttachmentId, UserId};
+use base::ids::AttachmentId;
 use config::Limits;
 use protocol::attachment::encode;
 use protocol::command::{GetAttachment, PutAttachment, PutAttachmentPart};
@@ -29,7 +29,7 @@ pub fn limits(limits: &Limits) -> UploadLimits {
 /// A file that arrives as a stream. What is not finished is deleted.
 pub struct ArrivingFile<'a> {
     service: &'a Service,
-    user: UserId,
+    viewer: Viewer,
     id: AttachmentId,
     received: u64,
     is_finished: bool,
@@ -44,7 +44,7 @@ impl ArrivingFile<'_> {
         let start = self.received;
         let upload = self
             .service
-            .add_to_upload(self.user, self.id, start, piece)?;
+            .add_to_upload(&self.viewer, self.id, start, piece)?;
         self.received = upload.received;
         Ok(())
     }
@@ -54,7 +54,8 @@ impl ArrivingFile<'_> {
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn finish(mut self) -> Result<Attachment> {
-        let attachment = self.service.store.finish_upload(self.user, self.id)?;
+        let store = &self.service.store;
+        let attachment = store.finish_upload(&self.viewer, self.id)?;
         self.is_finished = true;
         Ok(attachment)
     }
@@ -98,7 +99,7 @@ impl Service {
         })?;
         Ok(ArrivingFile {
             service: self,
-            user: identity.user_id,
+            viewer: identity.viewer(),
             id,
             received: 0,
             is_finished: false,
@@ -113,7 +114,7 @@ impl Service {
         bytes: u64,
     ) -> Result<AttachmentId> {
         let new = NewUpload {
-            user_id: identity.user_id,
+            viewer: identity.viewer(),
             name,
             declared_type,
             bytes,
@@ -124,20 +125,20 @@ impl Service {
 
     fn add_to_upload(
         &self,
-        user: UserId,
+        viewer: &Viewer,
         id: AttachmentId,
         start: u64,
         data: Vec<u8>,
     ) -> Result<Upload> {
         let limits = limits(&self.settings.current().limits);
-        self.store.add_to_upload(user, id, start, data, limits)
+        self.store.add_to_upload(viewer, id, start, data, limits)
     }
 
     /// `put_attachment`.
     pub(super) fn put_attachment(&self, identity: &Identity, put: PutAttachment) -> Result<Value> {
         let id = self.begin_upload(identity, put.name, put.media_type, put.bytes)?;
         if put.bytes == 0 {
-            self.store.finish_upload(identity.user_id, id)?;
+            self.store.finish_upload(&identity.viewer(), id)?;
         }
         Ok(json!({ "attachment_id": id }))
     }
@@ -145,14 +146,14 @@ impl Service {
     /// `put_attachment_part`. The last part finishes the attachment.
     pub(super) fn put_attachment_part(
         &self,
-        identity: &Identity,
+        viewer: &Viewer,
         put: PutAttachmentPart,
     ) -> Result<Value> {
-        let (user, id) = (identity.user_id, put.attachment_id);
-        let upload = self.add_to_upload(user, id, put.offset, put.data)?;
+        let id = put.attachment_id;
+        let upload = self.add_to_upload(viewer, id, put.offset, put.data)?;
         let is_complete = upload.received == upload.bytes;
         let mut view = match is_complete {
-            true => json!(self.store.finish_upload(user, id)?),
+            true => json!(self.store.finish_upload(viewer, id)?),
             false => json!({ "attachment_id": id, "bytes": upload.bytes }),
         };
         view["received"] = json!(upload.received);

@@ -8,11 +8,12 @@ use super::{Service, views};
 use agent::permission::{Actor, Circumstances};
 use agent::tool::{Source, parameter_types};
 use base::error::{Error, Result};
+use base::people::Audience;
 use base::secret::Secret;
 use config::Permission;
-use protocol::command::{Command, Subscribe};
+use protocol::command::{Chat, Command, ShareConversation, Subscribe};
 use serde_json::json;
-use store::{DeliveryState, Identity, Viewer};
+use store::{DeliveryState, Identity, UserRole, Viewer};
 
 /// The data of the response to `auth`.
 #[derive(Serialize)]
@@ -101,7 +102,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::GetMessages(get) => service
             .settled(|| store.messages(viewer, get.conversation_id, get.limit, get.before))
             .map(views::messages),
-        Command::ListTools => Ok(list_tools(service, user)),
+        Command::ListTools => Ok(list_tools(service, caller.identity)),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
         Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
         Command::Cancel(cancel) => service.cancel(viewer, cancel.turn_id, user),
@@ -116,7 +117,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .search_messages(viewer, &search.query, search.limit)
             .map(|found| views::found_messages(found, &search.query)),
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
-        Command::PutAttachmentPart(put) => service.put_attachment_part(caller.identity, put),
+        Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),
         Command::ListApprovals => service.list_approvals(caller.identity),
         Command::Approve(approve) => {
@@ -190,20 +191,41 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
     );
 }
 
-/// Refuses what would let a token that is narrowed to some tools have others run: an
-/// answer to an approval, and a schedule, which runs as its owner.
+/// Refuses what lets a narrowed token do more than it may: whoever holds it need not be
+/// the person.
 fn check_scope(identity: &Identity, command: &Command) -> Result<()> {
-    let what = match command {
-        Command::Approve(_) => "answers no approvals",
-        Command::CreateSchedule(_) | Command::PauseSchedule(_) => "changes no schedules",
+    let has_few_tools = identity.scope.tools.is_some();
+    let is_household_only = identity.scope.household_only;
+    let refused = match command {
+        // Other tokens of the person may do more, and so may a new password.
+        Command::ListOwnTokens
+        | Command::RevokeOwnToken(_)
+        | Command::SignOutEverywhere(_)
+        | Command::ChangePassword(_)
+        | Command::DeleteAccount(_)
+            if identity.is_narrowed =>
+        {
+            "a narrowed token does nothing about the account but sign itself out"
+        }
+        Command::Approve(_) if has_few_tools => {
+            "a token that is narrowed to some tools answers no approvals"
+        }
+        // Its turns have all tools of its owner.
+        Command::CreateSchedule(_) | Command::PauseSchedule(_) if has_few_tools => {
+            "a token that is narrowed to some tools changes no schedules"
+        }
+        Command::Chat(Chat {
+            audience: Some(audience),
+            ..
+        })
+        | Command::ShareConversation(ShareConversation { audience, .. })
+            if is_household_only && *audience != Audience::Household =>
+        {
+            "what a token for the household makes is the household's, and stays so"
+        }
         _ => return Ok(()),
     };
-    match &identity.scope.tools {
-        Some(_) => Err(Error::unauthorized(format!(
-            "a token that is narrowed to some tools {what}"
-        ))),
-        None => Ok(()),
-    }
+    Err(Error::unauthorized(refused))
 }
 
 fn sign_out(service: &Service, caller: &Caller<'_>, responder: Responder) {
@@ -222,13 +244,18 @@ fn delivery_state(word: Option<&str>) -> Result<Option<DeliveryState>> {
     .transpose()
 }
 
-fn list_tools(service: &Service, user: &str) -> Value {
+/// The tools that the caller's turns may have, also those that are denied at present. A
+/// guest has no turns.
+fn list_tools(service: &Service, caller: &Identity) -> Value {
     let assistant = service.assistant();
     let config = &assistant.config;
-    let actor = Actor::of_turn(config, None, Some(user));
+    let of_token = caller.scope.tools.as_deref();
+    let actor = Actor::of_turn(config, None, Some(&caller.user)).with_tools(of_token);
+    let is_guest = caller.role < UserRole::User;
     let tools: Vec<Value> = assistant
         .toolbox
         .iter()
+        .filter(|tool| !is_guest && actor.may_have(tool.definition()))
         .map(|tool| {
             let spec = tool.spec();
             let permission = actor.decide(tool.definition(), Circumstances::default());

@@ -11,8 +11,8 @@ use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
-    Exchange, IdempotencyKey, Identity, NewAttachments, NewTurn, ReplayedHistory, Target, UserRole,
-    Viewer,
+    Exchange, IdempotencyKey, Identity, NewAttachments, NewTurn, ReplayedHistory, Target,
+    TokenScope, UserRole, Viewer,
 };
 
 /// Who asks.
@@ -144,11 +144,17 @@ impl Service {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
         let has_history = !question.history.is_empty();
-        let viewer = match &asker.identity {
-            Some(identity) => identity.viewer(),
+        let (viewer, scope) = match &asker.identity {
+            Some(identity) => (identity.viewer(), identity.scope.clone()),
             // Nobody has shown to be this person: what it asks and begins is the
             // household's.
-            None => Viewer::person(asker.user_id, UserRole::User).household_only(),
+            None => (
+                Viewer::person(asker.user_id, UserRole::User).household_only(),
+                TokenScope {
+                    tools: None,
+                    household_only: true,
+                },
+            ),
         };
         let new = NewTurn {
             viewer,
@@ -164,15 +170,12 @@ impl Service {
             message: question.message,
             speaker: Some(asker.user.clone()),
             attachments: NewAttachments::None,
-            tools: asker
-                .identity
-                .as_ref()
-                .and_then(|identity| identity.scope.tools.clone()),
             idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
-                scope: format!("user:{}:{}", asker.user_id, question.channel),
+                scope: format!("{}:{}", scope.key_scope(asker.user_id), question.channel),
                 key,
                 request,
             }),
+            tools: scope.tools,
         };
         let _place = self.reserve_place(&new)?;
         let begun = match has_history {

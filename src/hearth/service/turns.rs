@@ -52,11 +52,11 @@ impl Service {
             speaker: Some(caller.identity.user.clone()),
             attachments: match chat.attachments.is_empty() {
                 true => NewAttachments::None,
-                false => NewAttachments::Uploaded(caller.identity.user_id, chat.attachments),
+                false => NewAttachments::Uploaded(chat.attachments),
             },
             tools: caller.identity.scope.tools.clone(),
             idempotency: chat.idempotency_key.map(|key| IdempotencyKey {
-                scope: format!("user:{}", caller.identity.user_id),
+                scope: caller.identity.scope.key_scope(caller.identity.user_id),
                 key,
                 request: sha256(request.as_bytes()),
             }),

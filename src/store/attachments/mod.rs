@@ -1,6 +1,7 @@
 //! Attachments: files that messages carry, stored in pieces.
 //!
-//! An upload is seen by its uploader alone. Its pieces are commits of their own, so
+//! An upload is seen by its uploader alone, and with a token that sees only what is the
+//! household's only if such a token uploaded it. Its pieces are commits of their own, so
 //! that a large file fills no memory and delays no other write;
 //! [`Store::finish_upload`] makes an attachment of it. The commit of a message links
 //! it: from then on it is seen as its conversation is, and deleted with it. What no
@@ -115,7 +116,9 @@ fn find(connection: &Connection, viewer: &Viewer, id: AttachmentId) -> Outcome<A
 fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> rusqlite::Result<bool> {
     let Some(audience_id) = row.get::<_, Option<AudienceId>>("audience_id")? else {
         let uploader: Option<UserId> = row.get("user_id")?;
-        return Ok(uploader.is_some() && uploader == viewer.user_id());
+        let is_of_household: bool = row.get("household_only")?;
+        let is_narrowed_out = viewer.is_household_only() && !is_of_household;
+        return Ok(uploader.is_some() && uploader == viewer.user_id() && !is_narrowed_out);
     };
     Ok(sight.sees(&Belongs {
         audience_id,
@@ -125,7 +128,7 @@ fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> rusqlite::Result<bo
 }
 
 pub(crate) const FIND: &str = "SELECT a.id, a.name, a.media_type, a.bytes, a.user_id, \
-         c.audience_id, c.owner_id, c.account \
+         a.household_only, c.audience_id, c.owner_id, c.account \
      FROM attachments a \
      LEFT JOIN messages m ON m.id = a.message_id \
      LEFT JOIN conversations c ON c.id = m.conversation_id \

@@ -10,6 +10,7 @@ use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{not_found, row};
+use crate::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId, UserId};
@@ -24,11 +25,19 @@ const MOST_ARRIVING: i64 = 8;
 /// Longest type that is kept as a hint, in characters.
 const TYPE_CHARACTERS: usize = 100;
 
+/// The condition for the upload ?1 of the person ?2; with ?3, only if a token that sees
+/// only what is the household's uploaded it.
+macro_rules! own {
+    () => {
+        "id = ?1 AND user_id = ?2 AND household_only >= ?3"
+    };
+}
+
 /// A file that is about to arrive.
 #[derive(Clone, Debug)]
 pub struct NewUpload {
     /// Whose it is.
-    pub user_id: UserId,
+    pub viewer: Viewer,
     /// What its sender calls it.
     pub name: String,
     /// What its sender says that it is: a hint.
@@ -63,8 +72,8 @@ pub enum NewAttachments {
     /// None.
     #[default]
     None,
-    /// Uploads of this person that no message carries yet.
-    Uploaded(UserId, Vec<AttachmentId>),
+    /// Uploads of the sender that no message carries yet.
+    Uploaded(Vec<AttachmentId>),
     /// Files that came with the message.
     Included(Vec<IncludedFile>, UploadLimits),
 }
@@ -97,26 +106,28 @@ impl Store {
     pub fn begin_upload(&self, new: NewUpload, limits: UploadLimits) -> Result<AttachmentId> {
         check_size(new.bytes, &limits)?;
         self.write(move |write| {
-            check_number(write, new.user_id, &limits)?;
+            check_number(write, new.viewer.user_id(), &limits)?;
             check_space(write, new.bytes, &limits)?;
             let id: AttachmentId = write.id();
             write.execute(
-                "INSERT INTO attachments (id, name, declared_type, bytes, user_id, expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO attachments
+                     (id, name, declared_type, bytes, user_id, expires_at, household_only)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
                     id,
                     name::cleaned(&new.name),
                     new.declared_type.as_deref().map(hint),
                     column(new.bytes),
-                    new.user_id,
+                    new.viewer.user_id(),
                     write.now.plus(limits.time),
+                    new.viewer.is_household_only(),
                 ],
             )?;
             Ok(id)
         })
     }
 
-    /// Adds a piece of at most [`PIECE_BYTES`] to an upload of this person. What has
+    /// Adds a piece of at most [`PIECE_BYTES`] to an upload of the viewer. What has
     /// arrived before is not stored again.
     ///
     /// # Errors
@@ -125,40 +136,45 @@ impl Store {
     /// `server_error` 507 without space.
     pub fn add_to_upload(
         &self,
-        user: UserId,
+        viewer: &Viewer,
         id: AttachmentId,
         start: u64,
         data: Vec<u8>,
         limits: UploadLimits,
     ) -> Result<Upload> {
-        self.write(move |write| add(write, user, id, start, &data, &limits))
+        let viewer = viewer.clone();
+        self.write(move |write| add(write, &viewer, id, start, &data, &limits))
     }
 
-    /// Makes an attachment of what has arrived.
+    /// Makes an attachment of what has arrived of an upload of the viewer.
     ///
     /// # Errors
     /// `not_found`.
-    pub fn finish_upload(&self, user: UserId, id: AttachmentId) -> Result<Attachment> {
+    pub fn finish_upload(&self, viewer: &Viewer, id: AttachmentId) -> Result<Attachment> {
         let declared: Option<String> = self.read(|connection| {
             let declared = row(
                 connection,
-                "SELECT declared_type FROM attachments WHERE id = ?1 AND user_id = ?2",
-                params![id, user],
+                concat!("SELECT declared_type FROM attachments WHERE ", own!()),
+                params![id, viewer.user_id(), viewer.is_household_only()],
                 |row| row.get(0),
             )?;
             declared.ok_or_else(|| not_found("attachment", id))
         })?;
         let media_type = self.media_type(id, declared.as_deref())?;
+        let (user, is_narrow) = (viewer.user_id(), viewer.is_household_only());
         self.write(move |write| {
             write.execute(
-                "UPDATE attachments SET media_type = ?3, bytes = received, expires_at = ?4
-                 WHERE id = ?1 AND user_id = ?2 AND media_type IS NULL",
-                params![id, user, media_type, write.now.plus(UNUSED)],
+                concat!(
+                    "UPDATE attachments SET media_type = ?4, bytes = received, expires_at = ?5 \
+                     WHERE media_type IS NULL AND ",
+                    own!()
+                ),
+                params![id, user, is_narrow, media_type, write.now.plus(UNUSED)],
             )?;
             let attachment = row(
                 write.connection,
-                "SELECT * FROM attachments WHERE id = ?1 AND user_id = ?2",
-                params![id, user],
+                concat!("SELECT * FROM attachments WHERE ", own!()),
+                params![id, user, is_narrow],
                 attachment_from_row,
             )?;
             attachment.ok_or_else(|| not_found("attachment", id))
@@ -200,7 +216,7 @@ impl Store {
     }
 }
 
-fn check_number(write: &Write<'_>, user: UserId, limits: &UploadLimits) -> Outcome<()> {
+fn check_number(write: &Write<'_>, user: Option<UserId>, limits: &UploadLimits) -> Outcome<()> {
     let counted = row(
         write.connection,
         "SELECT count(*), ifnull(sum(media_type IS NULL AND expires_at > ?2), 0)
@@ -244,7 +260,7 @@ fn hint(declared: &str) -> String {
 
 fn add(
     write: &Write<'_>,
-    user: UserId,
+    viewer: &Viewer,
     id: AttachmentId,
     start: u64,
     data: &[u8],
@@ -252,9 +268,11 @@ fn add(
 ) -> Outcome<Upload> {
     let found = row(
         write.connection,
-        "SELECT bytes, received, expires_at, media_type IS NOT NULL FROM attachments
-         WHERE id = ?1 AND user_id = ?2",
-        params![id, user],
+        concat!(
+            "SELECT bytes, received, expires_at, media_type IS NOT NULL FROM attachments WHERE ",
+            own!()
+        ),
+        params![id, viewer.user_id(), viewer.is_household_only()],
         |row| {
             Ok(Arriving {
                 bytes: row.get::<_, i64>(0)?.unsigned_abs(),
@@ -304,14 +322,15 @@ fn add(
 /// `invalid_request` for one that has not arrived whole.
 pub(crate) fn link(
     write: &Write<'_>,
+    viewer: &Viewer,
     message: MessageId,
     new: NewAttachments,
 ) -> Outcome<Vec<Attachment>> {
     let attachments = match new {
         NewAttachments::None => return Ok(Vec::new()),
-        NewAttachments::Uploaded(user, ids) => ids
+        NewAttachments::Uploaded(ids) => ids
             .into_iter()
-            .map(|id| take(write, message, user, id))
+            .map(|id| take(write, viewer, message, id))
             .collect::<Outcome<Vec<Attachment>>>()?,
         NewAttachments::Included(files, limits) => {
             let bytes = files.iter().map(|file| file.data.len() as u64).sum();
@@ -328,20 +347,24 @@ pub(crate) fn link(
 
 fn take(
     write: &Write<'_>,
+    viewer: &Viewer,
     message: MessageId,
-    user: UserId,
     id: AttachmentId,
 ) -> Outcome<Attachment> {
+    let (user, is_narrow) = (viewer.user_id(), viewer.is_household_only());
     let taken = write.execute(
-        "UPDATE attachments SET message_id = ?3, user_id = NULL, expires_at = NULL
-         WHERE id = ?1 AND user_id = ?2 AND media_type IS NOT NULL",
-        params![id, user, message],
+        concat!(
+            "UPDATE attachments SET message_id = ?4, user_id = NULL, expires_at = NULL \
+             WHERE media_type IS NOT NULL AND ",
+            own!()
+        ),
+        params![id, user, is_narrow, message],
     )?;
     let own: Option<(i64, i64)> = match taken {
         0 => row(
             write.connection,
-            "SELECT received, bytes FROM attachments WHERE id = ?1 AND user_id = ?2",
-            params![id, user],
+            concat!("SELECT received, bytes FROM attachments WHERE ", own!()),
+            params![id, user, is_narrow],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?,
         _ => None,

@@ -24,7 +24,7 @@ fn viewer(id: UserId) -> Viewer {
 
 fn announced(store: &Store, user: UserId, bytes: u64) -> Result<AttachmentId> {
     let new = NewUpload {
-        user_id: user,
+        viewer: viewer(user),
         name: "a.txt".to_owned(),
         declared_type: Some("text/html".to_owned()),
         bytes,
@@ -33,7 +33,7 @@ fn announced(store: &Store, user: UserId, bytes: u64) -> Result<AttachmentId> {
 }
 
 fn add(store: &Store, user: UserId, id: AttachmentId, start: u64, data: &[u8]) -> Result<Upload> {
-    store.add_to_upload(user, id, start, data.to_vec(), LIMITS)
+    store.add_to_upload(&viewer(user), id, start, data.to_vec(), LIMITS)
 }
 
 fn uploaded(store: &Store, user: UserId, content: &[u8]) -> Attachment {
@@ -42,7 +42,7 @@ fn uploaded(store: &Store, user: UserId, content: &[u8]) -> Attachment {
         let start = (number * PIECE_BYTES) as u64;
         add(store, user, id, start, piece).unwrap();
     }
-    store.finish_upload(user, id).unwrap()
+    store.finish_upload(&viewer(user), id).unwrap()
 }
 
 fn content(store: &Store, viewer: &Viewer, id: AttachmentId) -> Vec<u8> {
@@ -59,7 +59,8 @@ fn content(store: &Store, viewer: &Viewer, id: AttachmentId) -> Vec<u8> {
 
 fn send(store: &Store, user: UserId, target: Target, ids: &[AttachmentId]) -> Result<Begun> {
     let new = NewTurn {
-        attachments: NewAttachments::Uploaded(user, ids.to_vec()),
+        viewer: viewer(user),
+        attachments: NewAttachments::Uploaded(ids.to_vec()),
         ..message(target, "look")
     };
     store.begin_turn(new).map(Durable::into_inner)
@@ -138,10 +139,14 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
             (Code::InvalidRequest, 400),
             "more than announced"
         );
-        let found = store.finish_upload(ann, id).unwrap();
+        let found = store.finish_upload(&viewer(ann), id).unwrap();
         assert_eq!(found.bytes, size);
         assert_eq!(content(&store, &viewer(ann), id), file);
-        assert_eq!(store.finish_upload(ann, id).unwrap(), found, "again");
+        assert_eq!(
+            store.finish_upload(&viewer(ann), id).unwrap(),
+            found,
+            "again"
+        );
         sent(&store, ann, &[id]);
         // Its space is for the next one.
         let conversation = number(&store, "SELECT max(id) FROM conversations");
@@ -187,6 +192,58 @@ fn a_file_is_its_uploaders_and_then_its_conversations() {
     assert_eq!(code(again), (Code::NotFound, 404));
     let late = add(&store, ann, id, 0, b"<");
     assert_eq!(code(late), (Code::NotFound, 404));
+}
+
+#[test]
+fn a_token_for_the_household_has_what_such_a_token_uploaded() {
+    let store = TestStore::new();
+    let ann = person(&store, "ann");
+    let (all, narrow) = (viewer(ann), viewer(ann).household_only());
+    let announce = |viewer: &Viewer| {
+        let new = NewUpload {
+            viewer: viewer.clone(),
+            name: "a.txt".to_owned(),
+            declared_type: None,
+            bytes: 4,
+        };
+        store.begin_upload(new, LIMITS).unwrap()
+    };
+    let link = |viewer: &Viewer, id| {
+        let new = NewTurn {
+            viewer: viewer.clone(),
+            owner: Some(ann),
+            attachments: NewAttachments::Uploaded(vec![id]),
+            ..message(Target::New, "look")
+        };
+        store.begin_turn(new).map(Durable::into_inner)
+    };
+    let missing = (Code::NotFound, 404);
+    let mine = announce(&all);
+    assert_eq!(
+        code(store.add_to_upload(&narrow, mine, 0, b"abcd".to_vec(), LIMITS)),
+        missing
+    );
+    assert_eq!(code(store.finish_upload(&narrow, mine)), missing);
+    assert_eq!(code(link(&narrow, mine)), missing, "not even incomplete");
+    store
+        .add_to_upload(&all, mine, 0, b"abcd".to_vec(), LIMITS)
+        .unwrap();
+    store.finish_upload(&all, mine).unwrap();
+    assert_eq!(code(store.attachment(&narrow, mine)), missing);
+    assert_eq!(code(link(&narrow, mine)), missing);
+
+    let common = announce(&narrow);
+    store
+        .add_to_upload(&narrow, common, 0, b"ab".to_vec(), LIMITS)
+        .unwrap();
+    store
+        .add_to_upload(&all, common, 2, b"cd".to_vec(), LIMITS)
+        .unwrap();
+    store.finish_upload(&narrow, common).unwrap();
+    for viewer in [&all, &narrow] {
+        assert_eq!(content(&store, viewer, common), b"abcd");
+    }
+    link(&narrow, common).unwrap();
 }
 
 #[test]

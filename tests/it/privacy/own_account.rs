@@ -1,0 +1,133 @@
+//! A token that may do less than its person does nothing about the account: what each
+//! command and route answers it.
+
+use super::narrow_tokens::narrowed;
+use super::*;
+use base::testing::rows;
+use protocol::command::DECLARATIONS;
+use support::home::PASSWORD;
+use support::http::delete;
+
+/// Tokens of a user, by letter: of a guest, for the household, with some tools, for several
+/// people.
+const TOKENS: [(&str, &str); 4] = [
+    ("g", r#"{"role":"viewer"}"#),
+    ("h", r#"{"only":"household"}"#),
+    ("t", r#"{"tools":["current_time"]}"#),
+    ("s", r#"{"speaks_for":["cleo"]}"#),
+];
+
+/// Each command, and which of [`TOKENS`] it refuses; `-` for none.
+const COMMANDS: &str = r#"
+    g    | {"type":"chat","message":"hello"}
+    gh   | {"type":"chat","message":"hello","audience":"private"}
+    -    | {"type":"get_config"}
+    ghts | {"type":"update_config","config":{}}
+    -    | {"type":"list_conversations"}
+    -    | {"type":"get_messages","conversation_id":"conv_0000000000001"}
+    -    | {"type":"list_tools"}
+    -    | {"type":"ping"}
+    -    | {"type":"subscribe","events":[]}
+    -    | {"type":"get_turn","turn_id":"turn_0000000000001"}
+    g    | {"type":"cancel","turn_id":"turn_0000000000001"}
+    g    | {"type":"rename_conversation","conversation_id":"conv_0000000000001","title":"x"}
+    g    | {"type":"delete_conversation","conversation_id":"conv_0000000000001"}
+    gh   | {"type":"share_conversation","conversation_id":"conv_0000000000001","audience":"private"}
+    g    | {"type":"search_messages","query":"x"}
+    g    | {"type":"put_attachment","name":"x","bytes":0}
+    g    | {"type":"put_attachment_part","attachment_id":"att_0000000000001","data":""}
+    -    | {"type":"get_attachment","attachment_id":"att_0000000000001"}
+    g    | {"type":"list_approvals"}
+    gt   | {"type":"approve","approval_id":"appr_0000000000001"}
+    g    | {"type":"deny","approval_id":"appr_0000000000001"}
+    g    | {"type":"list_memories"}
+    g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
+    gt   | {"type":"create_schedule","prompt":"x","at":"+9h"}
+    -    | {"type":"list_schedules"}
+    g    | {"type":"delete_schedule","schedule_id":"sched_0000000000001"}
+    gt   | {"type":"pause_schedule","schedule_id":"sched_0000000000001"}
+    ghts | {"type":"list_deliveries"}
+    ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
+    -    | {"type":"server_info"}
+    ghts | {"type":"list_users"}
+    ghts | {"type":"add_user","name":"x","password":"correct horse"}
+    ghts | {"type":"invite_user","name":"x","url":"http://a.lan/"}
+    ghts | {"type":"reset_password","name":"user","url":"http://a.lan/"}
+    ghts | {"type":"list_invitations"}
+    ghts | {"type":"revoke_invitation","name":"user"}
+    ghts | {"type":"set_password","name":"user","password":"correct horse"}
+    ghts | {"type":"remove_user","name":"user"}
+    ghts | {"type":"list_tokens"}
+    ghts | {"type":"create_token","name":"wide"}
+    ghts | {"type":"revoke_token","token_id":"SESSION"}
+    ghts | {"type":"change_password","old_password":"PASSWORD","new_password":"correct horse"}
+    ghts | {"type":"delete_account","password":"PASSWORD"}
+    ghts | {"type":"list_own_tokens"}
+    ghts | {"type":"revoke_own_token","token_id":"SESSION"}
+    ghts | {"type":"sign_out_everywhere","tokens":true}
+"#;
+
+/// Those that the table leaves out: a credential is asked for itself, and a token may
+/// always end itself.
+const LEFT_OUT: [&str; 2] = ["auth", "sign_out"];
+
+#[test]
+fn a_narrowed_token_does_nothing_about_the_account() {
+    let house = House::empty();
+    let address = house.home.address();
+    let mut user = house.websocket(1);
+    let own = user.ask(json!({ "type": "list_own_tokens" }));
+    let session = own["tokens"][0]["token_id"].as_str().unwrap();
+    let commands = COMMANDS
+        .replace("PASSWORD", PASSWORD)
+        .replace("SESSION", session);
+    let commands: Vec<(&str, Value)> = rows(&commands)
+        .into_iter()
+        .map(|[refused, command]| (refused, serde_json::from_str(command).unwrap()))
+        .collect();
+    for declared in DECLARATIONS {
+        let is_known = commands.iter().any(|(_, one)| one["type"] == declared.name);
+        let is_left_out = LEFT_OUT.contains(&declared.name);
+        assert!(is_known != is_left_out, "{}", declared.name);
+    }
+    for (letter, narrowing) in TOKENS {
+        let token = narrowed(&house, &serde_json::from_str(narrowing).unwrap());
+        let mut lines = Client::lines(address);
+        lines.authenticate(&token);
+        for mut client in [house.home.websocket(&token), lines] {
+            for (refused, command) in &commands {
+                let response = answer(&mut client, command);
+                let is_refused = response["code"] == "unauthorized";
+                let expected = refused.contains(letter);
+                assert_eq!(is_refused, expected, "{narrowing} {command}: {response}");
+            }
+        }
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str())];
+        let refuses = |path: &str, body: &Value| post(address, path, &headers, body).status == 403;
+        let machine = json!({
+            "machine_name": "x", "public_key": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
+        });
+        let question = json!({
+            "model": "hearth", "messages": [{ "role": "user", "content": "hello" }],
+        });
+        // All that a guest may do over HTTP is to read.
+        for (path, body) in [
+            ("/ws/register", &machine),
+            ("/v1/chat/completions", &question),
+            ("/attachments", &json!({})),
+        ] {
+            assert_eq!(refuses(path, body), letter == "g", "{narrowing} {path}");
+        }
+        // It ends itself, and nothing else.
+        assert_eq!(delete(address, "/auth", &headers).status, 200);
+        let mut again = Client::websocket(address);
+        let auth = json!({ "type": "auth", "token": token });
+        assert_eq!(again.refused(auth), "invalid_token");
+        user.ask(json!({ "type": "ping" }));
+    }
+    let left = user.ask(json!({ "type": "list_own_tokens" }));
+    assert_eq!(left["tokens"], own["tokens"]);
+    let body = json!({ "username": "user", "password": PASSWORD });
+    assert_eq!(post(address, "/auth", &[], &body).status, 200);
+}
