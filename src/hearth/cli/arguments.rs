@@ -39,19 +39,32 @@ const SHARED: &str = "\
                   which other people on the machine cannot see
 --user NAME       Sign in with a password, which is asked for
 --json            Print JSON, for scripts
+--yes             Do not ask; needed where nobody can be asked
 --password-stdin  Read the password as one line of standard input
 --generate        Generate a password and print it once";
 
 impl CommandOption {
     /// The options in the text of a command: lines `--NAME VALUE  HELP`, with two
-    /// spaces or more before the help, which indented lines continue. A value that
-    /// ends in `...` may be given more than once.
+    /// spaces or more before the help, which indented lines continue or begin. A value
+    /// that ends in `...` may be given more than once.
     pub fn list(text: &'static str) -> Vec<CommandOption> {
+        let shared = CommandOption::declared(SHARED);
+        let mut options = CommandOption::declared(text);
+        for option in options.iter_mut().filter(|option| option.help.is_empty()) {
+            if let Some(shared) = shared.iter().find(|shared| shared.name == option.name) {
+                *option = shared.clone();
+            }
+        }
+        options
+    }
+
+    fn declared(text: &'static str) -> Vec<CommandOption> {
         let mut options: Vec<CommandOption> = Vec::new();
         for line in text.lines() {
             let Some(declared) = line.strip_prefix("--") else {
                 if let Some(last) = options.last_mut() {
-                    last.help = format!("{}\n{}", last.help, line.trim_start());
+                    let help = format!("{}\n{}", last.help, line.trim_start());
+                    last.help = help.trim_start().to_owned();
                 }
                 continue;
             };
@@ -60,18 +73,11 @@ impl CommandOption {
                 Some((name, value)) => (name, Some(value)),
                 None => (term, None),
             };
-            match help {
-                "" => options.extend(
-                    CommandOption::list(SHARED)
-                        .into_iter()
-                        .find(|shared| shared.name == name),
-                ),
-                help => options.push(CommandOption {
-                    name,
-                    value,
-                    help: help.trim_start().to_owned(),
-                }),
-            }
+            options.push(CommandOption {
+                name,
+                value,
+                help: help.trim_start().to_owned(),
+            });
         }
         options
     }
@@ -311,6 +317,27 @@ fn is_negative(word: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_declared_option_is_lost() {
+        let text = "do: Something\nAt length.\n--short  Help\n--a-very-long-option VALUE\n    \
+            Help of it,\n    and more\n--json\n--none VALUE";
+        let options = CommandOption::list(text);
+        let found: Vec<(String, &str)> = options
+            .iter()
+            .map(|option| (option.term(), option.help.as_str()))
+            .collect();
+        let found: Vec<(&str, &str)> = found.iter().map(|(term, help)| (&**term, *help)).collect();
+        assert_eq!(
+            found,
+            [
+                ("--short", "Help"),
+                ("--a-very-long-option VALUE", "Help of it,\nand more"),
+                ("--json", "Print JSON, for scripts"),
+                ("--none VALUE", ""),
+            ]
+        );
+    }
 
     #[test]
     fn a_negative_number_is_an_operand_and_so_is_all_behind_two_dashes() {

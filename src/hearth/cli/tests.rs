@@ -141,6 +141,15 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
 }
 
 #[test]
+fn every_option_says_what_it_is_for() {
+    for (path, command) in command::all(COMMANDS) {
+        for option in command.options() {
+            assert!(!option.help.is_empty(), "{path} {}", option.term());
+        }
+    }
+}
+
+#[test]
 fn what_fails_is_named_and_has_code_1() {
     let root = DataDirectoryUnderTest::default();
     let directory = root.path().to_str().unwrap();
