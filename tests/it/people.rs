@@ -296,7 +296,7 @@ fn the_command_line_makes_links_to_the_server_that_runs() {
     );
     assert!(hearth(&["user", "revoke", "grace"]).0);
     assert!(!hearth(&["user", "revoke", "grace"]).0);
-    let (done, said) = hearth(&["user", "remove", "grace"]);
+    let (done, said) = hearth(&["user", "remove", "grace", "--yes"]);
     assert!(
         done && said.contains("grace has nothing that nobody else sees"),
         "{said}"
@@ -428,6 +428,11 @@ fn the_command_line_looks_after_one_s_own_account() {
         printed(&nobody)
     );
     let (done, said) = account(&folder, &["delete"], "correct horse\n");
+    assert!(
+        !done && said.contains("without a terminal, --yes"),
+        "{said}"
+    );
+    let (done, said) = account(&folder, &["delete", "--yes"], "correct horse\n");
     assert!(done, "{said}");
     assert!(is_closed(&mut client));
     assert_eq!(
@@ -494,4 +499,40 @@ fn a_narrowed_token_stays_narrow() {
     let asked =
         json!({ "type": "create_token", "name": "x", "only": "household", "role": "admin" });
     assert_eq!(admin.refused(asked), "invalid_request");
+}
+
+#[test]
+fn nobody_is_removed_where_nobody_can_be_asked() {
+    let folder = TemporaryDirectory::new();
+    make_people(folder.path());
+    for (words, is_removed) in [
+        (&["user", "remove", "viewer"][..], false),
+        (&["user", "remove", "viewer", "--yes"], true),
+    ] {
+        // With a closed standard input, and with one that says yes to nobody.
+        for input in [None, Some("y\n")] {
+            let mut command = hearth(folder.path());
+            command.args(words).stderr(Stdio::piped());
+            command.stdin(match input {
+                Some(_) => Stdio::piped(),
+                None => Stdio::null(),
+            });
+            let mut child = command.spawn().unwrap();
+            if let (Some(input), Some(stdin)) = (input, &mut child.stdin) {
+                // It need not read it.
+                let _ = stdin.write_all(input.as_bytes());
+            }
+            let ran = child.wait_with_output().unwrap();
+            let said = printed(&ran);
+            if !is_removed {
+                assert!(!ran.status.success(), "{said}");
+                assert!(
+                    said.contains("nothing was deleted: without a terminal, --yes"),
+                    "{said}"
+                );
+            }
+            let listed = printed(&run(folder.path(), &["user", "list"]));
+            assert_eq!(listed.contains("viewer"), !is_removed, "{said}");
+        }
+    }
 }

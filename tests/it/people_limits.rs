@@ -71,7 +71,7 @@ fn a_child_is_added_to_a_running_server_and_is_narrowed_from_the_first_message()
 
     let listed = printed(&run(folder.path(), &["user", "list"]));
     assert!(listed.contains("1 tokens a month"), "{listed}");
-    let removed = run(folder.path(), &["user", "remove", "leo"]);
+    let removed = run(folder.path(), &["user", "remove", "leo", "--yes"]);
     assert!(removed.status.success(), "{}", printed(&removed));
     let mut admin = Client::websocket(program.address);
     admin.authenticate(&tokens.admin);

@@ -319,7 +319,7 @@ fn users_tokens_and_settings_from_the_command_line() {
     eventually("the running server has reread its settings", || {
         (client.ask(json!({ "type": "get_config" }))["model"] == "tiny").then_some(())
     });
-    command(&["user", "remove", "grace"]);
+    command(&["user", "remove", "grace", "--yes"]);
     assert!(!command(&["user", "list"]).contains("grace"));
     assert!(command(&["config", "keys"]).contains("permission_mode"));
 }

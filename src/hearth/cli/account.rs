@@ -15,6 +15,7 @@ use super::context::{CliContext, CliError, CliResult};
 use super::export::{ExportCounts, to_file, unwritten};
 use super::password;
 use super::progress::count;
+use super::prompter::confirm;
 use super::table::{self, truncated};
 use base::secret::Secret;
 use serde_json::json;
@@ -55,7 +56,7 @@ export: Write your conversations to a file that `hearth import` reads
 --shared             Also write what others share with you"
     )
     .run(export),
-    member!("delete: Delete your account with everything that is yours").run(delete),
+    member!("delete: Delete your account with everything that is yours\n--yes").run(delete),
 ]);
 
 /// Time limit of an answer, in which a password may be hashed.
@@ -238,19 +239,12 @@ fn sign_out(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn delete(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     with(arguments, context, |account, context| {
         let password = present(account, context)?;
-        if context.input_is_terminal {
-            write!(
-                context.errors,
-                "Everything that is yours is deleted for good, also what you shared.\n\
-                 Type your name, {}, to go on: ",
-                account.user
-            )?;
-            context.errors.flush()?;
-            let answer = password::read_line(context.input, |line, byte| line.push(byte))?;
-            if answer.expose().trim() != account.user {
-                return Err(CliError::failed("nothing was deleted"));
-            }
-        }
+        let question = format!(
+            "Everything that is yours is deleted for good, also what you shared.\n\
+             Type your name, {}, to go on:",
+            account.user
+        );
+        confirm(arguments, context, &question, &account.user)?;
         account.ask(&json!({ "type": "delete_account", "password": password.expose() }))?;
         context.note("Your account is deleted.")
     })

@@ -1,5 +1,6 @@
 //! Asks questions in a terminal; without one, asks nothing.
 
+use super::arguments::Arguments;
 use super::context::{CliContext, CliError, CliResult};
 use super::password;
 use base::nearest::nearest;
@@ -7,6 +8,31 @@ use base::secret::Secret;
 
 /// How many times a question is asked.
 const TRIES: usize = 3;
+
+/// Goes on with what deletes for good only if a person wants it: in a terminal if they
+/// answer `question` with `expected`, in any case, elsewhere with `--yes`.
+///
+/// # Errors
+///
+/// They do not, and nothing may be deleted.
+pub fn confirm(
+    arguments: &Arguments,
+    context: &mut CliContext<'_>,
+    question: &str,
+    expected: &str,
+) -> CliResult {
+    if arguments.has("yes") {
+        return Ok(());
+    }
+    let answer = Prompter::new(context).ask(question, "")?;
+    match answer {
+        Some(answer) if answer.to_lowercase() == expected.to_lowercase() => Ok(()),
+        Some(_) => Err(CliError::failed("nothing was deleted")),
+        None => Err(CliError::failed(
+            "nothing was deleted: without a terminal, --yes must say that it is wanted",
+        )),
+    }
+}
 
 /// Asks the person at the terminal, if there is one.
 pub struct Prompter<'a, 'c> {

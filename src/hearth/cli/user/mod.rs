@@ -8,6 +8,7 @@ use crate::cli::command::Command;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::password;
+use crate::cli::prompter::confirm;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table::{self, ListView};
 use crate::service::people::{self, check_user_name};
@@ -90,9 +91,9 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
     Command::new(
         "\
 remove NAME: Remove a user
-Says first what happens to what belongs to the user, and asks in a terminal: what nobody else
-sees is deleted, what is shared stays.
---yes  Do not ask
+Says first what happens to what belongs to the user, and asks: what nobody else sees is deleted,
+what is shared stays.
+--yes
 --data-dir",
     )
     .run(remove),
@@ -227,14 +228,8 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "{}",
         consequences(&user.name, store.belongings(user.id)?)
     )?;
-    if context.input_is_terminal && !arguments.has("yes") {
-        write!(context.errors, "Remove {}? [y/N] ", user.name)?;
-        context.errors.flush()?;
-        let answer = password::read_line(context.input, |line, byte| line.push(byte))?;
-        if !answer.expose().trim().eq_ignore_ascii_case("y") {
-            return Err(CliError::failed("nothing was removed"));
-        }
-    }
+    let question = format!("Remove {}? [y/N]", user.name);
+    confirm(arguments, context, &question, "y")?;
     store.remove_user(user.id)?;
     store.close();
     forget_limits(&directory, &user.name)?;
@@ -389,8 +384,10 @@ mod tests {
                 0 | user role bob admin                          | bob is now an admin.
                 0 | user role Bob viewer                         | bob is now a viewer.
                 1 | user remove eve                              | there is no user "eve"
-                1 | user remove ada                              | last admin
-                0 | user remove bob                              | Removed bob.
+                1 | user remove ada --yes                        | last admin
+                1 | user remove bob                              | without a terminal, --yes
+                1 | user remove bob < y                          | without a terminal, --yes
+                0 | user remove bob --yes                        | Removed bob.
             "#,
         );
         let listed: Value = serde_json::from_str(&root.run("user list --json", "").output).unwrap();
