@@ -16,7 +16,6 @@ use super::key_path::{KeyPath, Step};
 use super::problems::{Problems, suggestion};
 use super::providers::Preset;
 use super::reader::{Environment, variable};
-use super::tools::Permission;
 use super::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
 use base::role::UserRole;
@@ -138,17 +137,6 @@ impl Settings {
         })?;
         let removed = is_removed.then(|| API_KEY.to_owned());
         Ok(changes.keys().cloned().chain(removed).collect())
-    }
-
-    /// Sets the permission of one tool in `tool_permissions` and leaves the
-    /// others as they are, even if they are being changed.
-    ///
-    /// # Errors
-    /// As [`Settings::update`].
-    pub fn permit_tool(&self, tool: &str, permission: Permission) -> Result<()> {
-        let path = KeyPath::top().key("tool_permissions").key(tool);
-        let word = serde_json::to_value(permission).expect("a permission is a word");
-        self.edit(Vec::new(), |members| path.put(members, word))
     }
 
     /// The readable fields for `get_config`, in order: `provider`, `model`,

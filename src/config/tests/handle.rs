@@ -181,12 +181,15 @@ fn concurrent_updates_all_arrive() {
             scope.spawn(move || {
                 for round in 0..5 {
                     let tool = format!("tool_{number}_{round}");
-                    settings.permit_tool(&tool, Permission::Deny).unwrap();
+                    settings
+                        .permit_tool_to(Grantee::Person("ada"), &tool, Permission::Deny)
+                        .unwrap();
                 }
             });
         }
     });
-    assert_eq!(load(&path).current().tool_permissions.len(), 40);
+    let found = load(&path).current();
+    assert_eq!(found.person("ada").unwrap().tool_permissions.len(), 40);
     assert_eq!(directory.names(), ["config.json"]);
 }
 
