@@ -217,7 +217,7 @@ fn what_reaches_the_household_without_a_person_is_listed_beside_a_running_server
             "ok",
             "webhook account door, by recall; user, leo can read along",
         ),
-        ("household", "ok", "token \"test\", as viewer (viewer)"),
+        ("household", "ok", "token \"test\", as user (user)"),
         ("household", "ok", "counts as yours: webhook account door"),
         (
             "household",
