@@ -68,7 +68,6 @@ fn no_list_reads_a_table_from_end_to_end() {
         for line in plan.lines() {
             assert!(
                 line.starts_with("SEARCH")
-                    || line.starts_with("CORRELATED")
                     || line.contains("VIRTUAL TABLE INDEX")
                     || PARTS.contains(&line),
                 "{sql}\n{plan}"
