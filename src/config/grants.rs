@@ -6,7 +6,7 @@ use super::key_path::KeyPath;
 use super::settings::Settings;
 use super::tools::Permission;
 use base::error::{Error, Result};
-use base::people::folded;
+use base::people::{Audience, folded};
 
 /// Who gets a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,22 +53,41 @@ impl Settings {
         })
     }
 
-    /// Removes `people.NAME`, in any case, of a user who is gone: whoever gets the name
-    /// next is somebody else. Returns whether there was one.
+    /// Removes `people.NAME`, in any case, of a user who is gone, and the name from the
+    /// audiences of webhook accounts: whoever gets the name next is somebody else.
+    /// Returns the fields that changed.
     ///
     /// # Errors
     /// As [`Settings::update`].
-    pub fn forget_person(&self, name: &str) -> Result<bool> {
-        if self.current().person(name).is_none() {
-            return Ok(false);
+    pub fn forget_person(&self, name: &str) -> Result<Vec<String>> {
+        let gone = folded(name);
+        let is_gone = |one: &str| folded(one) == gone;
+        let config = self.current();
+        let names_them = |audience: &Audience| match audience {
+            Audience::People(names) => names.iter().any(|one| is_gone(one)),
+            Audience::Private | Audience::Household => false,
+        };
+        let mut seeing = config.webhook_accounts().map(|account| &account.audience);
+        if config.person(name).is_none() && !seeing.any(names_them) {
+            return Ok(Vec::new());
         }
         self.edit(Vec::new(), |members| {
+            let mut changed = Vec::new();
             let path = person_path(members, name);
-            let is_there = path.find(members).is_some();
-            if is_there {
+            if path.find(members).is_some() {
                 path.put(members, Value::Null)?;
+                changed.push("people".to_owned());
             }
-            Ok(is_there)
+            for account in config.webhook_accounts() {
+                if let Some(path) = account_path(members, &account.name)
+                    && let Some(Value::Array(names)) = path.key("audience").find_mut(members)
+                {
+                    names.retain(|one| !one.as_str().is_some_and(is_gone));
+                    changed.push("channels".to_owned());
+                }
+            }
+            changed.dedup();
+            Ok(changed)
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::collections::{filled_list, list, map_of, object};
+use super::collections::{list, map_of, object};
 use super::declaration::{Rule, Setting, default_is_absent, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
@@ -125,7 +125,7 @@ impl Rule for SharedAudience {
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Audience> {
         if value.is_array() {
-            let names = filled_list(PERSON).read(reader, path, value)?;
+            let names = list(PERSON).read(reader, path, value)?;
             return Some(Audience::People(names));
         }
         let text = reader.text(path, &self.expected(), value)?;

@@ -26,7 +26,8 @@ pub struct Approval {
     pub turn_id: TurnId,
     /// The turn's conversation.
     pub conversation_id: ConversationId,
-    /// Who asked; absent for a webhook account, and in turns of older versions.
+    /// Who asked; absent for a webhook account, for a person who was removed since, and
+    /// in turns of older versions.
     pub user_id: Option<UserId>,
     /// The webhook account that asked.
     pub account: Option<String>,
@@ -132,7 +133,7 @@ macro_rules! approvals_from {
     ($hint:literal) => {
         concat!(
             "SELECT a.*, t.channel,
-                 iif(t.channel LIKE 'webhook:%', NULL, t.user_id) AS user_id,
+                 iif(t.channel LIKE 'webhook:%', NULL, u.id) AS user_id,
                  iif(t.channel LIKE 'webhook:%', t.account, NULL) AS account,
                  iif(t.channel LIKE 'webhook:%', t.account, ifnull(u.name, m.speaker))
                      AS requested_by
@@ -298,7 +299,7 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
         "UPDATE approvals SET verdict = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1",
         params![id, decision.verdict, decision.by, write.now],
     )?;
-    // Of an older turn, nobody knows who asked: then it holds for this call alone.
+    // Where nobody is there who asked, it holds for this call alone.
     if decision.verdict == Verdict::ApprovedConversation
         && (approval.user_id.is_some() || approval.account.is_some())
     {

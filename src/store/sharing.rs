@@ -88,10 +88,13 @@ impl Store {
         let (account, audience) = (account.to_owned(), audience.clone());
         self.write(move |write| {
             let audience_id = intern(write, None, &audience, UnknownName::Skip)?;
-            if applied_audience(write, &account)? == Some(audience_id) {
+            let now = audience::readers(write.connection, audience_id)?;
+            // Somebody who was removed changes nothing for the others.
+            if let Some(applied) = applied_audience(write, &account)?
+                && (applied == audience_id || audience::readers(write.connection, applied)? == now)
+            {
                 return Ok(Vec::new());
             }
-            let now = audience::readers(write.connection, audience_id)?;
             let mut directory = Directory::default();
             let changed = rows(
                 write.connection,

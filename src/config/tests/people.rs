@@ -56,7 +56,6 @@ fn people_and_audiences_are_strict() {
         {"privacy":{"conversations":"public"}}            | "privacy.conversations" must be "private" or "household"
         {"tools":{"web_fetch":{"trusted_hosts":["*"]}}}   | must be a host name
         {ACCOUNT,"audience":"private"}}}}}                | must be "household", or an array of names of users, not "private"
-        {ACCOUNT,"audience":[]}}}}}                       | must have from 1
         {ACCOUNT,"audience":["a b"]}}}}}                  | accounts.ci.audience[0]" must be the name of a user
         {ACCOUNT,"trusted":"yes"}}}}}                     | must be true or false
         {ACCOUNT,"tool_permissions":{"x":1}}}}}}          | must be "ask", "allow" or "deny"
@@ -211,11 +210,41 @@ fn a_permission_goes_to_whom_it_is_given() {
         assert!(config.tool_permissions.is_empty(), "nobody else has it");
         assert!(config.person("ada").unwrap().tools.is_some(), "it is kept");
 
-        assert!(settings.forget_person("ADA").unwrap());
-        assert!(!settings.forget_person("ada").unwrap());
+        assert_eq!(settings.forget_person("ADA").unwrap(), ["people"]);
+        assert!(settings.forget_person("ada").unwrap().is_empty());
         let config = Settings::load(&path).unwrap().current();
         assert_eq!(config.people.keys().collect::<Vec<_>>(), ["b.b"]);
     }
+}
+
+/// Whoever gets the name next is somebody else, who sees nothing that came in before.
+#[test]
+fn who_is_gone_is_in_no_audience_of_an_account() {
+    let folder = TemporaryDirectory::new();
+    let path = folder.path().join("config.json");
+    let account = r#""incoming_path":"/IN","outgoing_url":"http://a/""#;
+    let text = format!(
+        r#"{{"channels":{{"webhook":{{"accounts":{{
+            "door":{{{},"audience":["Ada","bob"]}},
+            "bell":{{{},"audience":["ada"]}},
+            "ci":{{{}}}}}}}}}}}"#,
+        account.replace("IN", "door"),
+        account.replace("IN", "bell"),
+        account.replace("IN", "ci"),
+    );
+    std::fs::write(&path, text).unwrap();
+    let settings = Settings::load(&path).unwrap();
+    assert_eq!(settings.forget_person("ADA").unwrap(), ["channels"]);
+    assert!(settings.forget_person("ada").unwrap().is_empty());
+    let config = Settings::load(&path).unwrap().current();
+    let audience = |name: &str| config.webhook_account(name).unwrap().audience.clone();
+    assert_eq!(audience("door"), Audience::People(vec!["bob".to_owned()]));
+    assert_eq!(
+        audience("bell"),
+        Audience::People(Vec::new()),
+        "nobody else"
+    );
+    assert_eq!(audience("ci"), Audience::Household);
 }
 
 #[test]

@@ -58,19 +58,23 @@ impl Service {
         let approval = self.store.approval(&by.viewer(), id)?;
         if !self.may_answer(&approval, by) {
             let tool = &approval.tool;
-            return Err(Error::unauthorized(format!(
-                "an admin must answer this: you may not allow {tool:?} for yourself"
-            )));
+            return Err(Error::unauthorized(match by.scope.tools {
+                Some(_) => "a token that is narrowed to some tools answers no approvals".to_owned(),
+                None => {
+                    format!("an admin must answer this: you may not allow {tool:?} for yourself")
+                }
+            }));
         }
         Ok(approval)
     }
 
+    /// A token that is narrowed to some tools would have others run.
     fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
         let assistant = self.assistant();
         let (config, toolbox) = (&assistant.config, &assistant.toolbox);
-        by.role >= UserRole::Admin
-            || (approval.user_id == Some(by.user_id)
-                && permission::may_answer_own(config, &by.user, toolbox, &approval.tool))
+        let is_own = approval.user_id == Some(by.user_id)
+            && permission::may_answer_own(config, &by.user, toolbox, &approval.tool);
+        by.scope.tools.is_none() && (by.role >= UserRole::Admin || is_own)
     }
 
     /// Refuses calls that nobody decided in time.
@@ -105,7 +109,7 @@ impl Service {
             }
             (None, None) => {
                 return Err(Error::invalid_request(
-                    "it is not known who asked, so this can be allowed once only",
+                    "nobody is there who asked, so this can be allowed once only",
                 ));
             }
         };

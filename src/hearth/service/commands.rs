@@ -207,9 +207,6 @@ fn check_scope(identity: &Identity, command: &Command) -> Result<()> {
         {
             "a narrowed token does nothing about the account but sign itself out"
         }
-        Command::Approve(_) if has_few_tools => {
-            "a token that is narrowed to some tools answers no approvals"
-        }
         // Its turns have all tools of its owner.
         Command::CreateSchedule(_) | Command::PauseSchedule(_) if has_few_tools => {
             "a token that is narrowed to some tools changes no schedules"

@@ -206,16 +206,15 @@ impl Service {
         self.verifier.hash(password)
     }
 
-    /// Tells of the conversations that went with a person, and removes their limits:
-    /// whoever gets the name next is somebody else.
+    /// Tells of the conversations that went with a person, and removes the name from the
+    /// configuration: whoever gets it next is somebody else.
     pub(super) fn person_gone(&self, name: &str, gone: Vec<(ConversationId, Readers)>) {
         for (id, readers) in gone {
             self.hub.delete(id, readers);
         }
         match self.settings.forget_person(name) {
-            Ok(true) => self.config_changed(&["people".to_owned()]),
-            Ok(false) => {}
-            Err(error) => log::warn!("people.{name} stays in the configuration: {error}"),
+            Ok(changed) => self.config_changed(&changed),
+            Err(error) => log::warn!("{name} stays in the configuration: {error}"),
         }
     }
 

@@ -294,15 +294,15 @@ pub fn narrow_child(directory: &DataDirectory, store: &Store, name: &str) -> Cli
     Ok(())
 }
 
-/// Removes the limits of a person who is gone: whoever gets the name next is somebody
-/// else.
+/// Removes from the configuration the name of a person who is gone: whoever gets it next
+/// is somebody else.
 ///
 /// # Errors
 ///
 /// The configuration cannot be written.
 pub fn forget_limits(directory: &DataDirectory, name: &str) -> CliResult {
     if let Some(settings) = settings(directory)?
-        && settings.forget_person(name)?
+        && !settings.forget_person(name)?.is_empty()
     {
         RunningServer::reload_if_running(directory);
     }
