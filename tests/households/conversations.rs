@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::household::{Household, MOST_CONVERSATIONS, person_actor, string};
-use super::reference::{Actor, Audience, Conversation, ConversationNumber, Person, Role};
+use super::household::{Household, MOST_CONVERSATIONS, shown, string};
+use super::reference::{
+    Actor, Audience, Conversation, ConversationNumber, FileNumber, Outside, Person, Refusal, Role,
+};
 use super::world::Way;
 
 impl Household {
@@ -14,14 +16,34 @@ impl Household {
         number: Option<ConversationNumber>,
         text: &str,
     ) -> Option<(ConversationNumber, Value)> {
+        self.chat_with(actor, way, number, text, &[])
+    }
+
+    /// Says something, with these files.
+    fn chat_with(
+        &mut self,
+        actor: Actor,
+        way: Way,
+        number: Option<ConversationNumber>,
+        text: &str,
+        files: &[FileNumber],
+    ) -> Option<(ConversationNumber, Value)> {
         let mut request = json!({ "type": "chat", "message": text });
+        if !files.is_empty() {
+            let id = |file: &FileNumber| self.reference.files[*file].id.clone();
+            request["attachments"] = files.iter().map(id).collect();
+        }
         if let Some(number) = number {
             request["conversation_id"] = json!(self.reference.conversations[number].id);
         }
         let allowed = self
             .reference
             .needs(actor, Role::User)
-            .and_then(|()| number.map_or(Ok(()), |number| self.reference.visible(actor, number)));
+            .and_then(|()| number.map_or(Ok(()), |number| self.reference.visible(actor, number)))
+            .and_then(|()| {
+                let mut files = files.iter();
+                files.try_for_each(|file| self.reference.may_send(actor, *file))
+            });
         let answer = self.ask(actor, way, request.clone());
         let data = self.compare(&request, answer, allowed)?;
         let number = number.unwrap_or_else(|| {
@@ -33,17 +55,20 @@ impl Household {
                 account: None,
                 audience,
                 messages: Vec::new(),
+                outside: Outside::No,
                 is_deleted: false,
             })
         });
-        self.exchanged(number, text, &data["response"]);
+        self.said_with(number, text, files, false, true);
+        self.said(number, string(&data["response"]), true, true);
         Some((number, data["response"].clone()))
     }
 
     pub(super) fn chat_anew(&mut self) -> &'static str {
         if self.reference.conversations.len() < MOST_CONVERSATIONS {
             let ((_, actor), way, text) = (self.actor(), self.way(), self.text());
-            self.chat(actor, way, None, &text);
+            let files = self.files_of(actor);
+            self.chat_with(actor, way, None, &text, &files);
         }
         "chat"
     }
@@ -51,7 +76,8 @@ impl Household {
     pub(super) fn chat_on(&mut self) -> &'static str {
         if let Some(number) = self.conversation() {
             let ((_, actor), way, text) = (self.actor(), self.way(), self.text());
-            self.chat(actor, way, Some(number), &text);
+            let files = self.files_of(actor);
+            self.chat_with(actor, way, Some(number), &text, &files);
         }
         "chat on"
     }
@@ -137,14 +163,11 @@ impl Household {
             let allowed = self.reference.visible(actor, number);
             let answer = self.ask(actor, way, request.clone());
             if let Some(data) = self.compare(&request, answer, allowed) {
-                let shown: Vec<&str> = data["messages"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|message| message["content"].as_str().unwrap())
-                    .collect();
+                let messages = data["messages"].as_array().unwrap();
+                let shown: Vec<String> = messages.iter().map(shown).collect();
                 let messages = &self.reference.conversations[number].messages;
-                let expected: Vec<&str> = messages.iter().map(|one| one.text.as_str()).collect();
+                let with_files = |message| self.with_files(message);
+                let expected: Vec<String> = messages.iter().map(with_files).collect();
                 let last = expected.len().saturating_sub(500);
                 assert_eq!(shown, expected[last..], "{request}");
             }
@@ -189,7 +212,7 @@ impl Household {
             // Mostly by somebody who may.
             let owner = self.reference.conversations[number].owner;
             let actor = match owner {
-                Some(owner) if self.random.below(4) > 0 => person_actor(owner),
+                Some(owner) if self.random.below(4) > 0 => Actor::whole(owner),
                 _ => self.actor().1,
             };
             let way = self.way();
@@ -230,7 +253,14 @@ impl Household {
             let ((_, actor), way) = (self.actor(), self.way());
             let id = self.reference.conversations[number].id.clone();
             let request = json!({ "type": "delete_conversation", "conversation_id": id });
-            let allowed = self.reference.may_change(actor, number);
+            let mut waiting = self.reference.approvals.iter();
+            let allowed = self.reference.may_change(actor, number).and(
+                // First somebody answers what waits there.
+                match waiting.any(|one| one.conversation == number && !one.is_decided) {
+                    true => Err(Refusal::Invalid),
+                    false => Ok(()),
+                },
+            );
             let answer = self.ask(actor, way, request.clone());
             if self.compare(&request, answer, allowed).is_some() {
                 self.reference.conversations[number].is_deleted = true;

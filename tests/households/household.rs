@@ -1,13 +1,14 @@
 //! One household: the choices that its steps make, and what everybody should be told.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Value, json};
 use support::random::Random;
 
+use super::approvals::Waiting;
 use super::reference::{
-    Actor, Audience, Conversation, ConversationNumber, Message, Person, PersonNumber, Reference,
-    Refusal, Role,
+    Actor, Audience, Conversation, ConversationNumber, FileNumber, Message, Outside, Person,
+    PersonNumber, Reference, Refusal, Role, Token,
 };
 use super::world::{Answered, Way, World};
 
@@ -20,6 +21,9 @@ const WORDS: [&str; 12] = [
 /// Most conversations of one household: lists are compared whole.
 pub(super) const MOST_CONVERSATIONS: usize = 40;
 
+/// People who have a window with a narrowed token, too.
+const NARROW_WINDOWS: usize = 2;
+
 /// One household: the server and what it should do.
 pub struct Household {
     pub(super) random: Random,
@@ -30,11 +34,15 @@ pub struct Household {
     /// Makes every text unique.
     pub(super) texts: usize,
     /// What each window should be told next: conversation and text.
-    pub(super) expected: HashMap<PersonNumber, Vec<(String, String)>>,
+    pub(super) expected: HashMap<Actor, Vec<(String, String)>>,
+    /// What each window should be told of approvals next: its id and what of it.
+    pub(super) asked: HashMap<Actor, Vec<(String, String)>>,
     /// The conversations that a window may have been told of since it was asked.
-    pub(super) tellable: HashMap<PersonNumber, HashSet<String>>,
+    pub(super) tellable: HashMap<Actor, HashSet<String>>,
     /// The conversations that somebody saw at some time: they learn that it is gone.
-    pub(super) seen: HashSet<(PersonNumber, String)>,
+    pub(super) seen: HashSet<(Actor, String)>,
+    /// Who waits for the replies to what was asked, by the number of the approval.
+    pub(super) waiting: BTreeMap<usize, Waiting>,
     /// The conversations that the household saw at some time.
     pub(super) was_common: HashSet<String>,
     /// Event numbers with the count of messages at that time.
@@ -66,16 +74,13 @@ impl Household {
             .collect();
         let is_private = random.below(2) == 0;
         let setting = if is_private { "private" } else { "household" };
+        let people: Vec<Person> = people
+            .into_iter()
+            .map(|(name, role)| narrowed(&mut random, name, role))
+            .collect();
         let world = World::start(&people, &accounts, setting);
         let reference = Reference {
-            people: people
-                .into_iter()
-                .map(|(name, role)| Person {
-                    name,
-                    role,
-                    is_here: true,
-                })
-                .collect(),
+            people,
             accounts: vec![("shop".to_owned(), None), ("door".to_owned(), Some(door))],
             ..Reference::default()
         };
@@ -86,21 +91,24 @@ impl Household {
             is_private,
             texts: 0,
             expected: HashMap::new(),
+            asked: HashMap::new(),
             tellable: HashMap::new(),
             seen: HashSet::new(),
+            waiting: BTreeMap::new(),
             was_common: HashSet::new(),
             marks: Vec::new(),
             replayed: Vec::new(),
         };
-        for person in 0..household.reference.people.len() {
-            household.window(person);
+        household.world.listen();
+        for window in household.windows() {
+            household.window(window);
         }
         household
     }
 
     pub fn run(mut self, steps: usize) {
         for step in 0..steps {
-            let what = self.random.below(100);
+            let what = self.random.below(120);
             let name = match what {
                 0..12 => self.chat_anew(),
                 12..27 => self.chat_on(),
@@ -122,15 +130,21 @@ impl Household {
                 94..96 => self.replay(),
                 96..98 => self.counts(),
                 98 => self.come_and_go(),
+                99..103 => self.put_file(),
+                103..107 => self.read_file(),
+                107..112 => self.call_a_tool(),
+                112 => self.call_by_webhook(),
+                113..118 => self.answer(),
+                118 => self.approvals(),
                 _ => self.schedules(),
             };
-            if std::env::var("VERBOSE").is_ok() {
+            if is_verbose() {
                 println!("{step}: {name}");
             }
         }
         self.look_at_windows();
         for person in self.present() {
-            let actor = person_actor(person);
+            let actor = Actor::whole(person);
             self.compare_list(actor, Way::WebSocket);
         }
     }
@@ -139,6 +153,17 @@ impl Household {
         let people = &self.reference.people;
         (0..people.len())
             .filter(|number| people[*number].is_here)
+            .collect()
+    }
+
+    /// What is open to be told: for everybody, and with a narrowed token for some.
+    pub(super) fn windows(&self) -> Vec<Actor> {
+        let all = |number| [Token::Whole, Token::Household].map(|token| (number, token));
+        self.present()
+            .into_iter()
+            .flat_map(all)
+            .filter(|(number, token)| *token == Token::Whole || *number < NARROW_WINDOWS)
+            .map(|(number, token)| Actor::Person { number, token })
             .collect()
     }
 
@@ -198,10 +223,9 @@ impl Household {
 
     pub(super) fn new_audience(&self, actor: Actor) -> Audience {
         match actor {
-            Actor::Person {
-                number,
-                household_only: false,
-            } if self.is_private => Audience::People(BTreeSet::from([number])),
+            Actor::Person { number, token } if self.is_private && token != Token::Household => {
+                Audience::People(BTreeSet::from([number]))
+            }
             _ => Audience::Household,
         }
     }
@@ -209,35 +233,35 @@ impl Household {
     /// Somebody with one of their tokens.
     pub(super) fn actor(&mut self) -> (PersonNumber, Actor) {
         let number = self.person();
-        let household_only = self.random.below(8) == 0 && self.world.has_narrow_token(number);
-        let actor = Actor::Person {
-            number,
-            household_only,
+        let token = match self.random.below(16) {
+            0 | 1 if self.world.has_token(number, Token::Household) => Token::Household,
+            2 if self.world.has_token(number, Token::Tools) => Token::Tools,
+            _ => Token::Whole,
         };
-        (number, actor)
+        (number, Actor::Person { number, token })
     }
 
     pub(super) fn ask(&mut self, actor: Actor, way: Way, request: Value) -> Answered {
-        let Actor::Person {
-            number,
-            household_only,
-        } = actor
-        else {
-            panic!("an account sends no commands");
-        };
-        self.world.ask(number, household_only, way, &request)
+        let (number, token) = signed_in(actor);
+        let answer = self.world.ask(number, token, way, &request);
+        if is_verbose() {
+            println!("{actor:?}, {way:?}: {request}: {answer:?}");
+        }
+        answer
     }
 
-    pub(super) fn window(&mut self, person: PersonNumber) {
-        self.world.observed(person);
-        self.expected.insert(person, Vec::new());
-        let seen = self.listed_ids(person);
-        self.seen.extend(seen.iter().map(|id| (person, id.clone())));
-        self.tellable.insert(person, seen);
+    pub(super) fn window(&mut self, window: Actor) {
+        let (number, token) = signed_in(window);
+        self.world.observed(number, token);
+        self.expected.insert(window, Vec::new());
+        self.asked.insert(window, Vec::new());
+        let seen = self.listed_ids(window);
+        self.seen.extend(seen.iter().map(|id| (window, id.clone())));
+        self.tellable.insert(window, seen);
     }
 
-    pub(super) fn listed_ids(&self, person: PersonNumber) -> HashSet<String> {
-        let listed = self.reference.listed(person_actor(person));
+    pub(super) fn listed_ids(&self, actor: Actor) -> HashSet<String> {
+        let listed = self.reference.listed(actor);
         let conversations = &self.reference.conversations;
         listed
             .into_iter()
@@ -251,12 +275,12 @@ impl Household {
         if conversation.audience == Audience::Household {
             self.was_common.insert(id.clone());
         }
-        for person in self.present() {
-            if self.reference.visible(person_actor(person), number).is_ok()
-                && let Some(tellable) = self.tellable.get_mut(&person)
+        for window in self.windows() {
+            if self.reference.visible(window, number).is_ok()
+                && let Some(tellable) = self.tellable.get_mut(&window)
             {
                 tellable.insert(id.clone());
-                self.seen.insert((person, id.clone()));
+                self.seen.insert((window, id.clone()));
             }
         }
     }
@@ -275,6 +299,17 @@ impl Household {
         is_reply: bool,
         is_told: bool,
     ) {
+        self.said_with(number, text, &[], is_reply, is_told);
+    }
+
+    pub(super) fn said_with(
+        &mut self,
+        number: ConversationNumber,
+        text: &str,
+        files: &[FileNumber],
+        is_reply: bool,
+        is_told: bool,
+    ) {
         self.reference.messages += 1;
         let place = self.reference.messages;
         let conversation = &mut self.reference.conversations[number];
@@ -282,19 +317,36 @@ impl Household {
             is_reply,
             is_told,
             text: text.to_owned(),
+            files: files.to_vec(),
             place,
         });
         let id = conversation.id.clone();
+        if !files.is_empty() {
+            conversation.outside = Outside::Yes;
+        }
+        for file in files {
+            self.reference.files[*file].conversation = Some(number);
+        }
         if !is_told {
             return;
         }
-        for person in self.present() {
-            if self.reference.visible(person_actor(person), number).is_ok()
-                && let Some(expected) = self.expected.get_mut(&person)
+        let told = self.reference.conversations[number].messages.last();
+        let told = self.with_files(told.expect("it has just been said"));
+        for window in self.windows() {
+            if self.reference.visible(window, number).is_ok()
+                && let Some(expected) = self.expected.get_mut(&window)
             {
-                expected.push((id.clone(), text.to_owned()));
+                expected.push((id.clone(), told.clone()));
             }
         }
+    }
+
+    /// A message as [`shown`] has it.
+    pub(super) fn with_files(&self, message: &Message) -> String {
+        let ids = message.files.iter();
+        ids.fold(message.text.clone(), |text, file| {
+            format!("{text} [{}]", self.reference.files[*file].id)
+        })
     }
 
     pub(super) fn exchanged(&mut self, number: ConversationNumber, text: &str, reply: &Value) {
@@ -316,10 +368,33 @@ impl Household {
     }
 }
 
-pub(super) fn person_actor(number: PersonNumber) -> Actor {
-    Actor::Person {
-        number,
-        household_only: false,
+/// Whether to say what every step does.
+fn is_verbose() -> bool {
+    std::env::var_os("VERBOSE").is_some()
+}
+
+/// A person with limits as the configuration may have them.
+fn narrowed(random: &mut Random, name: String, role: Role) -> Person {
+    let (tools, approves): (Option<&[&str]>, Option<&[&str]>) = match random.below(8) {
+        0 => (Some(&["remember", "recall", "search_conversations"]), None),
+        1 => (None, Some(&["lamp"])),
+        2 => (None, Some(&[])),
+        _ => (None, None),
+    };
+    Person {
+        name,
+        role,
+        is_here: true,
+        tools,
+        approves,
+    }
+}
+
+/// Who it is and what signed them in.
+pub(super) fn signed_in(actor: Actor) -> (PersonNumber, Token) {
+    match actor {
+        Actor::Person { number, token } => (number, token),
+        Actor::Account(_) => panic!("an account sends no commands"),
     }
 }
 
@@ -337,13 +412,21 @@ pub(super) fn ids(text: &str, prefix: &str) -> Vec<String> {
         .collect()
 }
 
-/// Conversation and text of each message among events.
+/// The text of a message, and the ids of its files.
+pub(super) fn shown(message: &Value) -> String {
+    let files = message["attachments"].as_array().into_iter().flatten();
+    files.fold(string(&message["content"]).to_owned(), |text, file| {
+        format!("{text} [{}]", string(&file["attachment_id"]))
+    })
+}
+
+/// Conversation and content of each message among events.
 pub(super) fn messages_of(events: &[Value]) -> Vec<(String, String)> {
     events
         .iter()
         .filter(|event| event["event"] == "message.created")
         .map(|event| {
-            let text = string(&event["message"]["content"]).to_owned();
+            let text = shown(&event["message"]);
             (string(&event["conversation_id"]).to_owned(), text)
         })
         .collect()

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use super::household::{Household, MOST_CONVERSATIONS, ids, person_actor, string};
-use super::reference::{Audience, ConversationNumber, Refusal, Role, Thing, has_word};
+use super::household::{Household, MOST_CONVERSATIONS, ids, string};
+use super::reference::{
+    Actor, Audience, ConversationNumber, Outside, Refusal, Role, Thing, has_word,
+};
 
 impl Household {
     pub(super) fn remember(&mut self) -> &'static str {
@@ -12,9 +14,18 @@ impl Household {
         if number.is_none() && self.reference.conversations.len() >= MOST_CONVERSATIONS {
             return "remember";
         }
+        // What is kept after text from outside is asked for; other tests look at that.
+        let outside = number.map(|number| self.reference.conversations[number].outside);
+        if outside.is_some_and(|outside| outside != Outside::No) {
+            return "remember";
+        }
         let text = format!("remember that {text}");
         if let Some((number, reply)) = self.chat(actor, way, number, &text) {
             let reply = string(&reply);
+            if !self.reference.is_offered(actor, "remember") {
+                assert!(ids(reply, "mem_").is_empty(), "{actor:?} {text}: {reply}");
+                return "remember";
+            }
             let id = ids(reply, "mem_")
                 .pop()
                 .unwrap_or_else(|| panic!("{text}: {reply}"));
@@ -65,6 +76,17 @@ impl Household {
         if let Some(number) = number
             && let Some((_, reply)) = self.chat(actor, way, Some(number), &text)
         {
+            if !self.reference.is_offered(actor, "search_conversations") {
+                assert!(
+                    ids(string(&reply), "conv_").is_empty(),
+                    "{actor:?} {text}: {reply}"
+                );
+                return "search by the model";
+            }
+            let conversation = &mut self.reference.conversations[number];
+            if conversation.outside == Outside::No {
+                conversation.outside = Outside::Unclear;
+            }
             let readers = self.reference.conversations[number].audience.clone();
             let own = self.reference.conversations[number].id.clone();
             let sees = |other: ConversationNumber| {
@@ -133,8 +155,7 @@ impl Household {
         let memory = &self.reference.memories[place];
         let request = json!({ "type": "delete_memory", "memory_id": memory.id });
         let is_common = memory.owner.is_none() || memory.audience == Audience::Household;
-        let may = memory.owner == Some(person)
-            || (is_common && self.reference.role(person) == Role::Admin);
+        let may = memory.owner == Some(person) || (is_common && self.reference.is_admin(actor));
         let is_visible = !memory.is_deleted && self.reference.sees(actor, &memory.audience);
         let allowed = self
             .reference
@@ -162,6 +183,7 @@ impl Household {
         let allowed = self
             .reference
             .needs(actor, Role::User)
+            .and(self.reference.needs_all_tools(actor))
             .and_then(|()| number.map_or(Ok(()), |number| self.reference.visible(actor, number)));
         let answer = self.ask(actor, way, request.clone());
         if let Some(data) = self.compare(&request, answer, allowed) {
@@ -178,7 +200,7 @@ impl Household {
 
     pub(super) fn schedules(&mut self) -> &'static str {
         let (person, way) = (self.person(), self.way());
-        let actor = person_actor(person);
+        let actor = Actor::whole(person);
         let data = match self.ask(actor, way, json!({ "type": "list_schedules" })) {
             Ok(data) => data,
             Err(code) => {

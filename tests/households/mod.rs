@@ -3,7 +3,9 @@
 //! the one that the handbook's page on privacy promises. `tests/it` runs a short
 //! version, `make fuzz` a long one.
 
+mod approvals;
 mod conversations;
+mod files;
 mod household;
 mod memory;
 mod outside;

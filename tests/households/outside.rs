@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::household::{Household, MOST_CONVERSATIONS, person_actor, string};
-use super::reference::{Actor, Conversation, ConversationNumber, Role};
+use super::household::{Household, MOST_CONVERSATIONS, string};
+use super::reference::{Actor, Conversation, ConversationNumber, Outside, Role};
 use super::world::Way;
 
 impl Household {
@@ -39,6 +39,7 @@ impl Household {
                 account: Some(account),
                 audience,
                 messages: Vec::new(),
+                outside: Outside::No,
                 is_deleted: false,
             })
         });
@@ -48,7 +49,7 @@ impl Household {
 
     pub(super) fn complete(&mut self) -> &'static str {
         let (person, text) = (self.person(), self.text());
-        let actor = person_actor(person);
+        let actor = Actor::whole(person);
         if self.reference.role(person) < Role::User
             || self.reference.conversations.len() >= MOST_CONVERSATIONS
         {
@@ -97,6 +98,11 @@ impl Household {
                     account: None,
                     audience,
                     messages: Vec::new(),
+                    outside: if before.is_empty() {
+                        Outside::No
+                    } else {
+                        Outside::Unclear
+                    },
                     is_deleted: false,
                 });
                 for message in before {

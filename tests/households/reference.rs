@@ -1,6 +1,8 @@
 //! The reference: who sees what and who may change what, as the handbook's page on
 //! privacy says it, over plain vectors. No database, no cache, nothing clever.
 
+mod calls;
+
 use std::collections::BTreeSet;
 
 /// A person, by their place in [`Reference::people`].
@@ -33,26 +35,66 @@ pub struct Person {
     pub role: Role,
     /// False once the account was removed.
     pub is_here: bool,
+    /// The only tools that the person is offered, if they are narrowed.
+    pub tools: Option<&'static [&'static str]>,
+    /// The tools that the person may answer for themselves, if that is set.
+    pub approves: Option<&'static [&'static str]>,
 }
 
+/// What a token is narrowed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Token {
+    Whole,
+    /// What the household shares.
+    Household,
+    /// The tools [`OF_TOKEN`].
+    Tools,
+}
+
+impl Token {
+    pub const ALL: [Token; 3] = [Token::Whole, Token::Household, Token::Tools];
+}
+
+/// The tools of a token that is narrowed to some.
+pub const OF_TOKEN: [&str; 2] = ["recall", "lamp"];
+
 /// Who acts: a person with a token, or a webhook account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
-    Person {
-        number: PersonNumber,
-        /// The token was made for what the household shares, alone.
-        household_only: bool,
-    },
+    Person { number: PersonNumber, token: Token },
     Account(usize),
 }
 
 impl Actor {
+    /// A person who signed in with all that is theirs.
+    pub fn whole(number: PersonNumber) -> Actor {
+        Actor::Person {
+            number,
+            token: Token::Whole,
+        }
+    }
+
     pub fn person(self) -> Option<PersonNumber> {
         match self {
             Actor::Person { number, .. } => Some(number),
             Actor::Account(_) => None,
         }
     }
+
+    /// For whom it asks.
+    pub fn asker(self) -> Asker {
+        match self {
+            Actor::Person { number, .. } => Asker::Person(number),
+            Actor::Account(account) => Asker::Account(account),
+        }
+    }
+}
+
+/// Who had the assistant ask for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asker {
+    Person(PersonNumber),
+    Account(usize),
 }
 
 /// Who sees a thing.
@@ -69,8 +111,19 @@ pub struct Message {
     /// Whether open windows are told of it: not of what was there before.
     pub is_told: bool,
     pub text: String,
+    /// The files that it carries.
+    pub files: Vec<FileNumber>,
     /// Its place among all messages of the household.
     pub place: usize,
+}
+
+/// Whether text from outside is among what the model is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    No,
+    /// It depends on what a search has quoted, or a program brought along.
+    Unclear,
+    Yes,
 }
 
 #[derive(Clone, Debug)]
@@ -82,6 +135,7 @@ pub struct Conversation {
     pub account: Option<usize>,
     pub audience: Audience,
     pub messages: Vec<Message>,
+    pub outside: Outside,
     pub is_deleted: bool,
 }
 
@@ -102,11 +156,44 @@ pub struct Thing {
     pub is_deleted: bool,
 }
 
+/// An attachment, by its place in [`Reference::files`].
+pub type FileNumber = usize;
+
+#[derive(Clone, Debug)]
+pub struct File {
+    pub id: String,
+    pub content: String,
+    /// Who put it and what signed them in; a webhook's file has nobody.
+    pub uploader: Option<Actor>,
+    /// The conversation of the message that carries it.
+    pub conversation: Option<ConversationNumber>,
+    pub is_deleted: bool,
+}
+
+/// A call that somebody has to allow.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    pub id: String,
+    pub tool: &'static str,
+    pub asker: Asker,
+    pub conversation: ConversationNumber,
+    pub is_decided: bool,
+}
+
+/// What is to happen when the model calls a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    NotOffered,
+    Asks,
+    Runs,
+}
+
 /// What a command may answer beside data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     NotFound,
     Unauthorized,
+    Invalid,
 }
 
 impl Refusal {
@@ -114,6 +201,7 @@ impl Refusal {
         match self {
             Refusal::NotFound => "not_found",
             Refusal::Unauthorized => "unauthorized",
+            Refusal::Invalid => "invalid_request",
         }
     }
 }
@@ -127,12 +215,28 @@ pub struct Reference {
     pub conversations: Vec<Conversation>,
     pub memories: Vec<Thing>,
     pub schedules: Vec<Thing>,
+    pub files: Vec<File>,
+    pub approvals: Vec<Approval>,
+    /// What needs no more asking: whose calls of which tool, in one conversation or,
+    /// with none, always.
+    pub grants: BTreeSet<(Option<ConversationNumber>, Asker, &'static str)>,
     pub messages: usize,
 }
 
 impl Reference {
     pub fn role(&self, person: PersonNumber) -> Role {
         self.people[person].role
+    }
+
+    /// A narrowed token makes nobody an admin.
+    pub fn role_of(&self, actor: Actor) -> Option<Role> {
+        match actor {
+            Actor::Account(_) => None,
+            Actor::Person { number, token } => match token {
+                Token::Whole => Some(self.role(number)),
+                Token::Household | Token::Tools => Some(self.role(number).min(Role::User)),
+            },
+        }
     }
 
     /// Who sees a new conversation of this account.
@@ -151,7 +255,7 @@ impl Reference {
             (Actor::Person { number, .. }, Audience::Household) => self.role(number) >= Role::User,
             (
                 Actor::Person {
-                    household_only: true,
+                    token: Token::Household,
                     ..
                 },
                 Audience::People(_),
@@ -182,8 +286,7 @@ impl Reference {
         };
         let is_common =
             conversation.owner.is_none() || conversation.audience == Audience::Household;
-        let may =
-            conversation.owner == Some(person) || (self.role(person) == Role::Admin && is_common);
+        let may = conversation.owner == Some(person) || (self.is_admin(actor) && is_common);
         if may {
             Ok(())
         } else {
@@ -210,10 +313,14 @@ impl Reference {
 
     /// Whether the actor has this role.
     pub fn needs(&self, actor: Actor, role: Role) -> Result<(), Refusal> {
-        match actor {
-            Actor::Person { number, .. } if self.role(number) < role => Err(Refusal::Unauthorized),
+        match self.role_of(actor) {
+            Some(own) if own < role => Err(Refusal::Unauthorized),
             _ => Ok(()),
         }
+    }
+
+    pub fn is_admin(&self, actor: Actor) -> bool {
+        self.role_of(actor) == Some(Role::Admin)
     }
 
     /// The conversations that the actor sees, newest activity first.
@@ -252,17 +359,7 @@ impl Reference {
             (Audience::People(readers), _) => readers
                 .iter()
                 .filter(|number| self.people[**number].is_here)
-                .all(|number| {
-                    let household_only = false;
-                    let number = *number;
-                    self.sees(
-                        Actor::Person {
-                            number,
-                            household_only,
-                        },
-                        audience,
-                    )
-                }),
+                .all(|number| self.sees(Actor::whole(*number), audience)),
         }
     }
 
@@ -270,6 +367,12 @@ impl Reference {
     /// stays without an owner.
     pub fn remove(&mut self, person: PersonNumber) {
         self.people[person].is_here = false;
+        let name = &self.people[person].name;
+        for (_, audience) in &mut self.accounts {
+            if let Some(names) = audience {
+                names.retain(|one| one != name);
+            }
+        }
         let alone = Audience::People(BTreeSet::from([person]));
         for conversation in &mut self.conversations {
             if conversation.owner == Some(person) {
@@ -290,6 +393,10 @@ impl Reference {
         }
         for schedule in self.schedules.iter_mut() {
             schedule.is_deleted |= schedule.owner == Some(person);
+        }
+        for file in self.files.iter_mut() {
+            let is_own = file.uploader.and_then(Actor::person) == Some(person);
+            file.is_deleted |= is_own && file.conversation.is_none();
         }
     }
 }

@@ -1,34 +1,32 @@
 //! What open windows are told, what is counted, and people who come and go.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::household::{Household, messages_of, person_actor};
-use super::reference::{Person, Role};
+use super::household::{Household, messages_of, signed_in, string};
+use super::reference::{Actor, Person, Role};
 use super::world::Way;
 
 impl Household {
     pub(super) fn look_at_windows(&mut self) -> &'static str {
-        for person in self.present() {
-            let events = self.world.observed(person);
-            let told: Vec<(String, String)> = messages_of(&events);
-            let expected = std::mem::take(self.expected.get_mut(&person).unwrap());
+        for window in self.windows() {
+            let (person, token) = signed_in(window);
+            let events = self.world.observed(person, token);
+            let expected = std::mem::take(self.expected.get_mut(&window).unwrap());
+            let name = self.name(person);
             assert_eq!(
-                told,
+                messages_of(&events),
                 expected,
-                "what {}'s window is told",
-                self.name(person)
+                "{name}'s window, {window:?}"
             );
-            for event in &events {
+            let asked = std::mem::take(self.asked.get_mut(&window).unwrap());
+            assert_eq!(asked_of(&events), asked, "{name} is asked, {window:?}");
+            for event in events.iter().filter(|event| !is_of_approval(event)) {
                 if let Some(id) = event["conversation_id"].as_str() {
-                    assert!(
-                        self.tellable[&person].contains(id),
-                        "{}: {event}",
-                        self.name(person)
-                    );
+                    assert!(self.tellable[&window].contains(id), "{name}: {event}");
                 }
             }
-            let seen = self.listed_ids(person);
-            self.tellable.insert(person, seen);
+            let seen = self.listed_ids(window);
+            self.tellable.insert(window, seen);
         }
         let sequence = self.world.sequence();
         self.marks.push((sequence, self.reference.messages));
@@ -40,30 +38,37 @@ impl Household {
             return "replay";
         }
         let (since, messages) = self.marks[self.random.below(self.marks.len())];
-        let person = self.person();
-        let Some(events) = self.world.replayed(person, since) else {
+        let (person, actor) = self.actor();
+        let (_, token) = signed_in(actor);
+        let Some(events) = self.world.replayed(person, token, since) else {
             return "replay of what is lost";
         };
-        let seen = self.listed_ids(person);
+        let seen = self.listed_ids(actor);
         for event in &events {
-            if let Some(id) = event["conversation_id"].as_str() {
+            if is_of_approval(event) {
+                let id = string(&event["approval_id"]);
+                let approval = self.reference.approvals.iter().find(|one| one.id == id);
+                let approval = approval.unwrap_or_else(|| panic!("{event}"));
+                let is_seen = self.reference.sees_approval(actor, approval);
+                assert!(is_seen, "{} is replayed {event}", self.name(person));
+            } else if let Some(id) = event["conversation_id"].as_str() {
                 // Those who came later learn the bare id of what the household saw once.
                 let was_common =
                     self.was_common.contains(id) && self.reference.role(person) >= Role::User;
-                let is_gone = event["event"] == "conversation.deleted"
-                    && (was_common || self.seen.contains(&(person, id.to_owned())));
+                let was_seen = self.seen.contains(&(Actor::whole(person), id.to_owned()));
+                let is_gone = event["event"] == "conversation.deleted" && (was_common || was_seen);
                 let name = self.name(person);
                 assert!(seen.contains(id) || is_gone, "{name} is replayed {event}");
             }
         }
         let mut expected: Vec<(usize, String, String)> = self
             .reference
-            .listed(person_actor(person))
+            .listed(actor)
             .into_iter()
             .map(|number| &self.reference.conversations[number])
             .flat_map(|one| one.messages.iter().map(move |message| (one, message)))
             .filter(|(_, message)| message.place > messages && message.is_told)
-            .map(|(one, message)| (message.place, one.id.clone(), message.text.clone()))
+            .map(|(one, message)| (message.place, one.id.clone(), self.with_files(message)))
             .collect();
         expected.sort();
         let expected: Vec<(String, String)> = expected
@@ -80,19 +85,25 @@ impl Household {
     }
 
     pub(super) fn counts(&mut self) -> &'static str {
-        let (person, way) = (self.person(), self.way());
-        let actor = person_actor(person);
+        let ((person, actor), way) = (self.actor(), self.way());
         let info = self
             .ask(actor, way, json!({ "type": "server_info" }))
             .unwrap();
-        let count = match self.reference.role(person) {
-            Role::Admin => {
-                let conversations = &self.reference.conversations;
-                conversations.iter().filter(|one| !one.is_deleted).count()
+        let conversations = &self.reference.conversations;
+        let (count, bytes) = match self.reference.is_admin(actor) {
+            true => {
+                let count = conversations.iter().filter(|one| !one.is_deleted).count();
+                (count, Some(self.reference.bytes_of_files()))
             }
-            _ => self.reference.listed(person_actor(person)).len(),
+            false => (self.reference.listed(actor).len(), None),
         };
-        assert_eq!(info["conversations"], count, "for {}", self.name(person));
+        let name = self.name(person);
+        assert_eq!(info["conversations"], count, "for {name}, {actor:?}");
+        assert_eq!(
+            info["attachment_bytes"],
+            json!(bytes),
+            "for {name}, {actor:?}"
+        );
         "counts"
     }
 
@@ -102,11 +113,11 @@ impl Household {
             self.look_at_windows();
             let name = self.name(person);
             let request = json!({ "type": "remove_user", "name": name });
-            self.ask(person_actor(0), Way::WebSocket, request).unwrap();
+            self.ask(Actor::whole(0), Way::WebSocket, request).unwrap();
             self.reference.remove(person);
             self.world.removed(person);
-            self.expected.remove(&person);
-            self.tellable.remove(&person);
+            self.expected
+                .retain(|window, _| window.person() != Some(person));
             return "go";
         }
         let gone: Vec<String> = (0..self.reference.people.len())
@@ -119,16 +130,34 @@ impl Household {
             let request = json!({
                 "type": "add_user", "name": name, "role": role.as_str(), "password": "correct horse",
             });
-            self.ask(person_actor(0), Way::WebSocket, request).unwrap();
+            self.ask(Actor::whole(0), Way::WebSocket, request).unwrap();
             self.reference.people.push(Person {
                 name: name.clone(),
                 role,
                 is_here: true,
+                tools: None,
+                approves: None,
             });
             let number = self.reference.people.len() - 1;
             self.world.added(number, name);
-            self.window(number);
+            self.window(Actor::whole(number));
         }
         "come"
     }
+}
+
+fn is_of_approval(event: &Value) -> bool {
+    string(&event["event"]).starts_with("approval.")
+}
+
+/// The id of each approval among events, and what it says of it.
+fn asked_of(events: &[Value]) -> Vec<(String, String)> {
+    events
+        .iter()
+        .filter(|event| is_of_approval(event))
+        .map(|event| {
+            let what = event["decision"].as_str().unwrap_or("requested");
+            (string(&event["approval_id"]).to_owned(), what.to_owned())
+        })
+        .collect()
 }

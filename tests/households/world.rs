@@ -6,15 +6,15 @@ use std::path::Path;
 
 use base::clock::Clock;
 use serde_json::{Value, json};
-use store::{Store, UserRole};
+use store::{Store, TokenScope, UserRole};
 use support::client::Client;
 use support::home::{TemporaryDirectory, add_token, write_config};
-use support::http::post;
+use support::http::{exchange, post};
 use support::program::Program;
 #[cfg(feature = "relay")]
 use support::relay_peers;
 
-use super::reference::{PersonNumber, Role};
+use super::reference::{OF_TOKEN, Person, PersonNumber, Role, Token};
 
 /// How a command comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,9 +31,11 @@ pub type Answered = Result<Value, String>;
 pub struct World {
     _folder: TemporaryDirectory,
     program: Program,
-    clients: HashMap<(PersonNumber, bool, Way), Client>,
-    observers: HashMap<PersonNumber, Client>,
-    tokens: HashMap<(PersonNumber, bool), String>,
+    clients: HashMap<(PersonNumber, Token, Way), Client>,
+    observers: HashMap<(PersonNumber, Token), Client>,
+    /// The admin's connection that is told of every approval.
+    judge: Option<Client>,
+    tokens: HashMap<(PersonNumber, Token), String>,
     #[cfg(feature = "relay")]
     relay: relay::server::RelayServer,
     #[cfg(feature = "relay")]
@@ -42,7 +44,7 @@ pub struct World {
 
 impl World {
     /// Starts a server with these people, webhook accounts and privacy setting.
-    pub fn start(people: &[(String, Role)], accounts: &Value, conversations: &str) -> World {
+    pub fn start(people: &[Person], accounts: &Value, conversations: &str) -> World {
         // Nothing here is about the disk, and in memory it takes seconds.
         let memory = Path::new("/dev/shm");
         let folder = match memory.is_dir() {
@@ -70,8 +72,16 @@ impl World {
                 "channels": channels,
                 "openai_api": { "enabled": true },
                 "privacy": { "conversations": conversations },
-                // What asks again is what other tests look at.
-                "permission_mode": "allow",
+                "people": limits(people),
+                "permission_mode": "ask",
+                "tool_permissions": {
+                    "remember": "allow", "recall": "allow", "search_conversations": "allow",
+                },
+                "tools": { "custom": [{
+                    "name": "lamp", "description": "Switches a lamp.",
+                    "parameters": { "note": "string" }, "command": ["cat"],
+                    "trusted": true, "sandbox": false,
+                }] },
                 "limits": {
                     "commands_per_second": 1_000_000, "commands_burst": 1_000_000,
                     "webhook_per_second": 1_000_000, "webhook_burst": 1_000_000,
@@ -88,6 +98,7 @@ impl World {
             program,
             clients: HashMap::new(),
             observers: HashMap::new(),
+            judge: None,
             tokens,
             #[cfg(feature = "relay")]
             relay,
@@ -100,35 +111,73 @@ impl World {
         self.program.address
     }
 
-    /// Whether this person has a token for what the household shares, alone.
-    pub fn has_narrow_token(&self, person: PersonNumber) -> bool {
-        self.tokens.contains_key(&(person, true))
+    /// Whether this person has a token of this kind.
+    pub fn has_token(&self, person: PersonNumber, token: Token) -> bool {
+        self.tokens.contains_key(&(person, token))
     }
 
     /// Sends a command and waits for its answer, past events.
     pub fn ask(
         &mut self,
         person: PersonNumber,
-        narrow: bool,
+        token: Token,
         way: Way,
         request: &Value,
     ) -> Answered {
-        if !self.clients.contains_key(&(person, narrow, way)) {
-            let client = self.open(person, narrow, way);
-            self.clients.insert((person, narrow, way), client);
+        if !self.clients.contains_key(&(person, token, way)) {
+            let client = self.open(person, token, way);
+            self.clients.insert((person, token, way), client);
         }
-        let client = self.clients.get_mut(&(person, narrow, way)).unwrap();
+        let client = self.clients.get_mut(&(person, token, way)).unwrap();
         client.send(request);
         answered(client.response())
     }
 
-    fn open(&mut self, person: PersonNumber, narrow: bool, way: Way) -> Client {
+    /// Sends a command on a connection of its own, whose answer comes later.
+    pub fn begin(
+        &mut self,
+        person: PersonNumber,
+        token: Token,
+        way: Way,
+        request: &Value,
+    ) -> Client {
+        let mut client = self.open(person, token, way);
+        client.send(request);
+        client
+    }
+
+    /// What the admin is asked next.
+    pub fn asked(&mut self) -> Value {
+        let mut judge = match self.judge.take() {
+            Some(judge) => judge,
+            None => panic!("nobody listens"),
+        };
+        let asked = judge.event("approval.requested");
+        // Once this is answered, everybody else has been told, too.
+        judge.ask(asked_for("approval.requested"));
+        self.judge = Some(judge);
+        asked
+    }
+
+    /// Has an admin listen for what is asked.
+    pub fn listen(&mut self) {
+        self.judge = Some(self.listener(0, "approval.requested"));
+    }
+
+    /// A connection that is told of these events.
+    pub fn listener(&mut self, person: PersonNumber, event: &str) -> Client {
+        let mut listener = self.open(person, Token::Whole, Way::WebSocket);
+        listener.ask(asked_for(event));
+        listener
+    }
+
+    fn open(&mut self, person: PersonNumber, token: Token, way: Way) -> Client {
         let mut client = match way {
             Way::WebSocket => Client::websocket(self.address()),
             Way::Lines => Client::lines(self.address()),
             Way::Relay => self.through_the_relay(),
         };
-        client.authenticate(&self.tokens[&(person, narrow)]);
+        client.authenticate(&self.tokens[&(person, token)]);
         client
     }
 
@@ -136,7 +185,7 @@ impl World {
     fn through_the_relay(&mut self) -> Client {
         let machine = self.machine.take().unwrap_or_else(|| {
             let mut admin = Client::websocket(self.address());
-            admin.authenticate(&self.tokens[&(0, false)]);
+            admin.authenticate(&self.tokens[&(0, Token::Whole)]);
             support::eventually("the machine is linked", || {
                 let info = admin.ask(json!({ "type": "server_info" }));
                 let is_linked = info["relays"][0]["state"] == "linked";
@@ -157,14 +206,14 @@ impl World {
     }
 
     /// What this person's open window was told since it was last asked.
-    pub fn observed(&mut self, person: PersonNumber) -> Vec<Value> {
-        let is_new = !self.observers.contains_key(&person);
+    pub fn observed(&mut self, person: PersonNumber, token: Token) -> Vec<Value> {
+        let is_new = !self.observers.contains_key(&(person, token));
         if is_new {
-            let mut client = self.open(person, false, Way::WebSocket);
+            let mut client = self.open(person, token, Way::WebSocket);
             client.ask(json!({ "type": "subscribe" }));
-            self.observers.insert(person, client);
+            self.observers.insert((person, token), client);
         }
-        let client = self.observers.get_mut(&person).unwrap();
+        let client = self.observers.get_mut(&(person, token)).unwrap();
         // Its answer comes behind every event so far.
         client.send(&json!({ "type": "ping" }));
         until_answered(client)
@@ -172,8 +221,13 @@ impl World {
 
     /// The kept events after `since` that this person may see; none when some are no
     /// longer kept.
-    pub fn replayed(&mut self, person: PersonNumber, since: u64) -> Option<Vec<Value>> {
-        let mut client = self.open(person, false, Way::WebSocket);
+    pub fn replayed(
+        &mut self,
+        person: PersonNumber,
+        token: Token,
+        since: u64,
+    ) -> Option<Vec<Value>> {
+        let mut client = self.open(person, token, Way::WebSocket);
         let data = client.ask(json!({ "type": "subscribe", "since": since }));
         client.send(&json!({ "type": "ping" }));
         let events = until_answered(&mut client);
@@ -182,7 +236,7 @@ impl World {
 
     /// The number of the newest event.
     pub fn sequence(&mut self) -> u64 {
-        let mut client = self.open(0, false, Way::WebSocket);
+        let mut client = self.open(0, Token::Whole, Way::WebSocket);
         client.ask(json!({ "type": "subscribe" }))["seq"]
             .as_u64()
             .unwrap()
@@ -190,13 +244,37 @@ impl World {
 
     /// Asks the interface of OpenAI; returns the reply.
     pub fn complete(&mut self, person: PersonNumber, messages: &Value) -> Answered {
-        let authorization = format!("Bearer {}", self.tokens[&(person, false)]);
+        let authorization = format!("Bearer {}", self.tokens[&(person, Token::Whole)]);
         let body = json!({ "model": "hearth", "messages": messages });
         let headers = [("authorization", authorization.as_str())];
         let answer = post(self.address(), "/v1/chat/completions", &headers, &body);
         match answer.status {
             200 => Ok(answer.json()["choices"][0]["message"]["content"].clone()),
             status => Err(status.to_string()),
+        }
+    }
+
+    /// Puts a file over HTTP, with this name and content.
+    pub fn put(&mut self, person: PersonNumber, token: Token, content: &str) -> Answered {
+        let authorization = format!("Bearer {}", self.tokens[&(person, token)]);
+        let headers = [("authorization", authorization.as_str())];
+        let body = content.as_bytes();
+        let answer = exchange(self.address(), "POST", "/attachments", &headers, body);
+        match answer.status {
+            201 => Ok(answer.json()["data"].clone()),
+            _ => answered(answer.json()),
+        }
+    }
+
+    /// Reads a file over HTTP.
+    pub fn get(&mut self, person: PersonNumber, token: Token, file: &str) -> Answered {
+        let authorization = format!("Bearer {}", self.tokens[&(person, token)]);
+        let headers = [("authorization", authorization.as_str())];
+        let path = format!("/attachments/{file}");
+        let answer = exchange(self.address(), "GET", &path, &headers, b"");
+        match answer.status {
+            200 => Ok(json!(String::from_utf8(answer.body).unwrap())),
+            _ => answered(answer.json()),
         }
     }
 
@@ -208,12 +286,18 @@ impl World {
         answer.json()["data"].clone()
     }
 
+    /// Posts to a webhook what somebody has to allow.
+    pub fn post_and_leave(&mut self, account: &str, body: &Value) {
+        let answer = post(self.address(), &format!("/in/{account}"), &[], body);
+        assert_eq!(answer.status, 202, "{answer:?}");
+    }
+
     /// A person who was added while the server runs gets a token.
     pub fn added(&mut self, person: PersonNumber, name: &str) {
         let request = json!({ "type": "create_token", "name": "test", "user": name });
-        let made = self.ask(0, false, Way::WebSocket, &request).unwrap();
+        let made = self.ask(0, Token::Whole, Way::WebSocket, &request).unwrap();
         let token = made["token"].as_str().unwrap().to_owned();
-        self.tokens.insert((person, false), token);
+        self.tokens.insert((person, Token::Whole), token);
     }
 
     /// A person is gone: their connections are closed.
@@ -225,8 +309,12 @@ impl World {
             }
         }
         self.clients.retain(|(number, ..), _| *number != person);
-        self.observers.remove(&person);
+        self.observers.retain(|(number, _), _| *number != person);
     }
+}
+
+fn asked_for(event: &str) -> Value {
+    json!({ "type": "subscribe", "events": [event] })
 }
 
 fn until_answered(client: &mut Client) -> Vec<Value> {
@@ -240,27 +328,43 @@ fn until_answered(client: &mut Client) -> Vec<Value> {
     }
 }
 
-fn answered(response: Value) -> Answered {
+pub fn answered(response: Value) -> Answered {
     match response["status"] == "ok" {
         true => Ok(response["data"].clone()),
         false => Err(response["code"].as_str().unwrap().to_owned()),
     }
 }
 
-fn make_people(folder: &Path, people: &[(String, Role)]) -> HashMap<(PersonNumber, bool), String> {
+/// What the configuration says about them.
+fn limits(people: &[Person]) -> Value {
+    let narrowed = people
+        .iter()
+        .filter(|one| one.tools.is_some() || one.approves.is_some())
+        .map(|one| {
+            let limits = json!({ "tools": one.tools, "approves": one.approves });
+            (one.name.clone(), limits)
+        });
+    Value::Object(narrowed.collect())
+}
+
+fn make_people(folder: &Path, people: &[Person]) -> HashMap<(PersonNumber, Token), String> {
     let store = Store::open(&folder.join("hearth.db"), Clock::system()).unwrap();
     let mut tokens = HashMap::new();
-    for (number, (name, role)) in people.iter().enumerate() {
-        let role = match role {
+    for (number, person) in people.iter().enumerate() {
+        let role = match person.role {
             Role::Viewer => UserRole::Viewer,
             Role::User => UserRole::User,
             Role::Admin => UserRole::Admin,
         };
         // Nobody signs in with a password here.
-        let user = store.add_user(name, role, "no hash").unwrap();
-        for household_only in [false, true] {
-            let token = add_token(&store, &user, household_only);
-            tokens.insert((number, household_only), token);
+        let user = store.add_user(&person.name, role, "no hash").unwrap();
+        for kind in Token::ALL {
+            let scope = TokenScope {
+                tools: (kind == Token::Tools).then(|| OF_TOKEN.map(str::to_owned).into()),
+                household_only: kind == Token::Household,
+            };
+            let token = add_token(&store, &user, scope);
+            tokens.insert((number, kind), token);
         }
     }
     store.close();

@@ -152,23 +152,24 @@ pub fn make_people(folder: &Path) -> Tokens {
 /// Adds a user with this hash of a password; returns a token.
 fn add_person(store: &Store, name: &str, role: UserRole, hash: &str) -> String {
     let user = store.add_user(name, role, hash).unwrap();
-    add_token(store, &user, false)
+    add_token(store, &user, TokenScope::default())
 }
 
-/// Adds a token of this person, perhaps for the household's things alone.
-pub fn add_token(store: &Store, user: &User, household_only: bool) -> String {
+/// Adds a token of this person. One with a narrow scope makes nobody an admin.
+pub fn add_token(store: &Store, user: &User, scope: TokenScope) -> String {
     let token = Secret::random_token();
+    let role = match scope == TokenScope::default() {
+        true => user.role,
+        false => user.role.min(UserRole::User),
+    };
     store
         .add_token(NewToken {
             user_id: user.id,
             name: "test".to_owned(),
             fingerprint: fingerprint(token.expose()),
-            role: user.role,
+            role,
             expires_at: None,
-            scope: TokenScope {
-                tools: None,
-                household_only,
-            },
+            scope,
             speaks_for: Vec::new(),
         })
         .unwrap();
