@@ -159,7 +159,8 @@ impl Household {
         if let Some(number) = self.conversation() {
             let ((_, actor), way) = (self.actor(), self.way());
             let id = self.reference.conversations[number].id.clone();
-            let request = json!({ "type": "get_messages", "conversation_id": id, "limit": 500 });
+            let limit = 1 + self.random.below(40);
+            let request = json!({ "type": "get_messages", "conversation_id": id, "limit": limit });
             let allowed = self.reference.visible(actor, number);
             let answer = self.ask(actor, way, request.clone());
             if let Some(data) = self.compare(&request, answer, allowed) {
@@ -168,7 +169,7 @@ impl Household {
                 let messages = &self.reference.conversations[number].messages;
                 let with_files = |message| self.with_files(message);
                 let expected: Vec<String> = messages.iter().map(with_files).collect();
-                let last = expected.len().saturating_sub(500);
+                let last = expected.len().saturating_sub(limit);
                 assert_eq!(shown, expected[last..], "{request}");
             }
         }
@@ -177,7 +178,8 @@ impl Household {
 
     pub(super) fn search(&mut self) -> &'static str {
         let ((person, actor), way, word) = (self.actor(), self.way(), self.word());
-        let request = json!({ "type": "search_messages", "query": word, "limit": 500 });
+        let limit = 1 + self.random.below(40);
+        let request = json!({ "type": "search_messages", "query": word, "limit": limit });
         let allowed = self.reference.needs(actor, Role::User);
         let answer = self.ask(actor, way, request.clone());
         if let Some(data) = self.compare(&request, answer, allowed) {
@@ -192,7 +194,7 @@ impl Household {
                 .found(word, |number| self.reference.visible(actor, number).is_ok());
             let expected: Vec<(&str, &str)> = found
                 .iter()
-                .take(500)
+                .take(limit)
                 .map(|(number, message)| {
                     let role = if message.is_reply {
                         "assistant"

@@ -19,7 +19,7 @@ const WORDS: [&str; 12] = [
     "maple", "oak",
 ];
 /// Most conversations of one household: lists are compared whole.
-pub(super) const MOST_CONVERSATIONS: usize = 40;
+pub(super) const MOST_CONVERSATIONS: usize = 30;
 
 /// People who have a window with a narrowed token, too.
 const NARROW_WINDOWS: usize = 2;
@@ -78,7 +78,8 @@ impl Household {
             .into_iter()
             .map(|(name, role)| narrowed(&mut random, name, role))
             .collect();
-        let world = World::start(&people, &accounts, setting);
+        let tells_words = random.below(8) == 0;
+        let world = World::start(&people, &accounts, setting, tells_words);
         let reference = Reference {
             people,
             accounts: vec![("shop".to_owned(), None), ("door".to_owned(), Some(door))],

@@ -24,6 +24,23 @@ pub enum Way {
     Relay,
 }
 
+/// What windows are told of where the model's reply does not come word by word, which
+/// makes up most of the time.
+const WITHOUT_WORDS: [&str; 12] = [
+    "chat.tool_call",
+    "chat.tool_result",
+    "chat.done",
+    "chat.failed",
+    "approval.requested",
+    "approval.resolved",
+    "message.created",
+    "conversation.renamed",
+    "conversation.shared",
+    "conversation.deleted",
+    "delivery.updated",
+    "config.updated",
+];
+
 /// What a request came to: its data, or the code of its error.
 pub type Answered = Result<Value, String>;
 
@@ -36,6 +53,8 @@ pub struct World {
     /// The admin's connection that is told of every approval.
     judge: Option<Client>,
     tokens: HashMap<(PersonNumber, Token), String>,
+    /// Whether windows are told of every word of a reply.
+    tells_words: bool,
     #[cfg(feature = "relay")]
     relay: relay::server::RelayServer,
     #[cfg(feature = "relay")]
@@ -44,7 +63,12 @@ pub struct World {
 
 impl World {
     /// Starts a server with these people, webhook accounts and privacy setting.
-    pub fn start(people: &[Person], accounts: &Value, conversations: &str) -> World {
+    pub fn start(
+        people: &[Person],
+        accounts: &Value,
+        conversations: &str,
+        tells_words: bool,
+    ) -> World {
         // Nothing here is about the disk, and in memory it takes seconds.
         let memory = Path::new("/dev/shm");
         let folder = match memory.is_dir() {
@@ -87,6 +111,8 @@ impl World {
                     "webhook_per_second": 1_000_000, "webhook_burst": 1_000_000,
                     "connections": 10_000, "connections_per_address": 10_000,
                     "unauthenticated_per_address": 10_000,
+                    // Most connections read only when it is their turn.
+                    "ping_seconds": 3_600, "dead_seconds": 3_601, "auth_seconds": 600,
                 },
                 "log_level": "warn",
             }),
@@ -100,6 +126,7 @@ impl World {
             observers: HashMap::new(),
             judge: None,
             tokens,
+            tells_words,
             #[cfg(feature = "relay")]
             relay,
             #[cfg(feature = "relay")]
@@ -210,7 +237,11 @@ impl World {
         let is_new = !self.observers.contains_key(&(person, token));
         if is_new {
             let mut client = self.open(person, token, Way::WebSocket);
-            client.ask(json!({ "type": "subscribe" }));
+            let mut subscribe = json!({ "type": "subscribe" });
+            if !self.tells_words {
+                subscribe["events"] = json!(WITHOUT_WORDS);
+            }
+            client.ask(subscribe);
             self.observers.insert((person, token), client);
         }
         let client = self.observers.get_mut(&(person, token)).unwrap();
