@@ -27,8 +27,7 @@ pub(super) struct Waiting {
 impl Household {
     pub(super) fn call_a_tool(&mut self) -> &'static str {
         let ((_, actor), way) = (self.actor(), self.way());
-        let tool = TOOLS[self.random.below(TOOLS.len())];
-        let Some(number) = self.conversation() else {
+        let Some((number, tool)) = self.call_place() else {
             return "no call yet";
         };
         let (text, arguments, result) = self.call_of(tool);
@@ -91,6 +90,20 @@ impl Household {
         assert_eq!(ran, verdict == Verdict::Runs, "{name}: {text}: {data}");
         self.exchanged(number, &text, &data["message"]);
         "call by a webhook"
+    }
+
+    /// A conversation and a tool to call there, often one that somebody was allowed there.
+    fn call_place(&mut self) -> Option<(ConversationNumber, &'static str)> {
+        let is_there = |number: &usize| !self.reference.conversations[*number].is_deleted;
+        let grants = self.reference.grants.iter();
+        let granted: Vec<(ConversationNumber, &'static str)> = grants
+            .filter_map(|(place, _, tool)| Some((place.filter(is_there)?, *tool)))
+            .collect();
+        if !granted.is_empty() && self.random.below(2) == 0 {
+            return Some(granted[self.random.below(granted.len())]);
+        }
+        let tool = TOOLS[self.random.below(TOOLS.len())];
+        Some((self.conversation()?, tool))
     }
 
     /// A message that has the model call this tool, the arguments, and what the reply
