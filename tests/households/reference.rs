@@ -304,7 +304,7 @@ impl Reference {
     ) -> Result<(), Refusal> {
         match actor {
             Actor::Person {
-                household_only: true,
+                token: Token::Household,
                 ..
             } if *audience != Audience::Household => Err(Refusal::Unauthorized),
             _ => self.may_change(actor, number),

@@ -107,13 +107,22 @@ impl Reference {
     }
 
     /// Whether the actor may read a file: as its conversation and, until a message
-    /// carries it, whoever put it.
+    /// carries it, whoever put it. A token for the household has what such a one has put.
     pub fn may_read(&self, actor: Actor, number: FileNumber) -> Result<(), Refusal> {
         let file = &self.files[number];
         let may = match file.conversation {
             _ if file.is_deleted => false,
             Some(conversation) => self.visible(actor, conversation).is_ok(),
-            None => file.uploader.and_then(Actor::person) == actor.person(),
+            None => match (file.uploader, actor) {
+                (
+                    Some(Actor::Person { number, token }),
+                    Actor::Person {
+                        number: reader,
+                        token: by,
+                    },
+                ) => number == reader && (by != Token::Household || token == by),
+                _ => false,
+            },
         };
         match may {
             true => Ok(()),
