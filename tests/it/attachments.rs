@@ -643,7 +643,8 @@ fn backups_and_exports_hold_files() {
 #[test]
 fn a_large_file_costs_little_memory_and_delays_nobody() {
     let folder = TemporaryDirectory::new();
-    write_config(folder.path(), json!({}));
+    let limits = json!({ "limits": { "commands_per_second": 100_000 } });
+    write_config(folder.path(), limits);
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());
     let (address, id) = (program.address, program.id());
