@@ -257,6 +257,9 @@ fn narrowing(
     let audience = match audience {
         HOUSEHOLD => json!(HOUSEHOLD),
         list => {
+            if names(list).is_empty() {
+                return Err(arguments.usage("--audience names nobody: who sees its conversations?"));
+            }
             for name in names(list) {
                 // Whether the database can be read is not asked here.
                 if let Ok(None) = look_up_role(&directory.database(), name) {
@@ -397,7 +400,7 @@ mod tests {
             webhook add ci --url http://h/ --path /ws             | incoming_path
             webhook add ci --url http://h/ --permission-mode all  | "ask"
             webhook add ci --url http://h/ --tools a!b            | must be a tool name
-            webhook add ci --url http://h/ --audience ,           | must have from 1
+            webhook add ci --url http://h/ --audience ,           | --audience names nobody
             webhook test ci                                       | there are none
         "#;
         for [line, says] in rows(table) {
