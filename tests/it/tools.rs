@@ -68,6 +68,40 @@ fn a_page_is_fetched_and_shown_as_data_from_outside() {
 }
 
 #[test]
+fn a_long_file_is_read_on_where_its_shown_part_ended() {
+    let text: String = (1..=1_400).map(|line| format!("line {line} ü\n")).collect();
+    let model = Model::acting(vec![
+        Act::call("read_file", json!({ "path": "long.txt" })),
+        Act::say("There is more."),
+        Act::call("read_file", json!({ "path": "long.txt", "offset": 9_000 })),
+        Act::say("There is more."),
+    ]);
+    let mut config = model.config();
+    // So little that a result is shortened before the model sees it.
+    config["context_tokens"] = json!(8_192);
+    let home = Home::start(config);
+    let folder = home.folder.path().join("files");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("long.txt"), &text).unwrap();
+    for (question, from) in [("read it", 0), ("read on", 9_000)] {
+        home.admin().chat(question);
+        let shown = results(&model).pop().unwrap();
+        let start: String = text.chars().skip(from).take(100).collect();
+        let shown = &shown[shown.find(&start).expect("the part begins there")..];
+        let (part, note) = shown.split_once("\n[characters ").unwrap();
+        let next = from + part.chars().count();
+        assert!(next < 15_000 + from, "it was shortened");
+        let rest: String = text.chars().skip(from).take(next - from).collect();
+        assert!(part == rest, "nothing is left out within");
+        let told = format!(
+            "{from} to {next} of {}; read on with offset {next}]",
+            text.chars().count()
+        );
+        assert!(note.starts_with(&told), "{note}");
+    }
+}
+
+#[test]
 fn the_server_cannot_be_made_to_fetch_itself() {
     let model = Model::acting(vec![
         Act::call("web_fetch", json!({ "url": "http://127.0.0.1:1/health" })),

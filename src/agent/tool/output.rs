@@ -16,8 +16,9 @@ pub fn cap_result(text: String) -> String {
 }
 
 /// Shortens a text to `most` characters: two thirds from its beginning, one
-/// third from its end, and between them a note of how much is missing. A text
-/// within the limit is returned unchanged.
+/// third from its end, and between them a note of how much is missing. Of a [`page`],
+/// only the end is left out, and its note says where to read on. A text within the
+/// limit is returned unchanged.
 pub fn cap_text(text: String, most: usize) -> String {
     // There are at least as many bytes as characters.
     if text.len() <= most {
@@ -26,6 +27,9 @@ pub fn cap_text(text: String, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
         return text;
+    }
+    if let Some(shorter) = cap_page(&text, most) {
+        return shorter;
     }
     let byte_of = |position| {
         text.char_indices()
@@ -41,10 +45,14 @@ pub fn cap_text(text: String, most: usize) -> String {
 
 /// Characters of a longer text that the model sees at a time.
 const PAGE_CHARS: usize = 15_000;
+/// Most characters of a text without a note of its range. No limit cuts so little.
+const BRIEF_CHARS: usize = 1_000;
+/// Most bytes that follow the note of a range.
+const AFTER_RANGE: usize = 300;
+const RANGE: &str = "\n[characters ";
 
 /// The part of a long text that begins at the argument `offset`, in characters,
-/// with a note of its range and how to read on. A text that fits is returned
-/// unchanged.
+/// with a note of its range and how to read on. A short text is returned unchanged.
 ///
 /// # Errors
 /// The offset is beyond the text.
@@ -55,18 +63,48 @@ pub fn page(text: &str, arguments: &Arguments) -> Result<String, String> {
         .ok()
         .filter(|&first| first < count.max(1))
         .ok_or_else(|| format!("the text has {count} characters: no offset {offset}"))?;
-    let last = count.min(first + PAGE_CHARS);
-    if last - first == count {
+    if count <= BRIEF_CHARS && first == 0 {
         return Ok(text.to_owned());
     }
+    let last = count.min(first + PAGE_CHARS);
     let shown: String = text.chars().skip(first).take(PAGE_CHARS).collect();
+    Ok(format!("{shown}{}", range(first, last, count)))
+}
+
+/// The note of a range.
+fn range(first: usize, last: usize, count: usize) -> String {
     let note = match last < count {
         true => format!("read on with offset {last}"),
         false => "this is the end".to_owned(),
     };
-    Ok(format!(
-        "{}\n[characters {first} to {last} of {count}; {note}]",
-        shown.trim_end()
+    format!("{RANGE}{first} to {last} of {count}; {note}]")
+}
+
+/// Shortens what holds a [`page`] to `most` characters: the page loses its end, and
+/// its note names the offset where that begins. None for another text.
+fn cap_page(text: &str, most: usize) -> Option<String> {
+    let place = text.rfind(RANGE)?;
+    let note = &text[place..];
+    let end = note.find(']')? + 1;
+    let (note, after) = note.split_at(end);
+    let mut numbers = note
+        .split(|letter: char| !letter.is_ascii_digit())
+        .filter_map(|digits| digits.parse::<usize>().ok());
+    let (first, last, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    let before = text[..place].chars().count();
+    let shown = last.checked_sub(first)?;
+    let head = before.checked_sub(shown)?;
+    if after.len() > AFTER_RANGE || last > count {
+        return None;
+    }
+    // The longest note there can be.
+    let around = range(count, count - 1, count).len() + after.chars().count();
+    let kept = most.checked_sub(head + around).filter(|&kept| kept > 0)?;
+    let kept = kept.min(shown);
+    let text: String = text.chars().take(head + kept).collect();
+    Some(format!(
+        "{text}{}{after}",
+        range(first, first + kept, count)
     ))
 }
 
@@ -254,6 +292,33 @@ mod tests {
             assert_eq!(note, "123 characters left out");
             assert_eq!(tail, "z".repeat(MAX_RESULT_CHARS - HEAD_CHARS));
         }
+    }
+
+    #[test]
+    fn reading_on_shows_every_character_once_at_any_limit() {
+        let text: String = (0..40_000)
+            .map(|place| ['a', 'ü', ' ', '\n', '🏠'][place % 5])
+            .collect();
+        let around = |page: &str| format!("https://a.example/\n\n{page}\n[more is left out]");
+        for most in [256, 1_000, 6_144, MAX_RESULT_CHARS] {
+            let (mut read, mut offset) = (String::new(), Some(0));
+            while let Some(at) = offset {
+                let arguments = serde_json::json!({ "offset": at });
+                let page = page(&text, arguments.as_object().unwrap()).unwrap();
+                let shown = cap_text(around(&page), most);
+                assert!(shown.chars().count() <= most, "{most}");
+                let (shown, note) = shown.rsplit_once(RANGE).unwrap();
+                read.push_str(shown.strip_prefix("https://a.example/\n\n").unwrap());
+                let (_, next) = note.rsplit_once("; ").unwrap();
+                offset = next
+                    .strip_prefix("read on with offset ")
+                    .map(|next| next.split(']').next().unwrap().parse().unwrap());
+            }
+            assert!(read == text, "{most}");
+        }
+        // A text that was read whole, too, tells where it is cut.
+        let page = page(&"x".repeat(9_000), &Arguments::new()).unwrap();
+        assert!(cap_text(page, 6_000).contains("of 9000; read on with offset 59"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod commands;
 mod connections;
 mod health;
 mod history;
+mod pages;
 #[cfg(feature = "relay")]
 mod relay;
 mod request;
@@ -50,6 +51,11 @@ pub const FAMILIES: &[Family] = &[
         name: "request",
         title: "What a model is sent",
         measure: request::measure,
+    },
+    Family {
+        name: "pages",
+        title: "What is found on saved web pages",
+        measure: pages::measure,
     },
     Family {
         name: "turns",

@@ -92,6 +92,175 @@ fn a_broken_page_still_says_something() {
 }
 
 #[test]
+fn hidden_text_never_comes_out() {
+    let sheet = "<style>/* a */ .gone, h2 .x{display:none}.far{position:absolute;left:-9999px}\
+                 .flat{width:1px;height:1px;overflow:hidden}@media print{.seen{display:none}}\
+                 .tab{display:none} .tab.open{display:block}.fades{opacity:0}</style>";
+    for hidden in [
+        "<div hidden>SECRET</div>",
+        "<div hidden>SECRET<div>SECRET</div>SECRET</div>",
+        "<div ARIA-HIDDEN='TRUE'>SECRET</div>",
+        "<p style='display:none'>SECRET",
+        "<ul><li>a<li style='Display : None !important'>SECRET<li>b</ul>",
+        "<table><tr><td>a<td hidden>SECRET<tr><td>b</table>",
+        "<span style='visibility: hidden'>SECRET</span>",
+        "<b style='font-size:0'>SECRET</b>",
+        "<b style='font-size: 1px'>SECRET</b>",
+        "<i style='opacity:0.0'>SECRET</i>",
+        "<div style='position:absolute; left:-10000px'>SECRET</div>",
+        "<div style='position:fixed;top:-100em'>SECRET</div>",
+        "<div style='text-indent:-9999px'>SECRET</div>",
+        "<div style='clip:rect(0,0,0,0);position:absolute'>SECRET</div>",
+        "<div style='height:0;overflow:hidden'>SECRET</div>",
+        "<div style='color:#fff;background:#FFF'>SECRET</div>",
+        "<div class='a gone'>SECRET</div>",
+        "<div class=far>SECRET</div>",
+        "<div class=flat>SECRET</div>",
+        "<span class='sr-only'>SECRET</span>",
+        "<div class=d-none>SECRET</div>",
+        "<main hidden>SECRET</main>",
+        "<template>SECRET</template>",
+        "<noscript>SECRET</noscript>",
+        "<!-- SECRET -->",
+        "<article><div style='display:none'>SECRET<p>SECRET</div></article>",
+        // Never closed: a browser shows nothing of it, either.
+        "<div hidden>SECRET",
+    ] {
+        let long = "The boiler was repaired. ".repeat(20);
+        let found = text(&format!("{sheet}<p>{long}</p>{hidden}"));
+        assert!(found.starts_with("The boiler"), "{hidden}: {found}");
+        assert!(!found.contains("SECRET"), "{hidden}: {found}");
+    }
+    for shown in [
+        "<p class=seen>shown</p>",
+        "<div class=tab>shown</div>",
+        "<p class=fades>shown</p>",
+        "<p class='hidden md:block'>shown</p>",
+        "<p style='top:-10px;opacity:1;width:1px;left:0'>shown</p>",
+        "<body style='opacity:0'>shown",
+        // What is drawn with figures is told in words.
+        "<span class=sr-only>4.90 shown</span><span aria-hidden=true>4<sup>90</sup></span>",
+    ] {
+        let found = text(&format!("{sheet}{shown}"));
+        assert!(found.contains("shown"), "{shown}: {found}");
+    }
+}
+
+#[test]
+fn noise_is_left_out_unless_it_is_all_there_is() {
+    let long = "The boiler was repaired. ".repeat(20);
+    let long = long.trim_end();
+    let links =
+        "<ul><li><a href=/1>One more</a><li><a href=/2>Two more</a><li><a href=/3>Three</a></ul>";
+    for noise in [
+        "<div id=cookie-bar>NOISE</div>",
+        "<div class='css-1'><p>We use cookies. NOISE</p><button>Accept all</button></div>",
+        "<div class='css-1'><p>Wir nutzen Cookies. NOISE</p><a href=#>Alle akzeptieren</a></div>",
+        "<section class=newsletterSignup>NOISE</section>",
+        "<div><h3>Stay close</h3><p>NOISE</p><form><input type=email><button>Join</button></form></div>",
+        "<ul class='share-buttons'><li>NOISE</ul>",
+        "<a href=/x>Share on NOISE</a>",
+        "<div role=navigation>NOISE</div>",
+        "<div role=dialog>NOISE</div>",
+        "<p class=breadcrumbs>NOISE</p>",
+        "<aside>NOISE</aside>",
+        "<div class=site-footer>NOISE</div>",
+        "<cookie-banner>NOISE</cookie-banner>",
+        &links.replace("One", "NOISE"),
+        "<div><h2>Related stories</h2><div><a href=/a>NOISE</a><p>NOISE</p></div></div>",
+        "<div><div><h2>Das könnte Sie auch interessieren</h2></div><p>NOISE</p></div>",
+        "<section><h3>関連記事</h3><p>NOISE</p></section>",
+    ] {
+        let found = text(&format!("<div><p>{long}</p>{noise}</div><p>End."));
+        assert!(
+            found.starts_with(long) && found.ends_with("End."),
+            "{noise}: {found}"
+        );
+        assert!(!found.contains("NOISE"), "{noise}: {found}");
+    }
+    for content in [
+        "<div class='has-sidebar layout'>CONTENT</div>",
+        "<div class='with-sidebar'>CONTENT</div>",
+        "<div class=sidebar-page><h1>CONTENT</h1></div>",
+        "<aside class='callout'>CONTENT</aside>",
+        "<div><h2>Related symptoms of scale</h2></div><p>CONTENT</p>",
+        "<p>CONTENT of cookies, which we bake</p>",
+        "<form><input type=email><textarea></textarea><p>CONTENT</p></form>",
+        "<ul><li><a href=/1>Old Bridge</a> (1802, CONTENT)<li><a href=/2>New</a> (1931)<li><a href=/3>Rail</a> (1888)</ul>",
+        "<ul><li><a href=tel:1>CONTENT</a><li><a href=mailto:a@b>a@b</a><li><a href=tel:2>2</a></ul>",
+        "<h3><button aria-expanded=false>CONTENT</button></h3>",
+        "<button>May I CONTENT?</button>",
+        "<blockquote><footer>CONTENT</footer></blockquote>",
+    ] {
+        let found = text(&format!("<div><p>{long}</p></div>{content}<p>End."));
+        assert!(found.contains("CONTENT"), "{content}: {found}");
+    }
+    // An index is nothing but links, and a forum nothing but comments.
+    assert!(text(&links.repeat(10)).contains("Two more"));
+    let comments = format!("<h1>Cold</h1><div class=comments>{long}</div>");
+    assert!(text(&comments).contains(long));
+    let beside = format!("<p>{long}</p><div class=comments>First!</div>");
+    assert_eq!(
+        text(&beside),
+        format!("{long}\n\n[comments of readers are left out]")
+    );
+}
+
+#[test]
+fn data_are_told_in_lines() {
+    let long = "The boiler was repaired. ".repeat(20);
+    let with = |kind: &str, json: &str| {
+        text(&format!(
+            "<script type='{kind}'>{json}</script><p>{long}</p>"
+        ))
+    };
+    let table = r#"
+        {"@type":"Library","openingHours":["Mo-Fr 09:00-18:00"],"telephone":"1","url":"https://x/"} | Library¶- opening hours: Mo-Fr 09:00-18:00¶- telephone: 1
+        {"@type":"Product","name":"Kettle","offers":{"@type":"Offer","price":64.9,"priceCurrency":"EUR","availability":"https://schema.org/InStock"}} | Product: Kettle¶- offers: price: 64.9 EUR, availability: InStock
+        {"@graph":[{"@type":"WebSite","name":"no"},{"@type":["Recipe","Thing"],"prepTime":"PT1H30M","description":"The boiler was repaired. The boiler was repaired."}]} | Recipe¶- prep time: 1 h 30 min
+        {"@type":"FAQPage","mainEntity":[{"@type":"Question","name":"Why?","acceptedAnswer":{"@type":"Answer","text":"<p>So &amp; so.</p>"}}]} | Question: Why?¶- accepted answer: So & so.
+        {"@type":"Event","startDate":"2026-06-12T18:50:00-04:00","location":{"@type":"Place","name":"Pump House","address":{"streetAddress":"4 Row"}}} | Event¶- start date: 2026-06-12 18:50 -04:00¶- location: Pump House, 4 Row
+    "#;
+    for [json, expected] in rows(table) {
+        let expected = expected.replace('¶', "\n");
+        let found = with("application/ld+json", json);
+        let start = format!("[data of the page]\n{expected}\n[end of data]\n\nThe boiler");
+        assert!(found.starts_with(&start), "{json}: {found}");
+    }
+    for json in [
+        "{\"@type\":\"Organization\",\"name\":\"x\"}",
+        "{",
+        "[]",
+        "7",
+        "",
+    ] {
+        assert_eq!(with("application/ld+json", json), long.trim_end());
+    }
+    // A script's own data count only where there is nothing else.
+    let json = "{\"props\":{\"pool\":{\"id\":\"a8\",\"name\":\"Lido\",\"entryPrice\":5.8}}}";
+    assert_eq!(with("application/json", json), long.trim_end());
+    let empty = "<div id=root></div><noscript>Enable scripts.</noscript>";
+    for script in [
+        format!("<script type='application/json'>{json}</script>"),
+        format!("<script>window.__STATE__ = {json};</script>"),
+    ] {
+        let found = text(&format!("{empty}{script}"));
+        assert_eq!(found, "- pool: name: Lido, entry price: 5.8");
+    }
+    let microdata = "<div itemscope><meta itemprop=openingHours content='Mo-Fr 9-18'></div>";
+    let found = text(&format!("{microdata}<p>{long}"));
+    assert!(found.contains("- opening hours: Mo-Fr 9-18\n"), "{found}");
+    // However much there is.
+    let list = vec!["\"all of this is about bread and more bread\""; 9_000].join(",");
+    let much = format!(
+        "{{\"@type\":\"Recipe\",\"step\":[{list}],\"a\":{}1{}}}",
+        "[".repeat(120),
+        "]".repeat(120)
+    );
+    assert!(with("application/ld+json", &much).len() < 7_000);
+}
+
+#[test]
 fn links_are_kept_beside_the_text() {
     let page = page(
         "<base href='https://a.example/'><h2><a href='/news?a=1&amp;b=2'>News  today</a></h2>\
@@ -184,8 +353,31 @@ fn hostile_pages_take_time_in_proportion() {
         "<svg>",
         "<p =",
         "\u{1F3E0}<b\u{E9}",
+        "<div><button>accept</button>cookie",
+        "<div><a href=x>y</a></div>",
+        "</div><ul>",
+        "<h2>Related</h2>",
+        "<div class=share>",
+        "<p hidden>",
+        "<li hidden><ul>",
+        "<style>.a{",
+        "<style>.a{display:none}</style>",
+        "<p class='a-b c-d' style='a:b;c:d'>",
+        "<script type=application/ld+json>{",
+        "<meta itemprop=a content=b>",
+        "[",
     ] {
         page(&unit.repeat(300_000 / unit.len()));
+    }
+    for unit in [
+        "\"a long text that is not in the page's text\":1,",
+        "[",
+        "{\"a\":",
+    ] {
+        let much = unit.repeat(300_000 / unit.len());
+        page(&format!(
+            "<script type=application/ld+json>{{\"@type\":\"x\",{much}\"b\":2}}</script>{much}"
+        ));
     }
     // The square of what it should be would take hours.
     assert!(spent() - before < 60, "{} s", spent() - before);

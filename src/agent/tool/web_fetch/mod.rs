@@ -32,6 +32,8 @@ const MAX_REDIRECTS: usize = 5;
 const ERROR_BYTES: usize = 8 * 1024;
 /// Characters of an error's body that the model is shown.
 const ERROR_CHARS: usize = 500;
+/// Longest title.
+const TITLE_CHARS: usize = 300;
 /// Most characters of a page's list of links.
 const LINK_CHARS: usize = 6_000;
 const ACCEPT: &str =
@@ -219,10 +221,9 @@ impl Kind {
         if is_html {
             return readable::page(text);
         }
-        readable::Page {
-            text: text.to_owned(),
-            ..readable::Page::default()
-        }
+        let mut page = readable::Page::default();
+        text.clone_into(&mut page.text);
+        page
     }
 }
 
@@ -252,7 +253,8 @@ impl Tool for WebFetch {
         let document = self.fetch(url.to_owned(), context)?;
         let mut lines = vec![document.url.clone()];
         if !document.page.title.is_empty() {
-            lines.push(format!("Title: {}", document.page.title));
+            let title = shorten(&document.page.title, TITLE_CHARS);
+            lines.push(format!("Title: {title}"));
         }
         lines.push(String::new());
         if arguments.get("links") == Some(&Value::Bool(true)) {
