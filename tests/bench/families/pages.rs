@@ -64,7 +64,7 @@ fn model(shown: Arc<Mutex<String>>) -> Served {
         let last = request["messages"].as_array()?.last()?.clone();
         let content = last["content"].as_str()?;
         let message = if last["role"] == "tool" {
-            content.clone_into(&mut shown.lock().ok()?);
+            content.clone_into(&mut *shown.lock().ok()?);
             json!({ "role": "assistant", "content": "Done." })
         } else {
             let url = content

@@ -121,6 +121,4 @@ fn part(html: &str, part: Part, scripts: &Scripts<'_>) -> Page {
 }
 
 #[cfg(test)]
-mod pages;
-#[cfg(test)]
 mod tests;

@@ -1,3 +1,5 @@
+mod pages;
+
 use super::*;
 use rustix::time::{ClockId, clock_gettime};
 

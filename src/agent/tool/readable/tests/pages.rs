@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::page;
+use super::super::page;
 
 #[derive(Deserialize)]
 struct Expected {
