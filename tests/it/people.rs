@@ -471,7 +471,6 @@ fn a_narrowed_token_stays_narrow() {
     let mut client = home.websocket(&lights);
     client.chat("hello");
     for refused in [
-        json!({ "type": "approve", "approval_id": "appr_0000000000001" }),
         json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" }),
         json!({ "type": "list_users" }),
     ] {

@@ -299,9 +299,9 @@ fn cancelling_breaks_all_tools_at_once() {
 
 #[test]
 fn a_model_that_goes_round_in_circles_is_told_and_then_stopped() {
-    let model = Model::start(|request, _| match request.get("tools") {
-        Some(_) => Act::call("recall", json!({ "query": "cat" })),
-        None => Act::say("I know of no cat."),
+    let model = Model::start(|request, _| match request.get("tool_choice") {
+        None => Act::call("recall", json!({ "query": "cat" })),
+        Some(_) => Act::say("I know of no cat."),
     });
     let home = home(&model, json!({}));
     assert_eq!(

@@ -38,7 +38,7 @@ const COMMANDS: &str = r#"
     g    | {"type":"put_attachment_part","attachment_id":"att_0000000000001","data":""}
     -    | {"type":"get_attachment","attachment_id":"att_0000000000001"}
     g    | {"type":"list_approvals"}
-    gt   | {"type":"approve","approval_id":"appr_0000000000001"}
+    g    | {"type":"approve","approval_id":"appr_0000000000001"}
     g    | {"type":"deny","approval_id":"appr_0000000000001"}
     g    | {"type":"list_memories"}
     g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
