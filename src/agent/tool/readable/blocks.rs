@@ -7,9 +7,11 @@ use super::tokens::Tag;
 
 /// Most open elements that are followed.
 const MAX_OPEN: usize = 200;
-/// Longest request for consent, and longest form, in bytes.
+/// Longest request for consent, longest form, and longest element around a form, in
+/// bytes.
 const MAX_BANNER: usize = 1_500;
 const MAX_FORM: usize = 350;
+const MAX_AROUND_FORM: usize = 220;
 /// A shorter form has its words around it.
 const MIN_PITCH: usize = 40;
 /// Of a longer part under a heading, a share must be links.
@@ -149,7 +151,11 @@ impl<'a> Blocks<'a> {
         let is_form = fields.address
             && !fields.more
             && !fields.headline
-            && body.len() <= MAX_FORM
+            && body.len()
+                <= match block.name.eq_ignore_ascii_case("form") {
+                    true => MAX_FORM,
+                    false => MAX_AROUND_FORM,
+                }
             && !NEVER_LINKS
                 .iter()
                 .any(|name| block.name.eq_ignore_ascii_case(name))
@@ -179,8 +185,19 @@ impl<'a> Blocks<'a> {
                 kept = Some(from);
             }
         }
+        let is_list = ["ul", "ol"]
+            .iter()
+            .any(|name| block.name.eq_ignore_ascii_case(name));
         if let Some(parent) = self.open.last_mut() {
             parent.fields.add(fields);
+            // The text may go on behind a list.
+            if let Some((from, ..)) = parent.elsewhere
+                && is_list
+                && is_short_or_links(from, written)
+            {
+                parent.elsewhere = None;
+                kept = Some(from);
+            }
         }
         kept
     }

@@ -12,6 +12,7 @@ mod charset;
 mod data;
 mod entities;
 mod hidden;
+mod links;
 mod nesting;
 mod phrases;
 mod render;

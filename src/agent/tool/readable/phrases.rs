@@ -4,7 +4,8 @@
 
 /// Headings over links to other pages.
 const ELSEWHERE: &str = "\
-    related; more from; more events; more stories; more like this; more on this; more in; \
+    subscribe to our; sign up for our; sign up to our; join our newsletter; read also; \
+    abonnez-vous; suscríbete; abonnieren sie; related; more from; more events; more stories; more like this; more on this; more in; \
     read next; up next; you may also; you might; you'll love; recommended; people also; \
     customers also; customers who; others also; other events you; frequently bought; \
     recently viewed; most read; most viewed; most popular; trending; popular posts; \
@@ -22,7 +23,7 @@ const ELSEWHERE: &str = "\
     推荐阅读; 热门; 相關; 관련 기사; 관련기사; 추천";
 /// Headings that say it alone.
 const ELSEWHERE_ALONE: &str = "\
-    related; read more; more; see more; mehr; tags; topics; share";
+    newsletter; related; read more; more; see more; mehr; tags; topics; share";
 /// What links say that do something with the page.
 const ACTIONS: &str = "\
     skip to; jump to content; jump to navigation; zum inhalt; zum hauptinhalt; \
@@ -32,6 +33,10 @@ const ACTIONS: &str = "\
     condividi su; deel op; del på; dela på; シェア; ツイート; 分享到; follow us; folgen sie uns; \
     suivez-nous; síguenos; følg oss; back to top; nach oben; edit this page; report this; \
     print this; sign in; log in; subscribe; cookie settings; cookie policy; privacy policy";
+/// Links that say it alone.
+const ACTIONS_ALONE: &str = "\
+    share; tweet; print; email; e-mail; facebook; whatsapp; linkedin; pinterest; teilen; drucken; \
+    partager; imprimer; compartir; imprimir; condividi; stampa; delen; del; dela";
 /// Words of texts that ask for consent.
 const TRACKING: &str = "\
     cookie; informasjonskaps; informationskaps; evästee; クッキー; your privacy; datenschutz; \
@@ -59,7 +64,9 @@ pub(super) fn leads_elsewhere(heading: &str) -> bool {
 
 /// Whether a link's text says that it does something with the page.
 pub(super) fn is_action(label: &str) -> bool {
-    label.len() <= 50 && begins_with(&plain(label), ACTIONS)
+    let label = plain(label);
+    label.len() <= 50
+        && (begins_with(&label, ACTIONS) || ACTIONS_ALONE.split("; ").any(|alone| alone == label))
 }
 
 /// Whether a text asks for consent to being watched.

@@ -4,6 +4,7 @@
 use super::blocks::{Blocks, Fields, Written};
 use super::entities::decode;
 use super::hidden::{Rules, is_figure, is_spoken};
+use super::links::{is_elsewhere, is_followable};
 use super::nesting::{End, Nesting, is_void};
 use super::phrases::{is_action, is_consent};
 use super::selection::{Names, Part, Place, Reading, Why, why_left_out};
@@ -120,6 +121,9 @@ impl<'a> Renderer<'a> {
         if tag.is("svg") && tag.attribute("role") == Some("img") && self.link.is_none() {
             self.image(tag.attribute("aria-label"));
         }
+        if why == Why::Spoken {
+            self.writer.text(" ");
+        }
         if !is_void(tag) {
             self.skipped = Some(Skipped {
                 nesting: Nesting::of(tag),
@@ -138,7 +142,9 @@ impl<'a> Renderer<'a> {
             match skipped.why {
                 Why::Name(Meaning::Comments) => self.page.comments_left_out += text.trim().len(),
                 Why::Name(_) => self.page.named_left_out += text.trim().len(),
-                Why::Button | Why::Spoken if skipped.label.len() + text.len() <= MAX_LABEL => {
+                Why::Button | Why::Pressed | Why::Spoken
+                    if skipped.label.len() + text.len() <= MAX_LABEL =>
+                {
                     skipped.label.push_str(text);
                 }
                 _ => {}
@@ -162,7 +168,8 @@ impl<'a> Renderer<'a> {
             let label = collapsed(&label);
             let is_read = self.reading.part != Part::Main || self.inside.is_some();
             match why {
-                Why::Button if is_read => self.button(&label),
+                Why::Button if is_read => self.button(&label, false),
+                Why::Pressed if is_read => self.button(&label, true),
                 Why::Spoken if is_read && is_figure(&label) => {
                     self.writer.text(" ");
                     self.writer.text(&label);
@@ -174,12 +181,14 @@ impl<'a> Renderer<'a> {
     }
 
     /// A button's text is content where it is a heading or a question.
-    fn button(&mut self, label: &str) {
-        if self.heading.is_some() || label.ends_with(['?', '？']) {
+    fn button(&mut self, label: &str, is_text: bool) {
+        let consent = is_consent(label);
+        let is_text = is_text && !consent && !is_action(label);
+        if is_text || self.heading.is_some() || label.ends_with(['?', '？']) {
             self.writer.text(label);
         }
         self.blocks.note(Fields {
-            consent: is_consent(label),
+            consent,
             ..Fields::default()
         });
     }
@@ -300,9 +309,12 @@ impl<'a> Renderer<'a> {
         let kind = tag.attribute("type").unwrap_or_default();
         let is = |names: &[&str]| names.iter().any(|name| kind.eq_ignore_ascii_case(name));
         let label = tag.attribute("value").unwrap_or_default();
+        let is_mail = |name: &str| name.to_ascii_lowercase().contains("mail");
+        let is_named = is(&["", "text"]) && tag.attribute("name").is_some_and(is_mail);
+        self.writer.text(" ");
         self.blocks.note(Fields {
             consent: is(&["submit", "button"]) && is_consent(label),
-            address: is(&["email", "tel"]),
+            address: is_named || is(&["email", "tel"]),
             more: is(&["password", "date", "number"]),
             headline: false,
         });
@@ -368,25 +380,6 @@ fn heading_level(name: &str) -> Option<u8> {
         [b'h' | b'H', digit @ b'1'..=b'6'] => Some(digit - b'0'),
         _ => None,
     }
-}
-
-fn scheme(address: &str) -> Option<&str> {
-    address
-        .split_once(':')
-        .map(|(scheme, _)| scheme)
-        .filter(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-}
-
-/// Whether an address leads to another place on the web, or in the page.
-fn is_elsewhere(address: &str) -> bool {
-    let is_web =
-        |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    !address.is_empty() && scheme(address).is_none_or(is_web)
-}
-
-/// Whether an address leads to another page.
-fn is_followable(address: &str) -> bool {
-    is_elsewhere(address) && !address.starts_with('#')
 }
 
 /// A text with its references replaced, on one line.

@@ -50,6 +50,8 @@ pub(super) enum Why {
     Name(Meaning),
     /// Its text may be content.
     Button,
+    /// It works like a button and may be content, too.
+    Pressed,
     /// It is only read aloud. Beside figures that are drawn, it says what they are.
     Spoken,
 }
@@ -64,6 +66,9 @@ pub(super) fn why_left_out<'a>(
     let is_one_of = |names: &[&str]| names.iter().any(|name| tag.is(name));
     if tag.is("button") {
         return Some(Why::Button);
+    }
+    if (tag.is("span") || tag.is("a")) && tag.attribute("role") == Some("button") {
+        return Some(Why::Pressed);
     }
     if is_one_of(&[
         "template", "svg", "math", "object", "canvas", "audio", "video", "select", "datalist",

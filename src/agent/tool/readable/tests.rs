@@ -172,6 +172,8 @@ fn noise_is_left_out_unless_it_is_all_there_is() {
         "<div><h2>Related stories</h2><div><a href=/a>NOISE</a><p>NOISE</p></div></div>",
         "<div><div><h2>Das könnte Sie auch interessieren</h2></div><p>NOISE</p></div>",
         "<section><h3>関連記事</h3><p>NOISE</p></section>",
+        "<h2>À lire aussi</h2><ul><li><a href=/y>NOISE</a></ul>",
+        "<div>Cookies! NOISE<span role=button>Accept</span></div>",
     ] {
         let found = text(&format!("<div><p>{long}</p>{noise}</div><p>End."));
         assert!(

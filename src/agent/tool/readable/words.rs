@@ -5,7 +5,7 @@ const ANYWHERE: &str = "\
     ad ads adslot advert adverts advertisement advertising ariane backtotop ccpa chatbot \
     cmp cmpbox crosssell didomi feedback gdpr lightbox megamenu modal mostread mostviewed \
     navbar navbox nav navi offcanvas onetrust onward optin outbrain pager pagination popup \
-    recirc recirculation related relatert rgpd share sharebar sharing sidebar signup skip \
+    recirc recirculation related relatert rgpd share sharebar sharing sidebar signature signup skip \
     skiplink social socials sosiale survey taboola toast toolbar topbar trending upsell \
     usercentrics werbung";
 /// Words that count only at the beginning of a class or id, or after a word for the whole page.
@@ -20,7 +20,7 @@ const STEMS: &str = "\
     sponsor subscri verwandt addtoany addthis";
 /// Several words of one name, run together.
 const RUN_TOGETHER: &str = "\
-    announcementbar backtotop emailsignup mailinglist morefrom mostpopular mostread \
+    announcementbar lireaussi readalso backtotop emailsignup mailinglist morefrom mostpopular mostread \
     mostviewed readnext scrolltotop youmayalso youmightalso";
 /// Words for the whole page.
 const PAGE: &str = "\
