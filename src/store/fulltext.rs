@@ -20,28 +20,6 @@ pub(crate) fn while_typing(every_word: &str) -> Option<String> {
     (last.len() > "\"x\"".len()).then(|| format!("{every_word}*"))
 }
 
-/// A query for texts with any of the words, each as a prefix.
-pub(crate) fn any_word(text: &str) -> Option<String> {
-    let words: Vec<String> = words(text).map(|word| word + "*").collect();
-    (!words.is_empty()).then(|| words.join(" OR "))
-}
-
-/// A query for texts with any of the significant words: those of at least three
-/// letters, and all that are not ASCII. Longer ones are prefixes.
-pub(crate) fn significant_words(text: &str) -> Option<String> {
-    let words: Vec<String> = words(text)
-        .filter_map(|word| {
-            let letters = word.chars().filter(|letter| letter.is_alphanumeric());
-            match letters.count() {
-                0..=2 if word.is_ascii() => None,
-                3 if word.is_ascii() => Some(word),
-                _ => Some(word + "*"),
-            }
-        })
-        .collect();
-    (!words.is_empty()).then(|| words.join(" OR "))
-}
-
 /// The words as FTS5 strings. A word has at least one letter or digit.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|character: char| character.is_whitespace() || character.is_control())
@@ -55,47 +33,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_words_tell_nothing() {
-        for (text, query) in [
-            ("is it ok?", None),
-            (
-                "when is the bin day",
-                Some("\"when\"* OR \"the\" OR \"bin\" OR \"day\""),
-            ),
-            ("茶", Some("\"茶\"*")),
-        ] {
-            assert_eq!(significant_words(text).as_deref(), query, "{text:?}");
-        }
-    }
-
-    #[test]
     fn words_are_quoted() {
-        for (text, every, any) in [
-            (
-                "red fox",
-                Some("\"red\" \"fox\""),
-                Some("\"red\"* OR \"fox\"*"),
-            ),
-            (
-                "say \"hi",
-                Some("\"say\" \"\"\"hi\""),
-                Some("\"say\"* OR \"\"\"hi\"*"),
-            ),
-            (
-                "a AND b",
-                Some("\"a\" \"AND\" \"b\""),
-                Some("\"a\"* OR \"AND\"* OR \"b\"*"),
-            ),
-            (
-                "nul\0byte",
-                Some("\"nul\" \"byte\""),
-                Some("\"nul\"* OR \"byte\"*"),
-            ),
-            ("", None, None),
-            (" ** - \" ", None, None),
+        for (text, every) in [
+            ("red fox", Some("\"red\" \"fox\"")),
+            ("say \"hi", Some("\"say\" \"\"\"hi\"")),
+            ("a AND b", Some("\"a\" \"AND\" \"b\"")),
+            ("nul\0byte", Some("\"nul\" \"byte\"")),
+            ("", None),
+            (" ** - \" ", None),
         ] {
             assert_eq!(every_word(text).as_deref(), every, "{text:?}");
-            assert_eq!(any_word(text).as_deref(), any, "{text:?}");
         }
         for (query, typing) in [
             ("\"red\" \"fox\"", Some("\"red\" \"fox\"*")),

@@ -57,6 +57,7 @@ mod people;
 mod purge;
 mod query;
 mod readers;
+mod recall;
 mod replayed_history;
 mod schedules;
 mod schema;

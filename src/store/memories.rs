@@ -1,22 +1,35 @@
-//! Memories: facts that the assistant was asked to remember, with full-text search.
+//! Memories: facts that the assistant was asked to remember, and which of them fit a
+//! message.
+
+use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, params};
 
 use crate::audience::{Audience, Directory};
 use crate::conversations::check_seen;
 use crate::database::Store;
-use crate::fulltext;
-use crate::query::row;
-use crate::viewer::{Belongs, Viewer, seen_columns};
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{each_row, length, not_found};
+use crate::recall::{Choice, rank};
+use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MemoryId, UserId};
 
-/// The share of the best rank that a memory needs to be relevant.
-const RELEVANT: f64 = 0.2;
-
 /// Most rows of one list.
 const MOST: usize = 1000;
+
+/// Most memories that are compared with a message, the newest ones.
+const MOST_COMPARED: usize = 10_000;
+
+/// Bytes of all memories up to which they are shown whole: cheaper than to miss one.
+const SMALL: usize = 2_000;
+/// How many these are at most: each is shown with who said it, and when.
+const FEW: usize = 64;
+
+/// Most relevant memories of a larger set.
+const MOST_RELEVANT: usize = 4;
 
 /// A fact that the assistant was asked to remember.
 #[derive(Clone, Debug)]
@@ -64,100 +77,80 @@ pub struct NewMemory {
 }
 
 impl Store {
-    /// Stores a memory, durably. The same text, apart from white space around it, is
-    /// stored once for each audience.
+    /// Stores a memory, durably. The same text is stored once for each audience,
+    /// whatever its case, white space and last punctuation.
     ///
     /// # Errors
     /// `invalid_request` when empty; `not_found` for the conversation.
     pub fn remember(&self, new: NewMemory) -> Result<Memory> {
+        self.write(move |write| add(write, new))
+    }
+
+    /// Stores a memory, and deletes the one that it corrects in the same commit: by its
+    /// id, or by its text as [`Store::remember`] compares it. Returns both.
+    ///
+    /// # Errors
+    /// As of [`Store::remember`] and [`Store::forget`]; nothing is changed then.
+    pub fn replace_memory(
+        &self,
+        viewer: &Viewer,
+        replaced: &str,
+        new: NewMemory,
+    ) -> Result<(Memory, Memory)> {
+        let (viewer, replaced) = (viewer.clone(), replaced.to_owned());
         self.write(move |write| {
-            let content = new.content.trim().to_owned();
-            if content.is_empty() {
-                return Err(Error::invalid_request("there is nothing to remember").into());
-            }
-            let audience_id = match new.seen_as {
-                Some(conversation) => {
-                    let sight = Viewer::server().sight(write.connection)?;
-                    check_seen(write.connection, &sight, conversation)?.audience_id
+            let connection = write.connection;
+            let sight = viewer.sight(connection)?;
+            let (old, thing) = match find_to_replace(connection, &sight, &replaced)? {
+                Some(id) => {
+                    let mut directory = Directory::default();
+                    sight.find(connection, "memory", MEMORY, id, |row| {
+                        from_row(connection, &mut directory, row)
+                    })?
                 }
-                None => AudienceId::HOUSEHOLD,
+                None => return Err(not_found("memory", replaced)),
             };
-            let mut directory = Directory::default();
-            let known = row(
-                write.connection,
-                SAME_MEMORY,
-                params![audience_id, &content],
-                |row| from_row(write.connection, &mut directory, row),
-            )?;
-            if let Some(memory) = known {
-                return Ok(memory);
-            }
-            let memory = Memory {
-                id: write.id(),
-                content,
-                speaker: new.speaker,
-                owner: directory.name(write.connection, new.owner_id)?,
-                owner_id: new.owner_id,
-                audience: directory.audience(write.connection, new.owner_id, audience_id)?,
-                channel: new.channel,
-                account: new.account,
-                is_outside: new.is_outside,
-                created_at: write.now,
-            };
-            write.execute(
-                "INSERT INTO memories
-                     (id, content, speaker, created_at, owner_id, audience_id, channel, account,
-                      is_outside)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                params![
-                    memory.id,
-                    memory.content,
-                    memory.speaker,
-                    memory.created_at,
-                    memory.owner_id,
-                    audience_id,
-                    memory.channel,
-                    memory.account,
-                    memory.is_outside,
-                ],
-            )?;
-            Ok(memory)
+            sight.check_change(connection, "memory", &thing)?;
+            write.execute("DELETE FROM memories WHERE id = ?", params![old.id])?;
+            Ok((add(write, new)?, old))
         })
     }
 
-    /// The memories that match `query` best, at most `limit` (and 1,000). Any word
-    /// may match, as a prefix and regardless of accents.
+    /// The memories that share a word with `query`, or a part of one, best first, at
+    /// most `limit` (and 1,000). Words of grammar are ignored.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Result<Vec<Memory>> {
-        let Some(query) = fulltext::any_word(query) else {
-            return Ok(Vec::new());
-        };
-        let found = self.ranked(viewer, &query, limit)?;
-        Ok(found.into_iter().map(|(_, memory)| memory).collect())
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let seen = glances(connection, &sight)?;
+            let ids = choose(&seen, query, Choice::Any, limit.min(MOST));
+            load(connection, &sight, ids)
+        })
     }
 
-    /// The memories that are relevant for a message, best first, at most `limit`
-    /// (and 1,000). Words of one or two letters are ignored. So are memories that
-    /// match far worse than the best: common words match nearly everything.
+    /// The memories to show with a message. If all that is seen is little, all of it,
+    /// oldest first; otherwise what is relevant, best first, at most four. Text from
+    /// outside is shown only where it is relevant.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn relevant_memories(
-        &self,
-        viewer: &Viewer,
-        message: &str,
-        limit: usize,
-    ) -> Result<Vec<Memory>> {
-        let Some(query) = fulltext::significant_words(message) else {
-            return Ok(Vec::new());
-        };
-        let mut found = self.ranked(viewer, &query, limit)?;
-        // The better the match, the more negative the rank.
-        let worst = found.first().map_or(0.0, |(best, _)| best * RELEVANT);
-        found.retain(|(rank, _)| *rank <= worst);
-        Ok(found.into_iter().map(|(_, memory)| memory).collect())
+    pub fn relevant_memories(&self, viewer: &Viewer, message: &str) -> Result<Vec<Memory>> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let seen = glances(connection, &sight)?;
+            let bytes: usize = seen.iter().map(|one| one.bytes).sum();
+            let is_small = bytes <= SMALL && seen.len() <= FEW;
+            let mut ids = choose(&seen, message, Choice::Relevant, MOST_RELEVANT);
+            if is_small {
+                let whole = seen
+                    .iter()
+                    .filter(|one| !one.is_outside || ids.contains(&one.id));
+                ids = whole.map(|one| one.id).collect();
+            }
+            load(connection, &sight, ids)
+        })
     }
 
     /// All memories, newest first, at most 1,000.
@@ -187,23 +180,143 @@ impl Store {
             Ok(())
         })
     }
-
-    /// The memories that match a full-text query best, each with its rank.
-    fn ranked(&self, viewer: &Viewer, query: &str, limit: usize) -> Result<Vec<(f64, Memory)>> {
-        self.read(|connection| {
-            let (sight, mut directory) = (viewer.sight(connection)?, Directory::default());
-            sight.rows(connection, RANKED, params![query], limit.min(MOST), |row| {
-                let memory = from_row(connection, &mut directory, row)?;
-                Ok((row.get("rank")?, memory))
-            })
-        })
-    }
 }
 
-const SAME_MEMORY: &str = concat!(
+/// What the choice of memories needs of one.
+struct Glance {
+    id: MemoryId,
+    /// The beginning of its text.
+    text: String,
+    /// Of the whole text.
+    bytes: usize,
+    is_outside: bool,
+}
+
+/// The memories that are seen, oldest first.
+fn glances(connection: &Connection, sight: &Sight) -> Outcome<Vec<Glance>> {
+    let mut seen = sight.rows(connection, GLANCES, params![], MOST_COMPARED, |row| {
+        Ok(Glance {
+            id: row.get("id")?,
+            text: row.get("text")?,
+            bytes: length(row, "content")?,
+            is_outside: row.get("is_outside")?,
+        })
+    })?;
+    seen.reverse();
+    Ok(seen)
+}
+
+/// The best of these memories for a message.
+fn choose(seen: &[Glance], message: &str, choice: Choice, limit: usize) -> Vec<MemoryId> {
+    let texts: Vec<&str> = seen.iter().map(|one| one.text.as_str()).collect();
+    let places = rank(&texts, message, &choice, limit);
+    places.into_iter().map(|place| seen[place].id).collect()
+}
+
+/// The memories with these ids, in this order.
+fn load(connection: &Connection, sight: &Sight, ids: Vec<MemoryId>) -> Outcome<Vec<Memory>> {
+    let mut directory = Directory::default();
+    let found = ids.into_iter().map(|id| {
+        let found = sight.find(connection, "memory", MEMORY, id, |row| {
+            from_row(connection, &mut directory, row)
+        });
+        found.map(|(memory, _)| memory)
+    });
+    found.collect()
+}
+
+/// Stores a memory, or finds the same one.
+fn add(write: &Write<'_>, new: NewMemory) -> Outcome<Memory> {
+    let content = new.content.trim().to_owned();
+    if content.is_empty() {
+        return Err(Error::invalid_request("there is nothing to remember").into());
+    }
+    let audience_id = match new.seen_as {
+        Some(conversation) => {
+            let sight = Viewer::server().sight(write.connection)?;
+            check_seen(write.connection, &sight, conversation)?.audience_id
+        }
+        None => AudienceId::HOUSEHOLD,
+    };
+    let mut directory = Directory::default();
+    let same = plain(&content);
+    let mut known = None;
+    each_row(
+        write.connection,
+        OF_AUDIENCE,
+        params![audience_id],
+        &mut |row| {
+            if plain(row.get_ref("content")?.as_str()?) != same {
+                return Ok(ControlFlow::Continue(()));
+            }
+            known = Some(from_row(write.connection, &mut directory, row)?);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    if let Some(memory) = known {
+        return Ok(memory);
+    }
+    let memory = Memory {
+        id: write.id(),
+        content,
+        speaker: new.speaker,
+        owner: directory.name(write.connection, new.owner_id)?,
+        owner_id: new.owner_id,
+        audience: directory.audience(write.connection, new.owner_id, audience_id)?,
+        channel: new.channel,
+        account: new.account,
+        is_outside: new.is_outside,
+        created_at: write.now,
+    };
+    write.execute(
+        "INSERT INTO memories
+             (id, content, speaker, created_at, owner_id, audience_id, channel, account,
+              is_outside)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            memory.id,
+            memory.content,
+            memory.speaker,
+            memory.created_at,
+            memory.owner_id,
+            audience_id,
+            memory.channel,
+            memory.account,
+            memory.is_outside,
+        ],
+    )?;
+    Ok(memory)
+}
+
+/// The memory with this id or this text, if it is seen.
+fn find_to_replace(
+    connection: &Connection,
+    sight: &Sight,
+    replaced: &str,
+) -> Outcome<Option<MemoryId>> {
+    if let Ok(id) = replaced.trim().parse() {
+        return Ok(Some(id));
+    }
+    let same = plain(replaced);
+    let found = sight.rows(connection, GLANCES, params![], MOST_COMPARED, |row| {
+        Ok((row.get("id")?, plain(row.get_ref("content")?.as_str()?)))
+    })?;
+    let mut found = found.into_iter();
+    Ok(found.find(|(_, text)| *text == same).map(|(id, _)| id))
+}
+
+/// A text without what makes no difference: case, white space and last punctuation.
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ").to_lowercase();
+    let is_last = |character: char| ".!?;,…。！？；，".contains(character) || character == ' ';
+    words.trim_end_matches(is_last).to_owned()
+}
+
+const OF_AUDIENCE: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
-    ", m.* FROM memories m WHERE audience_id = ?1 AND content = ?2"
+    ", m.* FROM memories m WHERE audience_id = ?1"
 );
 
 const MEMORIES: &str = concat!(
@@ -215,14 +328,15 @@ const MEMORIES: &str = concat!(
 const MEMORY: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
-    " FROM memories m WHERE id = ?"
+    ", m.* FROM memories m WHERE id = ?"
 );
 
-const RANKED: &str = concat!(
+/// A fact stands at the beginning; the rest of a long text costs time.
+const GLANCES: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
-    ", m.*, f.rank AS rank FROM memories_fts f CROSS JOIN memories m ON m.id = f.rowid \
-     WHERE memories_fts MATCH ?1 ORDER BY f.rank"
+    ", id, content, substr(content, 1, 1000) AS text, is_outside \
+     FROM memories m ORDER BY id DESC"
 );
 
 /// Of a row that begins with the [`seen_columns`].

@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 15] = [
+const MIGRATIONS: [&str; 16] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -42,6 +42,7 @@ const MIGRATIONS: [&str; 15] = [
     include_str!("migrations/0013_invitations.sql"),
     include_str!("migrations/0014_usage_and_uploads.sql"),
     include_str!("migrations/0015_narrow_uploads.sql"),
+    include_str!("migrations/0016_compared_memories.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

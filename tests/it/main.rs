@@ -41,6 +41,7 @@ mod people_limits;
 mod permissions;
 mod privacy;
 mod program;
+mod recall;
 #[cfg(feature = "relay")]
 mod relay_end_to_end;
 #[cfg(feature = "relay")]

@@ -350,7 +350,9 @@ fn memories_that_matter_go_with_the_message() {
         "{told}"
     );
     assert!(told.ends_with("\n[admin] what may zoe not eat?"), "{told}");
-    assert_eq!(texts[3], "[admin] good morning");
+    // As long as the household remembers little, all of it goes with every message.
+    assert!(texts[3].contains("\n- Zoë is allergic"), "{}", texts[3]);
+    assert!(texts[3].ends_with("\n[admin] good morning"), "{}", texts[3]);
     assert_eq!(system(&requests[2]), system(&requests[0]));
 
     let memories = client.ask(json!({ "type": "list_memories" }));

@@ -15,6 +15,7 @@ pub mod model;
 pub mod process;
 pub mod program;
 pub mod random;
+pub mod recall;
 pub mod receiver;
 #[cfg(feature = "relay")]
 pub mod relay;

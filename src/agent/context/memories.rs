@@ -5,22 +5,21 @@ use crate::tool::output::shorten;
 use base::error::Result;
 use store::{Memory, Store, Viewer};
 
-/// Most memories with one message.
-const MOST_MEMORIES: usize = 5;
-/// Most bytes of all memories together.
-const MOST_BYTES: usize = 1_500;
+/// Most bytes of all memories together: more than a small set needs.
+const MOST_BYTES: usize = 8_000;
 /// Characters kept of each.
 const MEMORY_CHARS: usize = 400;
 
 /// Memories for the model.
 pub(crate) struct Remembered {
-    /// One a line, best first, with who said it and when.
+    /// One a line, with who said it and when.
     pub text: String,
     /// Whether any of them comes from outside.
     pub is_outside: bool,
 }
 
-/// The memories that fit `message` and that the viewer sees; none if none fits.
+/// The memories to show with `message`, of those that the viewer sees; none if none
+/// fits.
 pub(crate) fn relevant(
     store: &Store,
     viewer: &Viewer,
@@ -30,7 +29,7 @@ pub(crate) fn relevant(
         text: String::new(),
         is_outside: false,
     };
-    for memory in store.relevant_memories(viewer, message, MOST_MEMORIES)? {
+    for memory in store.relevant_memories(viewer, message)? {
         let line = line(&memory);
         if known.text.len() + 1 + line.len() > MOST_BYTES {
             break;

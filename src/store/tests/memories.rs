@@ -1,5 +1,6 @@
 //! Memories: storing and finding them.
 
+use crate::NewMemory;
 use crate::testing::*;
 use base::error::Code;
 
@@ -60,46 +61,171 @@ fn what_is_forgotten_is_not_recalled() {
 }
 
 #[test]
-fn what_matters_for_a_message_comes_best_first() {
+fn case_space_and_last_punctuation_make_no_new_memory() {
     let store = TestStore::new();
-    assert!(
-        store
-            .relevant_memories(&all(), "anything", 5)
-            .unwrap()
-            .is_empty()
-    );
-    for text in [
-        "Zoë is allergic to peanuts",
-        "the bins go out on Tuesday",
-        "the boiler is in the cellar",
-        "the key of the cellar hangs beside the door",
-        "the wifi is called hearth",
-        "granny comes to dinner on Sunday",
+    let first = store
+        .remember(fact("The safe opens with 1234.", None))
+        .unwrap();
+    for same in [
+        "the safe  opens with 1234",
+        "The safe opens with 1234!",
+        "THE SAFE OPENS WITH 1234",
     ] {
+        assert_eq!(
+            store.remember(fact(same, None)).unwrap().id,
+            first.id,
+            "{same}"
+        );
+    }
+    for other in [
+        "The safe opens with 12345.",
+        "The safe opens with 123 4",
+        "C++",
+        "C",
+    ] {
+        assert_ne!(
+            store.remember(fact(other, None)).unwrap().id,
+            first.id,
+            "{other}"
+        );
+    }
+    assert_eq!(store.memories(&all()).unwrap().len(), 5);
+}
+
+#[test]
+fn a_memory_is_replaced_by_id_or_text() {
+    let store = TestStore::new();
+    let texts = || -> Vec<String> {
+        let all = store.memories(&all()).unwrap();
+        all.into_iter().map(|memory| memory.content).collect()
+    };
+    let old = store
+        .remember(fact("The bins go out on Monday.", None))
+        .unwrap();
+    let (new, replaced) = store
+        .replace_memory(
+            &all(),
+            &old.id.to_string(),
+            fact("The bins go out on Tuesday.", None),
+        )
+        .unwrap();
+    assert_eq!((replaced.id, texts()), (old.id, vec![new.content]));
+    let by_text = "the bins go out on tuesday";
+    store
+        .replace_memory(&all(), by_text, fact("The bins go out on Friday.", None))
+        .unwrap();
+    assert_eq!(texts(), ["The bins go out on Friday."]);
+    // Once more the same.
+    let (same, _) = store
+        .replace_memory(&all(), &texts()[0], fact("the bins go out on Friday", None))
+        .unwrap();
+    assert_eq!(texts(), [same.content]);
+    // What fails changes nothing.
+    for (replaced, new, code) in [
+        (by_text, "x", Code::NotFound),
+        ("mem_06xsxhbnrc21v", "x", Code::NotFound),
+        ("the bins go out on Friday", " ", Code::InvalidRequest),
+    ] {
+        let error = store
+            .replace_memory(&all(), replaced, fact(new, None))
+            .unwrap_err();
+        assert_eq!(error.code(), code, "{replaced}");
+        assert_eq!(texts().len(), 1);
+    }
+}
+
+const HOUSEHOLD: [&str; 6] = [
+    "Zoë is allergic to peanuts",
+    "the bins go out on Tuesday",
+    "the boiler is in the cellar",
+    "the key of the cellar hangs beside the door",
+    "the wifi is called hearth",
+    "granny comes to dinner on Sunday",
+];
+
+/// What is shown with a message.
+fn shown(store: &TestStore, message: &str) -> Vec<String> {
+    let found = store.relevant_memories(&all(), message).unwrap();
+    found.into_iter().map(|memory| memory.content).collect()
+}
+
+#[test]
+fn a_small_set_is_shown_whole_and_oldest_first() {
+    let store = TestStore::new();
+    assert!(shown(&store, "anything").is_empty());
+    for text in HOUSEHOLD {
         store.remember(fact(text, None)).unwrap();
     }
-    for (message, expected) in [
-        ("Can zoe eat this cake?", vec!["Zoë is allergic to peanuts"]),
-        (
-            "When do the bins go out?",
-            vec!["the bins go out on Tuesday"],
-        ),
-        (
-            "where is the key of the cellar?",
-            vec![
-                "the key of the cellar hangs beside the door",
-                "the boiler is in the cellar",
-            ],
-        ),
-        ("is it on?", vec![]),
-        ("hello", vec![]),
-    ] {
-        let found = store.relevant_memories(&all(), message, 5).unwrap();
-        let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
-        assert_eq!(found, expected, "{message}");
+    for message in ["hello", "what may zoe not eat?", ""] {
+        assert_eq!(shown(&store, message), HOUSEHOLD, "{message}");
     }
-    let one = store
-        .relevant_memories(&all(), "the key of the cellar", 1)
+    // What comes from outside would make the whole conversation one with text from
+    // outside.
+    let outside = NewMemory {
+        is_outside: true,
+        ..fact("the parcel lies in the shed", None)
+    };
+    store.remember(outside).unwrap();
+    assert_eq!(shown(&store, "hello"), HOUSEHOLD);
+    assert_eq!(shown(&store, "where is the parcel?").len(), 7);
+}
+
+#[test]
+fn of_a_larger_set_what_matters_is_shown_best_first() {
+    let store = TestStore::new();
+    for text in HOUSEHOLD {
+        store.remember(fact(text, None)).unwrap();
+    }
+    for number in 0..60 {
+        let text = format!("shelf {number} holds cassettes of the years {number} to {number}9");
+        store.remember(fact(&text, None)).unwrap();
+    }
+    for (message, expected) in [
+        ("Is this cake safe for zoe?", &HOUSEHOLD[..1]),
+        ("When do the bins go out?", &HOUSEHOLD[1..2]),
+        ("where is the key of the cellar?", &[HOUSEHOLD[3]]),
+        ("anything in the cellars?", &[HOUSEHOLD[3], HOUSEHOLD[2]]),
+        ("is it on?", &[]),
+        ("hello", &[]),
+        (
+            "what would you tell the king of Norway about the weather?",
+            &[],
+        ),
+    ] {
+        assert_eq!(shown(&store, message), expected, "{message}");
+    }
+    // Of two that say the same of the same subject, the newer.
+    store
+        .remember(fact("the bins now go out on Friday", None))
         .unwrap();
-    assert_eq!(one.len(), 1);
+    assert_eq!(
+        shown(&store, "when do the bins go out?"),
+        ["the bins now go out on Friday"]
+    );
+}
+
+#[test]
+fn a_word_is_found_in_other_forms_and_in_compounds() {
+    for (memory, message) in [
+        ("Die Winterreifen liegen im Keller", "wo sind die Reifen?"),
+        (
+            "Danmarksturen er flyttet til juli",
+            "når drar vi til Danmark?",
+        ),
+        ("Passene ligger i skapet", "hvor er passet mitt?"),
+        ("Julepynten står på loftet", "hvor er pynten?"),
+        ("Los pintores vienen de Lugo", "qué pintor tenemos"),
+        ("猫砂放在阳台的蓝色柜子里", "猫砂在哪"),
+        ("茶在左边的柜子里", "茶"),
+        ("合鍵はお隣に預けてある", "合鍵はどこ？"),
+        ("ไวไฟชื่อ BaanKhanun", "ไวไฟชื่ออะไร"),
+    ] {
+        let store = TestStore::new();
+        store.remember(fact(memory, None)).unwrap();
+        for number in 0..60 {
+            let text = format!("shelf {number} holds cassettes of the years {number} to {number}9");
+            store.remember(fact(&text, None)).unwrap();
+        }
+        assert_eq!(shown(&store, message), [memory], "{message}");
+    }
 }

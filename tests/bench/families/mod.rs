@@ -6,6 +6,7 @@ mod connections;
 mod health;
 mod history;
 mod pages;
+mod recall;
 #[cfg(feature = "relay")]
 mod relay;
 mod request;
@@ -76,6 +77,11 @@ pub const FAMILIES: &[Family] = &[
         name: "history",
         title: "A long history",
         measure: history::measure,
+    },
+    Family {
+        name: "recall",
+        title: "Memories that a message needs",
+        measure: recall::measure,
     },
     #[cfg(feature = "relay")]
     Family {

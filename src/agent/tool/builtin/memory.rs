@@ -7,6 +7,7 @@ use crate::message_text::{is_untrusted, provenance};
 use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
 use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
+use config::Permission;
 use store::{Audience, NewMemory, Store, Viewer};
 
 /// Most characters of one memory: a fact, not a document.
@@ -27,16 +28,14 @@ pub(super) fn remember() -> FunctionTool {
                     "type": "boolean",
                     "description": "Only if the speaker wants everybody here to know it",
                 },
+                "replaces": {
+                    "type": "string",
+                    "description": "Id or text of the memory that this corrects: it is deleted",
+                },
             }),
             &["content"],
         ),
-        intent: |arguments, _, _| {
-            let content = text(arguments, "content")?;
-            Some(match is_shared(arguments) {
-                true => format!("remember, for everybody in the household: {content}"),
-                false => format!("remember: {content}"),
-            })
-        },
+        intent: remember_intent,
         run: run_remember,
     }
 }
@@ -72,6 +71,19 @@ pub(super) fn forget() -> FunctionTool {
     }
 }
 
+fn remember_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
+    let content = text(arguments, "content")?;
+    let audience = match is_shared(arguments) {
+        true => ", for everybody in the household",
+        false => "",
+    };
+    let replaced = match text(arguments, "replaces") {
+        Some(replaced) => format!(", in place of {}", named(replaced, store, viewer)),
+        None => String::new(),
+    };
+    Some(format!("remember{audience}{replaced}: {content}"))
+}
+
 fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let content = required_text(arguments, "content")?;
     let length = content.chars().count();
@@ -81,27 +93,41 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
         ));
     }
     let is_person = context.user_id.is_some();
-    let memory = context
-        .store
-        .remember(NewMemory {
-            content: content.to_owned(),
-            speaker: context.speaker.map(str::to_owned),
-            owner_id: context.user_id,
-            seen_as: (!(is_person && is_shared(arguments))).then_some(context.conversation_id),
-            channel: Some(context.channel.to_owned()),
-            account: is_untrusted(context.channel)
-                .then_some(context.account)
-                .flatten()
-                .map(str::to_owned),
-            is_outside: context.is_outside,
-        })
-        .map_err(public)?;
+    let new = NewMemory {
+        content: content.to_owned(),
+        speaker: context.speaker.map(str::to_owned),
+        owner_id: context.user_id,
+        seen_as: (!(is_person && is_shared(arguments))).then_some(context.conversation_id),
+        channel: Some(context.channel.to_owned()),
+        account: is_untrusted(context.channel)
+            .then_some(context.account)
+            .flatten()
+            .map(str::to_owned),
+        is_outside: context.is_outside,
+    };
+    let (memory, replaced) = match text(arguments, "replaces") {
+        Some(replaced) => {
+            if context.config.tool_permissions.get("forget") == Some(&Permission::Deny) {
+                return Err("the settings deny forget: remember it without `replaces`".to_owned());
+            }
+            let (memory, old) = context
+                .store
+                .replace_memory(&context.viewer, replaced, new)
+                .map_err(public)?;
+            (memory, Some(old))
+        }
+        None => (context.store.remember(new).map_err(public)?, None),
+    };
     let readers = match &memory.audience {
         Audience::Household => "everybody in the household sees it".to_owned(),
         Audience::Private => format!("only {} sees it", memory.speaker.unwrap_or_default()),
         Audience::People(_) => "those who see this conversation see it".to_owned(),
     };
-    Ok(format!("Remembered as {}; {readers}.", memory.id))
+    let instead = match replaced {
+        Some(old) => format!(" in place of \"{}\"", shorten(&old.content, SHOWN_CHARS)),
+        None => String::new(),
+    };
+    Ok(format!("Remembered as {}{instead}; {readers}.", memory.id))
 }
 
 /// Whether everybody in the household is to know it.
@@ -138,16 +164,19 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 /// A person cannot judge an id alone.
 fn forget_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
     let id = text(arguments, "memory_id")?;
+    Some(format!("forget {}", named(id, store, viewer)))
+}
+
+/// A memory for a person.
+fn named(id: &str, store: &Store, viewer: &Viewer) -> String {
     let known = store.memories(viewer).unwrap_or_default();
-    Some(
-        match known.iter().find(|memory| memory.id.to_string() == id) {
-            Some(memory) => {
-                let content = shorten(&memory.content, SHOWN_CHARS);
-                format!("forget the memory \"{content}\" ({id})")
-            }
-            None => format!("forget the memory {id}"),
-        },
-    )
+    match known.iter().find(|memory| memory.id.to_string() == id) {
+        Some(memory) => {
+            let content = shorten(&memory.content, SHOWN_CHARS);
+            format!("the memory \"{content}\" ({id})")
+        }
+        None => format!("the memory {id}"),
+    }
 }
 
 fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -203,6 +232,36 @@ mod tests {
             household.run("recall", json!({"query": "tea"})).unwrap(),
             nothing
         );
+    }
+
+    #[test]
+    fn a_fact_is_corrected() {
+        let household = Household::new();
+        let remember = |arguments| household.run("remember", arguments);
+        remember(json!({"content": "Ann drinks green tea."})).unwrap();
+        let corrected =
+            json!({"content": "Ann drinks coffee.", "replaces": "ann drinks green tea"});
+        let intent = remember_intent(
+            corrected.as_object().unwrap(),
+            household.store(),
+            &Viewer::server(),
+        );
+        assert_eq!(
+            intent.as_deref(),
+            Some("remember, in place of the memory ann drinks green tea: Ann drinks coffee.")
+        );
+        let kept = remember(corrected.clone()).unwrap();
+        assert!(
+            kept.contains("in place of \"Ann drinks green tea.\""),
+            "{kept}"
+        );
+        let known = household.run("recall", json!({"query": "Ann"})).unwrap();
+        assert!(
+            !known.contains("tea") && known.contains("coffee"),
+            "{known}"
+        );
+        let error = remember(corrected).unwrap_err();
+        assert!(error.contains("there is no memory"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! Whether the memories that a message needs are found, and no others; and how long
+//! that takes.
+
+use std::thread;
+use std::time::Instant;
+
+use base::clock::Clock;
+use base::testing::TemporaryDirectory;
+use store::{NewMemory, Store, Viewer};
+use support::recall::{Found, measure as measure_corpus};
+
+use crate::statistics::median;
+use crate::table::{Figure, Table};
+
+/// Memories of a large household.
+const MEMORIES: usize = 5_000;
+const WRITERS: usize = 16;
+const RUNS: usize = 21;
+
+pub fn measure(table: &mut Table) {
+    let (by_language, all) = measure_corpus("held_out");
+    let all = ("all languages, held-out half", all);
+    for (language, found) in by_language.into_iter().chain([all]) {
+        let Found {
+            both,
+            shown,
+            relevant,
+        } = found;
+        let is_sum = language.starts_with("all");
+        let recall = Figure::new(format!("recall, {language}"), found.recall(), "%")
+            .how(format!("{both} of {relevant} relevant memories shown"));
+        let precision = Figure::new(format!("precision, {language}"), found.precision(), "%")
+            .how(format!("{both} of {shown} shown memories relevant"));
+        match is_sum {
+            true => {
+                table.add(recall.at_least(85.0));
+                table.add(precision.at_least(80.0));
+            }
+            false => {
+                table.add(recall);
+                table.add(precision);
+            }
+        }
+    }
+    table.add(
+        Figure::new(format!("choice among {MEMORIES} memories"), took(), "ms")
+            .at_most(5.0)
+            .how(format!("median of {RUNS} runs; it grows with their number")),
+    );
+}
+
+/// Milliseconds to choose among many memories.
+fn took() -> f64 {
+    let dir = TemporaryDirectory::new();
+    let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
+    let remember = |number: usize| {
+        let content = format!(
+            "The {} of box {number} is kept in the {} beside item{}.",
+            ["key", "lamp", "manual", "receipt", "warranty"][number / 5 % 5],
+            ["kitchen", "cellar", "garden", "attic", "hall"][number % 5],
+            number * 7 % 4_001,
+        );
+        let kept = store.remember(NewMemory {
+            content,
+            ..NewMemory::default()
+        });
+        assert!(kept.is_ok(), "{kept:?}");
+    };
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || (writer..MEMORIES).step_by(WRITERS).for_each(remember));
+        }
+    });
+    let message = "where did we put the manual of the lamp from item77 in the cellar?";
+    median((0..RUNS).map(|_| {
+        let began = Instant::now();
+        let found = store.relevant_memories(&Viewer::server(), message);
+        assert!(found.is_ok_and(|found| !found.is_empty()));
+        began.elapsed().as_secs_f64() * 1_000.0
+    }))
+}

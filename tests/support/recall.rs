@@ -1,0 +1,90 @@
+//! How well memories are found: the corpus of questions in `tests/data/recall`.
+
+use base::clock::Clock;
+use base::testing::TemporaryDirectory;
+use serde_json::Value;
+use store::{NewMemory, Store, Viewer};
+
+/// The counts of one language, or of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    /// Memories that were shown and are relevant.
+    pub both: usize,
+    pub shown: usize,
+    pub relevant: usize,
+}
+
+impl Found {
+    /// The percentage of the relevant memories that were shown.
+    pub fn recall(self) -> f64 {
+        100.0 * self.both as f64 / self.relevant.max(1) as f64
+    }
+
+    /// The percentage of the shown memories that are relevant.
+    pub fn precision(self) -> f64 {
+        100.0 * self.both as f64 / self.shown.max(1) as f64
+    }
+}
+
+/// The languages of the corpus with their counts over all questions of this half, and
+/// the sum.
+pub fn measure(half: &str) -> (Vec<(&'static str, Found)>, Found) {
+    let by_language: Vec<_> = CORPUS
+        .iter()
+        .map(|(language, json)| (*language, measure_language(json, half)))
+        .collect();
+    let mut all = Found::default();
+    for (_, found) in &by_language {
+        all.both += found.both;
+        all.shown += found.shown;
+        all.relevant += found.relevant;
+    }
+    (by_language, all)
+}
+
+fn measure_language(json: &str, half: &str) -> Found {
+    let corpus: Value = serde_json::from_str(json).expect("the corpus is JSON");
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let dir = TemporaryDirectory::new();
+    let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
+    let mut ids = Vec::new();
+    for memory in list(&corpus["memories"]) {
+        let new = NewMemory {
+            content: text(&memory["content"]),
+            ..NewMemory::default()
+        };
+        let kept = store.remember(new).expect("the store is writable");
+        ids.push((kept.id, memory["id"].clone()));
+    }
+    let mut found = Found::default();
+    for question in list(&corpus["questions"]) {
+        if question["half"] != half {
+            continue;
+        }
+        let relevant = list(&question["relevant"]);
+        let shown = store
+            .relevant_memories(&Viewer::server(), &text(&question["message"]))
+            .expect("the store is readable");
+        found.shown += shown.len();
+        found.relevant += relevant.len();
+        let is_relevant = |memory: &store::Memory| {
+            let known = ids.iter().find(|(id, _)| *id == memory.id);
+            known.is_some_and(|(_, id)| relevant.contains(id))
+        };
+        found.both += shown.iter().filter(|memory| is_relevant(memory)).count();
+    }
+    store.close();
+    found
+}
+
+const CORPUS: [(&str, &str); 8] = [
+    ("German", include_str!("../data/recall/de.json")),
+    ("English", include_str!("../data/recall/en.json")),
+    ("Spanish", include_str!("../data/recall/es.json")),
+    ("French", include_str!("../data/recall/fr.json")),
+    ("Japanese", include_str!("../data/recall/ja.json")),
+    ("Norwegian", include_str!("../data/recall/no.json")),
+    ("Thai", include_str!("../data/recall/th.json")),
+    ("Chinese", include_str!("../data/recall/zh.json")),
+];
