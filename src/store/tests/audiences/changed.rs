@@ -350,4 +350,17 @@ fn the_same_words_are_remembered_once_for_each_audience() {
     let of_bob = store.recall(&house.viewer("bob"), "mat", 10).unwrap();
     assert_eq!(of_bob.len(), 1);
     assert_eq!(of_bob[0].channel.as_deref(), Some("websocket"));
+    // What may not be forgotten is not replaced either; nothing is remembered then.
+    let replaced = [&of_bob[0].id, &first.id].map(ToString::to_string);
+    for (replaced, code) in replaced.iter().zip([Code::Unauthorized, Code::NotFound]) {
+        let new = fact("the key is in the shed", Some("bob"));
+        let refused = store.replace_memory(&house.viewer("bob"), replaced, new);
+        assert_eq!(refused.unwrap_err().code(), code);
+    }
+    assert!(
+        store
+            .recall(&house.viewer("bob"), "shed", 10)
+            .unwrap()
+            .is_empty()
+    );
 }
