@@ -53,7 +53,7 @@ impl Reached {
             ("JSON lines", Client::lines(address)),
         ];
         #[cfg(feature = "relay")]
-        clients.push(("relay", self.from_afar()));
+        clients.push(("relay", self.remote()));
         for (_, client) in &mut clients {
             client.authenticate(token);
         }
@@ -61,7 +61,7 @@ impl Reached {
     }
 
     #[cfg(feature = "relay")]
-    fn from_afar(&self) -> Client {
+    fn remote(&self) -> Client {
         use support::relay_peers::with_token;
         let mut admin = self.house.websocket(0);
         let info = eventually("the link", || {
