@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
+use crate::askers;
 use crate::database::Store;
 use crate::durability::Provisional;
 use crate::failure::Outcome;
@@ -148,7 +149,8 @@ macro_rules! approvals_from {
 
 impl Store {
     /// Undecided approvals, oldest first, at most 1,000: an admin's viewer sees all,
-    /// a person's those that they asked for.
+    /// a person's those that they asked for. Without those of a turn whose asker does
+    /// not see the conversation any longer: it ends.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -157,7 +159,13 @@ impl Store {
             let mut found = rows(connection, WAITING_APPROVALS, params![], from_row)?;
             found.retain(|approval| viewer.sees_approval_of(approval.user_id));
             found.truncate(MOST as usize);
-            Ok(found)
+            let mut waiting = Vec::with_capacity(found.len());
+            for approval in found {
+                if askers::still_sees(connection, approval.turn_id)? {
+                    waiting.push(approval);
+                }
+            }
+            Ok(waiting)
         })
     }
 
@@ -212,7 +220,9 @@ impl Store {
     pub fn approval(&self, viewer: &Viewer, id: ApprovalId) -> Result<Approval> {
         self.read(|connection| {
             let approval = find(connection, id)?;
-            match viewer.sees_approval_of(approval.user_id) {
+            let is_seen = viewer.sees_approval_of(approval.user_id)
+                && askers::still_sees(connection, approval.turn_id)?;
+            match is_seen {
                 true => Ok(approval),
                 false => Err(query::not_found("approval", id)),
             }

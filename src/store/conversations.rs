@@ -10,7 +10,7 @@ use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
-use crate::viewer::{Belongs, Seen, Sight, Viewer, seen_columns};
+use crate::viewer::{BELONGS, Belongs, Seen, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
@@ -260,14 +260,18 @@ fn newest(
         let oldest = newest
             .get(most - 1)
             .map_or(i64::MIN, |one| one.latest.as_i64());
-        let limit = most as i64;
+        let limit = match sight.has_caller() {
+            true => i64::MAX,
+            false => most as i64,
+        };
         let mut parameters: Vec<&dyn ToSql> = vec![&oldest, &before, &limit];
         parameters.extend(audiences.iter().map(|audience| audience as &dyn ToSql));
         parameters.resize(3 + MERGED, &Null);
-        newest.extend(rows(
+        newest.extend(sight.rows(
             connection,
             NEWEST_OF_AUDIENCES,
             &parameters,
+            usize::MAX,
             &mut conversation,
         )?);
         sort_newest_first(&mut newest, most);
@@ -279,12 +283,6 @@ fn sort_newest_first(conversations: &mut Vec<Conversation>, most: usize) {
     conversations.sort_by_key(|one| Reverse(one.latest));
     conversations.truncate(most);
 }
-
-pub(crate) const BELONGS: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    " FROM conversations c WHERE id = ?"
-);
 
 /// A conversation, if it is seen.
 fn look_up(

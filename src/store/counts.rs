@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::query::{row, rows};
 use crate::turns::{TurnState, UNFINISHED_BY_STATE, UNFINISHED_STATES};
 use crate::usage::{self, Usage};
-use crate::viewer::{Seen, Sight, Viewer};
+use crate::viewer::{Seen, Sight, Viewer, seen_columns};
 use base::error::Result;
 
 /// Unfinished work and totals, for `server_info`.
@@ -50,7 +50,17 @@ impl Store {
                 }
                 Seen::Of(audiences) => {
                     for audience in audiences {
-                        conversations += count(COUNT_OF_AUDIENCE, params![audience])?;
+                        conversations += match sight.has_caller() {
+                            false => count(COUNT_OF_AUDIENCE, params![audience])?,
+                            true => {
+                                let of = params![audience];
+                                let seen =
+                                    sight.rows(connection, OF_AUDIENCE, of, usize::MAX, |_| {
+                                        Ok(())
+                                    })?;
+                                seen.len() as u64
+                            }
+                        };
                     }
                 }
                 Seen::OfAccount(account) => {
@@ -91,6 +101,13 @@ impl Store {
 
 pub(crate) const COUNT_OF_AUDIENCE: &str = "SELECT count(*) FROM conversations \
      INDEXED BY conversations_by_audience WHERE audience_id = ?";
+
+/// The same one by one, for one who does not see all of them.
+const OF_AUDIENCE: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    "FROM conversations c INDEXED BY conversations_by_audience WHERE audience_id = ?"
+);
 
 /// How many of the rows that are seen have each state.
 fn tally<T: FromSql + PartialEq>(

@@ -27,12 +27,16 @@ const MOST: usize = 1000;
 pub struct NewDelivery {
     /// The webhook account; the callback goes to its `outgoing_url`.
     pub account: String,
-    /// Writes the JSON body. It is given the message that is answered, if others came
-    /// while its turn waited.
-    pub body: Box<dyn FnOnce(Option<MessageId>) -> String + Send>,
+    /// Writes the JSON body.
+    pub body: NewBody,
     /// How long after the turn's end the first attempt is due.
     pub delay: Duration,
 }
+
+/// Writes the JSON body of a callback. It is given why the turn failed in the commit that
+/// ends it, if it did, and the message that is answered, if others came while its turn
+/// waited.
+pub type NewBody = Box<dyn FnOnce(Option<Error>, Option<MessageId>) -> String + Send>;
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,6 +292,7 @@ pub(crate) fn insert(
     turn_id: TurnId,
     conversation_id: ConversationId,
     new: NewDelivery,
+    lost: Option<Error>,
     in_reply_to: Option<MessageId>,
 ) -> Outcome<Delivery> {
     let state = match oldest_undelivered(write, conversation_id)? {
@@ -300,7 +305,7 @@ pub(crate) fn insert(
         conversation_id,
         readers: audience::readers_of(write.connection, conversation_id)?,
         account: new.account,
-        body: (new.body)(in_reply_to),
+        body: (new.body)(lost, in_reply_to),
         state,
         attempts: 0,
         created_at: write.now,

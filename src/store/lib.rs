@@ -25,6 +25,7 @@
 
 mod actors;
 mod approvals;
+mod askers;
 mod attachments;
 mod audience;
 mod backup;

@@ -5,13 +5,12 @@ use std::collections::hash_map::Entry;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::conversations::BELONGS;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::fulltext;
 use crate::messages::{Message, PAGE, Page, find_message, message_columns, page_of_messages};
 use crate::query::{row, rows};
-use crate::viewer::{Seen, Sight, Viewer};
+use crate::viewer::{BELONGS, Seen, Sight, Viewer};
 use base::error::Result;
 use base::ids::{ConversationId, MessageId};
 

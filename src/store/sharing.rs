@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use crate::askers;
 use crate::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::conversations::{self, Conversation};
 use crate::database::Store;
@@ -9,9 +10,10 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{row, rows};
 use crate::steps;
+use crate::turns::Turn;
 use crate::viewer::Viewer;
 use base::error::Result;
-use base::ids::{AudienceId, ConversationId, ScheduleId, UserId};
+use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 
 /// A conversation of a webhook account that has another audience now.
 #[derive(Clone, Debug)]
@@ -27,18 +29,45 @@ pub struct Reshared {
 }
 
 impl Store {
-    /// Who sees a conversation now; none if there is no such conversation yet.
+    /// Who sees the conversation of a turn now; none if it is not committed yet.
     ///
     /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn audience_of(&self, id: ConversationId) -> Result<Option<AudienceId>> {
+    /// `not_found` where whoever asked does not see it any longer; `server_error` when
+    /// the database cannot be read.
+    pub fn audience_of(&self, turn: &Turn) -> Result<Option<AudienceId>> {
+        let id = turn.conversation_id;
         self.read(|connection| {
+            askers::check(connection, turn.id, id)?;
             row(
                 connection,
                 "SELECT audience_id FROM conversations WHERE id = ?",
                 params![id],
                 |row| row.get(0),
             )
+        })
+    }
+
+    /// The unfinished turns of a conversation whose askers do not see it any longer, at
+    /// most 1,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn turns_of_former_readers(&self, id: ConversationId) -> Result<Vec<TurnId>> {
+        self.read(|connection| {
+            let turns: Vec<TurnId> = rows(
+                connection,
+                "SELECT id FROM turns INDEXED BY turns_unfinished
+                 WHERE conversation_id = ? AND finished_at IS NULL LIMIT 1000",
+                params![id],
+                |row| row.get(0),
+            )?;
+            let mut former = Vec::new();
+            for turn in turns {
+                if !askers::still_sees(connection, turn)? {
+                    former.push(turn);
+                }
+            }
+            Ok(former)
         })
     }
 

@@ -129,7 +129,7 @@ pub fn callback(body: &str) -> NewDelivery {
         account: "door".to_owned(),
         body: {
             let body = body.to_owned();
-            Box::new(|_| body)
+            Box::new(|_, _| body)
         },
         delay: Duration::ZERO,
     }

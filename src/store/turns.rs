@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row, params};
 
 use crate::approvals::{self, Approval, NewApproval};
+use crate::askers;
 use crate::audience::{self, Readers};
 use crate::database::Store;
 use crate::deliveries::{self, Delivery, NewDelivery};
@@ -178,7 +179,9 @@ impl Store {
     }
 
     /// Ends the turn: stores its state, reply, usage (of `model`, by day) and
-    /// delivery in one commit. Its undecided approvals become `expired`.
+    /// delivery in one commit. Its undecided approvals become `expired`. Where whoever
+    /// asked does not see the conversation any longer, it fails with `not_found`
+    /// instead: they get no answer, and nothing made for them is kept.
     ///
     /// # Errors
     /// `not_found` when the turn is gone or has ended.
@@ -194,13 +197,15 @@ impl Store {
         self.durable_write(move |write| {
             let mut turn = find_unfinished(write, id)?;
             let in_reply_to = overtaken(write, &turn)?;
+            let lost = askers::lost(write.connection, id, turn.conversation_id)?;
+            let end = lost.clone().map_or(end, TurnEnd::Failed);
             let reply = end_turn(write, &mut turn, end, in_reply_to)?;
             approvals::expire_undecided(write, id)?;
             usage::add(write, id, usage, &model, 1)?;
             let delivery = delivery
                 .map(|delivery| {
                     let conversation = turn.conversation_id;
-                    deliveries::insert(write, id, conversation, delivery, in_reply_to)
+                    deliveries::insert(write, id, conversation, delivery, lost, in_reply_to)
                 })
                 .transpose()?;
             Ok(Finished {
@@ -216,10 +221,11 @@ impl Store {
     /// conversation has been shared with more people since.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or has ended.
+    /// `not_found` when the turn is gone or has ended, and when whoever asked does not see
+    /// the conversation any longer.
     pub fn record_steps(&self, id: TurnId, steps: Vec<Step>, found_for: AudienceId) -> Result<()> {
         self.write(move |write| {
-            let turn = find_unfinished(write, id)?;
+            let turn = find_running(write, id)?;
             append(write, &turn, steps, found_for)
         })
     }
@@ -228,7 +234,7 @@ impl Store {
     /// commit: a tool with an effect may run after it.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or has ended.
+    /// As of [`Store::record_steps`].
     pub fn start_call(
         &self,
         id: TurnId,
@@ -237,7 +243,7 @@ impl Store {
         call_id: String,
     ) -> Result<Durable<StartedCall>> {
         self.durable_write(move |write| {
-            let turn = find_unfinished(write, id)?;
+            let turn = find_running(write, id)?;
             steps.push(Step::Started {
                 call_id: call_id.clone(),
             });
@@ -251,7 +257,7 @@ impl Store {
     /// commit.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or has ended;
+    /// As of [`Store::record_steps`];
     /// `invalid_request` without approvals, because nothing would resume it.
     pub fn suspend_turn(
         &self,
@@ -262,7 +268,7 @@ impl Store {
         expires_at: Timestamp,
     ) -> Result<Durable<Vec<Approval>>> {
         self.durable_write(move |write| {
-            let turn = find_unfinished(write, id)?;
+            let turn = find_running(write, id)?;
             if approvals.is_empty() {
                 return Err(Error::invalid_request(format!(
                     "the turn {id} has no approvals to wait for"
@@ -331,6 +337,13 @@ fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
         ))
         .into());
     }
+    Ok(turn)
+}
+
+/// The same, if whoever asked still sees its conversation.
+fn find_running(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
+    let turn = find_unfinished(write, id)?;
+    askers::check(write.connection, id, turn.conversation_id)?;
     Ok(turn)
 }
 

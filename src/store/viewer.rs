@@ -3,14 +3,17 @@
 //! Every statement that reads for somebody selects the columns of [`seen_columns`],
 //! and drops the rows that their [`Sight`] does not include.
 
+pub(crate) mod audiences;
+
 use std::fmt::Display;
 use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, ToSql, params};
 
-use crate::audience::{self, Readers};
+use crate::audience::Readers;
 use crate::failure::{Failure, Outcome};
-use crate::query::{each_row, not_found, row, rows};
+use crate::query::{each_row, not_found, row};
+use audiences::{actor, audiences_of, audiences_within};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
 use base::role::UserRole;
@@ -79,8 +82,9 @@ impl Viewer {
     }
 
     /// The model in a conversation: what everybody who reads the conversation may
-    /// see. It changes nothing that has an owner. The readers are those of a turn,
-    /// and count until the conversation itself is committed.
+    /// see. One of a webhook account is read by the account's caller, too. It changes
+    /// nothing that has an owner. The readers are those of a turn, and count until the
+    /// conversation itself is committed.
     pub fn readers_of(conversation: ConversationId, known: &Readers) -> Viewer {
         Viewer(Scope::ReadersOf {
             conversation,
@@ -90,7 +94,8 @@ impl Viewer {
     }
 
     /// The model in a conversation, in a turn of this person, or else of this webhook
-    /// account: what it sees stays the same, and it changes what they may change.
+    /// account: it sees nothing that they do not see, too, and changes what they may
+    /// change.
     #[must_use]
     pub fn asked_by(mut self, user: Option<UserId>, account: Option<&str>) -> Viewer {
         if let Scope::ReadersOf { asker, .. } = &mut self.0 {
@@ -130,6 +135,7 @@ impl Viewer {
 
     /// What is seen at this moment.
     pub(crate) fn sight(&self, connection: &Connection) -> Outcome<Sight> {
+        let mut caller = None;
         let (seen, actor) = match &self.0 {
             Scope::Server => (Seen::All, Actor::Server),
             Scope::Account(name) => (Seen::OfAccount(name.clone()), Actor::Account(name.clone())),
@@ -141,22 +147,38 @@ impl Viewer {
                 conversation,
                 known,
                 asker,
-            } => (
-                Seen::Of(audiences_within(connection, *conversation, known)?),
-                match asker {
+            } => {
+                let actor = match asker {
                     Asker::Nobody => Actor::Nobody,
                     Asker::Account(name) => Actor::Account(name.clone()),
                     Asker::Person(id) => actor(connection, *id)?,
-                },
-            ),
+                };
+                let (mut audiences, account) = audiences_within(connection, *conversation, known)?;
+                if let Actor::Person(person) = &actor {
+                    let own = audiences_of(connection, *person)?;
+                    audiences.retain(|audience| own.binary_search(audience).is_ok());
+                }
+                caller = match &actor {
+                    Actor::Account(name) => Some(name.clone()),
+                    _ => account,
+                };
+                (Seen::Of(audiences), actor)
+            }
         };
-        Ok(Sight { seen, actor })
+        Ok(Sight {
+            seen,
+            caller,
+            actor,
+        })
     }
 }
 
 /// What a [`Viewer`] sees at one moment.
 pub(crate) struct Sight {
     seen: Seen,
+    /// The webhook account whose caller reads along: of what is seen, the household's
+    /// and the account's own are left.
+    caller: Option<String>,
     actor: Actor,
 }
 
@@ -215,9 +237,14 @@ impl Belongs {
 }
 
 impl Sight {
-    /// What of all there is.
+    /// What of all there is, but for what a caller who reads along does not see.
     pub fn seen(&self) -> &Seen {
         &self.seen
+    }
+
+    /// Whether somebody from outside reads along.
+    pub fn has_caller(&self) -> bool {
+        self.caller.is_some()
     }
 
     /// At most `limit` rows of a cached statement that are seen. It selects the
@@ -278,8 +305,10 @@ impl Sight {
     pub fn sees_row(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
         Ok(match &self.seen {
             Seen::All => true,
-            Seen::Of(audiences) => audiences.binary_search(&row.get(0)?).is_ok(),
-            Seen::OfAccount(_) => self.sees(&Belongs::from_row(row)?),
+            Seen::Of(audiences) if self.caller.is_none() => {
+                audiences.binary_search(&row.get(0)?).is_ok()
+            }
+            Seen::Of(_) | Seen::OfAccount(_) => self.sees(&Belongs::from_row(row)?),
         })
     }
 
@@ -287,7 +316,13 @@ impl Sight {
     pub fn sees(&self, thing: &Belongs) -> bool {
         match &self.seen {
             Seen::All => true,
-            Seen::Of(audiences) => audiences.binary_search(&thing.audience_id).is_ok(),
+            Seen::Of(audiences) => {
+                let is_for_caller = self.caller.as_ref().is_none_or(|name| {
+                    let is_own = thing.owner_id.is_none() && thing.account.as_ref() == Some(name);
+                    is_own || thing.audience_id == AudienceId::HOUSEHOLD
+                });
+                is_for_caller && audiences.binary_search(&thing.audience_id).is_ok()
+            }
             Seen::OfAccount(name) => {
                 thing.account.as_deref() == Some(name)
                     && (thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD)
@@ -340,75 +375,9 @@ impl Sight {
     }
 }
 
-/// A person, as whom the model acts.
-fn actor(connection: &Connection, id: UserId) -> Outcome<Actor> {
-    let role = row(connection, ROLE, params![id], |row| row.get(0))?;
-    Ok(role.map_or(Actor::Nobody, |role| {
-        Actor::Person(Person {
-            id,
-            role,
-            household_only: false,
-        })
-    }))
-}
-
-/// The audiences that a person belongs to.
-fn audiences_of(connection: &Connection, person: Person) -> Outcome<Vec<AudienceId>> {
-    let mut audiences = match person.household_only {
-        true => Vec::new(),
-        false => rows(connection, AUDIENCES_OF, params![person.id], |row| {
-            row.get(0)
-        })?,
-    };
-    if person.role >= UserRole::User {
-        // The lowest of all ids.
-        audiences.insert(0, AudienceId::HOUSEHOLD);
-    }
-    Ok(audiences)
-}
-
-/// The audiences that include all readers of a conversation.
-fn audiences_within(
-    connection: &Connection,
-    conversation: ConversationId,
-    known: &Readers,
-) -> Outcome<Vec<AudienceId>> {
-    let own = row(
-        connection,
-        "SELECT audience_id FROM conversations WHERE id = ?",
-        params![conversation],
-        |row| row.get(0),
-    )?;
-    let now = match own {
-        Some(own) => &audience::readers(connection, own)?,
-        None => known,
-    };
-    let Readers::People(people) = now else {
-        // A narrower audience could lose to whoever joins the household.
-        return Ok(vec![AudienceId::HOUSEHOLD]);
-    };
-    let mut within: Option<Vec<AudienceId>> = None;
-    for &id in people.iter() {
-        let role = row(connection, ROLE, params![id], |row| row.get(0))?;
-        let person = Person {
-            id,
-            role: role.unwrap_or(UserRole::Viewer),
-            household_only: false,
-        };
-        let of_person = audiences_of(connection, person)?;
-        within = Some(match within {
-            Some(mut within) => {
-                within.retain(|audience| of_person.binary_search(audience).is_ok());
-                within
-            }
-            None => of_person,
-        });
-    }
-    // Without people, all of them are removed.
-    Ok(within.unwrap_or_else(|| own.into_iter().collect()))
-}
-
-pub(crate) const AUDIENCES_OF: &str =
-    "SELECT audience_id FROM audience_members WHERE user_id = ? ORDER BY audience_id";
-
-const ROLE: &str = "SELECT role FROM users WHERE id = ?";
+/// To whom a conversation belongs.
+pub(crate) const BELONGS: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    "FROM conversations c WHERE id = ?"
+);

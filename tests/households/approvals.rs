@@ -16,6 +16,8 @@ const MOST_WAITING: usize = 8;
 
 /// What happens once somebody has answered.
 pub(super) struct Waiting {
+    /// Who asked, and what signed them in.
+    actor: Actor,
     /// The connection that gets the reply; a webhook's caller has none.
     client: Option<Client>,
     /// Part of the reply if the tool runs: of this call, and of no other.
@@ -51,7 +53,7 @@ impl Household {
         let (person, token) = signed_in(actor);
         let client = self.world.begin(person, token, way, &request);
         self.asks(actor, number, (tool, &arguments), &text);
-        self.waits(Some(client), result, number);
+        self.waits(actor, Some(client), result, number);
         "call that asks"
     }
 
@@ -82,7 +84,7 @@ impl Household {
         if verdict == Verdict::Asks {
             self.world.post_and_leave(&name, &body);
             self.asks(actor, number, (tool, &arguments), &text);
-            self.waits(None, result, number);
+            self.waits(actor, None, result, number);
             return "call by a webhook that asks";
         }
         let data = self.world.post(&name, &body);
@@ -160,9 +162,16 @@ impl Household {
         self.told_of_approval(self.reference.approvals.len() - 1, "requested");
     }
 
-    fn waits(&mut self, client: Option<Client>, result: String, number: ConversationNumber) {
+    fn waits(
+        &mut self,
+        actor: Actor,
+        client: Option<Client>,
+        result: String,
+        number: ConversationNumber,
+    ) {
         let messages = self.reference.conversations[number].messages.len();
         let waiting = Waiting {
+            actor,
             client,
             result,
             messages,
@@ -259,10 +268,30 @@ impl Household {
         if let Some(mut client) = waiting.client
             && self.reference.is_there(asker)
         {
-            let response = answered(client.response()).unwrap();
-            assert_eq!(response["response"], text, "{response}");
+            let response = answered(client.response());
+            match self.reference.visible(waiting.actor, number) {
+                Ok(()) => assert_eq!(response.unwrap()["response"], text),
+                Err(refusal) => assert_eq!(response.unwrap_err(), refusal.code()),
+            }
         }
         self.said(number, &text, true, true);
+    }
+
+    /// Whoever does not see a conversation any longer gets no answer from it, and nobody is
+    /// asked for what they wanted.
+    pub(super) fn withdraw_what_is_lost(&mut self, number: ConversationNumber) {
+        for place in 0..self.reference.approvals.len() {
+            let approval = &self.reference.approvals[place];
+            let is_there = approval.conversation == number && !approval.is_decided;
+            if !is_there || !self.reference.is_lost(approval) {
+                continue;
+            }
+            self.reference.approvals[place].is_decided = true;
+            self.told_of_approval(place, "expired");
+            let waiting = self.waiting.remove(&place).expect("it waited");
+            let response = waiting.client.map(|mut client| answered(client.response()));
+            assert_eq!(response, Some(Err(Refusal::NotFound.code().to_owned())));
+        }
     }
 
     /// What waited in a conversation that is deleted is asked of nobody.

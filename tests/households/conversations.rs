@@ -230,6 +230,7 @@ impl Household {
             if self.compare(&request, answer, allowed).is_some() {
                 self.reference.conversations[number].audience = audience;
                 self.became_visible(number);
+                self.withdraw_what_is_lost(number);
             }
         }
         "share"

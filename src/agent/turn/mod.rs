@@ -209,7 +209,7 @@ impl<'a> TurnLoop<'a, '_> {
     fn read_history(&mut self) -> Result<History<'a>, Stop> {
         let run = self.run;
         // First: a change that comes while the rest is read is noticed later.
-        let audience = run.store.audience_of(run.turn.conversation_id)?;
+        let audience = run.store.audience_of(run.turn)?;
         self.audience = audience.unwrap_or(run.turn.audience_id);
         let history = History::open(run, self.model, self.audience, self.may_recall())?;
         self.is_noted |= history.is_noted();
@@ -220,10 +220,10 @@ impl<'a> TurnLoop<'a, '_> {
     }
 
     /// Reads all that the model is shown again if other people see the conversation by
-    /// now; returns whether they do.
+    /// now; returns whether they do. Ends the turn if whoever asked does not.
     fn follow_audience(&mut self, history: &mut History<'a>) -> Result<bool, Stop> {
         let (store, turn) = (self.run.store, self.run.turn);
-        let audience = store.audience_of(turn.conversation_id)?;
+        let audience = store.audience_of(turn)?;
         if audience.is_none_or(|audience| audience == self.audience) {
             return Ok(false);
         }

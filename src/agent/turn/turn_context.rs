@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::assistant::Assistant;
+use crate::message_text::is_untrusted;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::UserId;
@@ -53,10 +54,13 @@ impl<'a> TurnContext<'a> {
         Ok(person.map(|person| (id, person)))
     }
 
-    /// What the model sees: no more than everybody who reads the conversation.
+    /// What the model sees: no more than everybody who reads the conversation, and no
+    /// more than whoever asks. For a webhook's message that is its caller.
     pub(crate) fn viewer(&self) -> Viewer {
-        Viewer::readers_of(self.turn.conversation_id, &self.turn.readers)
-            .asked_by(self.turn.user_id, self.turn.account.as_deref())
+        let turn = self.turn;
+        let user = turn.user_id.filter(|_| !is_untrusted(&turn.channel));
+        Viewer::readers_of(turn.conversation_id, &turn.readers)
+            .asked_by(user, turn.account.as_deref())
     }
 }
 

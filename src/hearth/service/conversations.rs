@@ -51,7 +51,20 @@ impl Service {
         let kind = EventKind::ConversationShared { owner, audience };
         let busy = self.queue.conversations();
         self.hub.share(id, before, shared.readers, &busy, kind);
+        self.end_turns_of_former_readers(id, by);
         Ok(view)
+    }
+
+    /// Ends the turns of a conversation whose askers do not see it any longer: they get
+    /// no answer, and are asked for nothing. What is not ended here ends at its next step.
+    fn end_turns_of_former_readers(&self, id: ConversationId, by: &str) {
+        let ended = self.store.turns_of_former_readers(id).and_then(|turns| {
+            let mut turns = turns.into_iter();
+            turns.try_for_each(|turn| self.cancel(&Viewer::server(), turn, by).map(drop))
+        });
+        if let Err(error) = ended {
+            log::warn!("{id}: a turn of somebody who no longer sees it goes on: {error}");
+        }
     }
 
     /// Gives the conversations of webhook accounts the audience that the configuration
@@ -78,12 +91,16 @@ impl Service {
             known.extend(&busy);
             // Nobody has heard of the others, and none of their turns holds readers.
             for one in changed {
+                let (id, has_turn) = (one.conversation_id, one.has_turn);
                 if known.contains(&one.conversation_id) {
                     let kind = EventKind::ConversationShared {
                         owner: None,
                         audience: account.audience.clone(),
                     };
                     (self.hub).share(one.conversation_id, one.before, one.now, &busy, kind);
+                }
+                if has_turn {
+                    self.end_turns_of_former_readers(id, "the configuration");
                 }
             }
         }

@@ -104,6 +104,8 @@ struct Subscriber {
 struct Watching {
     number: u64,
     watcher: Box<dyn Watcher>,
+    /// For whom it watches, if that is a person.
+    person: Option<Person>,
     /// The connection to which the turn's events are streamed, if there is one.
     connection: Option<ConnectionId>,
 }
@@ -251,8 +253,9 @@ impl Hub {
     }
 
     /// Notifies `watcher` of what happens in a turn from now on. A watcher that is
-    /// added before the turn starts misses nothing.
-    pub fn watch(&self, turn: TurnId, watcher: Box<dyn Watcher>) -> Watch {
+    /// added before the turn starts misses nothing. One that watches for a person gets
+    /// what they may see.
+    pub fn watch(&self, turn: TurnId, person: Option<Person>, watcher: Box<dyn Watcher>) -> Watch {
         let mut state = self.lock();
         let number = state.next_watch;
         state.next_watch += 1;
@@ -260,6 +263,7 @@ impl Hub {
             state.watchers.entry(turn).or_default().push(Watching {
                 number,
                 watcher,
+                person,
                 connection: None,
             });
         }
@@ -305,7 +309,13 @@ impl Hub {
         let watchers = self.lock().watchers.remove(&turn).unwrap_or_default();
         let was_watched = !watchers.is_empty();
         for watching in watchers {
-            watching.watcher.ended(end);
+            match (watching.person, &end.result) {
+                (Some(person), Ok(reply)) => watching.watcher.ended(&TurnEnded {
+                    result: reply.seen_by(person),
+                    delivery: end.delivery,
+                }),
+                _ => watching.watcher.ended(end),
+            }
         }
         was_watched
     }
@@ -325,23 +335,29 @@ impl Hub {
 impl HubState {
     fn publish(&mut self, event: Event, mut recipients: Recipients) {
         let (name, turn) = (event.kind.name(), event.turn_id);
+        if let Some(conversation) = event.conversation_id
+            && let Some(readers) = recipients.readers_mut()
+        {
+            self.shares.update(conversation, readers);
+        }
         for watching in turn
             .and_then(|turn| self.watchers.get_mut(&turn))
             .into_iter()
             .flatten()
         {
-            watching.watcher.event(&event.kind);
+            let sees = |person: Person| match recipients.readers_mut() {
+                Some(readers) => person.may_see(readers),
+                None => true,
+            };
+            if watching.person.is_none_or(sees) {
+                watching.watcher.event(&event.kind);
+            }
         }
         if self.seq >= self.reserved {
             return;
         }
         self.seq += 1;
         let seq = self.seq;
-        if let Some(conversation) = event.conversation_id
-            && let Some(readers) = recipients.readers_mut()
-        {
-            self.shares.update(conversation, readers);
-        }
         let is_kept = name.is(EventTrait::Kept);
         let outboxes: Vec<&Arc<Outbox>> = self.subscribed(name, turn, &recipients).collect();
         if outboxes.is_empty() && !is_kept {

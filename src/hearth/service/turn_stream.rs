@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::Service;
-use super::hub::{ConnectionId, Reply, TurnEnded, Watch, Watcher};
+use super::hub::{ConnectionId, Person, Reply, TurnEnded, Watch, Watcher};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
 use base::sync::lock;
@@ -144,14 +144,23 @@ impl Service {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
         let has_history = !question.history.is_empty();
-        let (viewer, scope) = match &asker.identity {
-            Some(identity) => (identity.viewer(), identity.scope.clone()),
+        let (viewer, scope, person) = match &asker.identity {
+            Some(identity) => (
+                identity.viewer(),
+                identity.scope.clone(),
+                Person::from(identity),
+            ),
             // Nobody has shown to be this person: what it asks and begins is the
             // household's.
             None => (
                 Viewer::person(asker.user_id, UserRole::User).household_only(),
                 TokenScope {
                     tools: None,
+                    household_only: true,
+                },
+                Person {
+                    id: asker.user_id,
+                    role: UserRole::User,
                     household_only: true,
                 },
             ),
@@ -197,7 +206,7 @@ impl Service {
             self.connections
                 .authenticated(connection, identity, &outbox);
         }
-        let watch = self.hub.watch(turn, Box::new(collector));
+        let watch = self.hub.watch(turn, Some(person), Box::new(collector));
         self.start(begun, Some(watch));
         Ok(TurnStream {
             service: Arc::clone(self),

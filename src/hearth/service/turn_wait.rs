@@ -44,7 +44,7 @@ impl<'a> TurnWait<'a> {
         Some(TurnWait {
             hub,
             waiting,
-            watch: hub.watch(turn, Box::new(sender)),
+            watch: hub.watch(turn, None, Box::new(sender)),
             end,
         })
     }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::caller::{Caller, Responder};
-use super::hub::{Reply, TurnEnded, Watch};
+use super::hub::{Person, Reply, TurnEnded, Watch};
 use super::queue::{Reservation, TurnJob, Withdrawn};
 use super::{Service, views};
 use agent::turn::said_so_far;
@@ -71,9 +71,10 @@ impl Service {
             Ok(stored) => stored,
             Err(error) => return responder.send(Err::<(), _>(error)),
         };
-        let watch = self.hub.watch(begun.turn().id, Box::new(responder));
+        let person = Person::from(caller.identity);
+        let turn = begun.turn().id;
+        let watch = self.hub.watch(turn, Some(person), Box::new(responder));
         if chat.stream {
-            let person = caller.identity.into();
             self.hub
                 .stream(watch, caller.connection, caller.outbox, person);
         }

@@ -193,7 +193,10 @@ impl Service {
             account: account.clone(),
             body: {
                 let (turn, end) = (turn.clone(), end.clone());
-                Box::new(move |in_reply_to| callback_body(&turn, &end, in_reply_to))
+                Box::new(move |lost, in_reply_to| {
+                    let end = lost.map_or(end, TurnEnd::Failed);
+                    callback_body(&turn, &end, in_reply_to)
+                })
             },
             delay: match is_awaited {
                 true => RESPONSE_TIME,

@@ -30,8 +30,14 @@ fn while_uncommitted<T: Send>(
     thread::scope(|scope| {
         let storing = scope.spawn(move || {
             store.write(move |write| {
-                let delivery =
-                    deliveries::insert(write, turn.id, turn.conversation_id, callback("{}"), None)?;
+                let delivery = deliveries::insert(
+                    write,
+                    turn.id,
+                    turn.conversation_id,
+                    callback("{}"),
+                    None,
+                    None,
+                )?;
                 stored.send(delivery.id).unwrap();
                 held.recv().unwrap();
                 Ok(())

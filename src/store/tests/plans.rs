@@ -36,9 +36,10 @@ fn no_list_reads_a_table_from_end_to_end() {
     for sql in [
         conversations::NEWEST_OF_AUDIENCES,
         conversations::OF_ACCOUNT,
-        conversations::BELONGS,
+        viewer::BELONGS,
+        askers::ASKED,
         audience::MEMBERS,
-        viewer::AUDIENCES_OF,
+        viewer::audiences::AUDIENCES_OF,
         search::SEARCH_IDS,
         search::SPANS,
         counts::COUNT_OF_AUDIENCE,
@@ -140,12 +141,12 @@ fn steps(store: &Store, list: impl FnOnce()) -> i32 {
         store.read(|connection| {
             let mut steps = 0;
             for sql in [
-                viewer::AUDIENCES_OF,
+                viewer::audiences::AUDIENCES_OF,
                 conversations::NEWEST_OF_AUDIENCES,
                 audience::MEMBERS,
                 search::SEARCH_IDS,
                 search::SPANS,
-                conversations::BELONGS,
+                viewer::BELONGS,
             ] {
                 let statement = connection.prepare_cached(sql)?;
                 steps += statement.reset_status(StatementStatus::VmStep);

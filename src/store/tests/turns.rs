@@ -285,7 +285,7 @@ fn a_callback_is_given_the_question_that_others_overtook() {
     let store = TestStore::new();
     let deliver = |turn: &Turn| {
         let new = NewDelivery {
-            body: Box::new(|question| format!("{question:?}")),
+            body: Box::new(|_, question| format!("{question:?}")),
             ..callback("")
         };
         let finished = store.finish_turn(turn.id, done("x"), Usage::default(), "m", Some(new));

@@ -49,6 +49,17 @@ impl Reference {
         !approval.is_decided && !self.conversations[approval.conversation].is_deleted
     }
 
+    /// Whether the person who asked does not see the conversation any longer.
+    pub fn is_lost(&self, approval: &Approval) -> bool {
+        match approval.asker {
+            Asker::Person(number) if self.people[number].is_here => {
+                let asker = Actor::whole(number);
+                self.visible(asker, approval.conversation).is_err()
+            }
+            _ => false,
+        }
+    }
+
     /// Those who asked, and those who may answer.
     pub fn sees_approval(&self, actor: Actor, approval: &Approval) -> bool {
         match actor {
@@ -69,7 +80,7 @@ impl Reference {
             return Err(Refusal::Unauthorized);
         };
         let is_gone = self.conversations[approval.conversation].is_deleted;
-        if is_gone || !self.sees_approval(actor, approval) {
+        if is_gone || self.is_lost(approval) || !self.sees_approval(actor, approval) {
             return Err(Refusal::NotFound);
         }
         self.needs_all_tools(actor)?;

@@ -1,6 +1,7 @@
 //! Who sees what: each actor, each thing, each command, over each way in. What one
 //! may not see is as if it did not exist.
 
+mod askers;
 mod changes;
 mod events;
 mod narrow_tokens;

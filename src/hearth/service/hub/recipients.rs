@@ -15,7 +15,8 @@ pub struct Person {
 }
 
 impl Person {
-    fn may_see(self, readers: &Readers) -> bool {
+    /// Whether they are among these readers.
+    pub(super) fn may_see(self, readers: &Readers) -> bool {
         let is_narrowed_out = self.household_only && *readers != Readers::Household;
         readers.include(self.id, self.role) && !is_narrowed_out
     }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use base::error::Result;
+use super::Person;
+use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId, TurnId};
-use store::{Durable, Message, Turn, TurnState};
+use store::{Durable, Message, Readers, Turn, TurnState};
 
 /// The data of the response to `chat`.
 ///
@@ -44,6 +45,9 @@ pub struct Reply {
     in_reply_to: Option<MessageId>,
     /// The turn that it ended.
     turn_id: TurnId,
+    /// Who saw the conversation when the turn ended.
+    #[serde(skip)]
+    readers: Readers,
 }
 
 impl Reply {
@@ -67,12 +71,28 @@ impl Reply {
             message_id,
             in_reply_to,
             turn_id: turn.id,
+            readers: turn.readers.clone(),
         })
     }
 
     /// Its text.
     pub fn text(&self) -> &str {
         &self.response
+    }
+
+    /// The same for somebody who waits for it.
+    ///
+    /// # Errors
+    /// `not_found` where they do not see the conversation any longer, as if it had never
+    /// been.
+    pub(super) fn seen_by(&self, person: Person) -> Result<Reply> {
+        match person.may_see(&self.readers) {
+            true => Ok(self.clone()),
+            false => Err(Error::not_found(format!(
+                "there is no conversation {}",
+                self.conversation_id
+            ))),
+        }
     }
 
     /// `cancelled` when somebody stopped the turn.

@@ -196,7 +196,7 @@ impl Watcher for Notes {
 fn a_watcher_gets_its_turns_events_and_its_end() {
     let hub = hub_after(0);
     let notes = Arc::<Mutex<Vec<String>>>::default();
-    hub.watch(TurnId::from(7), Box::new(Notes(Arc::clone(&notes))));
+    hub.watch(TurnId::from(7), None, Box::new(Notes(Arc::clone(&notes))));
     assert!(is_streamed(&hub, 7) && !is_streamed(&hub, 8));
     for event in [delta(7), delta(8), done(7)] {
         hub.tell(event);
@@ -212,7 +212,7 @@ fn a_turn_is_streamed_until_its_end() {
     let hub = hub_after(0);
     let own = outbox();
     let (sender, _end) = base::sync::channel::bounded::<TurnEnded>(1);
-    let watch = hub.watch(TurnId::from(7), Box::new(sender));
+    let watch = hub.watch(TurnId::from(7), None, Box::new(sender));
     assert!(!is_streamed(&hub, 7), "the end alone is wanted");
     hub.stream(watch, ConnectionId(1), &own, bob());
     assert!(is_streamed(&hub, 7) && !is_streamed(&hub, 8));
@@ -231,7 +231,7 @@ fn a_connection_that_leaves_keeps_its_watchers() {
     let hub = hub_after(0);
     let own = outbox();
     let (sender, end) = base::sync::channel::bounded::<TurnEnded>(1);
-    let watch = hub.watch(TurnId::from(7), Box::new(sender));
+    let watch = hub.watch(TurnId::from(7), None, Box::new(sender));
     hub.stream(watch, ConnectionId(1), &own, bob());
     hub.leave(ConnectionId(1));
     hub.tell(delta(7));
@@ -390,7 +390,7 @@ fn a_stream_ends_for_whoever_cannot_see_it_any_longer() {
     let hub = hub_after(0);
     let own = outbox();
     let (sender, _end) = base::sync::channel::bounded::<TurnEnded>(1);
-    let watch = hub.watch(TurnId::from(7), Box::new(sender));
+    let watch = hub.watch(TurnId::from(7), None, Box::new(sender));
     hub.stream(watch, ConnectionId(1), &own, bob());
     let piece = || Event {
         conversation_id: Some(ConversationId::from(7)),
@@ -435,7 +435,7 @@ fn no_number_is_given_out_before_it_is_reserved() {
     let all = outbox();
     hub.subscribe(ConnectionId(1), &all, EventSet::ALL, ada(), None, |_| ());
     let notes = Arc::<Mutex<Vec<String>>>::default();
-    hub.watch(TurnId::from(1), Box::new(Notes(Arc::clone(&notes))));
+    hub.watch(TurnId::from(1), None, Box::new(Notes(Arc::clone(&notes))));
     hub.tell(delta(1));
     hub.reserved(8);
     hub.tell(delta(1));

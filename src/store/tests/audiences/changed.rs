@@ -291,7 +291,6 @@ fn what_tools_found_goes_when_more_people_see_the_conversation() {
         let (ann, id) = (house.viewer("ann"), house.id("kitchen"));
         let share = |to: &str| {
             let shared = store.share_conversation(&ann, id, &audience(to)).unwrap();
-            assert!(store.audience_of(id).unwrap().is_some());
             shared
         };
         share(before);

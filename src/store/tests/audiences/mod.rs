@@ -49,7 +49,7 @@ const SEEN: &str = "
     readers of holiday       | kitchen holiday bell bins
     readers of party         | party
     readers of kitchen       | kitchen bell bins
-    readers of alarm         | kitchen holiday bell alarm bins
+    readers of alarm         | kitchen bell alarm bins
     readers of bell          | kitchen bell bins
     readers of reminder      | diary kitchen holiday party bell reminder bins
 ";
