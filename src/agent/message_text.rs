@@ -16,6 +16,7 @@
 //! **A schedule's message** ends with a mark. The mark is part of the message, so
 //! that people see it, too.
 
+use base::measure::byte_count;
 use base::secret::{base32_lower, sha256};
 use store::{Memory, Message};
 
@@ -86,8 +87,8 @@ pub(crate) fn user_text(message: &Message, untrusted: bool) -> String {
 fn attached(message: &Message) -> String {
     let mut text = ATTACHED.to_owned();
     for file in &message.attachments {
-        let (name, media_type, bytes) = (&file.name, &file.media_type, file.bytes);
-        text.push_str(&format!("\n- {name:?}, {media_type}, {bytes} bytes"));
+        let (name, media_type, size) = (&file.name, &file.media_type, byte_count(file.bytes));
+        text.push_str(&format!("\n- {name:?}, {media_type}, {size}"));
     }
     text
 }
@@ -123,7 +124,7 @@ pub(crate) fn printable_name(name: &str) -> String {
 
 /// Who said what is remembered, and through which webhook account: its callers may
 /// speak under any name.
-pub(crate) fn provenance(memory: &Memory) -> Option<String> {
+pub fn provenance(memory: &Memory) -> Option<String> {
     let speaker = memory.speaker.as_deref().map(printable_name);
     match (speaker, &memory.account) {
         (speaker, Some(account)) => Some(format!(

@@ -1,6 +1,7 @@
 //! Counters and histograms. Each module owns its own, in its `meter`; counting
 //! costs an atomic addition. The module `metrics` shows them.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -91,6 +92,16 @@ impl Histogram {
             sum: self.sum.load(Ordering::Relaxed),
         }
     }
+}
+
+/// A number of bytes in words: `1 byte`, `2 bytes`.
+pub fn byte_count<N: Display + PartialEq + From<u8>>(number: N) -> String {
+    let word = if number == N::from(1) {
+        "byte"
+    } else {
+        "bytes"
+    };
+    format!("{number} {word}")
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ use base::secret::Secret;
 use super::address_patterns::AddressPatterns;
 use super::channels::{Channel, RelayChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
+use super::custom_tools::BUILTIN_TOOLS;
 use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section};
 use super::limits::{Limits, limits};
 use super::mcp_servers::{McpServer, mcp_servers};
 use super::people::{Person, Privacy, people};
+use super::problems::suggestion;
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
 use super::relay::RelaySettings;
 use super::rules::{
@@ -202,6 +204,18 @@ impl Config {
             api_key: self.api_key.clone(),
             base_url: self.base_url.clone(),
         }
+    }
+
+    /// That there is no tool of this name, and which may be meant. Which tools an MCP
+    /// server has is not known here.
+    pub fn unknown_tool(&self, name: &str) -> Option<String> {
+        let custom = self.tools.custom.iter().map(|tool| tool.name.as_str());
+        let known = || BUILTIN_TOOLS.into_iter().chain(custom.clone());
+        let mut servers = self.mcp_servers.iter();
+        let is_of_server =
+            servers.any(|server| name.starts_with(&format!("mcp_{}_", server.tool_prefix())));
+        let is_known = name == "*" || is_of_server || known().any(|one| one == name);
+        (!is_known).then(|| format!("there is no tool {name:?}{}", suggestion(name, known())))
     }
 
     /// What the configuration says about the user of this name, in any case.

@@ -13,11 +13,10 @@ use base::url::is_exposed;
 use super::channels::Channel;
 use super::collections::read_section;
 use super::config::Config;
-use super::custom_tools::BUILTIN_TOOLS;
 use super::declaration::is_comment;
 use super::key_path::{KeyPath, Step};
 use super::lines::Lines;
-use super::problems::{Finding, Problems, suggestion};
+use super::problems::{Finding, Problems};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
 use super::reader::{Environment, Reader};
 use super::tools::Permission;
@@ -223,20 +222,9 @@ fn check_accounts(
     members: &Map<String, Value>,
     config: &Config,
 ) {
-    let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
-    let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
-    let servers = config.mcp_servers.iter();
-    let prefixes: Vec<String> = servers
-        .map(|server| format!("mcp_{}_", server.tool_prefix()))
-        .collect();
     let warn = |reader: &mut Reader<'_>, path: KeyPath, name: &str| {
-        let is_of_server = prefixes.iter().any(|prefix| name.starts_with(prefix));
-        if name != "*" && !is_of_server && !known.contains(&name) {
-            let hint = suggestion(name, known.iter().copied());
-            reader.warn(
-                &path,
-                format!("\"{path}\": there is no tool {name:?}{hint}"),
-            );
+        if let Some(problem) = config.unknown_tool(name) {
+            reader.warn(&path, format!("\"{path}\": {problem}"));
         }
     };
     let warn_keys = |reader: &mut Reader<'_>, path: &KeyPath, names: &Permissions| {

@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// Changes the role of a user, revokes their session tokens, and lowers API
-    /// tokens of a higher role.
+    /// tokens of a higher role. The schedules of a guest are paused.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
@@ -143,6 +143,10 @@ impl Store {
                     "UPDATE tokens SET role = ?3 WHERE user_id = ?1 AND role = ?2",
                     params![id, higher, role],
                 )?;
+            }
+            if role == UserRole::Viewer {
+                let pause = "UPDATE schedules SET is_paused = 1 WHERE owner_id = ?";
+                write.execute(pause, params![id])?;
             }
             Ok(())
         })
@@ -341,6 +345,13 @@ fn end_sessions(
         params![id, SESSION, kept],
     )?;
     Ok(())
+}
+
+/// Whether this person is a guest, who causes nothing.
+pub(crate) fn is_guest(connection: &Connection, id: Option<UserId>) -> Outcome<bool> {
+    let sql = "SELECT role FROM users WHERE id = ?";
+    let role = row(connection, sql, params![id], |row| row.get(0))?;
+    Ok(role == Some(UserRole::Viewer))
 }
 
 /// The user with this id.

@@ -10,6 +10,7 @@ use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::new_turn::{self, Begun, NewTurn, Target};
+use crate::people::is_guest;
 use crate::query::{row, rows};
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::calendar::Timing;
@@ -186,7 +187,8 @@ impl Store {
     /// Pauses a schedule, or resumes it with its next run at `next_at`.
     ///
     /// # Errors
-    /// `not_found`; `unauthorized` for who may see and not change it.
+    /// `not_found`; `unauthorized` for who may see and not change it; `invalid_request` to
+    /// resume one of a guest.
     pub fn pause_schedule(
         &self,
         viewer: &Viewer,
@@ -196,7 +198,11 @@ impl Store {
     ) -> Result<Schedule> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            check_change(write, &viewer, id)?;
+            let owner = check_change(write, &viewer, id)?;
+            if !is_paused && is_guest(write.connection, owner)? {
+                let refused = "its owner is a guest (role viewer), whose schedules do not run";
+                return Err(Error::invalid_request(refused).into());
+            }
             write.execute(
                 "UPDATE schedules SET is_paused = ?2, next_at = ?3, planned_at = ?4 WHERE id = ?1",
                 params![id, is_paused, next_at, write.now],
@@ -248,7 +254,7 @@ impl Store {
 
     /// Runs a due schedule: begins a turn with `message` and sets the next
     /// time, or deletes the schedule where there is none, in one commit.
-    /// Nothing happens when it is no longer as `due` is.
+    /// Nothing happens when it is no longer as `due` is; one of a guest is paused.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -271,6 +277,11 @@ impl Store {
             let Some((schedule, audience_id)) = stored else {
                 return Ok(None);
             };
+            if is_guest(write.connection, schedule.owner_id)? {
+                let pause = "UPDATE schedules SET is_paused = 1 WHERE id = ?";
+                write.execute(pause, params![schedule.id])?;
+                return Ok(None);
+            }
             let conversation_id = match schedule.conversation_id {
                 Some(conversation_id) => conversation_id,
                 None => {
@@ -359,14 +370,15 @@ fn find(connection: &Connection, sight: &Sight, id: ScheduleId) -> Outcome<(Sche
     })
 }
 
-/// Checks that a viewer may change a schedule.
+/// Checks that a viewer may change a schedule; returns its owner.
 ///
 /// # Errors
 /// `not_found`; `unauthorized` for who may see and not change it.
-fn check_change(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<()> {
+fn check_change(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Option<UserId>> {
     let sight = viewer.sight(write.connection)?;
     let (_, thing) = find(write.connection, &sight, id)?;
-    sight.check_change(write.connection, "schedule", &thing)
+    sight.check_change(write.connection, "schedule", &thing)?;
+    Ok(thing.owner_id)
 }
 
 /// Of a row that begins with the [`seen_columns`].

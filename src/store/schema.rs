@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -43,6 +43,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("migrations/0014_usage_and_uploads.sql"),
     include_str!("migrations/0015_narrow_uploads.sql"),
     include_str!("migrations/0016_compared_memories.sql"),
+    include_str!("migrations/0017_tokens_for_others.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

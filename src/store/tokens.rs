@@ -88,8 +88,9 @@ pub struct Token {
     pub expires_at: Option<Timestamp>,
     /// How it is narrowed beyond its role.
     pub scope: TokenScope,
-    /// The names of the people beside its owner in whose name it may ask.
-    pub speaks_for: Vec<String>,
+    /// The names of the people beside its owner in whose name it may ask; absent for a token
+    /// that was made for its owner alone, empty once all of them are removed.
+    pub speaks_for: Option<Vec<String>>,
 }
 
 /// The user of a valid token.
@@ -317,13 +318,13 @@ fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
         created_at: write.now,
         expires_at: new.expires_at,
         scope: new.scope,
-        speaks_for: Vec::new(),
+        speaks_for: None,
     };
     let tools = token.scope.tools.as_ref().map(|tools| tools.join(","));
     write.execute(
         "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at,
-             tools, household_only)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+             tools, household_only, speaks_for_others)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             token.id,
             new.user_id,
@@ -334,10 +335,14 @@ fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
             token.expires_at,
             tools,
             token.scope.household_only,
+            !new.speaks_for.is_empty(),
         ],
     )?;
     for person in new.speaks_for {
-        token.speaks_for.push(name_of(person)?);
+        token
+            .speaks_for
+            .get_or_insert_default()
+            .push(name_of(person)?);
         write.execute(
             "INSERT OR IGNORE INTO token_speaks_for (token_id, user_id) VALUES (?1, ?2)",
             params![token.id, person],
@@ -358,7 +363,7 @@ pub(crate) fn of_programs(connection: &Connection) -> rusqlite::Result<Vec<Token
 /// Names have no line ends.
 const LIST_TOKENS: &str = "SELECT t.*, u.name AS user, \
          (SELECT group_concat(o.name, char(10)) FROM token_speaks_for s \
-             JOIN users o ON o.id = s.user_id WHERE s.token_id = t.id) AS speaks_for \
+             JOIN users o ON o.id = s.user_id WHERE s.token_id = t.id) AS others \
      FROM tokens t JOIN users u ON u.id = t.user_id \
      WHERE (?1 OR t.name <> ?2) AND (?4 IS NULL OR t.user_id = ?4) \
      ORDER BY t.id DESC LIMIT ?3";
@@ -368,8 +373,7 @@ pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role \
      WHERE s.token_id = ?1 AND u.folded_name = ?2";
 
 pub(crate) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
-     t.tools, t.household_only, u.name AS user, u.role AS user_role, \
-     EXISTS (SELECT 1 FROM token_speaks_for s WHERE s.token_id = t.id) AS speaks_for_others \
+     t.tools, t.household_only, t.speaks_for_others, u.name AS user, u.role AS user_role \
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
 
@@ -408,13 +412,12 @@ pub(crate) fn tool_names(column: &str) -> Arc<[String]> {
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Token> {
-    let speaks_for: Option<String> = row.get("speaks_for")?;
+    let others: Option<String> = row.get("others")?;
+    let others = others.iter().flat_map(|names| names.lines());
+    let speaks_for_others: bool = row.get("speaks_for_others")?;
     Ok(Token {
         scope: scope_from_row(row)?,
-        speaks_for: speaks_for
-            .iter()
-            .flat_map(|names| names.lines().map(str::to_owned))
-            .collect(),
+        speaks_for: speaks_for_others.then(|| others.map(str::to_owned).collect()),
         id: row.get("id")?,
         user: row.get("user")?,
         name: row.get("name")?,

@@ -104,7 +104,7 @@ fn a_guest_sees_what_is_shared_and_nothing_else() {
     let mut page = browser.page();
     sign_in_as(&mut page, &home, "viewer");
     page.until(&format!("{TITLES} === 'the trip'"));
-    page.until("[...document.querySelectorAll('.pages a')].map((one) => one.textContent).join() === 'Help'");
+    page.until("[...document.querySelectorAll('.pages a')].map((one) => one.textContent).join() === 'Reminders,Help'");
     for hidden in [".search", ".new"] {
         assert_eq!(
             page.evaluate(&format!("document.querySelector('{hidden}').hidden")),

@@ -147,7 +147,13 @@ fn a_file_is_put_sent_and_served_over_http() {
     let listed = first_message(&mut user, &conversation);
     assert_eq!(listed["attachments"], json!([data]));
     let again = json!({ "type": "chat", "message": "again", "attachments": [id] });
-    assert_eq!(user.refused(again), "not_found");
+    user.send(&again);
+    let says = user.response()["error"].as_str().unwrap().to_owned();
+    assert!(says.contains("was sent already"), "{says}");
+    // Who does not see the conversation learns nothing of it.
+    admin.send(&again);
+    let says = admin.response()["error"].as_str().unwrap().to_owned();
+    assert!(says.starts_with("there is no attachment"), "{says}");
 
     let served = get(address, token, id, &[]);
     assert_eq!((served.status, served.body == file), (200, true));

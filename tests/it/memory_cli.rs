@@ -39,17 +39,32 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
             ..NewMemory::default()
         })
         .unwrap();
+    // A caller who claims to be Ann.
+    store
+        .remember(NewMemory {
+            content: "the key is under the mat".to_owned(),
+            speaker: Some("Ann".to_owned()),
+            account: Some("door".to_owned()),
+            ..NewMemory::default()
+        })
+        .unwrap();
     store.close();
 
     let listed = lines(&folder, &["memory", "list"]);
-    assert_eq!(listed.len(), 3, "{listed:?}");
+    assert_eq!(listed.len(), 4, "{listed:?}");
     assert!(
-        listed[1].ends_with("-        household  the bins go out on Tuesday"),
+        listed[1].contains("  Ann by webhook door  household  the key"),
+        "{listed:?}"
+    );
+    let claimed = parsed(&folder, &["memory", "search", "key", "--json"]);
+    assert_eq!(claimed[0]["speaker"], "Ann by webhook door");
+    assert!(
+        listed[2].contains("  -                    household  the bins go out on Tuesday"),
         "{listed:?}"
     );
     assert!(
-        listed[2].starts_with(&tea.id.to_string())
-            && listed[2].ends_with("Ann      household  Ann drinks green tea"),
+        listed[3].starts_with(&tea.id.to_string())
+            && listed[3].ends_with("Ann                  household  Ann drinks green tea"),
         "{listed:?}"
     );
     let found = parsed(&folder, &["memory", "search", "TEA", "--json"]);

@@ -467,11 +467,15 @@ fn a_narrowed_token_stays_narrow() {
             .extend(more.as_object().unwrap().clone());
         admin.ask(asked)["token"].as_str().unwrap().to_owned()
     };
+    let plan = json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" });
+    let plan = home.admin().ask(plan)["schedule_id"].clone();
     let lights = made(json!({ "tools": ["current_time"] }));
     let mut client = home.websocket(&lights);
     client.chat("hello");
     for refused in [
         json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" }),
+        json!({ "type": "pause_schedule", "schedule_id": plan }),
+        json!({ "type": "delete_schedule", "schedule_id": plan }),
         json!({ "type": "list_users" }),
     ] {
         assert_eq!(client.refused(refused), "unauthorized");

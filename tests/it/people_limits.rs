@@ -1,11 +1,13 @@
 //! What the configuration says about single people, on a running server.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use hearth::service::people::child_limits;
 use serde_json::{Value, json};
 
 use support::client::Client;
+use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::model::{Act, Model};
@@ -144,6 +146,57 @@ fn a_child_looks_up_the_time_and_memories_unasked() {
         let mut child = home.websocket(&home.tokens.user);
         assert_eq!(child.chat("Is it time for tea?")["response"], "It is four.");
     }
+}
+
+#[test]
+fn whoever_is_made_a_guest_causes_nothing_more() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::Say(format!("so {}", last["content"].as_str().unwrap())),
+            false => Act::call("write_file", json!({ "path": "note", "content": "x" })),
+        }
+    });
+    let home = Home::start(model.config_with(json!({ "permission_mode": "ask" })));
+    let mut admin = home.admin();
+    let mut user = home.websocket(&home.tokens.user);
+    home.websocket(&home.tokens.user)
+        .send(&json!({ "type": "chat", "message": "write it down" }));
+    let waiting = eventually("it waits", || {
+        let waiting = admin.ask(json!({ "type": "list_approvals" }))["approvals"][0].clone();
+        waiting.is_object().then_some(waiting)
+    });
+    let plan = json!({ "type": "create_schedule", "prompt": "write again", "at": "+1h" });
+    let plan = user.ask(plan)["schedule_id"].clone();
+    let narrow = json!({
+        "type": "create_token", "name": "x", "user": "user", "role": "viewer",
+    });
+    let narrow = admin.ask(narrow)["token"].as_str().unwrap().to_owned();
+    let delete = json!({ "type": "delete_schedule", "schedule_id": plan });
+    assert_eq!(
+        home.websocket(&narrow).refused(delete.clone()),
+        "unauthorized"
+    );
+
+    let changed = run(home.folder.path(), &["user", "role", "user", "viewer"]);
+    assert!(changed.status.success(), "{}", printed(&changed));
+    while user.next().is_ok() {}
+    admin.ask(json!({ "type": "approve", "approval_id": waiting["approval_id"] }));
+    let mut guest = home.websocket(&home.tokens.user);
+    let turn = json!({ "type": "get_turn", "turn_id": waiting["turn_id"] });
+    let reply = eventually("it ends", || {
+        let turn = guest.ask(turn.clone());
+        turn["response"].as_str().map(str::to_owned)
+    });
+    assert_eq!(reply, "so Error: this tool is not permitted here");
+    assert!(!home.folder.path().join("files/note").exists());
+    home.server()
+        .advance_clock(Duration::from_secs(2 * 60 * 60));
+    let listed = guest.ask(json!({ "type": "list_schedules" }));
+    assert_eq!(listed["schedules"][0]["paused"], true, "{listed}");
+    guest.ask(delete);
+    let listed = guest.ask(json!({ "type": "list_schedules" }));
+    assert_eq!(listed, json!({ "schedules": [] }));
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn each_command_needs_its_role() {
             json!({ "type": "pause_schedule", "schedule_id": "sched_0000000000001" }),
         ),
         (
-            "user",
+            "viewer",
             json!({ "type": "delete_schedule", "schedule_id": "sched_0000000000001" }),
         ),
         ("admin", json!({ "type": "list_users" })),

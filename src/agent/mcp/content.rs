@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::tool::output::shorten;
+use base::measure::byte_count;
 
 /// Turns a result into text.
 ///
@@ -70,13 +71,13 @@ fn resource(resource: &Value) -> String {
 /// What the model sees in place of data that is not text.
 fn described(kind: &str, base64: Option<&str>) -> String {
     let data = base64.unwrap_or_default().trim_end_matches('=');
-    let bytes = data
+    let size = data
         .bytes()
         .filter(|byte| !byte.is_ascii_whitespace())
         .count()
         * 3
         / 4;
-    format!("[{}, {bytes} bytes]", shorten(kind, 100))
+    format!("[{}, {}]", shorten(kind, 100), byte_count(size))
 }
 
 fn joined(words: &[&str]) -> String {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::definition::Arguments;
 use base::clock::Timestamp;
+use base::measure::byte_count;
 
 /// Most characters of a tool's result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
@@ -192,7 +193,7 @@ impl Captured {
         let cut = self.is_cut();
         if self.kept.contains(&0) {
             let more = if cut { "at least " } else { "" };
-            return format!("[binary output of {more}{} bytes]", self.total);
+            return format!("[binary output of {more}{}]", byte_count(self.total));
         }
         let mut kept = self.kept;
         if cut {
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn output_becomes_text_with_notes() {
-        let cases: [(&[&[u8]], usize, &str); 9] = [
+        let cases: [(&[&[u8]], usize, &str); 10] = [
             (&[], 10, "[no output]"),
             (&[b" \n"], 10, "[no output]"),
             (&[b"12", b"3\n"], 10, "123"),
@@ -361,6 +362,7 @@ mod tests {
                 10,
                 "a\u{FFFD}b\n[bytes that are not UTF-8 were replaced]",
             ),
+            (&[b"\0"], 10, "[binary output of 1 byte]"),
             (&[b"a\0b"], 10, "[binary output of 3 bytes]"),
             (&[b"a\0b", b"cd"], 3, "[binary output of at least 5 bytes]"),
         ];

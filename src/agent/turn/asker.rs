@@ -5,6 +5,7 @@ use crate::message_text::is_untrusted;
 use crate::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
+use base::role::UserRole;
 
 /// Who asks in a turn. For a webhook's message that is its account, whoever it says
 /// that speaks.
@@ -14,6 +15,8 @@ pub struct Asker {
     name: Option<String>,
     /// Whether the person has been removed since.
     is_gone: bool,
+    /// Whether the person has been made a guest since.
+    is_guest: bool,
 }
 
 impl Asker {
@@ -31,6 +34,7 @@ impl Asker {
         };
         Ok(Asker {
             is_gone: run.turn.user_id.is_some() && user.is_none(),
+            is_guest: user.as_ref().is_some_and(|user| user.role < UserRole::User),
             // A turn of an older version says who spoke.
             name: user
                 .map(|user| user.name)
@@ -43,9 +47,11 @@ impl Asker {
         let config = &run.assistant.config;
         let actor = Actor::of_turn(config, run.turn.account.as_deref(), self.name.as_deref())
             .with_tools(run.turn.tools.as_deref());
-        match self.is_gone {
-            true => actor.gone(),
-            false => actor,
+        match (self.is_gone, self.is_guest) {
+            (true, _) => actor.gone(),
+            // Whatever was allowed before: a guest causes nothing.
+            (false, true) => actor.with_tools(Some(&[])),
+            (false, false) => actor,
         }
     }
 }

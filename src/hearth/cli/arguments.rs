@@ -266,14 +266,16 @@ impl Arguments {
     ///
     /// A usage failure when it is another.
     pub fn choice(&self, name: &str, words: &[&str]) -> Result<Option<&str>, CliError> {
-        match (self.text(name)?, words) {
-            (Some(word), [others @ .., last]) if !words.contains(&word) => {
-                Err(self.usage(format!(
-                    "--{name} must be {} or {last}, not {word:?}",
-                    others.join(", ")
-                )))
-            }
-            (given, _) => Ok(given),
+        let (given, Some((last, others))) = (self.text(name)?, words.split_last()) else {
+            return Ok(None);
+        };
+        let or = if others.is_empty() { "" } else { " or " };
+        match given {
+            Some(word) if !words.contains(&word) => Err(self.usage(format!(
+                "--{name} must be {}{or}{last}, not {word:?}",
+                others.join(", ")
+            ))),
+            given => Ok(given),
         }
     }
 

@@ -7,6 +7,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::{DataDirectory, with_option};
+use super::doctor::warnings_of_names;
 use super::local_models::quoted;
 use super::running_server::RunningServer;
 use super::{password, table};
@@ -88,7 +89,12 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         given => given.to_owned(),
     };
-    let known = settings.warnings();
+    let warnings = || {
+        let mut lines = settings.warnings();
+        lines.extend(warnings_of_names(&settings.current(), &directory));
+        lines
+    };
+    let known = warnings();
     let removed = settings.set(key, &text)?;
     let path = directory.config();
     let reloaded = RunningServer::reload_if_running(&directory);
@@ -104,7 +110,7 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             quoted(&removed)
         ))?;
     }
-    for warning in settings.warnings() {
+    for warning in warnings() {
         if !known.contains(&warning) {
             context.note(with_option(&warning, &option))?;
         }
@@ -154,6 +160,41 @@ mod tests {
     use std::fs;
 
     use crate::cli::tests::DataDirectoryUnderTest;
+    use base::clock::Clock;
+    use store::{Store, UserRole};
+
+    #[test]
+    fn names_that_nobody_has_are_warned_about_at_once() {
+        let root = DataDirectoryUnderTest::default();
+        let path = root.data_directory().database();
+        let store = Store::open(&path, Clock::system()).unwrap();
+        store.add_user("ada", UserRole::Admin, "-").unwrap();
+        store.close();
+        let config = r#"{"channels": [{"name": "hooks", "port": 8401, "type": "webhook", "accounts": {
+            "door": {"incoming_path": "/door", "outgoing_url": "http://192.168.1.5/"}}}]}"#;
+        fs::write(root.data_directory().config(), config).unwrap();
+        let audience = "config set channels.hooks.accounts.door.audience";
+        for (line, warning) in [
+            (format!(r#"{audience} ["ada"]"#), None),
+            (
+                format!(r#"{audience} ["nobody"]"#),
+                Some("names nobody, a user who does not exist"),
+            ),
+            // It is no news any more.
+            ("config set max_tokens 100".to_owned(), None),
+            (r#"config set people.Ada.tools ["recall"]"#.to_owned(), None),
+            (
+                r#"config set people.eve.tools ["recall"]"#.to_owned(),
+                Some("people.eve is for a user who does not exist"),
+            ),
+        ] {
+            let ran = root.run(&line, "");
+            assert_eq!(ran.code, 0, "{line}: {}", ran.errors);
+            let said = ran.errors.contains("does not exist");
+            assert_eq!(said, warning.is_some(), "{line}: {}", ran.errors);
+            assert!(ran.errors.contains(warning.unwrap_or_default()), "{line}");
+        }
+    }
 
     #[test]
     fn advice_names_the_entry_of_fallback_and_the_data_directory() {

@@ -13,6 +13,7 @@ use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use super::terminal::VisibleWriter;
 use base::ids::ConversationId;
+use base::measure::byte_count;
 use protocol::attachment::encode;
 use serde_json::json;
 use store::{Attachment, Conversation, Message, PIECE_BYTES, Role, Store, Viewer};
@@ -305,8 +306,8 @@ fn paragraph(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
         message.content.trim_end()
     )?;
     for file in &message.attachments {
-        let (name, media_type, bytes) = (&file.name, &file.media_type, file.bytes);
-        writeln!(writer, "- Attached: {name} ({media_type}, {bytes} bytes)\n")?;
+        let (name, media_type, size) = (&file.name, &file.media_type, byte_count(file.bytes));
+        writeln!(writer, "- Attached: {name} ({media_type}, {size})\n")?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::context::{CliContext, CliResult};
 use super::data_directory::open_store;
 use super::table::{self, ListView, truncated};
 use crate::service::views;
+use agent::message_text::provenance;
 use base::ids::MemoryId;
 use base::people::Audience;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
@@ -78,7 +79,7 @@ fn print(
             vec![
                 memory.id.to_string(),
                 table::time(memory.created_at),
-                memory.speaker.clone().unwrap_or_else(|| "-".to_owned()),
+                provenance(memory).unwrap_or_else(|| "-".to_owned()),
                 match &memory.audience {
                     Audience::Private => "private".to_owned(),
                     Audience::Household => "household".to_owned(),

@@ -121,6 +121,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         token create                                 | --name is missing
         token create --name x --expires-days 0       | --expires-days must be a number from 1 to 3650, not 0
         config set provider                          | VALUE is missing
+        token create --name x --only garden          | --only must be household, not "garden"
         deliveries list --state lost                 | --state must be pending, held, delivered or dead, not "lost"
         chat --new --conversation conv_0000000000001 | --conversation and --new cannot be used together
         chat --url ws://h --token t --user u         | --token and --user cannot be used together

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::open_store;
+use super::data_directory::{DataDirectory, open_store};
 use super::first_run::ADMIN;
 use super::table::{self, ListView};
 use super::user;
@@ -96,9 +96,19 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         scope: token_scope(tools, only)?,
         speaks_for,
     };
+    let tools = request.scope.tools.clone();
     let (secret, new) = new_token(&owner, request)?;
     let token = store.add_token(new)?;
     store.close();
+    let directory = DataDirectory::of(arguments, context)?;
+    if let Ok(settings) = directory.settings() {
+        let config = settings.current();
+        for tool in tools.iter().flat_map(|tools| tools.iter()) {
+            if let Some(problem) = config.unknown_tool(tool) {
+                context.note(format_args!("--tools: {problem}"))?;
+            }
+        }
+    }
 
     if arguments.has("json") {
         let mut value = to_json(&token);
@@ -166,8 +176,13 @@ pub fn narrowing(token: &Token) -> Option<String> {
         .scope
         .household_only
         .then(|| "only household".to_owned());
-    let speaks = !token.speaks_for.is_empty();
-    let speaks = speaks.then(|| format!("speaks for {}", token.speaks_for.join(",")));
+    let speaks = token
+        .speaks_for
+        .as_ref()
+        .map(|names| match names.is_empty() {
+            true => "speaks for people who are removed".to_owned(),
+            false => format!("speaks for {}", names.join(",")),
+        });
     let parts: Vec<String> = [tools, household, speaks].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
@@ -234,6 +249,11 @@ mod tests {
             more.errors,
             "hearth: bob is viewer and cannot have a token that is admin\n"
         );
+        std::fs::write(root.data_directory().config(), "{}").unwrap();
+        let misspelt = root.run("token create --name x --tools recall,recal", "");
+        assert_eq!(misspelt.code, 0, "{}", misspelt.errors);
+        let warning = "--tools: there is no tool \"recal\" (did you mean \"recall\"?)\n";
+        assert!(misspelt.errors.starts_with(warning), "{}", misspelt.errors);
         let own = root.run("token create --name x --user bob --json", "");
         let own: Value = serde_json::from_str(&own.output).unwrap();
         assert_eq!(own["role"], "viewer");

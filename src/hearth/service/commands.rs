@@ -208,8 +208,14 @@ fn check_scope(identity: &Identity, command: &Command) -> Result<()> {
             "a narrowed token does nothing about the account but sign itself out"
         }
         // Its turns have all tools of its owner.
-        Command::CreateSchedule(_) | Command::PauseSchedule(_) if has_few_tools => {
+        Command::CreateSchedule(_) | Command::PauseSchedule(_) | Command::DeleteSchedule(_)
+            if has_few_tools =>
+        {
             "a token that is narrowed to some tools changes no schedules"
+        }
+        // That a guest may is for who was made one.
+        Command::DeleteSchedule(_) if identity.role < UserRole::User && identity.is_narrowed => {
+            "a token with the role viewer changes no schedules"
         }
         Command::Chat(Chat {
             audience: Some(audience),

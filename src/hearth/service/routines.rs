@@ -87,7 +87,7 @@ impl Service {
     /// does not run.
     ///
     /// # Errors
-    /// `not_found`.
+    /// `not_found`, `unauthorized`, `invalid_request`: as in the store.
     pub fn pause_schedule(
         &self,
         viewer: &Viewer,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use agent::message_text::provenance;
 use agent::model::ModelHealth;
 use base::error::{Code, Error};
 use net::relay_links::LinkStatus;
@@ -183,7 +184,7 @@ pub fn memory(memory: &Memory) -> Value {
     json!({
         "id": memory.id,
         "content": memory.content,
-        "speaker": memory.speaker,
+        "speaker": provenance(memory),
         "created_at": memory.created_at,
         "owner": memory.owner,
         "audience": memory.audience,

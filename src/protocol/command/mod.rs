@@ -248,7 +248,7 @@ commands! {
     "list_schedules" Viewer ListSchedules,
 
     /// Deletes a schedule.
-    "delete_schedule" User DeleteSchedule(DeleteSchedule {
+    "delete_schedule" Viewer DeleteSchedule(DeleteSchedule {
         /// As `list_schedules` names it.
         schedule_id: ScheduleId = id,
     }),

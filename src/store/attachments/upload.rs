@@ -5,7 +5,9 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::content::{BEGINNING, TextCheck, by_beginning};
-use super::{PIECE_BYTES, append, attachment_from_row, check_space, column, count, name, part};
+use super::{
+    PIECE_BYTES, append, attachment_from_row, check_space, column, count, find, name, part,
+};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
@@ -381,9 +383,12 @@ fn take(
         params![id, message],
         attachment_from_row,
     )?;
-    attachment
-        .filter(|_| taken > 0)
-        .ok_or_else(|| not_found("attachment", id))
+    if let Some(attachment) = attachment.filter(|_| taken > 0) {
+        return Ok(attachment);
+    }
+    // Who does not see it learns nothing of it.
+    find(write.connection, viewer, id)?;
+    Err(Error::not_found(format!("{id} was sent already; upload the file again")).into())
 }
 
 fn insert(

@@ -318,12 +318,10 @@ fn a_token_is_as_narrow_as_it_was_made() {
         scope: scope.clone(),
         speaks_for: vec![bob.id],
     });
-    assert_eq!(made.unwrap().speaks_for, ["Bob"]);
+    let speaks_for = Some(vec!["Bob".to_owned()]);
+    assert_eq!(made.unwrap().speaks_for, speaks_for);
     let listed = store.tokens(false).unwrap().remove(0);
-    assert_eq!(
-        (&listed.scope, listed.speaks_for),
-        (&scope, vec!["Bob".to_owned()])
-    );
+    assert_eq!((&listed.scope, listed.speaks_for), (&scope, speaks_for));
     let identity = store.identity(&[1; 32]).unwrap().unwrap();
     assert_eq!(identity.scope, scope);
     assert!(identity.is_narrowed);
@@ -384,6 +382,12 @@ fn a_token_that_may_less_than_its_person_is_narrowed() {
         let identity = store.identity(&fingerprint).unwrap().unwrap();
         assert_eq!(identity.is_narrowed, is_narrowed, "{number}");
     }
+    // Also when nobody is left for whom it speaks.
+    store.remove_user(bob.id).unwrap();
+    assert!(store.identity(&[4; 32]).unwrap().unwrap().is_narrowed);
+    let listed = store.tokens(false).unwrap().into_iter();
+    let speaks_for: Vec<_> = listed.map(|token| token.speaks_for).collect();
+    assert_eq!(speaks_for, [Some(vec![]), None, None, None, None]);
     let scopes = [all, few, common].map(|scope| scope.key_scope(ada.id));
     assert_eq!(scopes[0], format!("user:{}", ada.id));
     assert!(scopes[0] != scopes[1] && scopes[1] != scopes[2] && scopes[0] != scopes[2]);

@@ -91,6 +91,43 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
 }
 
 #[test]
+fn schedules_of_a_guest_do_not_run() {
+    let store = TestStore::new();
+    let mia = store.add_user("mia", UserRole::User, "-").unwrap().id;
+    let of_mia = || NewSchedule {
+        owner_id: Some(mia),
+        audience: Audience::Private,
+        ..new("water", daily(in_seconds(0)))
+    };
+    let paused = |id| store.schedule(&all(), id).unwrap().is_paused;
+    let run = |known: Schedule| {
+        let begun = store.run_schedule(known, "water!".into(), None);
+        assert!(begun.unwrap().is_none());
+    };
+    let before = store.add_schedule(&all(), of_mia()).unwrap();
+    let others = store
+        .add_schedule(&all(), new("feed", daily(in_seconds(0))))
+        .unwrap();
+    store.set_role(mia, UserRole::Viewer).unwrap();
+    assert!(paused(before.id) && !paused(others.id));
+    let resumed = store.pause_schedule(&all(), before.id, false, in_seconds(0));
+    assert_eq!(resumed.unwrap_err().code(), Code::InvalidRequest);
+    run(before.clone());
+    // One that an older version left running.
+    let left = store.add_schedule(&all(), of_mia()).unwrap();
+    assert!(!paused(left.id));
+    run(left.clone());
+    assert!(paused(left.id));
+
+    // It is theirs to delete, and to resume once they are a guest no more.
+    let guest = Viewer::person(mia, UserRole::Viewer);
+    store.delete_schedule(&guest, left.id).unwrap();
+    store.set_role(mia, UserRole::User).unwrap();
+    let resumed = store.pause_schedule(&all(), before.id, false, in_seconds(0));
+    assert!(!resumed.unwrap().is_paused);
+}
+
+#[test]
 fn a_run_begins_a_turn_and_moves_the_schedule_on() {
     let store = TestStore::new();
     let due = in_seconds(0);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
+use base::measure::byte_count;
 use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
 
@@ -91,9 +92,9 @@ impl Tool for FileTool {
             Action::Write => {
                 let content = arguments.get("content")?.as_str()?;
                 format!(
-                    "write the file {} ({} bytes): {content}",
+                    "write the file {} ({}): {content}",
                     path?,
-                    content.len()
+                    byte_count(content.len())
                 )
             }
         })
@@ -123,7 +124,12 @@ fn list(workspace: &Workspace, path: &str) -> Result<String, String> {
             FileType::Directory => format!("{}/", entry.name),
             FileType::RegularFile => {
                 let changed = Timestamp::from_millis(entry.changed.saturating_mul(1000));
-                format!("{} ({} bytes, {})", entry.name, entry.size, minute(changed))
+                format!(
+                    "{} ({}, {})",
+                    entry.name,
+                    byte_count(entry.size),
+                    minute(changed)
+                )
             }
             FileType::Symlink => format!("{} (a symbolic link, not followed)", entry.name),
             _ => format!("{} (no regular file)", entry.name),
@@ -140,7 +146,8 @@ fn read(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<Stri
     let content = workspace.read(path, MAX_READ)?;
     let size = content.size;
     let is_whole = size <= MAX_READ as u64;
-    let text = text_of(content.bytes).ok_or_else(|| format!("{path:?} is binary, {size} bytes"))?;
+    let text = text_of(content.bytes)
+        .ok_or_else(|| format!("{path:?} is binary, {}", byte_count(size)))?;
     if text.is_empty() {
         return Ok("[the file is empty]".to_owned());
     }
@@ -164,7 +171,7 @@ fn write(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<Str
     }
     let existed = workspace.write(path, content.as_bytes())?;
     let done = if existed { "Replaced" } else { "Wrote" };
-    Ok(format!("{done} {path} ({} bytes).", content.len()))
+    Ok(format!("{done} {path} ({}).", byte_count(content.len())))
 }
 
 #[cfg(test)]
@@ -246,6 +253,11 @@ mod tests {
                 "write_file",
                 json!({"path": "notes.txt", "content": "hü"}),
                 "write the file notes.txt (3 bytes): hü",
+            ),
+            (
+                "write_file",
+                json!({"path": "notes.txt", "content": "h"}),
+                "write the file notes.txt (1 byte): h",
             ),
         ] {
             let tools = all(None);

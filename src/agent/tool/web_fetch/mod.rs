@@ -17,6 +17,7 @@ use super::output::{page, shorten};
 use super::readable;
 use address::{check, join};
 use base::address::AddressScope;
+use base::measure::byte_count;
 use base::url::Url;
 use config::{self, Config, Reachable};
 use net::http_client::{
@@ -150,7 +151,10 @@ impl WebFetch {
         let body = body.into_bytes();
         let marked = [&[0xFF, 0xFE], &[0xFE, 0xFF]];
         if body.contains(&0) && !marked.iter().any(|mark| body.starts_with(*mark)) {
-            return Ok(Fetched::Refused(format!("is binary, {} bytes", body.len())));
+            return Ok(Fetched::Refused(format!(
+                "is binary, {}",
+                byte_count(body.len())
+            )));
         }
         Ok(Fetched::Document(Document {
             url: String::new(),

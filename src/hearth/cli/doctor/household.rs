@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::data_directory::DataDirectory;
 use crate::cli::token::narrowing;
 use base::people::{Audience, folded};
 use config::{Config, HOUSEHOLD_TOOLS, Permission, Settings, WebhookAccount};
@@ -137,6 +138,15 @@ fn open_doors(config: &Config, option: &str) -> Vec<Diagnosis> {
         .collect()
 }
 
+/// Warnings of names in a configuration that no user has. Without a database that can be
+/// read, there are none.
+pub fn warnings_of_names(config: &Config, directory: &DataDirectory) -> Vec<String> {
+    let actors = look_up_actors(&directory.database());
+    let found = actors.map(|actors| unknown_names(config, &actors, ""));
+    let found = found.unwrap_or_default().into_iter();
+    found.map(|one| one.text).collect()
+}
+
 /// Names in `people` and in audiences that no user has: misspelt, or of somebody who is
 /// gone. Whoever gets such a name gets what stands there.
 fn unknown_names(config: &Config, actors: &Actors, option: &str) -> Vec<Diagnosis> {
@@ -144,8 +154,8 @@ fn unknown_names(config: &Config, actors: &Actors, option: &str) -> Vec<Diagnosi
     let is_unknown = |name: &&String| !users.contains(&folded(name));
     let people = config.people.keys().filter(is_unknown).map(|name| {
         Diagnosis::warning(format!("people.{name} is for a user who does not exist"))
-            .advise(format!("hearth user add{option} {name}"))
-            .advise(format!("or hearth config set{option} people.{name} null"))
+            .advise(format!("hearth config set{option} people.{name} null"))
+            .advise("or correct the name")
     });
     let mut found: Vec<Diagnosis> = people.collect();
     for account in config.webhook_accounts() {
@@ -157,8 +167,10 @@ fn unknown_names(config: &Config, actors: &Actors, option: &str) -> Vec<Diagnosi
                 "the audience of webhook account {} names {name}, a user who does not exist",
                 account.name
             ))
-            .advise(format!("hearth user add{option} {name}"))
-            .advise("or correct the account's \"audience\"")
+            .advise(format!(
+                "remove or correct {name} in the account's \"audience\": the next user of that name \
+                 would read along"
+            ))
         }));
     }
     found
@@ -248,7 +260,12 @@ mod tests {
             let found = unknown_names(&config(text), &actors, "");
             match (found.as_slice(), says) {
                 ([], "-") => {}
-                ([one], says) => assert!(one.text.contains(says), "{text}: {one:?}"),
+                ([one], says) => {
+                    assert!(one.text.contains(says), "{text}: {one:?}");
+                    // Whoever gets the name would get what stands there.
+                    let opens = |advice: &String| advice.contains("user add");
+                    assert!(!one.advice.iter().any(opens), "{text}: {one:?}");
+                }
                 _ => panic!("{text}: {found:?}"),
             }
         }

@@ -264,6 +264,11 @@ fn consequences(name: &str, belongings: Belongings) -> String {
         true => format!("{name} has nothing that nobody else sees."),
         false => format!("With {name}, these are deleted for good: {gone}."),
     };
+    if belongings.schedules > 0 {
+        text.push_str(&format!(
+            " Reminders and routines act as {name}, so they go even where others see them."
+        ));
+    }
     if !kept.is_empty() {
         text.push_str(&format!(" These stay, without an owner: {kept}."));
     }

@@ -11,6 +11,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
+use super::doctor::warnings_of_names;
 use super::prompter::Prompter;
 use super::running_server::RunningServer;
 use super::table::ListView;
@@ -118,12 +119,18 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     account.extend(narrowing);
     let (key, value) = channels::new_account(&settings, name, account)?;
+    let known = warnings_of_names(&settings.current(), &directory);
     settings.set(&key, &value.to_string())?;
     let reloaded = RunningServer::reload_if_running(&directory);
 
     context.note(format_args!(
         "Added the webhook account {name}; {reloaded}."
     ))?;
+    for warning in warnings_of_names(&settings.current(), &directory) {
+        if !known.contains(&warning) {
+            context.note(warning)?;
+        }
+    }
     let is_given = arguments.has("secret-stdin");
     if secret.is_some() {
         let shown = if is_given {

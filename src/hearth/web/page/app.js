@@ -18,7 +18,7 @@ const PAGES = [
 /** Pages for every role; the others are for admins. */
 const OPEN_PAGES = ["tools", "memories", "reminders", "account", "status", "help"];
 /** Pages for guests, who read what is shared with them. */
-const GUEST_PAGES = ["help"];
+const GUEST_PAGES = ["reminders", "help"];
 
 /** The browser reports a module that it could not load as a TypeError. */
 const said = (error) => error instanceof TypeError ? "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated." : error.message;

@@ -67,12 +67,12 @@ export async function show(household) {
   async function draw() {
     const [people, made, open] = await Promise.all(["list_users", "list_tokens", "list_invitations"].map((type) => household.request(type)));
     users.replaceChildren(...people.users.map((one) => row(one.name, [one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
-      "Remove", "remove_user", { name: one.name }, "What nobody else sees is deleted for good: conversations, memories, reminders, tokens. What was shared stays, without an owner.",
+      "Remove", "remove_user", { name: one.name }, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.",
       iconButton("key", `New password for ${one.name}`, "New password", () => reset(one.name)))));
     links.replaceChildren(...open.invitations.map((one) => row(one.name, [one.is_reset ? "New password" : "Invited", " · link works until ", moment(one.expires_at)],
       "Revoke", "revoke_invitation", { name: one.name }, one.is_reset ? "The link will not work any more." : "The link will not work any more, and the person is removed.")));
     tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`,
-      one.only && ` · only ${one.only}`, one.speaks_for.length > 0 && ` · speaks for ${one.speaks_for.join(", ")}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
+      one.only && ` · only ${one.only}`, one.speaks_for && ` · speaks for ${one.speaks_for.join(", ") || "people who are removed"}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
       "Revoke", "revoke_token", { token_id: one.token_id }, "Open connections are closed immediately.")));
     if (!made.tokens.length) tokens.append(h("li", "There are no tokens."));
   }

@@ -31,8 +31,8 @@ export async function show(household) {
     ];
     return h("li",
       h("div.grow", one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), one.prompt, h("p.quiet.small", about.flat())),
-      household.maySend && h("span.row",
-        h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
+      (household.maySend || one.owner === household.identity?.user) && h("span.row",
+        household.maySend && h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
         iconButton("trash", `Delete: ${one.prompt}`, "Delete", () => drop(one))));
   }
 
