@@ -213,6 +213,40 @@ mod tests {
     use store::{Store, UserRole};
 
     #[test]
+    fn what_goes_with_a_person_and_the_tokens_that_spoke_for_them_is_said() {
+        let root = DataDirectoryUnderTest::default();
+        let path = root.data_directory().database();
+        let store = Store::open(&path, Clock::system()).unwrap();
+        store.add_user("admin", UserRole::Admin, "-").unwrap();
+        let zoe = store.add_user("zoe", UserRole::User, "-").unwrap();
+        root.run("token create --name bot --speaks-for zoe", "");
+        let plan = store::NewSchedule {
+            prompt: "bins".to_owned(),
+            owner: Some("zoe".to_owned()),
+            owner_id: Some(zoe.id),
+            conversation_id: None,
+            audience: base::people::Audience::Household,
+            channel: store::SCHEDULE_CHANNEL.to_owned(),
+            account: None,
+            timing: base::calendar::Timing {
+                cron: None,
+                next_at: Clock::system().now(),
+                is_wait: false,
+            },
+        };
+        store.add_schedule(&store::Viewer::server(), plan).unwrap();
+        let asked = root.run("user remove zoe --yes", "").errors;
+        let says = "1 reminder. Reminders and routines act as zoe, so they go even where others";
+        assert!(asked.contains(says), "{asked}");
+        let listed = root.run("token list", "").output;
+        assert!(
+            listed.contains("speaks for people who are removed"),
+            "{listed}"
+        );
+        store.close();
+    }
+
+    #[test]
     fn a_token_is_valid_until_it_is_revoked() {
         let root = DataDirectoryUnderTest::default();
         let path = root.data_directory().database();
