@@ -44,7 +44,7 @@ const COMMANDS: &str = r#"
     g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
     gt   | {"type":"create_schedule","prompt":"x","at":"+9h"}
     -    | {"type":"list_schedules"}
-    g    | {"type":"delete_schedule","schedule_id":"sched_0000000000001"}
+    gt   | {"type":"delete_schedule","schedule_id":"sched_0000000000001"}
     gt   | {"type":"pause_schedule","schedule_id":"sched_0000000000001"}
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
