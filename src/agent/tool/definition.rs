@@ -100,6 +100,12 @@ impl Definition {
         }
     }
 
+    /// Whether it finds what others have written: pages, and what tools that are not our
+    /// own bring. What the household keeps may be what the model has said itself.
+    pub fn looks_outside(&self) -> bool {
+        self.source != Source::Builtin || self.spec.name == "web_fetch"
+    }
+
     /// The same tool, with results that anybody may have written.
     pub(super) fn bringing_outside_text(mut self) -> Definition {
         self.origin = Origin::Outside;

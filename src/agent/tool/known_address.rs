@@ -1,6 +1,8 @@
 //! Whether the model got an address from somebody, or may have made it up. An address
 //! that it makes up can carry out what it was shown.
 
+use std::net::Ipv6Addr;
+
 use serde_json::Value;
 
 use crate::message_text::is_untrusted;
@@ -22,10 +24,11 @@ impl Address {
         text.contains(&self.url) || (!is_untrusted(channel) && self.is_host_in(text))
     }
 
-    /// Whether a tool found the address, to the letter. Where the tool was told the
-    /// host, the result may only repeat what the model said; a page may link to its
+    /// Whether a tool found the address, to the letter, of those that look outside: what
+    /// the household has may be what the model said or wrote. Where the tool was told
+    /// the host, the result may only repeat what the model said; a page may link to its
     /// own host.
-    pub fn is_found_in(&self, steps: &[Step]) -> bool {
+    pub fn is_found_in(&self, steps: &[Step], looks_outside: &dyn Fn(&str) -> bool) -> bool {
         let calls = || {
             let calls = steps.iter().filter_map(|step| match step {
                 Step::Reply { calls, .. } => Some(calls),
@@ -41,7 +44,7 @@ impl Address {
                 ..
             } if content.contains(&self.url) => calls()
                 .find(|call| call.id == *call_id)
-                .is_some_and(|call| !self.is_told_by(call)),
+                .is_some_and(|call| looks_outside(&call.tool) && !self.is_told_by(call)),
             _ => false,
         })
     }
@@ -52,7 +55,24 @@ impl Address {
         };
         let read = arguments["url"].as_str().and_then(host_of);
         let is_own_page = call.tool == "web_fetch" && read.as_deref() == Some(&self.host);
-        !is_own_page && arguments.to_string().to_lowercase().contains(&self.host)
+        let arguments = arguments.to_string().to_lowercase();
+        !is_own_page && (arguments.contains(&self.host) || self.is_address_in(&arguments))
+    }
+
+    /// Whether the host is an IPv6 address that is in a text, however it is written there.
+    fn is_address_in(&self, text: &str) -> bool {
+        let Ok(address) = self.host.parse::<Ipv6Addr>() else {
+            return false;
+        };
+        text.split(|letter: char| !(letter.is_ascii_hexdigit() || ".:".contains(letter)))
+            .any(|word| {
+                let word = word.trim_end_matches('.');
+                word.parse() == Ok(address)
+                    // What follows a colon, as in "at:2001:db8::1".
+                    || word
+                        .match_indices(':')
+                        .any(|(place, _)| word[place + 1..].parse() == Ok(address))
+            })
     }
 
     fn is_host_in(&self, text: &str) -> bool {
@@ -88,6 +108,31 @@ mod tests {
         }
     }
 
+    /// A call and its result.
+    fn called(tool: &str, arguments: &str, ok: bool, content: &str) -> [Step; 2] {
+        let call = ToolCall {
+            id: "1".to_owned(),
+            provider_id: None,
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+            extra: None,
+        };
+        [
+            Step::Reply {
+                text: String::new(),
+                calls: vec![call],
+                extra: None,
+            },
+            Step::Result {
+                call_id: "1".to_owned(),
+                ok,
+                content: format!("found: {content}"),
+                outside: true,
+                private: false,
+            },
+        ]
+    }
+
     #[test]
     fn a_person_names_a_host_and_others_an_address() {
         // What is said, the address, and whether a person or a stranger gives it so.
@@ -112,6 +157,23 @@ mod tests {
                 }
             });
             assert_eq!(given_by.join(" "), given, "{said}: {url}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_told_an_address_in_any_spelling_may_repeat_it() {
+        for (arguments, found) in [
+            (r#"{"text":"http://[2001:db8:0:0::1]/?d=1"}"#, false),
+            (r#"{"text":"http://[2001:DB8::0:1]:80/?d=1"}"#, false),
+            (r#"{"host":"2001:db8:0:0:0:0:0:1"}"#, false),
+            (r#"{"text":"at:2001:db8:0::1."}"#, false),
+            (r#"{"text":"http://[2001:db8::2]/?d=1"}"#, true),
+        ] {
+            let url = "http://[2001:db8:0:0::1]/?d=1";
+            let steps = called("lookup", arguments, true, url);
+            let address = address(url);
+            assert_eq!(address.host, "2001:db8::1");
+            assert_eq!(address.is_found_in(&steps, &|_| true), found, "{arguments}");
         }
     }
 
@@ -163,30 +225,12 @@ mod tests {
                 true,
                 false,
             ),
+            // What the model has said itself.
+            ("recall", r#"{"query":"plums"}"#, url, true, false),
         ] {
-            let call = ToolCall {
-                id: "1".to_owned(),
-                provider_id: None,
-                tool: tool.to_owned(),
-                arguments: arguments.to_owned(),
-                extra: None,
-            };
-            let steps = [
-                Step::Reply {
-                    text: String::new(),
-                    calls: vec![call],
-                    extra: None,
-                },
-                Step::Result {
-                    call_id: "1".to_owned(),
-                    ok,
-                    content: format!("found: {content}"),
-                    outside: true,
-                    private: false,
-                },
-            ];
+            let steps = called(tool, arguments, ok, content);
             assert_eq!(
-                address(url).is_found_in(&steps),
+                address(url).is_found_in(&steps, &|tool| tool != "recall"),
                 found,
                 "{tool} {arguments}"
             );

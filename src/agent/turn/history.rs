@@ -141,11 +141,17 @@ impl<'a> History<'a> {
     /// message or by these steps.
     pub fn has(&self, address: &Address, steps: &[Step]) -> bool {
         let present = (self.run.message, self.run.turn.channel.as_str(), steps);
+        let toolbox = &self.run.assistant.toolbox;
+        let looks_outside = |tool: &str| {
+            toolbox
+                .get(tool)
+                .is_some_and(|tool| tool.definition().looks_outside())
+        };
         let past = self.past.turns.iter();
         past.map(|turn| (&turn.message, turn.channel.as_str(), &turn.steps[..]))
             .chain([present])
             .any(|(message, channel, steps)| {
-                address.is_in(message, channel) || address.is_found_in(steps)
+                address.is_in(message, channel) || address.is_found_in(steps, &looks_outside)
             })
     }
 

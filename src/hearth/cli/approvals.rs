@@ -144,6 +144,10 @@ fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContex
     let covers = decided["covers"].as_str().unwrap_or("who asked");
     context.note(match remember {
         None => format!("Denied: {tool} does not run."),
+        Some("conversation" | "always") if decided["outside"] == true => format!(
+            "Allowed: {tool} runs, and may later for {covers}. In this conversation it asks each \
+             time, because text from outside is in it."
+        ),
         Some("conversation") => {
             format!("Allowed: {tool} runs, also later in this conversation for {covers}.")
         }

@@ -12,6 +12,41 @@ use support::served::Served;
 const SECRET: &str = "4711";
 
 #[test]
+fn an_address_that_the_model_has_said_before_is_asked_for_although_a_search_finds_it() {
+    let url = format!("http://127.0.0.1:9/?code={SECRET}");
+    let model = {
+        let url = url.clone();
+        Model::start(move |_, number| match number {
+            0 => Act::say(&format!("Plums: {url}")),
+            1 => Act::call("search_conversations", json!({ "query": "plums" })),
+            2 => Act::call("web_fetch", json!({ "url": url })),
+            _ => Act::say("Done."),
+        })
+    };
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tool_permissions": { "web_fetch": "allow", "search_conversations": "allow" },
+        "tools": { "web_fetch": { "allow": ["127.0.0.1"] } },
+    })));
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    let mut user = home.websocket(&home.tokens.user);
+    let put = json!({ "type": "put_attachment", "name": "plums.txt", "bytes": 13 });
+    let file = user.ask(put)["attachment_id"].clone();
+    user.ask(json!({
+        "type": "put_attachment_part", "attachment_id": file, "offset": 0,
+        // "From outside."
+        "data": "RnJvbSBvdXRzaWRlLg==",
+    }));
+    user.chat("hello");
+    user.send(&json!({ "type": "chat", "message": "What about plums?", "attachments": [file] }));
+    let question = admin.event("approval.requested");
+    assert_eq!(question["arguments"]["url"], url.as_str(), "{question}");
+    admin.ask(json!({ "type": "deny", "approval_id": question["approval_id"] }));
+    assert_eq!(user.response()["data"]["response"], "Done.");
+}
+
+#[test]
 fn an_address_that_the_model_makes_up_is_asked_for_once_a_page_was_read() {
     let asked = Arc::<Mutex<Vec<String>>>::default();
     let served = {

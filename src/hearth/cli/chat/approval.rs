@@ -106,7 +106,7 @@ impl Approval {
             }
         }
         if self.is_outside {
-            text.push_str("\nText from outside is in this conversation, so the tool asks again.");
+            text.push_str("\nText from outside is in this conversation, so here the tool asks each time, whatever the answer.");
         }
         text
     }

@@ -57,7 +57,7 @@ DENY_ALSO send {"type":"deny","id":"decide","approval_id":"appr_2"}
 ASK ask Somebody asks.\nrisky\n  x:\n  | 1\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
 ASK_ALSO ask Somebody asks.\nThe assistant wants to run fetch\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
 ASK_WAITING ask ada asks through the webhook door, in conv_1.\nopen\nMay it?\n(o)nce, in this (c)onversation when ada asks, (a)lways when ada asks, (d)eny or (l)ater:
-ASK_ONCE ask Somebody asks.\nrisky\nText from outside is in this conversation, so the tool asks again.\nMay it?\n(o)nce, (d)eny or (l)ater:
+ASK_ONCE ask Somebody asks.\nrisky\nText from outside is in this conversation, so here the tool asks each time, whatever the answer.\nMay it?\n(o)nce, (d)eny or (l)ater:
 ASK_LONG ask Somebody asks.\nlong\n  c:\n  | 1\n  | 2\n  | 3\n  | 4\n  | 5\n  | 6\n  | 7\n  | 8\n  | 9\n  | 10\n  | 11\n  | 12\n  | 13\n  | 14\n  | 15\n  | 16\n  | 17\nMore follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
 ASK_MORE ask More follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
 ASK_END ask   | 18\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:

@@ -51,7 +51,7 @@ export function approvals(tray, household, openConversation) {
         mayLast && choice("conversation", "Allow in this conversation", `Calls of this tool in this conversation, when ${covers} asks`, ""),
         mayLast && choice("always", "Always allow", `Calls of this tool from now on, when ${covers} asks`, ""),
         choice("deny", "Deny", "The assistant continues without this call", "danger")),
-      approval.outside && h("p.quiet.small", "Text from outside is in this conversation, so the tool asks again."),
+      approval.outside && h("p.quiet.small", "Text from outside is in this conversation, so here the tool asks each time, whatever the answer."),
       mayLast && h("p.quiet.small", "Once is this call. The conversation and always cover ", h("code", ...marked(visible(approval.tool))), " when ", h("strong", ...marked(visible(covers))), " asks, and nobody else."));
     element.dataset.approval = approval.approval_id;
     summary.addEventListener("click", () => { element.dataset.chosen = "yes"; });
