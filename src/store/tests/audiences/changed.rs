@@ -289,10 +289,7 @@ fn what_tools_found_goes_when_more_people_see_the_conversation() {
         let house = House::new();
         let store = &house.store;
         let (ann, id) = (house.viewer("ann"), house.id("kitchen"));
-        let share = |to: &str| {
-            let shared = store.share_conversation(&ann, id, &audience(to)).unwrap();
-            shared
-        };
+        let share = |to: &str| store.share_conversation(&ann, id, &audience(to)).unwrap();
         share(before);
         let past = begin(store, Target::Existing(id), "now");
         store
