@@ -81,7 +81,7 @@ impl Actor {
         }
     }
 
-    /// For whom it asks.
+    /// Who asks.
     pub fn asker(self) -> Asker {
         match self {
             Actor::Person { number, .. } => Asker::Person(number),

@@ -104,7 +104,7 @@ struct Subscriber {
 struct Watching {
     number: u64,
     watcher: Box<dyn Watcher>,
-    /// For whom it watches, if that is a person.
+    /// The person who watches, if it is one.
     person: Option<Person>,
     /// The connection to which the turn's events are streamed, if there is one.
     connection: Option<ConnectionId>,

@@ -54,7 +54,7 @@ impl Wakes {
     /// Waits to be woken, at most this long.
     pub fn wait(&self, most: Duration) -> Wake {
         if !self.is_stopping.load(Ordering::SeqCst) {
-            // After the time or a wake, what it is for stands in the flags.
+            // Either way, the flags say why.
             let _ = self.bell.1.recv_timeout(most);
         }
         if self.is_stopping.load(Ordering::SeqCst) {

@@ -382,7 +382,7 @@ fn a_token_that_may_less_than_its_person_is_narrowed() {
         let identity = store.identity(&fingerprint).unwrap().unwrap();
         assert_eq!(identity.is_narrowed, is_narrowed, "{number}");
     }
-    // Also when nobody is left for whom it speaks.
+    // Also when everybody it spoke for is gone.
     store.remove_user(bob.id).unwrap();
     assert!(store.identity(&[4; 32]).unwrap().unwrap().is_narrowed);
     let listed = store.tokens(false).unwrap().into_iter();

@@ -35,7 +35,7 @@ pub(super) struct Written {
     pub(super) links: usize,
 }
 
-/// What stands in an element, beside its text.
+/// What an element holds, beside its text.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Fields {
     pub(super) consent: bool,
@@ -83,7 +83,7 @@ impl<'a> Blocks<'a> {
         });
     }
 
-    /// Notes what stands in the innermost element.
+    /// Notes what the innermost element holds.
     pub(super) fn note(&mut self, fields: Fields) {
         if let Some(block) = self.open.last_mut() {
             block.fields.add(fields);
