@@ -221,6 +221,11 @@ pub fn may_answer_own(config: &Config, person: &str, toolbox: &Toolbox, tool: &s
 }
 
 /// The lesser of two permissions.
+/// What is left where all of these hold.
+pub fn least(permissions: impl IntoIterator<Item = Permission>) -> Permission {
+    permissions.into_iter().fold(Permission::Allow, lesser)
+}
+
 fn lesser(one: Permission, other: Permission) -> Permission {
     match (one, other) {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,

@@ -170,6 +170,10 @@ impl<'a> TurnLoop<'a, '_> {
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
         let actor = self.asker.actor(run);
+        // Who may not forget may not replace either.
+        let replaced = call.tool == "remember" && arguments.contains_key("replaces");
+        let forget = (run.assistant.toolbox.get("forget")).filter(|_| replaced);
+        let needed = || std::iter::once(tool).chain(forget);
         let asked = approvals.iter().find(|approval| approval.is_for(call));
         let decision = asked.and_then(|approval| approval.decision.as_ref());
         let permission = match decision {
@@ -179,7 +183,8 @@ impl<'a> TurnLoop<'a, '_> {
                     is_granted: true,
                     ..Circumstances::default()
                 };
-                actor.decide(tool.definition(), circumstances)
+                let of_tool = |tool: &Arc<dyn Tool>| actor.decide(tool.definition(), circumstances);
+                permission::least(needed().map(of_tool))
             }
             Some(decision) => {
                 return Ok(CallDecision::Refuse(format!(
@@ -192,14 +197,19 @@ impl<'a> TurnLoop<'a, '_> {
                 let (user, account) = grantee(run);
                 let conversation = run.turn.conversation_id;
                 let store = run.store;
-                let is_granted = store.is_granted(conversation, &call.tool, user, account)?;
                 let address = tool.asked_address(&arguments, &run.assistant.config);
-                let circumstances = Circumstances {
-                    is_granted,
-                    is_outside: self.is_outside,
-                    carries_out: address.is_some_and(|one| !history.has(&one, &self.steps)),
-                };
-                actor.decide(tool.definition(), circumstances)
+                let carries_out = address.is_some_and(|one| !history.has(&one, &self.steps));
+                let mut permissions = Vec::new();
+                for tool in needed() {
+                    let name = &tool.spec().name;
+                    let circumstances = Circumstances {
+                        is_granted: store.is_granted(conversation, name, user, account)?,
+                        is_outside: self.is_outside,
+                        carries_out,
+                    };
+                    permissions.push(actor.decide(tool.definition(), circumstances));
+                }
+                permission::least(permissions)
             }
         };
         Ok(match permission {

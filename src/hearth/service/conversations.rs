@@ -27,7 +27,7 @@ impl Service {
     /// Deletes a conversation.
     pub(super) fn delete(&self, viewer: &Viewer, id: ConversationId) -> Result<Value> {
         let readers = self.store.delete_conversation(viewer, id)?;
-        self.hub.delete(id, readers);
+        self.hub.delete(id, readers, &self.queue.conversations());
         Ok(json!({ "conversation_id": id }))
     }
 

@@ -159,7 +159,7 @@ impl Hub {
         event: EventKind,
     ) {
         let mut state = self.lock();
-        state.shares.note(conversation, now.clone(), busy);
+        state.shares.note(conversation, Some(now.clone()), busy);
         state.kept.share(conversation, &now);
         let of_conversation = |kind| Event {
             turn_id: None,
@@ -175,10 +175,17 @@ impl Hub {
         state.publish(of_conversation(event), Recipients::Readers(now));
     }
 
-    /// A conversation was deleted: its events are no longer kept, and its readers hear
-    /// that it is gone.
-    pub fn delete(&self, conversation: ConversationId, readers: Readers) {
+    /// A conversation was deleted: its events are not kept, neither the earlier ones nor
+    /// those of what still runs, and its readers hear that it is gone. `busy` are the
+    /// conversations with turns.
+    pub fn delete(
+        &self,
+        conversation: ConversationId,
+        readers: Readers,
+        busy: &HashSet<ConversationId>,
+    ) {
         let mut state = self.lock();
+        state.shares.note(conversation, None, busy);
         state.kept.delete(conversation);
         let event = Event {
             turn_id: None,
@@ -358,7 +365,10 @@ impl HubState {
         }
         self.seq += 1;
         let seq = self.seq;
-        let is_kept = name.is(EventTrait::Kept);
+        let is_of_deleted = (event.conversation_id)
+            .is_some_and(|conversation| self.shares.is_deleted(conversation));
+        let is_kept =
+            name.is(EventTrait::Kept) && (!is_of_deleted || name == EventName::ConversationDeleted);
         let outboxes: Vec<&Arc<Outbox>> = self.subscribed(name, turn, &recipients).collect();
         if outboxes.is_empty() && !is_kept {
             return;

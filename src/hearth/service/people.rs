@@ -209,8 +209,9 @@ impl Service {
     /// Tells of the conversations that went with a person, and removes the name from the
     /// configuration: whoever gets it next is somebody else.
     pub(super) fn person_gone(&self, name: &str, gone: Vec<(ConversationId, Readers)>) {
+        let busy = self.queue.conversations();
         for (id, readers) in gone {
-            self.hub.delete(id, readers);
+            self.hub.delete(id, readers, &busy);
         }
         match self.settings.forget_person(name) {
             Ok(changed) => self.config_changed(&changed),

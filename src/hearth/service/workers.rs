@@ -312,7 +312,9 @@ impl Service {
         for _ in 0..DELETED_AT_A_TIME {
             match self.store.delete_idle_conversation(idle) {
                 Ok(Deleted::Part) => {}
-                Ok(Deleted::Conversation(id, readers)) => self.hub.delete(id, readers),
+                Ok(Deleted::Conversation(id, readers)) => {
+                    self.hub.delete(id, readers, &self.queue.conversations());
+                }
                 Ok(Deleted::Nothing) => return false,
                 Err(error) => {
                     log::warn!("retention: {error}");

@@ -7,7 +7,6 @@ use crate::message_text::{is_untrusted, provenance};
 use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
 use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
-use config::Permission;
 use store::{Audience, NewMemory, Store, Viewer};
 
 /// Most characters of one memory: a fact, not a document.
@@ -107,9 +106,6 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
     };
     let (memory, replaced) = match text(arguments, "replaces") {
         Some(replaced) => {
-            if context.config.tool_permissions.get("forget") == Some(&Permission::Deny) {
-                return Err("the settings deny forget: remember it without `replaces`".to_owned());
-            }
             let (memory, old) = context
                 .store
                 .replace_memory(&context.viewer, replaced, new)

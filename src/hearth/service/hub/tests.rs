@@ -352,10 +352,23 @@ fn a_share_decides_about_earlier_and_later_events() {
     assert_eq!(replay(&hub, ada()), [6], "that it is gone");
     assert_eq!(replay(&hub, bob()), [1, 2, 4, 5, 7, 8]);
     // Gone for everybody.
-    hub.delete(7.into(), private.clone());
+    hub.delete(7.into(), private.clone(), &HashSet::new());
     assert_eq!((numbers(&bobs), numbers(&adas)), (vec![9], vec![]));
     assert_eq!(replay(&hub, bob()), [2, 9]);
     assert_eq!(replay(&hub, ada()), [6]);
+    // What still ran then is told once, and never replayed. A deletion is final.
+    publish(7);
+    share(&private, &both);
+    publish(7);
+    assert_eq!(replay(&hub, bob())[..2], [2, 9]);
+    assert!(
+        hub.lock()
+            .kept
+            .after_seq(9)
+            .all(|kept| kept.name == EventName::ConversationDeleted)
+    );
+    publish(8);
+    assert_eq!(replay(&hub, bob()).last(), Some(&hub.seq()));
 }
 
 #[test]
@@ -411,7 +424,7 @@ fn shares_are_remembered_while_somebody_may_hold_earlier_readers() {
     let mut shares = Shares::default();
     let busy = HashSet::from([ConversationId::from(1)]);
     for id in 1..=5_000 {
-        shares.note(id.into(), readers(&[ada()]), &busy);
+        shares.note(id.into(), Some(readers(&[ada()])), &busy);
     }
     let known = |id: i64| {
         let mut readers = Readers::Household;
