@@ -127,55 +127,6 @@ fn what_is_remembered_holds_as_long_as_it_says() {
     assert_eq!(saved.get("tool_permissions"), None);
 }
 
-/// To replace a memory is to forget one, too: the stricter of both permissions holds.
-#[test]
-fn a_memory_is_replaced_only_where_it_may_be_forgotten() {
-    let model = Model::start(|request, _| {
-        let last = request["messages"].as_array().unwrap().last().unwrap();
-        let text = last["content"].as_str().unwrap_or_default();
-        let corrected = json!({ "content": "x is 2", "replaces": "x is 1" });
-        match last["role"] == "tool" {
-            true => Act::say(text),
-            false if text.ends_with("correct x") => Act::call("remember", corrected),
-            false => Act::call("remember", json!({ "content": "x is 1" })),
-        }
-    });
-    let denied = json!({ "forget": "deny" });
-    for (more, comes_to) in [
-        (json!({}), "in place of"),
-        (json!({ "tool_permissions": { "forget": "ask" } }), "asked"),
-        (json!({ "tool_permissions": denied }), "not permitted here"),
-        (
-            json!({ "people": { "admin": { "tool_permissions": denied } } }),
-            "not permitted here",
-        ),
-        (
-            json!({ "people": { "admin": { "tools": ["remember"] } } }),
-            "not permitted here",
-        ),
-    ] {
-        let mut config = model.config();
-        config["permission_mode"] = json!("allow");
-        for (key, value) in more.as_object().unwrap() {
-            config[key] = value.clone();
-        }
-        let home = Home::start(config);
-        let mut client = home.admin();
-        watch(&mut client);
-        let kept = client.chat("remember x");
-        assert!(
-            kept["response"].to_string().contains("Remembered as"),
-            "{kept}"
-        );
-        client.send(&json!({ "type": "chat", "message": "correct x", "id": "chat" }));
-        let answer = match client.receive() {
-            event if event["event"] == "approval.requested" => "asked".to_owned(),
-            answer => answer["data"]["response"].to_string(),
-        };
-        assert!(answer.contains(comes_to), "{more}: {answer}");
-    }
-}
-
 /// Says something in a conversation, and returns the question that an admin gets, if
 /// there is one, and the conversation. The question gets this answer.
 fn asks(

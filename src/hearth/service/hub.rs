@@ -12,9 +12,9 @@ mod reply;
 mod shares;
 #[cfg(test)]
 mod tests;
+mod watcher;
 
-use base::error::Result;
-use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::ids::{ConversationId, TurnId};
 use base::sync::{Mutex, MutexGuard, lock};
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
@@ -26,53 +26,12 @@ use kept::{KeptEvent, KeptEvents};
 pub use recipients::{Person, Recipients};
 pub use reply::Reply;
 use shares::Shares;
+use watcher::Watching;
+pub use watcher::{TurnEnded, Watch, Watcher};
 
 /// A connection, as the hub and the service's registry know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId(pub u64);
-
-/// The notice of a turn's end.
-#[derive(Clone, Debug)]
-pub struct TurnEnded {
-    /// The reply, or why there is none.
-    pub result: Result<Reply>,
-    /// The callback that was delayed because somebody watched the turn: a
-    /// response replaces it.
-    pub delivery: Option<DeliveryId>,
-}
-
-impl From<Result<Reply>> for TurnEnded {
-    fn from(result: Result<Reply>) -> TurnEnded {
-        TurnEnded {
-            result,
-            delivery: None,
-        }
-    }
-}
-
-/// Somebody who waits for a turn. Called by the thread that runs the turn, so
-/// nothing here may block; nor may `event` call the hub.
-pub trait Watcher: Send {
-    /// Whether [`Watcher::event`] does anything.
-    fn wants_events(&self) -> bool {
-        false
-    }
-
-    /// Something happened in the turn.
-    fn event(&mut self, kind: &EventKind) {
-        let _ = kind;
-    }
-
-    /// The turn has ended, and its end is on disk. Nothing follows.
-    fn ended(self: Box<Self>, end: &TurnEnded);
-}
-
-/// Identifies a watcher, so that it can be removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watch {
-    turn: TurnId,
-    number: u64,
-}
 
 /// Numbers every event and passes it on. Publishing never waits for a subscriber:
 /// a full outbox closes its connection instead.
@@ -99,15 +58,6 @@ struct Subscriber {
     /// What `subscribe` asked for.
     events: EventSet,
     person: Person,
-}
-
-struct Watching {
-    number: u64,
-    watcher: Box<dyn Watcher>,
-    /// The person who watches, if it is one.
-    person: Option<Person>,
-    /// The connection to which the turn's events are streamed, if there is one.
-    connection: Option<ConnectionId>,
 }
 
 /// The answer to `subscribe`.
