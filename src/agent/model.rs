@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use base::error::{Code, Error};
+use base::finish_reason::FinishReason;
 use base::secret::random_bytes;
 use net::cancel::Cancel;
 use store::{ToolCall, Usage};
@@ -87,6 +88,8 @@ pub struct ModelReply {
     pub text: String,
     /// The tools to run. If there are none, the reply is finished.
     pub calls: Vec<ToolCall>,
+    /// Why the text or the calls are not whole.
+    pub finish_reason: Option<FinishReason>,
     /// As in [`ChatMessage::Assistant`].
     pub extra: Option<Value>,
     /// As the provider counted.

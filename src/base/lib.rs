@@ -17,6 +17,7 @@ pub mod clock;
 #[cfg(feature = "sql")]
 mod columns;
 pub mod error;
+pub mod finish_reason;
 pub mod ids;
 pub mod measure;
 pub mod nearest;
