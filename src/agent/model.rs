@@ -88,7 +88,8 @@ pub struct ModelReply {
     pub text: String,
     /// The tools to run. If there are none, the reply is finished.
     pub calls: Vec<ToolCall>,
-    /// Why the text or the calls are not whole.
+    /// Why the text or the calls are not whole. A model that reached its limit while it
+    /// was thinking leaves neither.
     pub finish_reason: Option<FinishReason>,
     /// As in [`ChatMessage::Assistant`].
     pub extra: Option<Value>,
@@ -103,10 +104,12 @@ pub struct ModelReply {
 /// A kind of model API.
 pub trait Provider: Send + Sync {
     /// Asks the model. With `stream`, `on_text` gets the pieces of the reply's
-    /// text as they arrive; together they are `ModelReply::text`.
+    /// text as they arrive; together they are `ModelReply::text`, unless their end
+    /// shows that the first of them were thoughts.
     ///
     /// Retries happen inside, but only before the first piece and never beyond the
-    /// deadline.
+    /// deadline. A reply that is lost after that comes back as far as it was heard, with
+    /// [`FinishReason::Interrupted`].
     ///
     /// # Errors
     /// Why the model gave no answer.

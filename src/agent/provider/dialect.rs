@@ -77,7 +77,8 @@ impl<'a> RequestContext<'a> {
 
     /// The blocks of a reply as this server sent them (the extra member `name`),
     /// with the present ids of the calls in the member `id` of the blocks of type
-    /// `kind`. `None` if there are none, or if they do not fit the calls.
+    /// `kind`, and without those of calls that were cut off. `None` if there are none,
+    /// or if they do not fit the calls.
     pub fn own_blocks(
         &self,
         extra: Option<&Value>,
@@ -87,11 +88,16 @@ impl<'a> RequestContext<'a> {
     ) -> Option<Vec<Value>> {
         let mut blocks = self.own_members(extra)?.get(name)?.as_array()?.clone();
         let mut ids = calls.iter().map(|call| &call.id);
-        for block in &mut blocks {
-            if block.get("type").and_then(Value::as_str) == Some(kind) {
-                block[id] = ids.next()?.as_str().into();
+        blocks.retain_mut(|block| {
+            if block.get("type").and_then(Value::as_str) != Some(kind) {
+                return true;
             }
-        }
+            let own = ids.next();
+            if let Some(own) = own {
+                block[id] = own.as_str().into();
+            }
+            own.is_some()
+        });
         ids.next().is_none().then_some(blocks)
     }
 }

@@ -14,6 +14,7 @@ use super::reply_stream::ReplyStream;
 use super::retry::{Retry, RetryDecision, with_retries};
 use super::server_capabilities::ServerCapabilities;
 use crate::model::{ModelReply, ModelRequest, Provider, ProviderError};
+use base::finish_reason::FinishReason;
 use base::sync::lock;
 use config::Quirks;
 use net::http_client::{ClientRequest, HttpClient};
@@ -92,7 +93,7 @@ impl Remote {
 
     fn remember(&self, model: &str, capabilities: ServerCapabilities, change: &str) {
         let subject = &self.endpoint.subject;
-        log::info!("{subject}: from now on, requests to {model:?} go {change}");
+        log::info!("{subject}, {model:?}: from now on, {change}");
         let mut known = self.known_capabilities();
         if known.len() >= MODELS {
             known.clear();
@@ -173,7 +174,7 @@ impl Remote {
         if let Some((capabilities, change)) = change {
             // Another turn may have found out the same, or more, in the meantime.
             if self.capabilities(model) == context.capabilities {
-                self.remember(model, capabilities, change);
+                self.remember(model, capabilities, &format!("requests go {change}"));
             }
             decision.retry = Retry::Now;
         }
@@ -220,16 +221,34 @@ impl Provider for Remote {
             });
             let mut listener = |piece: &str| on_text(piece);
             let listener = wants_pieces.then_some(&mut listener as &mut dyn FnMut(&str));
-            let mut builder = ReplyBuilder::new(ReplyStream::new(listener, note));
+            let mut stream = ReplyStream::new(listener, note);
+            if capabilities.opens_thinking {
+                stream = stream.expecting_thoughts();
+            }
+            let mut builder = ReplyBuilder::new(stream);
+            if request.may_call && !capabilities.no_tools {
+                builder.offered = request.tools;
+            }
             let mut answered = false;
             let result = self.attempt(&context, body, &mut builder, &mut answered);
-            let mut reply = result.map_err(|error| {
-                let mut decision = self.decide(error, answered, &context);
-                if builder.text.has_streamed() {
-                    decision.retry = Retry::Never;
+            let mut reply = match result {
+                Ok(reply) => reply,
+                Err(error) => {
+                    let decision = self.decide(error, answered, &context);
+                    keep_heard(decision, &mut builder)?
                 }
-                decision
-            })?;
+            };
+            if let Some(opens_thinking) = builder.text.opens_thinking()
+                && opens_thinking != capabilities.opens_thinking
+            {
+                let mut learned = capabilities;
+                learned.opens_thinking = opens_thinking;
+                let change = match opens_thinking {
+                    true => "replies are shown from where their thoughts end",
+                    false => "replies are shown from their beginning",
+                };
+                self.remember(request.model, learned, change);
+            }
             if reply.usage == Usage::default() {
                 reply.usage = estimate(body.len(), &reply);
                 reply.is_estimated = true;
@@ -238,6 +257,27 @@ impl Provider for Remote {
             Ok(reply)
         })
     }
+}
+
+/// The text of a reply that was lost after some of it was heard: it is not begun again.
+///
+/// # Errors
+/// The decision, if nothing was heard, or somebody stopped the request.
+fn keep_heard(
+    mut decision: RetryDecision,
+    builder: &mut ReplyBuilder<'_>,
+) -> Result<ModelReply, RetryDecision> {
+    if !builder.text.has_streamed() {
+        return Err(decision);
+    }
+    decision.retry = Retry::Never;
+    let (finish_reason, public, detail) = match &decision.error {
+        ProviderError::Failed { public, detail, .. } => (FinishReason::Interrupted, public, detail),
+        ProviderError::ContextOverflow { public, detail } => (FinishReason::Length, public, detail),
+        ProviderError::Cancelled | ProviderError::TimedOut => return Err(decision),
+    };
+    log::warn!("{public}; what it had sent of its reply is kept ({detail})");
+    Ok(builder.lost(finish_reason))
 }
 
 /// For servers that do not count tokens: a budget must not be free with them.

@@ -9,10 +9,30 @@ use super::error_response::{ErrorResponse, has_error};
 use super::event_stream::{Event, EventStream};
 use super::extra::wrap_members;
 use super::reply_stream::ReplyStream;
-use super::tool_call_builder::{ToolCallBuilder, finish_calls};
-use crate::model::ModelReply;
+use super::tool_call_builder::{ToolCallBuilder, calls_in_text, finish_calls};
+use crate::model::{ModelReply, ToolSpec};
+use base::finish_reason::FinishReason;
 use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
 use store::Usage;
+
+/// The words of all APIs for the end of a reply that is not whole. Any other word means
+/// that it is.
+const CUTS: [(&str, FinishReason); 9] = [
+    // Chat Completions and Ollama.
+    ("length", FinishReason::Length),
+    ("content_filter", FinishReason::ContentFilter),
+    // Responses.
+    ("max_output_tokens", FinishReason::Length),
+    // Anthropic.
+    ("max_tokens", FinishReason::Length),
+    ("model_context_window_exceeded", FinishReason::Length),
+    ("refusal", FinishReason::Refusal),
+    // Mistral.
+    ("model_length", FinishReason::Length),
+    // DeepSeek and OpenRouter, when what runs the model broke down.
+    ("insufficient_system_resource", FinishReason::Interrupted),
+    ("error", FinishReason::Interrupted),
+];
 
 /// A reply as its parts arrive.
 pub struct ReplyBuilder<'a> {
@@ -26,6 +46,8 @@ pub struct ReplyBuilder<'a> {
     pub usage: Usage,
     /// Why the model stopped, in the words of the API; `None` before the end.
     pub finish_reason: Option<String>,
+    /// The tools that the model may call.
+    pub offered: &'a [ToolSpec],
     /// Whether anything in the answer had the form of a reply.
     pub has_begun: bool,
     /// Whether the answer said that the reply is complete.
@@ -104,7 +126,12 @@ fn read_stream(
             break;
         }
         match parse(event.data, event.name) {
-            Ok(value) => parser.event(value, reply),
+            Ok(value) => {
+                parser.event(value, reply);
+                if !reply.members.is_empty() {
+                    reply.text.thoughts_are_separate();
+                }
+            }
             Err(AttemptError::Unusable { .. }) if parser.may_skip(event.name) => {}
             Err(error) => return Err(error),
         }
@@ -145,19 +172,31 @@ impl<'a> ReplyBuilder<'a> {
             members: Map::new(),
             usage: Usage::default(),
             finish_reason: None,
+            offered: &[],
             has_begun: false,
             is_complete: false,
         }
     }
 
     fn finish(&mut self, origin: &str) -> Result<ModelReply, AttemptError> {
-        let text = self.text.finish();
-        let calls = finish_calls(std::mem::take(&mut self.calls), origin);
-        if let Some(reason @ ("content_filter" | "refusal")) = self.finish_reason.as_deref()
+        let reason = self.finish_reason.take().unwrap_or_default();
+        let cut = CUTS.iter().find(|(word, _)| *word == reason);
+        let finish_reason = cut.map(|(_, finish_reason)| *finish_reason);
+        let text = self.text.finish(finish_reason.is_some());
+        let mut calls = std::mem::take(&mut self.calls);
+        // Half a call is none.
+        if finish_reason.is_some() && calls.last().is_some_and(|last| !last.is_whole()) {
+            calls.pop();
+        }
+        if calls.is_empty() {
+            calls = calls_in_text(&self.text.take_calls(), self.offered);
+        }
+        let calls = finish_calls(calls, origin);
+        if let Some(FinishReason::ContentFilter | FinishReason::Refusal) = finish_reason
             && text.is_empty()
             && calls.is_empty()
         {
-            return Err(AttemptError::withheld(reason));
+            return Err(AttemptError::withheld(&reason));
         }
         // Only replies with calls are sent back in the form they came in.
         let members = match calls.is_empty() {
@@ -167,9 +206,20 @@ impl<'a> ReplyBuilder<'a> {
         Ok(ModelReply {
             text,
             calls,
+            finish_reason,
             extra: wrap_members(members, origin),
             usage: self.usage,
             ..ModelReply::default()
         })
+    }
+
+    /// What there is of a reply that was lost on the way: its text.
+    pub fn lost(&mut self, finish_reason: FinishReason) -> ModelReply {
+        ModelReply {
+            text: self.text.finish(true),
+            finish_reason: Some(finish_reason),
+            usage: self.usage,
+            ..ModelReply::default()
+        }
     }
 }

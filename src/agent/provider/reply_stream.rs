@@ -1,32 +1,55 @@
-//! The text of a model's reply on its way to the person: without the thoughts that
-//! some models put before it, and piece by piece if streaming is wanted.
+//! The text of a model's reply on its way to the person, piece by piece if streaming
+//! is wanted: without the thoughts and the calls of tools that some models and
+//! servers leave in it.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
+const CALL: &str = "<tool_call>";
+const CALL_END: &str = "</tool_call>";
 
 /// Collects the text of one reply.
 pub struct ReplyStream<'a> {
     /// Gets the pieces; `None` if nothing is streamed.
     listener: Option<&'a mut dyn FnMut(&str)>,
+    /// Whether it got any.
+    was_heard: bool,
     /// The text so far.
     text: String,
-    /// What may be text or thought.
+    /// Where the reply begins in it: after the note.
+    begin: usize,
+    /// What may be text or not.
     held: String,
-    state: ThoughtState,
+    /// How much of that was searched before the newest piece came.
+    searched: usize,
+    state: State,
     /// Comes before the reply, once there is one.
     note: Option<String>,
+    /// The calls in the text.
+    calls: Vec<String>,
+    /// Whether the reply began with thoughts of which only the end was marked, as far
+    /// as this reply tells.
+    opens_thinking: Option<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum ThoughtState {
-    /// Nothing but white space and perhaps a part of the opening tag was seen.
-    Beginning,
-    /// Between the tags.
-    Thinking,
-    /// After thoughts: white space before the text is dropped.
-    Trimming,
-    /// In the text: every piece is passed on.
+enum State {
+    /// In thoughts without a tag at their beginning, if their end comes.
+    PerhapsThinking,
+    /// In the text: all but what may be a tag is passed on.
     Text,
+    /// Between the tags of thoughts.
+    Thinking,
+    /// After the tag that opens a call.
+    Calling,
+    /// After thoughts or a call: white space before the text is dropped.
+    Trimming,
+}
+
+/// What comes next in the text.
+enum Next {
+    Tag(&'static str),
+    /// The text ends with what may become a tag.
+    Part,
 }
 
 impl<'a> ReplyStream<'a> {
@@ -34,45 +57,45 @@ impl<'a> ReplyStream<'a> {
     pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> ReplyStream<'a> {
         ReplyStream {
             listener,
+            was_heard: false,
             text: String::new(),
+            begin: 0,
             held: String::new(),
-            state: ThoughtState::Beginning,
+            searched: 0,
+            state: State::Text,
             note,
+            calls: Vec::new(),
+            opens_thinking: None,
         }
+    }
+
+    /// Expects thoughts without a tag at their beginning: chat templates that end with
+    /// the tag leave only its counterpart to the model. Nothing is passed on before
+    /// that.
+    pub fn expecting_thoughts(mut self) -> ReplyStream<'a> {
+        self.state = State::PerhapsThinking;
+        self
     }
 
     /// Takes a piece as the model wrote it.
     pub fn push(&mut self, piece: &str) {
-        match self.state {
-            ThoughtState::Text => self.emit(piece),
-            ThoughtState::Trimming => self.trim(piece),
-            ThoughtState::Beginning => {
-                self.held.push_str(piece);
-                let begun = self.held.trim_start();
-                if let Some(thought) = begun.strip_prefix(OPEN) {
-                    self.held = thought.to_owned();
-                    self.state = ThoughtState::Thinking;
-                    self.look_for_end();
-                } else if !OPEN.starts_with(begun) {
-                    self.release();
-                }
-            }
-            ThoughtState::Thinking => {
-                self.held.push_str(piece);
-                self.look_for_end();
-            }
-        }
+        self.searched = self.held.len();
+        self.held.push_str(piece);
+        while self.advance() {}
     }
 
-    /// Takes a reply that came whole. Some chat templates give only the closing
-    /// tag of the thoughts, which can be recognised only here.
-    pub fn push_whole(&mut self, text: &str) {
-        self.push(without_thoughts(text));
+    /// Says that the server sends thoughts apart from the text.
+    pub fn thoughts_are_separate(&mut self) {
+        if self.state == State::PerhapsThinking {
+            self.state = State::Text;
+            self.searched = 0;
+            while self.advance() {}
+        }
     }
 
     /// Whether any text was streamed.
     pub fn has_streamed(&self) -> bool {
-        self.listener.is_some() && !self.text.is_empty()
+        self.was_heard
     }
 
     /// Whether there is any text.
@@ -80,46 +103,178 @@ impl<'a> ReplyStream<'a> {
         !self.text.is_empty()
     }
 
-    /// The whole text, at the end of the reply. Thoughts that never ended leave
-    /// none.
-    pub fn finish(&mut self) -> String {
-        if self.state == ThoughtState::Beginning && !self.held.trim_start().is_empty() {
-            self.release();
+    /// Whether the model's replies begin with thoughts of which only the end is
+    /// marked; `None` if this one does not tell. For [`ReplyStream::expecting_thoughts`]
+    /// of the next reply.
+    pub fn opens_thinking(&self) -> Option<bool> {
+        self.opens_thinking
+    }
+
+    /// The calls in the text, as the model wrote them, at the end of the reply.
+    pub fn take_calls(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.calls)
+    }
+
+    /// The whole text, at the end of the reply, which `is_cut` if it is not whole.
+    /// Thoughts that never ended leave none.
+    pub fn finish(&mut self, is_cut: bool) -> String {
+        if self.state == State::PerhapsThinking && !is_cut {
+            self.opens_thinking = (!self.held.trim().is_empty()).then_some(false);
+            self.thoughts_are_separate();
+        }
+        let held = std::mem::take(&mut self.held);
+        match self.state {
+            State::Text if self.has_begun() || !held.trim().is_empty() => self.emit(&held),
+            State::Calling => self.calls.push(held),
+            _ => {}
         }
         std::mem::take(&mut self.text)
     }
 
-    fn look_for_end(&mut self) {
-        match self.held.find(CLOSE) {
-            Some(place) => {
-                let rest = self.held.split_off(place + CLOSE.len());
-                self.held.clear();
-                self.state = ThoughtState::Trimming;
-                self.trim(&rest);
-            }
-            None => {
-                // Only what may be the beginning of the closing tag is kept.
-                let mut done = self.held.len().saturating_sub(CLOSE.len() - 1);
-                while !self.held.is_char_boundary(done) {
-                    done += 1;
+    /// Takes what is held as far as it is clear; returns whether more of it may be.
+    fn advance(&mut self) -> bool {
+        match self.state {
+            State::PerhapsThinking => {
+                if self.held.trim_start().starts_with(OPEN) {
+                    self.state = State::Text;
+                    return true;
                 }
-                self.held.drain(..done);
+                self.end_thoughts()
             }
+            State::Thinking => {
+                let has_ended = self.end_thoughts();
+                if !has_ended {
+                    // Only what may be the beginning of the closing tag is kept.
+                    let mut done = self.held.len().saturating_sub(CLOSE.len() - 1);
+                    while !self.held.is_char_boundary(done) {
+                        done += 1;
+                    }
+                    self.drop_held(done);
+                }
+                has_ended
+            }
+            State::Calling => self.end_call(),
+            State::Trimming => {
+                let white = self.held.len() - self.held.trim_start().len();
+                self.drop_held(white);
+                if !self.held.is_empty() {
+                    self.state = State::Text;
+                }
+                !self.held.is_empty()
+            }
+            // White space at the beginning may come before a tag.
+            State::Text if !self.has_begun() && self.held.trim().is_empty() => false,
+            State::Text => self.pass_text(),
         }
     }
 
-    fn trim(&mut self, piece: &str) {
-        let piece = piece.trim_start();
-        if !piece.is_empty() {
-            self.state = ThoughtState::Text;
-            self.emit(piece);
+    fn pass_text(&mut self) -> bool {
+        let (place, next) = match self.next_tag() {
+            Some(found) => found,
+            None => (self.held.len(), Next::Part),
+        };
+        if !matches!(next, Next::Tag(CLOSE)) {
+            let text: String = self.held.drain(..place).collect();
+            if self.has_begun() || !text.trim().is_empty() {
+                self.emit(&text);
+            }
+            self.searched = 0;
         }
+        let Next::Tag(tag) = next else {
+            return false;
+        };
+        self.state = match tag {
+            OPEN => State::Thinking,
+            CALL => State::Calling,
+            // All the text before was thoughts. It may have been heard.
+            _ => {
+                self.text.truncate(self.begin);
+                self.opens_thinking = Some(true);
+                self.drop_held(place);
+                State::Trimming
+            }
+        };
+        self.drop_held(tag.len());
+        true
     }
 
-    fn release(&mut self) {
-        self.state = ThoughtState::Text;
-        let held = std::mem::take(&mut self.held);
-        self.emit(&held);
+    /// The first tag in what is held, and where it begins.
+    fn next_tag(&self) -> Option<(usize, Next)> {
+        self.held.match_indices('<').find_map(|(place, _)| {
+            let rest = &self.held[place..];
+            let tags = [OPEN, CLOSE, CALL];
+            if let Some(tag) = tags.into_iter().find(|tag| rest.starts_with(tag)) {
+                let counts = !self.is_quoted(place) && (tag != OPEN || self.begins_line(place));
+                return counts.then_some((place, Next::Tag(tag)));
+            }
+            let is_part = tags.iter().any(|tag| tag.starts_with(rest));
+            is_part.then_some((place, Next::Part))
+        })
+    }
+
+    /// Whether the text speaks of the tag at this place of what is held: it is in
+    /// quotation marks or among code.
+    fn is_quoted(&self, place: usize) -> bool {
+        let parts = [&self.text[self.begin..], &self.held[..place]];
+        let fences: usize = parts.iter().map(|part| part.matches("```").count()).sum();
+        let before = parts.iter().rev().find_map(|part| part.chars().next_back());
+        fences % 2 == 1 || matches!(before, Some('`' | '"' | '\''))
+    }
+
+    /// Whether only white space comes before this place of what is held, on its line.
+    fn begins_line(&self, place: usize) -> bool {
+        let before = format!("{}{}", &self.text[self.begin..], &self.held[..place]);
+        let line = before.rsplit('\n').next();
+        line.is_none_or(|line| line.trim().is_empty())
+    }
+
+    /// Drops the thoughts if they end in what is held; returns whether they do.
+    fn end_thoughts(&mut self) -> bool {
+        let Some(place) = self.find(CLOSE) else {
+            return false;
+        };
+        if self.state == State::PerhapsThinking {
+            self.opens_thinking = Some(true);
+        }
+        self.drop_held(place + CLOSE.len());
+        self.state = State::Trimming;
+        true
+    }
+
+    /// Takes the call if it ends in what is held, and gives the text back if it is
+    /// none.
+    fn end_call(&mut self) -> bool {
+        let first = self.held.trim_start().chars().next();
+        if first.is_some_and(|first| !matches!(first, '{' | '<')) {
+            self.emit(CALL);
+            self.state = State::Text;
+            return true;
+        }
+        let Some(place) = self.find(CALL_END) else {
+            return false;
+        };
+        self.calls.push(self.held[..place].to_owned());
+        self.drop_held(place + CALL_END.len());
+        self.state = State::Trimming;
+        true
+    }
+
+    /// Where a tag is in what is held, unless it was there before the newest piece.
+    fn find(&self, tag: &str) -> Option<usize> {
+        let mut from = self.searched.saturating_sub(tag.len());
+        while !self.held.is_char_boundary(from) {
+            from -= 1;
+        }
+        self.held[from..].find(tag).map(|place| from + place)
+    }
+
+    fn drop_held(&mut self, length: usize) {
+        self.held.drain(..length);
+        self.searched = 0;
+    }
+
+    fn has_begun(&self) -> bool {
+        self.text.len() > self.begin
     }
 
     fn emit(&mut self, piece: &str) {
@@ -128,22 +283,13 @@ impl<'a> ReplyStream<'a> {
         }
         if let Some(note) = self.note.take() {
             self.emit(&note);
+            self.begin = self.text.len();
         }
         self.text.push_str(piece);
         if let Some(listener) = &mut self.listener {
             listener(piece);
+            self.was_heard = true;
         }
-    }
-}
-
-fn without_thoughts(text: &str) -> &str {
-    let begun = text.trim_start();
-    match begun.split_once(CLOSE) {
-        Some((thoughts, rest)) if thoughts.starts_with(OPEN) || !thoughts.contains(OPEN) => {
-            rest.trim_start()
-        }
-        None if begun.starts_with(OPEN) => "",
-        _ => text,
     }
 }
 
@@ -161,34 +307,119 @@ mod tests {
         ("<think>cut off in the mid", ""),
         ("  ", ""),
         ("", ""),
+        ("  Hello", "  Hello"),
+        ("I look.\n<think>hm\n</think>\nHello", "I look.\nHello"),
+        (
+            "It ends with `</think>`, see",
+            "It ends with `</think>`, see",
+        ),
+        (
+            "```\n<think>\n</think>\n``` so",
+            "```\n<think>\n</think>\n``` so",
+        ),
+        ("1 < 2 <b> <", "1 < 2 <b> <"),
+        (
+            "On. <tool_call>{\"name\":\"a\"}</tool_call>\nYes",
+            "On. Yes",
+        ),
+        ("<tool_call>\n{\"name\": \"a\"}", ""),
+        ("<think>x</think><tool_call>{}</tool_call>", ""),
+        ("A <tool_call> is a tag", "A <tool_call> is a tag"),
     ];
 
+    /// What comes of a reply in pieces of `size` letters, and what was heard.
+    fn streamed(written: &str, size: usize, expecting: bool) -> (String, String) {
+        let mut heard = String::new();
+        let mut listener = |piece: &str| heard.push_str(piece);
+        let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
+        if expecting {
+            reply_stream = reply_stream.expecting_thoughts();
+        }
+        let letters: Vec<char> = written.chars().collect();
+        for piece in letters.chunks(size) {
+            reply_stream.push(&piece.iter().collect::<String>());
+        }
+        let text = reply_stream.finish(false);
+        (text, heard)
+    }
+
     #[test]
-    fn thoughts_are_never_streamed_however_they_are_cut() {
+    fn thoughts_and_calls_are_never_streamed_however_they_are_cut() {
         for (written, expected) in CASES {
             for size in 1..=written.chars().count().max(1) {
-                let mut heard = String::new();
-                let mut listener = |piece: &str| heard.push_str(piece);
-                let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
-                let letters: Vec<char> = written.chars().collect();
-                for piece in letters.chunks(size) {
-                    reply_stream.push(&piece.iter().collect::<String>());
+                for expecting in [false, true] {
+                    // Who expects thoughts takes their end at its word.
+                    if expecting && written.contains(CLOSE) {
+                        continue;
+                    }
+                    let (text, heard) = streamed(written, size, expecting);
+                    let context = format!("{written:?} in pieces of {size}, {expecting}");
+                    assert_eq!(&text, expected, "{context}");
+                    assert_eq!(heard, text, "{context}");
                 }
-                let text = reply_stream.finish();
-                assert_eq!(&text, expected, "{written:?} in pieces of {size}");
-                assert_eq!(heard, text, "{written:?} in pieces of {size}");
             }
         }
     }
 
     #[test]
-    fn a_whole_reply_loses_its_thoughts_too() {
-        for (written, expected) in CASES {
-            if !written.trim().is_empty() {
-                assert_eq!(&without_thoughts(written), expected, "{written:?}");
-            }
+    fn thoughts_without_their_first_tag_are_not_kept_and_not_heard_the_next_time() {
+        let written = "Hm, so\n</think>\n\nHello";
+        for size in 1..=written.len() {
+            let (text, heard) = streamed(written, size, false);
+            assert_eq!(text, "Hello", "pieces of {size}");
+            assert!(heard.ends_with("Hello"));
+            let (text, heard) = streamed(written, size, true);
+            assert_eq!((text.as_str(), heard.as_str()), ("Hello", "Hello"));
         }
-        assert_eq!(without_thoughts("hm, so\n</think>\n\nHello"), "Hello");
+        // Whole, they are not heard the first time either.
+        let (_, heard) = streamed(written, 99, false);
+        assert_eq!(heard, "Hello");
+    }
+
+    #[test]
+    fn a_reply_tells_whether_the_next_one_begins_with_thoughts() {
+        for (written, expecting, is_cut, text, tells) in [
+            ("Hm</think>Hello", false, false, "Hello", Some(true)),
+            ("Hm</think>Hello", true, false, "Hello", Some(true)),
+            ("Hello", true, false, "Hello", Some(false)),
+            ("Hello", false, false, "Hello", None),
+            ("Hm, so the", true, true, "", None),
+        ] {
+            let mut reply_stream = ReplyStream::new(None, None);
+            if expecting {
+                reply_stream = reply_stream.expecting_thoughts();
+            }
+            reply_stream.push(written);
+            assert_eq!(reply_stream.finish(is_cut), text, "{written}");
+            assert_eq!(reply_stream.opens_thinking(), tells, "{written}");
+        }
+        let mut reply_stream = ReplyStream::new(None, None).expecting_thoughts();
+        reply_stream.push("Hel");
+        assert!(!reply_stream.has_text());
+        reply_stream.thoughts_are_separate();
+        assert!(reply_stream.has_text());
+    }
+
+    #[test]
+    fn only_what_may_be_a_tag_is_held_back() {
+        let mut heard = Vec::new();
+        let mut listener = |piece: &str| heard.push(piece.to_owned());
+        let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
+        for piece in [
+            "Hel",
+            "lo <",
+            "b> a <to",
+            "ol",
+            "s> ",
+            "<tool_call>",
+            "{}",
+            "</tool_call>",
+        ] {
+            reply_stream.push(piece);
+        }
+        reply_stream.finish(false);
+        assert_eq!(reply_stream.take_calls(), ["{}"]);
+        assert_eq!(heard, ["Hel", "lo ", "<b> a ", "<tools> "]);
     }
 
     #[test]
@@ -196,8 +427,12 @@ mod tests {
         let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
         reply_stream.push("<think>x</think>");
         reply_stream.push("Hello");
-        assert_eq!(reply_stream.finish(), "Note. Hello");
+        assert_eq!(reply_stream.finish(false), "Note. Hello");
         let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
-        assert_eq!(reply_stream.finish(), "");
+        assert_eq!(reply_stream.finish(false), "");
+        let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
+        reply_stream.push("Hm");
+        reply_stream.push("</think>Hello");
+        assert_eq!(reply_stream.finish(false), "Note. Hello");
     }
 }

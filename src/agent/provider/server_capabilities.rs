@@ -37,6 +37,8 @@ pub struct ServerCapabilities {
     pub effort_none: bool,
     /// It accepts tools only through the Responses API.
     pub needs_responses: bool,
+    /// Its replies begin with thoughts of which only the end is marked.
+    pub opens_thinking: bool,
 }
 
 impl ServerCapabilities {

@@ -8,6 +8,7 @@ use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
 use super::remote::Remote;
 use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
+use base::finish_reason::FinishReason;
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
@@ -77,6 +78,19 @@ impl Ask {
     /// The reply.
     pub fn reply(&self, provider: &dyn Provider) -> ModelReply {
         self.of(provider).0.unwrap()
+    }
+
+    /// Checks that a reply that is lost after it was heard in part is kept, marked.
+    pub fn kept(&self, provider: &dyn Provider, expected: &str) {
+        let (reply, heard) = self.of(provider);
+        let reply = reply.unwrap();
+        assert_eq!(
+            (&*reply.text, heard.concat()),
+            (expected, expected.to_owned())
+        );
+        assert_eq!(reply.finish_reason, Some(FinishReason::Interrupted));
+        assert_eq!(reply.calls, []);
+        assert!(reply.usage.input > 0, "{:?}", reply.usage);
     }
 
     /// What a person and the log read of a failure; checks that neither holds

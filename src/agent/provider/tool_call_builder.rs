@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::extra::wrap_members;
-use crate::model::make_call_id;
+use crate::model::{ToolSpec, make_call_id};
 use store::ToolCall;
 
 /// A call that may not be complete yet.
@@ -53,6 +53,13 @@ impl ToolCallBuilder {
             set(&mut self.name, name);
         }
         self.append_arguments(&function["arguments"]);
+    }
+
+    /// Whether the arguments are complete.
+    pub fn is_whole(&self) -> bool {
+        let objects = serde_json::Deserializer::from_str(&self.arguments);
+        let mut objects = objects.into_iter::<Map<String, Value>>().peekable();
+        objects.peek().is_some() && objects.all(|object| object.is_ok())
     }
 
     fn append_arguments(&mut self, piece: &Value) {
@@ -107,6 +114,21 @@ fn merge_item(items: &mut Vec<Value>, piece: &Value) {
             _ => drop(begun.insert(name.clone(), value.clone())),
         }
     }
+}
+
+/// Calls that the model wrote into its text, as Hermes and Qwen models are taught to,
+/// because its server did not recognise them: those of tools that it was `offered`.
+pub fn calls_in_text(texts: &[String], offered: &[ToolSpec]) -> Vec<ToolCallBuilder> {
+    texts
+        .iter()
+        .flat_map(|text| text.split("<tool_call>"))
+        .filter_map(|text| serde_json::from_str::<Value>(text.trim()).ok())
+        .map(|item| {
+            let arguments = item.get("arguments").or_else(|| item.get("parameters"));
+            ToolCallBuilder::whole(&item, "id", arguments.unwrap_or(&Value::Null))
+        })
+        .filter(|call| offered.iter().any(|tool| tool.name == call.name))
+        .collect()
 }
 
 /// The finished calls: each with a name, a unique id and its own arguments.

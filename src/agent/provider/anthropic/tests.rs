@@ -7,6 +7,7 @@ use crate::model::ModelReply;
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
+use base::finish_reason::FinishReason;
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
 
@@ -213,7 +214,7 @@ fn broken_input_of_a_call_is_handed_on_and_does_not_break_the_conversation() {
                {"type": "tool_use", "id": "toolu_1", "name": "light", "input": {}}}),
         json!({"type": "content_block_delta", "index": 1,
                "delta": {"type": "input_json_delta", "partial_json": "{\"on\":tr"}}),
-        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
     ]);
     let server = TestServer::new(vec![streamed("text/event-stream", &text, 64), said("Hi")]);
     let provider = provider(&server);
@@ -233,11 +234,6 @@ fn broken_input_of_a_call_is_handed_on_and_does_not_break_the_conversation() {
 
 #[test]
 fn failures_are_explained() {
-    let half = events(&[
-        json!({"type": "message_start", "message": {}}),
-        json!({"type": "content_block_start", "index": 0,
-               "content_block": {"type": "text", "text": "Half"}}),
-    ]);
     let table = r#"
         401 {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key KEY"}} | refused the API key (401)
         404 {"type": "error", "error": {"type": "not_found_error", "message": "model: m"}} | does not know the model "m" (404)
@@ -247,18 +243,112 @@ fn failures_are_explained() {
         stream data: <oops>\n\n | is not JSON
         200 {"completion": "old"} | without a reply in it
         stream data: {"type":"ping"}\n\n | without a reply
-        cut HALF | cut the reply short
-        stream HALF | cut the reply short
-        stream HALFevent: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}\n\n | Overloaded
         200 {"content": [], "stop_reason": "refusal"} | withheld the reply
     "#;
     for [script, expected] in rows(table) {
-        let mut script = scripted(&script.replace("HALF", &half));
-        script.push(Act::Close);
-        let server = TestServer::new(vec![script]);
+        let server = TestServer::new(vec![scripted(script)]);
         let public = Ask::hello(true).failure(&provider(&server)).0;
         assert!(public.contains(expected), "{expected}: {public}");
         assert!(public.starts_with("Anthropic (127.0.0.1"), "{public}");
+    }
+}
+
+#[test]
+fn a_reply_that_is_not_whole_says_why() {
+    let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+    let text = start(1, json!({"type": "text", "text": "Half"}));
+    let call = |index: u64, arguments: &str| {
+        let id = format!("toolu_{index}");
+        let block = json!({"type": "tool_use", "id": id, "name": "light", "input": {}});
+        let piece = json!({"type": "input_json_delta", "partial_json": arguments});
+        let delta = json!({"type": "content_block_delta", "index": index, "delta": piece});
+        [start(index, block), delta]
+    };
+    let ended = |blocks: &[Value], reason: &str| {
+        let mut list = vec![
+            json!({"type": "message_start", "message": {}}),
+            start(0, thinking()),
+        ];
+        list.extend_from_slice(blocks);
+        list.push(json!({"type": "message_delta", "delta": {"stop_reason": reason}}));
+        list.push(json!({"type": "message_stop"}));
+        streamed("text/event-stream", &events(&list), 64)
+    };
+    let text_only = std::slice::from_ref(&text);
+    for (script, said, why) in [
+        (ended(text_only, "end_turn"), "Half", None),
+        (ended(text_only, "pause_turn"), "Half", None),
+        (
+            ended(text_only, "max_tokens"),
+            "Half",
+            Some(FinishReason::Length),
+        ),
+        (
+            ended(text_only, "refusal"),
+            "Half",
+            Some(FinishReason::Refusal),
+        ),
+        (
+            ended(text_only, "model_context_window_exceeded"),
+            "Half",
+            Some(FinishReason::Length),
+        ),
+        (ended(&[], "max_tokens"), "", Some(FinishReason::Length)),
+        (
+            ended(&call(1, "{\"on\":tr"), "max_tokens"),
+            "",
+            Some(FinishReason::Length),
+        ),
+        (
+            ended(&call(1, ""), "max_tokens"),
+            "",
+            Some(FinishReason::Length),
+        ),
+    ] {
+        let server = TestServer::new(vec![script]);
+        let reply = Ask::hello(true).reply(&provider(&server));
+        assert_eq!((&*reply.text, reply.finish_reason), (said, why));
+        assert_eq!(reply.calls, []);
+    }
+
+    // The call that is whole runs, and goes back without the other one.
+    let calls = [call(1, "{}"), call(2, "{\"on\"")].concat();
+    let server = TestServer::new(vec![ended(&calls, "max_tokens"), said("Hi")]);
+    let provider = provider(&server);
+    let mut ask = Ask::hello(true);
+    let reply = ask.reply(&provider);
+    assert_eq!(reply.calls, [call_of("toolu_1")]);
+    ask.go_on(reply, "on", true);
+    ask.reply(&provider);
+    let content = server.heard()[1].json()["messages"][1]["content"].clone();
+    let whole = json!({"type": "tool_use", "id": "toolu_1", "name": "light", "input": {}});
+    assert_eq!(content, json!([thinking(), whole]));
+}
+
+fn call_of(id: &str) -> store::ToolCall {
+    call(id, "light", "{}")
+}
+
+#[test]
+fn a_reply_that_is_lost_on_the_way_is_kept_as_far_as_it_was_heard() {
+    let half = events(&[
+        json!({"type": "message_start", "message": {}}),
+        json!({"type": "content_block_start", "index": 0,
+               "content_block": {"type": "text", "text": "Half"}}),
+        json!({"type": "content_block_start", "index": 1, "content_block":
+               {"type": "tool_use", "id": "toolu_1", "name": "light", "input": {}}}),
+    ]);
+    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error",
+        "message": "Overloaded"}});
+    let broken = half.clone() + &events(&[overloaded]);
+    for mut script in [
+        cut("text/event-stream", &half, 64),
+        streamed("text/event-stream", &half, 64),
+        streamed("text/event-stream", &broken, 64),
+    ] {
+        script.push(Act::Close);
+        let server = TestServer::new(vec![script]);
+        Ask::hello(true).kept(&provider(&server), "Half");
     }
 }
 

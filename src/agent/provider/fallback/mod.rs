@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::model::{Cause, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError};
+use base::finish_reason::FinishReason;
 use base::sync::lock;
 use breaker::Breaker;
 use config::ModelChoice;
@@ -79,7 +80,11 @@ impl Provider for Fallback {
             });
             match result {
                 Ok(reply) => {
-                    entry.breaker().worked();
+                    match reply.finish_reason {
+                        // What goes on with the reply does not come from this one.
+                        Some(FinishReason::Interrupted) => drop(entry.start_cooldown()),
+                        _ => entry.breaker().worked(),
+                    }
                     if !failures.is_empty() || entry.model.is_some() {
                         log::info!("{} answers with {model:?} instead", entry.name);
                     }

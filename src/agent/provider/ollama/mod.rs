@@ -118,7 +118,7 @@ impl ReplyParser for OllamaReply {
 
     fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>) {
         let text = value.pointer("/message/content").and_then(Value::as_str);
-        reply.text.push_whole(text.unwrap_or_default());
+        reply.text.push(text.unwrap_or_default());
         take_rest(&value, reply);
     }
 
@@ -144,6 +144,9 @@ fn take_rest(value: &Value, reply: &mut ReplyBuilder<'_>) {
         }
     }
     reply.is_complete = value["done"] == true;
+    if let Some(reason) = value["done_reason"].as_str() {
+        reply.finish_reason = Some(reason.to_owned());
+    }
     if let Some(output) = value["eval_count"].as_u64() {
         reply.usage.output = output;
     }

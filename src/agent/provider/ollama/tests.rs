@@ -6,6 +6,7 @@ use super::Ollama;
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
+use base::finish_reason::FinishReason;
 use net::http_client::test_server::{TestServer, json as answer, whole};
 
 const NDJSON: &str = "application/x-ndjson";
@@ -143,13 +144,36 @@ fn failures_are_explained() {
             whole(404, "", "404 page not found"),
             "has no chat API at this address",
         ),
-        (streamed(&broken), "llama runner process has terminated"),
-        (streamed(&begun), "cut the reply short"),
         (streamed("<html>\n"), "is not JSON"),
         (answer(200, &empty), "without a reply in it"),
     ] {
         let server = TestServer::new(vec![script]);
         let public = Ask::hello(true).failure(&provider(&server)).0;
         assert!(public.contains(expected), "{expected}: {public}");
+    }
+    for script in [streamed(&broken), streamed(&begun)] {
+        let server = TestServer::new(vec![script]);
+        Ask::hello(true).kept(&provider(&server), "Half");
+    }
+}
+
+#[test]
+fn a_reply_that_reached_the_limit_says_so() {
+    let ended = |message: Value, reason: &str| json!({"message": message, "done": true, "done_reason": reason});
+    let half = || json!({"content": "Half"});
+    let thought = json!({"content": "", "thinking": "Hm, so"});
+    for (line, text, why) in [
+        (ended(half(), "stop"), "Half", None),
+        (ended(half(), "odd"), "Half", None),
+        (ended(half(), "length"), "Half", Some(FinishReason::Length)),
+        (ended(thought, "length"), "", Some(FinishReason::Length)),
+    ] {
+        let script = streamed(NDJSON, &lines(std::slice::from_ref(&line)), 64);
+        let server = TestServer::new(vec![answer(200, &line), script]);
+        let provider = provider(&server);
+        for stream in [false, true] {
+            let reply = Ask::hello(stream).reply(&provider);
+            assert_eq!((&*reply.text, reply.finish_reason), (text, why), "{line}");
+        }
     }
 }

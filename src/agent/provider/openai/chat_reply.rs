@@ -28,9 +28,13 @@ impl ReplyParser for ChatReply {
     }
 
     fn finish(&mut self, reply: &mut ReplyBuilder<'_>) {
+        if self.refusal.is_empty() {
+            return;
+        }
         if !reply.text.has_text() {
             reply.text.push(&self.refusal);
         }
+        reply.finish_reason = Some("refusal".to_owned());
     }
 
     /// Chunks have no name; `ping` and the like have one.
@@ -66,10 +70,7 @@ impl ChatReply {
         reply: &mut ReplyBuilder<'_>,
     ) {
         let text = message.get("content").map(text_of).unwrap_or_default();
-        match is_whole {
-            true => reply.text.push_whole(&text),
-            false => reply.text.push(&text),
-        }
+        reply.text.push(&text);
         if let Some(piece) = message.get("refusal").and_then(Value::as_str) {
             self.refusal.push_str(piece);
         }

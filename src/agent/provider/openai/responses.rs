@@ -123,6 +123,8 @@ pub struct ResponsesReply {
     items: Vec<Value>,
     /// The response as it was at its end.
     response: Value,
+    /// Whether the model wrote why it refuses to answer.
+    is_refusal: bool,
 }
 
 impl ReplyParser for ResponsesReply {
@@ -132,6 +134,7 @@ impl ReplyParser for ResponsesReply {
         reply.has_begun |= kind.starts_with("response.");
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
+                self.is_refusal |= kind == "response.refusal.delta";
                 let piece = event.get("delta").and_then(Value::as_str);
                 reply.text.push(piece.unwrap_or_default());
             }
@@ -155,16 +158,20 @@ impl ReplyParser for ResponsesReply {
         };
         let text = |pointer: &str| self.response.pointer(pointer)?.as_str();
         reply.finish_reason = text("/incomplete_details/reason").map(str::to_owned);
-        let is_withheld = reply.finish_reason.as_deref() == Some("content_filter");
-        reply.has_begun = !output.is_empty() || reply.text.has_text() || is_withheld;
+        let is_cut = reply.finish_reason.is_some();
+        reply.has_begun = !output.is_empty() || reply.text.has_text() || is_cut;
         if !reply.text.has_text() {
             let parts = output.iter().filter_map(|item| item["content"].as_array());
             for part in parts.flatten() {
+                self.is_refusal |= part["type"] == "refusal";
                 let text = part.get("text").or_else(|| part.get("refusal"));
                 reply
                     .text
                     .push(text.and_then(Value::as_str).unwrap_or_default());
             }
+        }
+        if self.is_refusal && !is_cut {
+            reply.finish_reason = Some("refusal".to_owned());
         }
         let is_call = |item: &&Value| item["type"] == "function_call";
         reply.calls = output

@@ -37,15 +37,18 @@ fn a_cut_stream_is_retried_only_before_its_first_piece() {
         chunk(began),
         Act::Send(b"0\r\n\r\n".to_vec()),
     ];
-    for script in [cut(began), early] {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function":
+        {"name": "light", "arguments": "{}"}}]});
+    let failed = json!({"error": {"code": 502, "message": "upstream broke"}});
+    let then = |event: Value| cut(&format!("{began}data: {event}\n\n"));
+    for script in [cut(began), early, then(delta(call)), then(failed)] {
         let server = TestServer::new(vec![script, good()]);
-        let (public, _) = streaming().failure(&provider(&server));
-        assert_eq!(
-            public,
-            format!("The model server at {} cut the reply short", server.address)
-        );
+        with_tools(streaming()).kept(&provider(&server), "Half a");
         assert_eq!(server.heard().len(), 1);
     }
+    // Whoever hears nothing misses nothing: it is begun again.
+    let server = TestServer::new(vec![cut(began), good()]);
+    assert_eq!(hello().reply(&provider(&server)).text, "Hi");
 }
 
 #[test]

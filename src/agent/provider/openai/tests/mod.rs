@@ -18,6 +18,7 @@ use crate::provider::remote::Remote;
 use crate::provider::testing::{
     Ask, KEY, assistant, call, events, scripted, streamed, tool_result, usage, user,
 };
+use base::finish_reason::FinishReason;
 use base::secret::Secret;
 use base::testing::rows;
 use config::Preset;

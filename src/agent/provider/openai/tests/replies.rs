@@ -305,6 +305,114 @@ fn streams_are_put_together_however_they_are_cut() {
 }
 
 #[test]
+fn a_reply_that_is_not_whole_says_why() {
+    // The word for the end, the reply, its text, the calls that may run.
+    let table = r#"
+        stop | {"content": "Half"} | Half | - | -
+        odd | {"content": "Half"} | Half | - | -
+        length | {"content": "Half"} | Half | Length | -
+        model_length | {"content": "Half"} | Half | Length | -
+        content_filter | {"content": "Half"} | Half | ContentFilter | -
+        insufficient_system_resource | {"content": "Half"} | Half | Interrupted | -
+        stop | {"content": null, "refusal": "No."} | No. | Refusal | -
+        length | {"content": "", "reasoning_content": "Hm, so"} | | Length | -
+        length | {"content": "<think>Hm, so"} | | Length | -
+        length | {"content": "I", "tool_calls": [{"index": 0, "id": "a", "function": {"name": "light", "arguments": "{\"on\":1}"}}]} | I | Length | light
+        length | {"content": "I", "tool_calls": [{"index": 0, "id": "a", "function": {"name": "light", "arguments": "{\"on\":"}}]} | I | Length | -
+        length | {"content": "I", "tool_calls": [{"index": 0, "id": "a", "function": {"name": "light", "arguments": "{}"}}, {"index": 1, "id": "b", "function": {"name": "door", "arguments": ""}}]} | I | Length | light
+    "#;
+    for [reason, said, text, why, calls] in rows(&table.replace("| |", "|  |")) {
+        let said: Value = said.parse().unwrap();
+        let whole = json!({"choices": [{"message": said, "finish_reason": reason}]});
+        let server = TestServer::new(vec![
+            answer(200, &whole),
+            stream(&[delta(said.clone()), end(reason)], true, 64),
+        ]);
+        let provider = provider(&server);
+        for ask in [hello(), streaming()] {
+            let reply = ask.reply(&provider);
+            assert_eq!(reply.text, text, "{whole}");
+            let found = reply.finish_reason.map(|reason| format!("{reason:?}"));
+            assert_eq!(found.as_deref().unwrap_or("-"), why, "{whole}");
+            let names: Vec<&str> = reply.calls.iter().map(|call| &*call.tool).collect();
+            assert_eq!(names.join(" "), calls.trim_matches('-'), "{whole}");
+        }
+    }
+}
+
+#[test]
+fn calls_that_were_left_in_the_text_are_made_and_not_shown() {
+    let call = r#"{"name": "light", "arguments": {"on": true}}"#;
+    let table = r#"
+        On it.\n<tool_call>\nCALL\n</tool_call> | light {"on":true}
+        <tool_call>CALL</tool_call>\n<tool_call>CALL</tool_call> | light {"on":true}; light {"on":true}
+        <tool_call>CALL\n<tool_call>CALL | light {"on":true}; light {"on":true}
+        <tool_call>{"name": "rocket", "arguments": {}}</tool_call> | -
+        <tool_call>{"name": "light", "arg | -
+    "#;
+    for [said, expected] in rows(table) {
+        let said = said.replace("\\n", "\n").replace("CALL", call);
+        let letters: Vec<char> = said.chars().collect();
+        let mut chunks: Vec<Value> = letters
+            .chunks(3)
+            .map(|piece| delta(json!({ "content": piece.iter().collect::<String>() })))
+            .collect();
+        chunks.push(end("stop"));
+        let script = || stream(&chunks, true, 64);
+        let server = TestServer::new(vec![script(), script()]);
+        let provider = provider(&server);
+        let mut ask = with_tools(streaming());
+        let (reply, heard) = ask.of(&provider);
+        let reply = reply.unwrap();
+        assert_eq!(heard.concat(), reply.text, "{said}");
+        assert_eq!(
+            reply.text.trim(),
+            said.split("<tool").next().unwrap().trim()
+        );
+        let made = reply.calls.iter();
+        let made: Vec<String> = made
+            .map(|call| format!("{} {}", call.tool, call.arguments))
+            .collect();
+        assert_eq!(made.join("; "), expected.trim_matches('-'), "{said}");
+        // Where it may call nothing, it calls nothing.
+        ask.may_call = false;
+        assert_eq!(ask.reply(&provider).calls, []);
+    }
+}
+
+#[test]
+fn thoughts_without_their_first_tag_are_expected_from_the_second_reply_on() {
+    let pieces = ["Hm, ", "so\n", "</think>\n\n", "Hel", "lo"];
+    let mut chunks = pieces
+        .map(|piece| delta(json!({ "content": piece })))
+        .to_vec();
+    chunks.push(end("stop"));
+    let plain = [
+        delta(json!({"content": "Hel"})),
+        delta(json!({"content": "lo"})),
+        end("stop"),
+    ];
+    let server = TestServer::new(vec![
+        stream(&chunks, true, 64),
+        stream(&chunks, true, 64),
+        stream(&plain, true, 64),
+        stream(&plain, true, 64),
+    ]);
+    let provider = provider(&server);
+    for expected in [
+        &["Hm, ", "so\n", "Hel", "lo"][..],
+        &["Hel", "lo"],
+        // It does not think after all.
+        &["Hello"],
+        &["Hel", "lo"],
+    ] {
+        let (reply, heard) = streaming().of(&provider);
+        assert_eq!(reply.unwrap().text, "Hello");
+        assert_eq!(heard, expected);
+    }
+}
+
+#[test]
 fn a_server_may_stream_unasked_or_not_when_asked() {
     let chunks = [delta(json!({"content": "Hi"})), end("stop")];
     let server = TestServer::new(vec![stream(&chunks, true, 64), answer(200, &said("Ho"))]);

@@ -133,7 +133,11 @@ fn items_go_back_as_they_came_and_results_by_their_call() {
         ("I look.".to_owned(), "I look.")
     );
     ask.go_on(reply, "broken", false);
-    assert_eq!(ask.reply(&provider).text, "Done.");
+    let reply = ask.reply(&provider);
+    assert_eq!(
+        (&*reply.text, reply.finish_reason),
+        ("Done.", Some(FinishReason::Length))
+    );
     let body = server.heard()[2].json();
     let mut input = vec![json!({"type": "message", "role": "user", "content": "hello"})];
     input.extend(items().as_array().unwrap().clone());
@@ -151,10 +155,8 @@ fn errors_in_the_stream_are_reported() {
         {"code": "invalid_prompt", "message": "I cannot"}}});
     let text = format!("data: {overloaded}\n\n");
     let script = |text: &str| vec![stream_head(), chunk(text), Act::Send(b"0\r\n\r\n".to_vec())];
-    let cut = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Half\"}\n\n";
     for (script, expected) in [
         (script(&text), "reported an error: I cannot"),
-        (script(cut), "cut the reply short"),
         (script("data: {oops\n\n"), "is not JSON"),
     ] {
         let server = TestServer::new(vec![
@@ -164,6 +166,64 @@ fn errors_in_the_stream_are_reported() {
         let (public, _) = streaming().failure(&provider(&server));
         assert!(public.contains(expected), "{public}");
     }
+}
+
+#[test]
+fn a_response_that_is_not_whole_says_why() {
+    let use_it = || answer(404, &json!({"error": {"message": "use v1/responses"}}));
+    let incomplete = |reason: &str, output: Value| {
+        answer(
+            200,
+            &json!({"status": "incomplete", "incomplete_details": {"reason": reason},
+                    "output": output}),
+        )
+    };
+    let half = |arguments: &str| {
+        json!([items()[0], {"type": "function_call", "call_id": "call_1", "name": "light",
+                            "status": "incomplete", "arguments": arguments}])
+    };
+    let refused = json!([{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]);
+    for (script, text, why, calls) in [
+        (
+            incomplete("max_output_tokens", json!([])),
+            "",
+            FinishReason::Length,
+            0,
+        ),
+        (
+            incomplete("max_output_tokens", json!([items()[0]])),
+            "",
+            FinishReason::Length,
+            0,
+        ),
+        (
+            incomplete("max_output_tokens", half("{\"on\":")),
+            "",
+            FinishReason::Length,
+            0,
+        ),
+        (
+            incomplete("content_filter", items()),
+            "I look.",
+            FinishReason::ContentFilter,
+            1,
+        ),
+        (
+            answer(200, &json!({ "output": refused })),
+            "No.",
+            FinishReason::Refusal,
+            0,
+        ),
+    ] {
+        let server = TestServer::new(vec![use_it(), script]);
+        let reply = with_tools(hello()).reply(&provider(&server));
+        assert_eq!((&*reply.text, reply.finish_reason), (text, Some(why)));
+        assert_eq!(reply.calls.len(), calls);
+    }
+    let cut = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Half\"}\n\n";
+    let lost = vec![stream_head(), chunk(cut), Act::Send(b"0\r\n\r\n".to_vec())];
+    let server = TestServer::new(vec![use_it(), lost]);
+    streaming().kept(&provider(&server), "Half");
 }
 
 #[test]
