@@ -31,7 +31,8 @@ impl RunCommand {
         RunCommand {
             definition: Definition::builtin(
                 NAME,
-                "Run a shell command in the workspace directory.",
+                "Run a shell command in your workspace, without input, when no other tool does it. \
+                 Returns what it prints, and its exit code if it failed.",
                 json!({"command": {"type": "string"}}),
                 &["command"],
             )

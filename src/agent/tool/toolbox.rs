@@ -130,6 +130,27 @@ mod tests {
         assert_eq!(source("c"), None);
     }
 
+    /// They go with every request to a model: a limit in bytes, as OpenAI's interface has
+    /// them, which is the longest form.
+    #[test]
+    fn the_default_tools_are_described_in_four_kilobytes() {
+        let toolbox = Toolbox::from_config(&Config::default());
+        let sent: Vec<String> = toolbox
+            .iter()
+            .map(|tool| {
+                let spec = tool.spec();
+                json!({"type": "function", "function": {
+                    "name": spec.name,
+                    "description": spec.description,
+                    "parameters": *spec.parameters,
+                }})
+                .to_string()
+            })
+            .collect();
+        let size = format!("[{}]", sent.join(",")).len();
+        assert!(size <= 4_096, "{size} bytes of tools in every request");
+    }
+
     #[test]
     fn no_name_comes_twice() {
         let http_client = Arc::default();

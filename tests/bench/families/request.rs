@@ -15,10 +15,16 @@ pub fn measure(table: &mut Table) {
     let body = &model.first_request().body;
     let request: Value = serde_json::from_slice(body).unwrap();
     let tools = request["tools"].as_array().map_or(0, Vec::len);
+    let descriptions = request["tools"].to_string().len();
     table.add(
         Figure::new("request for \"hello\"", body.len() as f64 / 1024.0, "KiB")
             .rival("30 to 63")
             .at_most(4.0)
             .how(format!("with the {tools} default tools")),
+    );
+    table.add(
+        Figure::new("the tools in it", descriptions as f64 / 1024.0, "KiB")
+            .at_most(4.0)
+            .how("names, descriptions and parameters"),
     );
 }

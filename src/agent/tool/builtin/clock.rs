@@ -13,10 +13,10 @@ pub(super) fn current_time() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "current_time",
-            "The present date, weekday and time.",
+            "Date, weekday and time now.",
             json!({"time_zone": {
                 "type": "string",
-                "description": "IANA name, e.g. Europe/Berlin; the household's zone if absent",
+                "description": "IANA; default: here",
             }}),
             &[],
         )

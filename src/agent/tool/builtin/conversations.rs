@@ -18,10 +18,10 @@ pub(super) fn search() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "search_conversations",
-            "Find messages of all conversations that hold all words, newest first.",
+            "Search earlier conversations. Returns excerpts of messages with all words, newest first.",
             json!({
-                "query": {"type": "string"},
-                "limit": {"type": "integer", "description": "1-20, default 5"},
+                "query": {"type": "string", "description": "1-3 words"},
+                "limit": {"type": "integer"},
             }),
             &["query"],
         )

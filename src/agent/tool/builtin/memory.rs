@@ -20,16 +20,20 @@ pub(super) fn remember() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "remember",
-            "Keep a fact for later conversations.",
+            "Keep a fact for later: when asked, or unasked if it will matter again (birthday, \
+             allergy, habit). No passwords, nothing known or only for today.",
             json!({
-                "content": {"type": "string", "description": "One self-contained sentence"},
+                "content": {
+                    "type": "string",
+                    "description": "Clear alone: names, no \"I\"; dates, no \"tomorrow\"",
+                },
                 "share": {
                     "type": "boolean",
-                    "description": "Only if the speaker wants everybody here to know it",
+                    "description": "Only if everybody here is to know it",
                 },
                 "replaces": {
                     "type": "string",
-                    "description": "Id or text of the memory that this corrects: it is deleted",
+                    "description": "Id or text of a memory that this corrects",
                 },
             }),
             &["content"],
@@ -43,8 +47,8 @@ pub(super) fn recall() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "recall",
-            "Find remembered facts, with their ids.",
-            json!({"query": {"type": "string", "description": "A few key words"}}),
+            "Search memories, before you say that you do not know.",
+            json!({"query": {"type": "string", "description": "Key words"}}),
             &["query"],
         )
         .for_readers()
@@ -61,8 +65,8 @@ pub(super) fn forget() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "forget",
-            "Delete a remembered fact.",
-            json!({"memory_id": {"type": "string", "description": "From recall"}}),
+            "Delete a memory, only when asked.",
+            json!({"memory_id": {"type": "string"}}),
             &["memory_id"],
         ),
         intent: forget_intent,

@@ -1,5 +1,5 @@
-//! The tools that every household has. Their descriptions are short, since
-//! all of them go with every request to a model.
+//! The tools that every household has. All descriptions go with every request to a
+//! model: they say when to use a tool, how, and what comes back, and nothing else.
 
 mod clock;
 mod conversations;
@@ -25,26 +25,7 @@ pub(super) fn all() -> Vec<Arc<dyn Tool>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-
-    #[test]
-    fn the_specs_are_small() {
-        let request: Vec<Value> = all()
-            .iter()
-            .map(|tool| {
-                let spec = tool.spec();
-                json!({"type": "function", "function": {
-                    "name": spec.name,
-                    "description": spec.description,
-                    "parameters": *spec.parameters,
-                }})
-            })
-            .collect();
-        let size = Value::Array(request).to_string().len();
-        assert!(size < 2048, "{size} bytes of tools in every request");
-    }
 
     #[test]
     fn only_readers_are_read_only() {

@@ -13,7 +13,8 @@ pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "schedule",
-            "Set a prompt that comes to you in this conversation later: a reminder or a routine.",
+            "Reminders and routines: prompt comes to you then, and your reply appears in this \
+             conversation. create: prompt, and at or cron. cancel: schedule_id from list.",
             json!({
                 "action": {"type": "string", "enum": ["create", "list", "cancel"]},
                 "prompt": {"type": "string"},
@@ -21,8 +22,11 @@ pub(super) fn schedule() -> FunctionTool {
                     "type": "string",
                     "description": "Once, local: 2026-11-22T18:30, 18:30, +20m",
                 },
-                "cron": {"type": "string", "description": "Repeated, local: five fields"},
-                "webhook": {"type": "string", "description": "Account that gets the reply too"},
+                "cron": {
+                    "type": "string",
+                    "description": "Repeated, local: minute hour day month weekday",
+                },
+                "webhook": {"type": "string", "description": "Account that gets replies too"},
                 "schedule_id": {"type": "string"},
             }),
             &["action"],

@@ -24,26 +24,33 @@ const MAX_LISTED: usize = 300;
 
 /// The three tools, for the workspace in this directory or the default one.
 pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
-    let path = json!({"type": "string", "description": "Such as notes/list.txt"});
     let list = Definition::builtin(
         "list_files",
-        "List a directory of your workspace.",
+        "List a directory of your files.",
         json!({"path": {"type": "string"}}),
         &[],
     );
     let read = Definition::builtin(
         "read_file",
-        "Read a text file of your workspace.",
+        "Read a text file. A long one ends with how to read on.",
         json!({
-            "path": path,
-            "offset": {"type": "integer", "description": "Read on at this character"},
+            "path": {"type": "string", "description": "Such as notes/trip.txt"},
+            "offset": {"type": "integer"},
         }),
         &["path"],
     );
     let write = Definition::builtin(
         "write_file",
-        "Write a whole text file in your workspace.",
-        json!({"path": path, "content": {"type": "string"}}),
+        "Write a text file: content is the whole file, unless append or replaces is given.",
+        json!({
+            "path": {"type": "string"},
+            "content": {"type": "string"},
+            "append": {"type": "boolean", "description": "Add content as lines at the end"},
+            "replaces": {
+                "type": "string",
+                "description": "Text that occurs once in the file: only it becomes content",
+            },
+        }),
         &["path", "content"],
     );
     // Nobody knows who put a file there.
@@ -90,12 +97,15 @@ impl Tool for FileTool {
             },
             Action::Read => format!("read the file {}", path?),
             Action::Write => {
-                let content = arguments.get("content")?.as_str()?;
-                format!(
-                    "write the file {} ({}): {content}",
-                    path?,
-                    byte_count(content.len())
-                )
+                let (path, content) = (path?, raw(arguments, "content"));
+                let size = byte_count(content.len());
+                match (replaced(arguments), is_appended(arguments)) {
+                    (Some(old), _) => {
+                        format!("change the file {path}: {content} ({size}), in place of: {old}")
+                    }
+                    (None, true) => format!("add to the file {path} ({size}): {content}"),
+                    (None, false) => format!("write the file {path} ({size}): {content}"),
+                }
             }
         })
     }
@@ -161,116 +171,102 @@ fn read(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<Stri
 }
 
 fn write(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<String, String> {
-    let content = arguments.get("content").and_then(Value::as_str);
-    let content = content.unwrap_or_default();
-    if content.len() > MAX_WRITTEN {
-        return Err(format!(
-            "at most {MAX_WRITTEN} bytes can be written, not {}",
-            content.len()
-        ));
+    let content = raw(arguments, "content");
+    let fits = |size: usize| match size <= MAX_WRITTEN {
+        true => Ok(()),
+        false => Err(format!(
+            "a file has at most {MAX_WRITTEN} bytes, not {size}: use another file for the rest"
+        )),
+    };
+    fits(content.len())?;
+    let place = match (replaced(arguments), is_appended(arguments)) {
+        (None, false) => {
+            let existed = workspace.write(path, |_| Ok(content.as_bytes().to_vec()))?;
+            let done = if existed { "Replaced" } else { "Wrote" };
+            return Ok(format!("{done} {path} ({}).", byte_count(content.len())));
+        }
+        (None, true) => Place::End,
+        (Some(old), false) => Place::Of(old),
+        (Some(_), true) => {
+            return Err("give either \"append\" or \"replaces\", not both".to_owned());
+        }
+    };
+    let mut size = 0;
+    workspace.write(path, |before| {
+        let before = match before {
+            Some(before) => String::from_utf8(before.read(MAX_WRITTEN)?)
+                .map_err(|_| format!("{path:?} is not text"))?,
+            None if replaced(arguments).is_some() => {
+                return Err(format!(
+                    "{path:?}: there is no such file to change: leave out \"replaces\" to write it"
+                ));
+            }
+            None => String::new(),
+        };
+        let changed = place.put(path, before, content)?;
+        size = changed.len();
+        fits(size)?;
+        Ok(changed.into_bytes())
+    })?;
+    Ok(format!("Changed {path}; it has {} now.", byte_count(size)))
+}
+
+/// Where a text goes in a file.
+enum Place<'a> {
+    /// On lines of its own.
+    End,
+    /// Where this text is.
+    Of(&'a str),
+}
+
+impl Place<'_> {
+    fn put(&self, path: &str, mut before: String, content: &str) -> Result<String, String> {
+        let old = match self {
+            Place::Of(old) => *old,
+            Place::End => {
+                if !before.is_empty() && !before.ends_with('\n') {
+                    before.push('\n');
+                }
+                before.push_str(content);
+                return Ok(before);
+            }
+        };
+        // Places may overlap.
+        let next = |from: usize| before.get(from..)?.find(old).map(|place| from + place);
+        let step = old.chars().next().map_or(1, char::len_utf8);
+        match next(0) {
+            None => Err(format!(
+                "{path:?} does not hold the text of \"replaces\": read the file and copy the text \
+                 exactly, with its spaces and line breaks"
+            )),
+            Some(first) if next(first + step).is_some() => Err(format!(
+                "{path:?} holds the text of \"replaces\" more than once: add what stands before or \
+                 after it until it occurs once"
+            )),
+            Some(first) => {
+                before.replace_range(first..first + old.len(), content);
+                Ok(before)
+            }
+        }
     }
-    let existed = workspace.write(path, content.as_bytes())?;
-    let done = if existed { "Replaced" } else { "Wrote" };
-    Ok(format!("{done} {path} ({}).", byte_count(content.len())))
+}
+
+/// A string argument as it is, white space too.
+fn raw<'a>(arguments: &'a Arguments, name: &str) -> &'a str {
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Models that fill in every argument leave those empty that they do not mean.
+fn replaced(arguments: &Arguments) -> Option<&str> {
+    Some(raw(arguments, "replaces")).filter(|old| !old.is_empty())
+}
+
+fn is_appended(arguments: &Arguments) -> bool {
+    arguments.get("append").and_then(Value::as_bool) == Some(true)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::Household;
-    use super::*;
-
-    #[test]
-    fn a_file_is_written_listed_and_read() {
-        let household = Household::new();
-        let run = |tool: &str, arguments: Value| household.run(tool, arguments);
-        assert_eq!(
-            run("list_files", json!({})),
-            Ok("There are no files here.".to_owned())
-        );
-        let bread = json!({"path": "lists/shopping.txt", "content": "bread\nmilk\n"});
-        let written = run("write_file", bread.clone());
-        assert_eq!(
-            written,
-            Ok("Wrote lists/shopping.txt (11 bytes).".to_owned())
-        );
-        let again = run("write_file", bread).unwrap();
-        assert_eq!(again, "Replaced lists/shopping.txt (11 bytes).");
-        assert_eq!(run("list_files", json!({})), Ok("lists/".to_owned()));
-        let listed = run("list_files", json!({"path": "lists"})).unwrap();
-        assert!(listed.starts_with("shopping.txt (11 bytes, 20"), "{listed}");
-        let read = run("read_file", json!({"path": "lists/shopping.txt"}));
-        assert_eq!(read, Ok("bread\nmilk\n".to_owned()));
-        let problem = run("read_file", json!({"path": "../hearth.db"})).unwrap_err();
-        assert!(problem.contains("leads out"), "{problem}");
-    }
-
-    #[test]
-    fn sizes_are_bounded() {
-        let household = Household::new();
-        let files = household.directory().join("files");
-        std::fs::create_dir(&files).unwrap();
-        std::fs::write(files.join("binary"), [1, 0, 2]).unwrap();
-        std::fs::write(files.join("empty"), "").unwrap();
-        std::fs::write(files.join("large"), "ü".repeat(MAX_READ)).unwrap();
-        let read = |path: &str, offset: usize| {
-            household.run("read_file", json!({"path": path, "offset": offset}))
-        };
-        assert!(
-            read("binary", 0)
-                .unwrap_err()
-                .contains("is binary, 3 bytes")
-        );
-        assert_eq!(read("empty", 0), Ok("[the file is empty]".to_owned()));
-        let beginning = read("large", 0).unwrap();
-        assert!(beginning.starts_with("üüü"));
-        assert!(beginning.contains("cannot be read]"), "{}", beginning.len());
-        assert!(beginning.chars().count() < 16_000);
-        let end = read("large", MAX_READ / 2 - 3).unwrap();
-        assert!(end.starts_with("üüü\n[characters"), "{end}");
-        assert!(read("large", MAX_READ).unwrap_err().contains("offset"));
-        let big = json!({"path": "x", "content": "x".repeat(MAX_WRITTEN + 1)});
-        assert!(
-            household
-                .run("write_file", big)
-                .unwrap_err()
-                .contains("at most")
-        );
-        for number in 0..MAX_LISTED + 5 {
-            std::fs::write(files.join(format!("{number}.txt")), "").unwrap();
-        }
-        let listed = household.run("list_files", json!({})).unwrap();
-        assert!(listed.ends_with("[8 more]"), "{listed}");
-    }
-
-    #[test]
-    fn a_person_is_told_which_file() {
-        let household = Household::new();
-        for (tool, arguments, intent) in [
-            ("list_files", json!({}), "list the files in its workspace"),
-            ("list_files", json!({"path": "a"}), "list the files in a"),
-            ("read_file", json!({"path": "a.txt"}), "read the file a.txt"),
-            (
-                "write_file",
-                json!({"path": "notes.txt", "content": "hü"}),
-                "write the file notes.txt (3 bytes): hü",
-            ),
-            (
-                "write_file",
-                json!({"path": "notes.txt", "content": "h"}),
-                "write the file notes.txt (1 byte): h",
-            ),
-        ] {
-            let tools = all(None);
-            let tool = tools
-                .iter()
-                .find(|known| known.spec().name == tool)
-                .unwrap();
-            let found = tool.intent(
-                arguments.as_object().unwrap(),
-                household.store(),
-                &Viewer::server(),
-            );
-            assert_eq!(found.as_deref(), Some(intent));
-        }
-    }
-}
+mod tests;

@@ -11,10 +11,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat,
-    renameat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, fsync,
+    mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -228,23 +230,7 @@ impl Workspace {
         let steps = Steps::parse(path)?;
         let (above, name) = steps.file()?;
         let directory = self.descend(&steps, above)?;
-        // Opening a device or a pipe may have an effect, so the type is checked
-        // before opening, and again after.
-        regular(&steps, statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
-        let flags =
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file =
-            openat(&directory, name, flags, Mode::empty()).map_err(|error| steps.failed(error))?;
-        let stat = regular(&steps, fstat(&file))?;
-        let mut bytes = Vec::new();
-        File::from(file)
-            .take(most as u64)
-            .read_to_end(&mut bytes)
-            .map_err(|error| format!("{path:?} cannot be read: {}", error.kind()))?;
-        Ok(Content {
-            bytes,
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-        })
+        read_in(&steps, &directory, name, most)
     }
 
     /// Lists a directory, the workspace itself for an empty path.
@@ -283,10 +269,14 @@ impl Workspace {
         Ok(listing)
     }
 
-    /// Replaces a file atomically: a reader, also after a power cut, finds either
-    /// the old content or the new. Creates the directories above. Returns whether
-    /// the file existed.
-    pub(super) fn write(&self, path: &str, content: &[u8]) -> Result<bool, String> {
+    /// Replaces a file atomically: a reader, also after a power cut, finds either the old
+    /// content or the new, which `change` makes of the old one while nobody else writes
+    /// through here. Creates the directories above. Returns whether the file existed.
+    pub(super) fn write(
+        &self,
+        path: &str,
+        change: impl FnOnce(Option<Before<'_>>) -> Result<Vec<u8>, String>,
+    ) -> Result<bool, String> {
         let steps = Steps::parse(path)?;
         let (above, name) = steps.file()?;
         if name.starts_with(UNFINISHED) {
@@ -303,18 +293,101 @@ impl Workspace {
             }
             directory = made(depth + 1)?;
         }
+        lock(&steps, &directory)?;
         let before = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => None,
             found => Some(regular(&steps, found)?),
         };
+        let content = change(before.is_some().then_some(Before {
+            steps: &steps,
+            directory: &directory,
+            name,
+        }))?;
         let unfinished = format!("{UNFINISHED}{}", reference());
-        let written = put(&directory, &unfinished, name, content, before.as_ref());
+        let written = put(&directory, &unfinished, name, &content, before.as_ref());
         if let Err(error) = written {
             let _ = unlinkat(&directory, unfinished.as_str(), AtFlags::empty());
             return Err(steps.failed(error));
         }
         Ok(before.is_some())
     }
+}
+
+/// A file that is about to be replaced.
+pub(super) struct Before<'s> {
+    steps: &'s Steps<'s>,
+    directory: &'s OwnedFd,
+    name: &'s str,
+}
+
+impl Before<'_> {
+    /// Its whole content.
+    ///
+    /// # Errors
+    /// It is larger than `most` bytes, or cannot be read.
+    pub(super) fn read(&self, most: usize) -> Result<Vec<u8>, String> {
+        let content = read_in(self.steps, self.directory, self.name, most)?;
+        match content.size <= most as u64 && content.bytes.len() as u64 == content.size {
+            true => Ok(content.bytes),
+            false => Err(format!(
+                "{:?} has more than the {most} bytes that can be changed",
+                self.steps.path
+            )),
+        }
+    }
+}
+
+/// How long another change in the same directory may take.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// The pause between two attempts.
+const LOCK_RETRY: Duration = Duration::from_millis(5);
+
+/// Waits until nobody else changes files of this directory through here. Closing the
+/// descriptor ends that.
+fn lock(steps: &Steps<'_>, directory: &OwnedFd) -> Result<(), String> {
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < deadline => {
+                thread::sleep(LOCK_RETRY);
+            }
+            Err(Errno::WOULDBLOCK) => {
+                return Err(format!(
+                    "{:?}: another change of this directory takes long; try again",
+                    steps.path
+                ));
+            }
+            // File systems without locks.
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+/// Reads the first `most` bytes of a regular file of this directory.
+fn read_in(
+    steps: &Steps<'_>,
+    directory: &OwnedFd,
+    name: &str,
+    most: usize,
+) -> Result<Content, String> {
+    // Opening a device or a pipe may have an effect, so the type is checked
+    // before opening, and again after.
+    regular(steps, statat(directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file =
+        openat(directory, name, flags, Mode::empty()).map_err(|error| steps.failed(error))?;
+    let stat = regular(steps, fstat(&file))?;
+    let mut bytes = Vec::new();
+    File::from(file)
+        .take(most as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("{:?} cannot be read: {}", steps.path, error.kind()))?;
+    Ok(Content {
+        bytes,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+    })
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY

@@ -54,11 +54,11 @@ impl WebFetch {
         WebFetch {
             definition: Definition::builtin(
                 NAME,
-                "Read a web page, or another text on the web.",
+                "Read a page whose address you were given or know. A long one ends with how to read on.",
                 json!({
                     "url": {"type": "string"},
-                    "offset": {"type": "integer", "description": "Read on at this character"},
-                    "links": {"type": "boolean", "description": "List its links instead"},
+                    "offset": {"type": "integer"},
+                    "links": {"type": "boolean", "description": "Its links instead"},
                 }),
                 &["url"],
             )

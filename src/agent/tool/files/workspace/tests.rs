@@ -28,6 +28,10 @@ impl DataDirectory {
     }
 }
 
+fn write(workspace: &Workspace, path: &str, content: &[u8]) -> Result<bool, String> {
+    workspace.write(path, |_| Ok(content.to_vec()))
+}
+
 #[test]
 fn no_path_leads_out() {
     let place = DataDirectory::new();
@@ -59,8 +63,10 @@ fn no_path_leads_out() {
     ] {
         let read = workspace.read(path, 10).unwrap_err();
         assert!(read.contains(why), "{path:?}: {read}");
-        let written = workspace.write(path, b"x").unwrap_err();
+        let written = write(&workspace, path, b"x").unwrap_err();
         assert!(written.contains(why), "{path:?}: {written}");
+        let looked_at = workspace.write(path, |_| panic!("{path:?} was opened"));
+        assert!(looked_at.unwrap_err().contains(why), "{path:?}");
     }
     assert!(workspace.list("up").unwrap_err().contains("symbolic link"));
     assert!(workspace.list("../").unwrap_err().contains("leads out"));
@@ -88,7 +94,7 @@ fn only_regular_files_are_read_and_written() {
             "{path}"
         );
         assert!(
-            workspace.write(path, b"x").unwrap_err().contains(why),
+            write(&workspace, path, b"x").unwrap_err().contains(why),
             "{path}"
         );
     }
@@ -102,9 +108,9 @@ fn only_regular_files_are_read_and_written() {
 fn a_file_is_written_as_a_whole() {
     let place = DataDirectory::new();
     let workspace = place.workspace();
-    assert_eq!(workspace.write("new/deep/b.txt", b"one"), Ok(false));
+    assert_eq!(write(&workspace, "new/deep/b.txt", b"one"), Ok(false));
     fs::set_permissions(place.at("new/deep/b.txt"), PermissionsExt::from_mode(0o600)).unwrap();
-    assert_eq!(workspace.write("./new//deep/b.txt", b"two"), Ok(true));
+    assert_eq!(write(&workspace, "./new//deep/b.txt", b"two"), Ok(true));
     let content = workspace.read("new/deep/b.txt", 2).unwrap();
     assert_eq!((content.bytes.as_slice(), content.size), (&b"tw"[..], 3));
     let mode = fs::metadata(place.at("new/deep/b.txt"))
@@ -114,7 +120,7 @@ fn a_file_is_written_as_a_whole() {
     assert_eq!(mode & 0o777, 0o600);
     // A second name outside keeps what it had.
     fs::hard_link(place.0.join("secret.txt"), place.at("hard")).unwrap();
-    workspace.write("hard", b"changed").unwrap();
+    write(&workspace, "hard", b"changed").unwrap();
     assert_eq!(
         fs::read_to_string(place.0.join("secret.txt")).unwrap(),
         "secret"
@@ -137,7 +143,7 @@ fn the_server_s_own_data_is_no_workspace() {
         for problem in [
             workspace.read("config.json", 10).unwrap_err(),
             workspace.list("").unwrap_err(),
-            workspace.write("x", b"").unwrap_err(),
+            write(&workspace, "x", b"").unwrap_err(),
             workspace.make().unwrap_err(),
         ] {
             assert!(problem.contains("own data"), "{problem}");
