@@ -8,6 +8,7 @@ use crate::meter::ModelMeter;
 use crate::model::Provider;
 use crate::provider;
 use crate::tool::Toolbox;
+use base::clock::Clock;
 use config::Config;
 
 /// The provider and the tools of one configuration. A new configuration makes a new
@@ -31,11 +32,11 @@ pub struct Assistant {
 impl Assistant {
     /// The assistant that a configuration describes, with the tools that MCP
     /// servers have at the moment.
-    pub fn from_config(config: Arc<Config>, mcp: &Mcp) -> Assistant {
+    pub fn from_config(config: Arc<Config>, mcp: &Mcp, clock: &Clock) -> Assistant {
         // Read first, so that the next turn notices a change in the meantime.
         let mcp_version = mcp.version();
         Assistant {
-            provider: provider::from_config(&config),
+            provider: provider::from_config(&config, clock),
             toolbox: Toolbox::from_config(&config).with_mcp(mcp.tools()),
             config,
             calibration: Arc::default(),

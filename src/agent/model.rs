@@ -101,6 +101,9 @@ pub struct ModelReply {
     pub model: Option<String>,
 }
 
+/// The window of a model that needs none, in tokens.
+const USUAL_WINDOW: usize = 128_000;
+
 /// A kind of model API.
 pub trait Provider: Send + Sync {
     /// Asks the model. With `stream`, `on_text` gets the pieces of the reply's
@@ -118,6 +121,13 @@ pub trait Provider: Send + Sync {
         request: &ModelRequest<'_>,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<ModelReply, ProviderError>;
+
+    /// The tokens of a model's window. May ask its server for them, for at most a
+    /// second, and seldom.
+    fn window(&self, model: &str) -> usize {
+        let _ = model;
+        USUAL_WINDOW
+    }
 
     /// The health of each model if there are several, in the order in which they
     /// are asked; `model` is the first one's name.

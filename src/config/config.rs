@@ -88,7 +88,7 @@ section! {
         /// Context window of the model, in tokens. Older parts of a conversation are summarised to
         /// fit. Ollama gets this value too, and reloads the model when it changes.
         pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
-            .optional("128000 at the large providers, 16384 with ollama, else 8192"), writable;
+            .optional("what a server of your own says; else as `hearth help models` lists it"), writable;
         /// Reasoning effort.
         pub reasoning_effort: Option<&'static str> = EFFORTS
             .optional("the model's own"), writable;
@@ -203,6 +203,7 @@ impl Config {
             model: self.model.clone(),
             api_key: self.api_key.clone(),
             base_url: self.base_url.clone(),
+            context_tokens: self.context_tokens,
         }
     }
 

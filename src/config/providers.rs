@@ -39,13 +39,9 @@ pub struct Preset {
     pub quirks: Quirks,
 }
 
-/// How a server differs from others that speak the same API.
+/// How a provider differs from others for people who set it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quirks {
-    /// The limit on a reply is called `max_completion_tokens`.
-    pub newer_limit_name: bool,
-    /// Ids of tool calls must be 9 letters or digits.
-    pub short_call_ids: bool,
     /// It answers with the model it has, whatever the request names.
     pub serves_any_model: bool,
     /// Its list of models needs no key; a request to this path checks one.
@@ -56,8 +52,6 @@ pub struct Quirks {
 
 /// A provider without quirks.
 const PLAIN: Quirks = Quirks {
-    newer_limit_name: false,
-    short_call_ids: false,
     serves_any_model: false,
     key_path: None,
     start: None,
@@ -99,13 +93,13 @@ const fn at_home(name: &'static str, title: &'static str, base_url: &'static str
 #[rustfmt::skip]
 pub const PRESETS: &[Preset] = &[
     Preset { name: OFFLINE, title: "The offline stand-in", api: Api::Offline, base_url: None, key_variable: None, quirks: PLAIN },
-    Preset { quirks: Quirks { newer_limit_name: true, ..PLAIN }, ..hosted("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY") },
+    hosted("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY"),
     Preset { api: Api::Anthropic, ..hosted("anthropic", "Anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY") },
     Preset { api: Api::Ollama, quirks: Quirks { start: Some("ollama serve"), ..PLAIN }, ..at_home("ollama", "Ollama", "http://127.0.0.1:11434") },
     Preset { name: OPENAI_COMPATIBLE, title: "The model server", api: Api::OpenAi, base_url: None, key_variable: None, quirks: PLAIN },
     Preset { quirks: Quirks { key_path: Some("/key"), ..PLAIN }, ..hosted("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY") },
     hosted("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    Preset { quirks: Quirks { short_call_ids: true, ..PLAIN }, ..hosted("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY") },
+    hosted("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     hosted("deepseek", "DeepSeek", "https://api.deepseek.com", "DEEPSEEK_API_KEY"),
     hosted("gemini", "Gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
     hosted("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY"),
@@ -157,6 +151,9 @@ section! {
         /// This provider's address, if it is not the usual one.
         pub base_url: Option<String> = UrlText(&["https", "http"])
             .optional("the provider's usual address");
+        /// Context window of this model, in tokens, as `context_tokens`.
+        pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
+            .optional("as for `context_tokens`");
     }
 }
 

@@ -152,6 +152,7 @@ fn model_choice(choice: &ModelChoice) -> Value {
         "model": choice.model,
         "api_key_set": choice.api_key.is_some(),
         "base_url": choice.base_url.as_deref().map(masked),
+        "context_tokens": choice.context_tokens,
     })
 }
 

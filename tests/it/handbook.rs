@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agent::provider::facts::{EVERY_SERVER, Fact, SERVICES, Service};
 use base::error::Code;
 use config::{SettingDoc, documentation};
 use hearth::handbook::TOPICS;
@@ -44,24 +45,67 @@ fn the_lists_of_settings_are_those_of_the_declaration() {
         ("configuration", "settings", settings_list(&settings)),
         ("limits", "limits", limits_list(&limits)),
     ] {
-        let document = page(name);
-        let old = text_of(&document);
-        let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
-        let from = old.find(&begin).expect(&begin) + begin.len();
-        let to = old.find(&end).expect(&end);
-        if old[from..to] == list {
-            continue;
-        }
-        assert!(
-            std::env::var_os("UPDATE_HANDBOOK").is_some(),
-            "{} is not what the declaration of the settings says; this writes it:\n\n    \
-             UPDATE_HANDBOOK=1 cargo test --test it handbook\n\nBetween {begin} and {end} there must be:\n{list}",
-            document.display()
-        );
-        let mut new = old.clone();
-        new.replace_range(from..to, &list);
-        fs::write(project().join(document), new).unwrap();
+        assert_list(name, mark, &list);
     }
+}
+
+#[test]
+fn the_facts_about_models_are_those_of_the_table() {
+    assert_list("models", "facts", &facts_list());
+}
+
+/// Compares what stands between two marks of a page with what must be there, or writes
+/// it.
+fn assert_list(name: &str, mark: &str, list: &str) {
+    let document = page(name);
+    let old = text_of(&document);
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
+    let from = old.find(&begin).expect(&begin) + begin.len();
+    let to = old.find(&end).expect(&end);
+    if old[from..to] == *list {
+        return;
+    }
+    assert!(
+        std::env::var_os("UPDATE_HANDBOOK").is_some(),
+        "{} is not what the code says; this writes it:\n\n    \
+         UPDATE_HANDBOOK=1 cargo test --test it handbook\n\nBetween {begin} and {end} there must be:\n{list}",
+        document.display()
+    );
+    let mut new = old.clone();
+    new.replace_range(from..to, list);
+    fs::write(project().join(document), new).unwrap();
+}
+
+/// Each service with what is known of it and of its models.
+fn facts_list() -> String {
+    let mut text = String::new();
+    for Service {
+        name,
+        facts,
+        families,
+        ..
+    } in std::iter::once(&EVERY_SERVER).chain(SERVICES)
+    {
+        writeln!(text, "\n### {name}\n").unwrap();
+        facts.iter().for_each(|fact| fact_item(&mut text, "", fact));
+        for family in families.iter().copied().flatten() {
+            let names: Vec<String> = family
+                .names
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let names = format!("{}: ", names.join(", "));
+            let facts = family.facts.iter();
+            facts.for_each(|fact| fact_item(&mut text, &names, fact));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn fact_item(text: &mut String, names: &str, fact: &Fact) {
+    let says = format!("{names}{}.", fact.says);
+    item(text, "", &says, &format!("Source: {}.", fact.source));
 }
 
 /// A list for each group of keys that belong together.

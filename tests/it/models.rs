@@ -158,14 +158,18 @@ fn a_turn_with_a_tool_through_ollama() {
         json!({"message": {"content": ""}, "done": true, "prompt_eval_count": 30, "eval_count": 2}),
     ]);
     let ndjson = "application/x-ndjson";
-    let server = Scripted::answering(vec![(ndjson, call), (ndjson, reply)]);
+    let shown = json!({ "model_info": { "llama.context_length": 9_000 } }).to_string();
+    let answers = vec![("application/json", shown), (ndjson, call), (ndjson, reply)];
+    let server = Scripted::answering(answers);
     let home = Home::start(config("ollama", server.address));
     let mut client = home.admin();
     let (text, _) = streamed(&mut client, "what time is it?");
     assert_eq!(text, "It is late.");
     let heard = server.heard();
-    assert_eq!(heard[1].0, "/api/chat");
-    let messages = heard[1].1["messages"].as_array().unwrap();
+    assert_eq!(heard[0], ("/api/show".to_owned(), json!({ "model": "m" })));
+    assert_eq!(heard[2].0, "/api/chat");
+    assert_eq!(heard[2].1["options"]["num_ctx"], 9_000);
+    let messages = heard[2].1["messages"].as_array().unwrap();
     let last = messages.last().unwrap();
     assert_eq!(
         (&last["role"], &last["tool_name"]),

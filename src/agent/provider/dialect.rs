@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::extra::own_members;
+use super::facts::{Thoughts, Traits};
 use super::plain_schema::parameters_of;
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use crate::model::{ModelRequest, ToolSpec};
-use config::Quirks;
 use store::ToolCall;
 
 /// Settings that shape every request to a provider.
@@ -35,8 +35,8 @@ pub struct RequestContext<'a> {
     pub capabilities: ServerCapabilities,
     /// What the configuration sets.
     pub options: Options,
-    /// How the server differs from others.
-    pub quirks: &'a Quirks,
+    /// What was known of the model before.
+    pub traits: Traits,
 }
 
 impl<'a> RequestContext<'a> {
@@ -71,7 +71,7 @@ impl<'a> RequestContext<'a> {
 
     /// The members in `extra`, if this server sent them and wants them back.
     pub fn own_members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
-        let extra = extra.filter(|_| !self.capabilities.no_extra);
+        let extra = extra.filter(|_| self.capabilities.thoughts != Thoughts::Nothing);
         own_members(extra?, self.origin)
     }
 

@@ -9,7 +9,7 @@
 //! 3. `Remote::complete` asks one server over HTTP, with retries
 //!    (`retry::with_retries`). `Offline::complete` answers from rules instead.
 //! 4. `Dialect::body` writes the request in the form that the server accepts
-//!    (`ServerCapabilities`), with extra members for it alone (`extra`).
+//!    ([`facts`], `ServerCapabilities`), with extra members for it alone (`extra`).
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
 //!    (`ReplyStream`), tool calls (`ToolCallBuilder`), usage and finish reason.
@@ -25,6 +25,7 @@ mod endpoint;
 mod error_response;
 pub(super) mod event_stream;
 mod extra;
+pub mod facts;
 mod fallback;
 mod offline;
 mod ollama;
@@ -37,19 +38,21 @@ mod reply_stream;
 mod retry;
 mod server_capabilities;
 mod tool_call_builder;
+mod window;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use anthropic::Anthropic;
+use base::clock::Clock;
 use config::{Api, Config, ModelChoice, Preset};
 use dialect::{Dialect, Options};
 use endpoint::Endpoint;
+use facts::Service;
 use fallback::Fallback;
 use net::tls::Trust;
 use offline::Offline;
-pub use ollama::CONTEXT as OLLAMA_CONTEXT;
 use ollama::Ollama;
 use openai::OpenAi;
 use remote::Remote;
@@ -63,18 +66,24 @@ const LOCAL_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(120);
 /// The provider that a configuration names. It keeps open connections and what
 /// it has learned about its server, so it is made once for each configuration in
 /// force, not for each turn.
-pub fn from_config(config: &Config) -> Arc<dyn Provider> {
+pub fn from_config(config: &Config, clock: &Clock) -> Arc<dyn Provider> {
     let options = Options {
-        context_tokens: config.context_tokens,
+        context_tokens: None,
         keep_alive_minutes: Some(config.keep_alive_minutes),
         reasoning_effort: config.reasoning_effort,
     };
     let trust = Trust::new(config.tls.ca_file.as_deref());
     let first = config.first_choice();
     if config.fallback.is_empty() || config.provider == config::OFFLINE {
-        return provider_of(&first, options, &trust, None).into();
+        return provider_of(&first, options, &trust, clock, None).into();
     }
-    Arc::new(fallback_of(&first, &config.fallback, options, &trust))
+    Arc::new(fallback_of(
+        &first,
+        &config.fallback,
+        options,
+        &trust,
+        clock,
+    ))
 }
 
 fn fallback_of(
@@ -82,13 +91,14 @@ fn fallback_of(
     others: &[ModelChoice],
     options: Options,
     trust: &Trust,
+    clock: &Clock,
 ) -> Fallback {
     let mut choices = std::iter::once(first).chain(others).peekable();
     let mut providers = Vec::with_capacity(1 + others.len());
     while let Some(choice) = choices.next() {
         // The last one has no successor, so it may use all the remaining time.
         let timeout = choices.peek().map(|_| first_byte_timeout(choice));
-        providers.push((choice, provider_of(choice, options, trust, timeout)));
+        providers.push((choice, provider_of(choice, options, trust, clock, timeout)));
     }
     Fallback::new(providers)
 }
@@ -106,6 +116,7 @@ fn provider_of(
     choice: &ModelChoice,
     options: Options,
     trust: &Trust,
+    clock: &Clock,
     timeout: Option<Duration>,
 ) -> Box<dyn Provider> {
     let Some(preset) = Preset::of(&choice.provider) else {
@@ -124,7 +135,14 @@ fn provider_of(
             "the provider \"openai-compatible\" needs a base_url",
         ));
     };
-    let remote = Remote::new(endpoint, dialect, preset.quirks, options).trusting(trust.clone());
+    let options = Options {
+        context_tokens: choice.context_tokens,
+        ..options
+    };
+    let service = Service::of(&choice.provider, &endpoint.host);
+    let remote = Remote::new(endpoint, dialect, service, options)
+        .trusting(trust.clone())
+        .on_clock(clock.clone());
     Box::new(match timeout {
         Some(timeout) => remote.with_first_byte_timeout(timeout),
         None => remote,
@@ -148,6 +166,8 @@ impl Provider for Unusable {
     }
 }
 
+#[cfg(test)]
+mod test_recordings;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

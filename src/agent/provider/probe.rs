@@ -151,6 +151,7 @@ pub fn models_at(provider: &str, base_url: &str, limit: Duration) -> Option<Vec<
         model: String::new(),
         api_key: None,
         base_url: Some(base_url.to_owned()),
+        context_tokens: None,
     };
     probe(&choice, &Trust::default(), limit).models
 }

@@ -3,20 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::attempt_error::AttemptError;
 use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
 use super::error_response::ErrorResponse;
+use super::facts::{Service, Thoughts, Traits};
 use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
 use super::retry::{Retry, RetryDecision, with_retries};
 use super::server_capabilities::ServerCapabilities;
-use crate::model::{ModelReply, ModelRequest, Provider, ProviderError};
+use super::window::{Asker, Windows};
+use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
+use base::clock::Clock;
 use base::finish_reason::FinishReason;
 use base::sync::lock;
-use config::Quirks;
 use net::http_client::{ClientRequest, HttpClient};
 use net::tls::Trust;
 use store::Usage;
@@ -29,6 +31,8 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 const ERROR_LIMIT: usize = 1024 * 1024;
 /// Models whose capabilities are remembered.
 const MODELS: usize = 64;
+/// How long what a server's errors have shown holds: servers learn, too.
+const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Rough bytes per token, for servers that do not count.
 const TOKEN_BYTES: usize = 4;
 
@@ -36,13 +40,15 @@ const TOKEN_BYTES: usize = 4;
 pub struct Remote {
     endpoint: Endpoint,
     dialect: Box<dyn Dialect>,
-    quirks: Quirks,
+    service: &'static Service,
     options: Options,
+    clock: Clock,
     http_client: HttpClient,
     /// Whether every reply is streamed: see [`Remote::with_first_byte_timeout`].
     always_streams: bool,
-    /// By model.
-    capabilities: Mutex<BTreeMap<String, ServerCapabilities>>,
+    /// What errors and replies have shown, and when, by model.
+    learned: Mutex<BTreeMap<String, (Instant, ServerCapabilities)>>,
+    windows: Windows,
 }
 
 impl Remote {
@@ -50,23 +56,31 @@ impl Remote {
     pub fn new(
         endpoint: Endpoint,
         dialect: Box<dyn Dialect>,
-        quirks: Quirks,
+        service: &'static Service,
         options: Options,
     ) -> Remote {
         Remote {
             endpoint,
             dialect,
-            quirks,
+            service,
             options,
+            clock: Clock::system(),
             http_client: HttpClient::new(),
             always_streams: false,
-            capabilities: Mutex::default(),
+            learned: Mutex::default(),
+            windows: Windows::default(),
         }
     }
 
     /// Trusts these servers instead of those of the public authorities.
     pub fn trusting(mut self, trust: Trust) -> Remote {
         self.http_client = self.http_client.trusting(trust);
+        self
+    }
+
+    /// Forgets and asks again by this clock.
+    pub fn on_clock(mut self, clock: Clock) -> Remote {
+        self.clock = clock;
         self
     }
 
@@ -79,26 +93,30 @@ impl Remote {
         self
     }
 
-    fn capabilities(&self, model: &str) -> ServerCapabilities {
-        let known = self.known_capabilities();
-        known
-            .get(model)
-            .copied()
-            .unwrap_or_else(|| ServerCapabilities::before(&self.quirks, &self.endpoint.host))
+    fn traits(&self, model: &str) -> Traits {
+        self.service.traits(model, &self.endpoint.host)
     }
 
-    fn known_capabilities(&self) -> MutexGuard<'_, BTreeMap<String, ServerCapabilities>> {
-        lock(&self.capabilities)
+    fn capabilities(&self, model: &str) -> ServerCapabilities {
+        let now = self.clock.monotonic();
+        let mut learned = self.learned();
+        learned.retain(|_, (at, _)| now.saturating_duration_since(*at) < MEMORY);
+        let known = learned.get(model).map(|(_, capabilities)| *capabilities);
+        known.unwrap_or_else(|| ServerCapabilities::before(&self.traits(model)))
+    }
+
+    fn learned(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, ServerCapabilities)>> {
+        lock(&self.learned)
     }
 
     fn remember(&self, model: &str, capabilities: ServerCapabilities, change: &str) {
         let subject = &self.endpoint.subject;
         log::info!("{subject}, {model:?}: from now on, {change}");
-        let mut known = self.known_capabilities();
-        if known.len() >= MODELS {
-            known.clear();
+        let mut learned = self.learned();
+        if learned.len() >= MODELS {
+            learned.clear();
         }
-        known.insert(model.to_owned(), capabilities);
+        learned.insert(model.to_owned(), (self.clock.monotonic(), capabilities));
     }
 
     /// Makes one attempt. Sets `answered` when the head of a reply has arrived.
@@ -171,6 +189,14 @@ impl Remote {
             _ => None,
         };
         let mut decision = error.into_decision(&self.endpoint, model, answered);
+        if let ProviderError::ContextOverflow { .. }
+        | ProviderError::Failed {
+            cause: Cause::Server,
+            ..
+        } = decision.error
+        {
+            self.windows.doubt(model, self.clock.monotonic());
+        }
         if let Some((capabilities, change)) = change {
             // Another turn may have found out the same, or more, in the meantime.
             if self.capabilities(model) == context.capabilities {
@@ -194,6 +220,13 @@ impl Provider for Remote {
             ..*request
         };
         let had_tools = !self.capabilities(request.model).no_tools;
+        let traits = self.traits(request.model);
+        let known_window = || self.windows.known(request.model).unwrap_or(traits.window);
+        let window = self.options.context_tokens;
+        let options = Options {
+            context_tokens: window.or_else(|| u32::try_from(known_window()).ok()),
+            ..self.options
+        };
         let mut kept: Option<(ServerCapabilities, Vec<u8>)> = None;
         with_retries(request.deadline, request.cancel, || {
             let capabilities = self.capabilities(request.model);
@@ -202,8 +235,8 @@ impl Provider for Remote {
                 request,
                 origin: &format!("{}{path}", self.endpoint.base_url),
                 capabilities,
-                options: self.options,
-                quirks: &self.quirks,
+                options,
+                traits,
             };
             let body = match &kept {
                 Some((form, body)) if *form == capabilities => body,
@@ -226,6 +259,7 @@ impl Provider for Remote {
                 stream = stream.expecting_thoughts();
             }
             let mut builder = ReplyBuilder::new(stream);
+            builder.keeps_members = matches!(capabilities.thoughts, Thoughts::WithEveryReply(_));
             if request.may_call && !capabilities.no_tools {
                 builder.offered = request.tools;
             }
@@ -256,6 +290,27 @@ impl Provider for Remote {
             reply.model = Some(request.model.to_owned());
             Ok(reply)
         })
+    }
+
+    fn window(&self, model: &str) -> usize {
+        if let Some(tokens) = self.options.context_tokens {
+            return tokens as usize;
+        }
+        let traits = self.traits(model);
+        if traits.window_questions.is_empty() {
+            return traits.window;
+        }
+        let key = self.endpoint.key().map(|key| key.expose());
+        let asker = Asker {
+            http_client: &self.http_client,
+            endpoint: &self.endpoint,
+            headers: self.dialect.headers(key),
+            questions: traits.window_questions,
+            usual: traits.window,
+        };
+        let now = self.clock.monotonic();
+        let window = self.windows.of(model, now, &asker);
+        window.unwrap_or(traits.window)
     }
 }
 

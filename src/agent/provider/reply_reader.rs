@@ -46,6 +46,8 @@ pub struct ReplyBuilder<'a> {
     pub usage: Usage,
     /// Why the model stopped, in the words of the API; `None` before the end.
     pub finish_reason: Option<String>,
+    /// Whether the members go back with every reply, not only with calls.
+    pub keeps_members: bool,
     /// The tools that the model may call.
     pub offered: &'a [ToolSpec],
     /// Whether anything in the answer had the form of a reply.
@@ -172,6 +174,7 @@ impl<'a> ReplyBuilder<'a> {
             members: Map::new(),
             usage: Usage::default(),
             finish_reason: None,
+            keeps_members: false,
             offered: &[],
             has_begun: false,
             is_complete: false,
@@ -198,8 +201,8 @@ impl<'a> ReplyBuilder<'a> {
         {
             return Err(AttemptError::withheld(&reason));
         }
-        // Only replies with calls are sent back in the form they came in.
-        let members = match calls.is_empty() {
+        // Most are sent back in the form they came in only with calls.
+        let members = match calls.is_empty() && !self.keeps_members {
             true => Map::new(),
             false => std::mem::take(&mut self.members),
         };

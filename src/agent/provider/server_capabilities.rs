@@ -4,10 +4,15 @@
 
 use super::error_response::ErrorResponse;
 use super::extra::own_members;
+use super::facts::{Thoughts, Traits};
 use crate::model::{ChatMessage, ModelRequest};
-use config::Quirks;
 
-/// What one model of one server accepts. Everything is `false` at first.
+/// What OpenAI calls the limit on a reply's tokens.
+const NEWER_LIMIT_NAME: &str = "max_completion_tokens";
+/// The member in which servers ask for thoughts that they miss.
+const THOUGHTS: &str = "reasoning_content";
+
+/// What one model of one server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerCapabilities {
     /// It accepts no `temperature`.
@@ -27,8 +32,8 @@ pub struct ServerCapabilities {
     pub no_tool_choice: bool,
     /// It accepts only the plainest JSON Schemas of tools.
     pub plain_schemas: bool,
-    /// It does not accept its own extra members.
-    pub no_extra: bool,
+    /// What it wants back of its own extra members.
+    pub thoughts: Thoughts,
     /// It accepts no `cache_control`.
     pub no_cache_marks: bool,
     /// It accepts no reasoning effort.
@@ -42,10 +47,15 @@ pub struct ServerCapabilities {
 }
 
 impl ServerCapabilities {
-    /// What is known of a server before the first request.
-    pub fn before(quirks: &Quirks, host: &str) -> ServerCapabilities {
+    /// What is known of a model before the first request.
+    pub fn before(traits: &Traits) -> ServerCapabilities {
         ServerCapabilities {
-            newer_limit_name: quirks.newer_limit_name || host == "api.openai.com",
+            newer_limit_name: traits.limit_name == NEWER_LIMIT_NAME,
+            no_tool_choice: !traits.tool_choice,
+            thoughts: traits.thoughts,
+            no_effort: !traits.effort,
+            needs_responses: traits.responses,
+            opens_thinking: traits.opens_thinking,
             ..ServerCapabilities::default()
         }
     }
@@ -53,7 +63,7 @@ impl ServerCapabilities {
     /// The name of the limit on a reply's tokens.
     pub fn limit_name(&self) -> &'static str {
         if self.newer_limit_name {
-            "max_completion_tokens"
+            NEWER_LIMIT_NAME
         } else {
             "max_tokens"
         }
@@ -78,6 +88,11 @@ impl ServerCapabilities {
             let change = self.toward_responses(&mut changed, response, effort);
             return Some((changed, change));
         }
+        // What stands between may know only the older interface.
+        if self.needs_responses && matches!(response.status, 404 | 405 | 501) {
+            changed.needs_responses = false;
+            return Some((changed, "through Chat Completions"));
+        }
         if !matches!(response.status, 200 | 400 | 422) {
             return None;
         }
@@ -90,7 +105,10 @@ impl ServerCapabilities {
             "does not support thinking",
         ];
         let effort_was_sent = effort.is_some() && !self.no_effort;
-        let change = if request.temperature.is_some() && response.mentions(&["temperature"]) {
+        let change = if misses_thoughts(response) {
+            changed.thoughts = Thoughts::WithEveryReply(THOUGHTS);
+            "with the thoughts of every reply"
+        } else if request.temperature.is_some() && response.mentions(&["temperature"]) {
             changed.no_temperature = true;
             "without a temperature"
         } else if has_tools
@@ -129,13 +147,23 @@ impl ServerCapabilities {
         } else if has_tools && response.mentions(&["schema", "additionalproperties"]) {
             changed.plain_schemas = true;
             "with plainer descriptions of the tools"
-        } else if names_sent_member(response, request, base_url) {
-            changed.no_extra = true;
+        } else if self.refuses_thoughts(response) || names_sent_member(response, request, base_url)
+        {
+            changed.thoughts = Thoughts::Nothing;
             "without its own extra members"
         } else {
             return None;
         };
         (changed != self).then_some((changed, change))
+    }
+
+    /// Whether the error is about members that are in every request.
+    fn refuses_thoughts(self, response: &ErrorResponse) -> bool {
+        let is_sent = match self.thoughts {
+            Thoughts::WithEveryReply(member) => response.mentions(&[member]),
+            _ => self.needs_responses && response.mentions(&["encrypted"]),
+        };
+        is_sent && is_unknown_member(response)
     }
 
     /// First turns thinking off, which costs nothing, unless the configuration asks
@@ -156,6 +184,12 @@ impl ServerCapabilities {
             "through the Responses API"
         }
     }
+}
+
+/// Whether the error asks for the thoughts of earlier replies.
+fn misses_thoughts(response: &ErrorResponse) -> bool {
+    let words = ["passed back", "missing", "required", "must be provided"];
+    response.mentions(&[THOUGHTS]) && response.mentions(&words) && !is_unknown_member(response)
 }
 
 /// Whether the error is about the presence of a member, not about its value.

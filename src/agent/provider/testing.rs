@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
+use super::facts::Service;
 use super::remote::Remote;
 use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use base::finish_reason::FinishReason;
@@ -184,7 +185,7 @@ pub fn provider_with(
     let preset = Preset::of(name).unwrap();
     let url = format!("http://{}", server.address);
     let endpoint = Endpoint::below(preset.title, &url, &["/v1"], Some(Secret::new(KEY)));
-    Remote::new(endpoint, dialect, preset.quirks, options)
+    Remote::new(endpoint, dialect, Service::of(name, ""), options)
 }
 
 /// A chunked stream of this content type, cut into pieces of `size` bytes.

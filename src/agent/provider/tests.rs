@@ -13,8 +13,15 @@ fn named(name: &str) -> Box<dyn Provider> {
         model: "m".to_owned(),
         api_key: None,
         base_url: None,
+        context_tokens: None,
     };
-    provider_of(&choice, Options::default(), &Trust::default(), None)
+    provider_of(
+        &choice,
+        Options::default(),
+        &Trust::default(),
+        &Clock::system(),
+        None,
+    )
 }
 
 fn hello(stream: bool) -> Ask {
@@ -77,13 +84,12 @@ fn provider_errors_become_errors_of_hearth() {
 
 /// The body of a request, in the form of a dialect.
 fn body(dialect: &dyn Dialect, ask: &Ask, capabilities: ServerCapabilities) -> Value {
-    let quirks = Preset::of("openai-compatible").unwrap().quirks;
     let context = RequestContext {
         request: &ask.request(),
         origin: "",
         capabilities,
         options: Options::default(),
-        quirks: &quirks,
+        traits: Service::of("openai-compatible", "").traits(ask.model, ""),
     };
     serde_json::from_slice(&dialect.body(&context).into_bytes()).unwrap()
 }
@@ -114,10 +120,11 @@ fn a_model_that_must_answer_in_words_still_sees_its_tools() {
         assert_eq!(answering.get("tool_choice"), None);
         assert_eq!(answering.get("tools"), None);
     }
+    let ollama = ServerCapabilities::before(&Service::of("ollama", "").traits("m", ""));
     let mut ask = Ask::hello(false);
-    assert!(body(&Ollama, &ask, none).get("tools").is_some());
+    assert!(body(&Ollama, &ask, ollama).get("tools").is_some());
     ask.may_call = false;
-    assert_eq!(body(&Ollama, &ask, none).get("tools"), None);
+    assert_eq!(body(&Ollama, &ask, ollama).get("tools"), None);
 }
 
 #[test]

@@ -70,7 +70,9 @@ impl<'a> History<'a> {
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);
         let TokenSample { ceiling, .. } = run.assistant.calibration.sample(&provider, model);
-        let budget = window::request_tokens(config, model).min(ceiling.unwrap_or(usize::MAX));
+        let window = run.assistant.provider.window(model);
+        let budget =
+            window::request_tokens(window, config.max_tokens).min(ceiling.unwrap_or(usize::MAX));
         let bytes = (budget * BYTES_PER_TOKEN).clamp(READ_BYTES.0, READ_BYTES.1);
         let conversation = run.turn.conversation_id;
         Ok(History {

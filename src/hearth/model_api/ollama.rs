@@ -117,12 +117,13 @@ pub fn tags(service: &Service, config: &Config) -> Response {
 pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
     let show: Show = answering::parse(&request.body)?;
     models::check(config, &show.model)?;
+    let window = service.assistant().provider.window(&config.model);
     Ok(ok(&json!({
         "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
         "details": details(),
         "model_info": {
             "general.architecture": "hearth",
-            "hearth.context_length": request_tokens(config, &config.model),
+            "hearth.context_length": request_tokens(window, config.max_tokens),
         },
         // The assistant has tools of its own and cannot use a client's.
         "capabilities": ["completion"],

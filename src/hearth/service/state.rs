@@ -99,7 +99,11 @@ impl Service {
         };
         let mcp = Mcp::new(data_dir.clone());
         let service = Arc::new(Service {
-            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config), &mcp))),
+            assistant: RwLock::new(Arc::new(Assistant::from_config(
+                Arc::clone(&config),
+                &mcp,
+                &clock,
+            ))),
             mcp,
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
@@ -188,7 +192,7 @@ impl Service {
     }
 
     /// The assistant with the current configuration.
-    pub(super) fn assistant(&self) -> Arc<Assistant> {
+    pub(crate) fn assistant(&self) -> Arc<Assistant> {
         let config = self.settings.current();
         let known = read(&self.assistant);
         let is_same = Arc::ptr_eq(&known.config, &config);
@@ -201,7 +205,7 @@ impl Service {
             false => Assistant {
                 calibration: Arc::clone(&known.calibration),
                 meter: Arc::clone(&known.meter),
-                ..Assistant::from_config(config, &self.mcp)
+                ..Assistant::from_config(config, &self.mcp, &self.clock)
             },
         });
         drop(known);

@@ -1,10 +1,13 @@
 //! Several providers in order: if one does not answer, the next one gets the request.
 
 mod breaker;
+mod fit;
 
+use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::context::window::request_tokens;
 use crate::model::{Cause, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError};
 use base::finish_reason::FinishReason;
 use base::sync::lock;
@@ -73,6 +76,21 @@ impl Provider for Fallback {
         for entry in self.order() {
             let model = entry.model.as_deref().unwrap_or(request.model);
             let request = ModelRequest { model, ..*request };
+            // The request was made for the first one's window.
+            let window = entry.model.as_ref().map(|_| entry.provider.window(model));
+            let half = |window: usize| u32::try_from(window / 2).unwrap_or(u32::MAX);
+            let messages = match window {
+                Some(window) => fit::newest(&request, request_tokens(window, request.max_tokens)),
+                None => Cow::Borrowed(request.messages),
+            };
+            let request = ModelRequest {
+                messages: &messages,
+                max_tokens: match window {
+                    Some(window) => request.max_tokens.map(|most| most.min(half(window))),
+                    None => request.max_tokens,
+                },
+                ..request
+            };
             let mut has_streamed = false;
             let result = entry.provider.complete(&request, &mut |piece| {
                 has_streamed = true;
@@ -122,6 +140,10 @@ impl Provider for Fallback {
             detail: detail.join("; "),
             cause: Cause::Server,
         })
+    }
+
+    fn window(&self, model: &str) -> usize {
+        self.entries[0].provider.window(model)
     }
 
     fn health(&self, model: &str) -> Vec<ModelHealth> {

@@ -6,6 +6,7 @@ use super::*;
 use crate::provider::dialect::Options;
 use crate::provider::testing::{Ask, assistant, call, tool_result, user};
 use crate::provider::{fallback_of, provider_of};
+use base::clock::Clock;
 use net::http_client::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
@@ -26,6 +27,7 @@ fn choice(url: &str, model: &str) -> ModelChoice {
         model: model.to_owned(),
         api_key: None,
         base_url: Some(url.to_owned()),
+        context_tokens: None,
     }
 }
 
@@ -40,6 +42,7 @@ fn of(urls: &[&str]) -> Fallback {
         &choices[1..],
         Options::default(),
         &Trust::default(),
+        &Clock::system(),
     )
 }
 
@@ -101,8 +104,10 @@ fn a_server_that_hangs_is_not_waited_for() {
         let mut fallback = of(&[&first.url(), &second.url()]);
         let timeout = Some(Duration::from_secs(1));
         let hanging = choice(&first.url(), "a");
+        let trust = Trust::default();
+        let clock = Clock::system();
         fallback.entries[0].provider =
-            provider_of(&hanging, Options::default(), &Trust::default(), timeout);
+            provider_of(&hanging, Options::default(), &trust, &clock, timeout);
         let ask = Ask { stream, ..asked() };
         let (reply, heard) = ask.of(&fallback);
         assert_eq!(reply.unwrap().text, "Hi");
@@ -165,6 +170,7 @@ fn a_conversation_goes_over_to_another_kind_of_api() {
         &[other],
         Options::default(),
         &Trust::default(),
+        &Clock::system(),
     );
     let mut signed = call("call_1", "light", "{}");
     signed.extra = Some(json!({"origin": first, "members": {"signature": "s"}}));
@@ -187,4 +193,87 @@ fn a_conversation_goes_over_to_another_kind_of_api() {
         !text.contains("reasoning_content") && !text.contains("signature"),
         "{text}"
     );
+}
+
+#[test]
+fn one_with_a_smaller_window_gets_a_request_that_fits_it() {
+    let long = "word ".repeat(1_000);
+    let mut messages = Vec::new();
+    for number in 0..6 {
+        messages.push(user(&format!("question {number} {long}")));
+        messages.push(assistant("", vec![call("c", "light", "{}")], None));
+        messages.push(tool_result("c", &long, true));
+        messages.push(assistant("fine", Vec::new(), None));
+    }
+    messages.push(user("and now?"));
+    messages.push(assistant("", vec![call("c", "light", "{}")], None));
+    messages.push(tool_result("c", &long.repeat(3), true));
+    let asked = |window: Option<u32>| {
+        let second = TestServer::new(vec![said("Hi")]);
+        let other = ModelChoice {
+            context_tokens: window,
+            ..choice(&second.url(), "b")
+        };
+        let fallback = fallback_of(
+            &ModelChoice {
+                context_tokens: Some(128_000),
+                ..choice(&nobody(), "a")
+            },
+            &[other],
+            Options::default(),
+            &Trust::default(),
+            &Clock::system(),
+        );
+        assert_eq!(fallback.window("a"), 128_000);
+        let mut ask = asked();
+        ask.messages = messages.clone();
+        ask.max_tokens = Some(5_000);
+        ask.reply(&fallback);
+        second.heard()[0].json()
+    };
+    let whole = asked(Some(128_000));
+    assert_eq!(whole["messages"].as_array().unwrap().len(), 28);
+    assert_eq!(whole["max_tokens"], 5_000);
+
+    let some = asked(Some(16_384));
+    let sent = some["messages"].as_array().unwrap();
+    assert!(sent.len() > 4 && sent.len() < 28, "{}", sent.len());
+    assert_eq!(sent[1]["role"], "user", "whole turns go");
+    assert_eq!(sent.last().unwrap()["content"], long.repeat(3));
+
+    let least = asked(Some(2_048));
+    let sent = least["messages"].as_array().unwrap();
+    assert_eq!(sent[1]["content"], "and now?");
+    let result = sent[3]["content"].as_str().unwrap();
+    assert!(result.contains("bytes left out"), "{result}");
+    assert!(
+        least.to_string().len() < 2_048 * 4,
+        "{}",
+        least.to_string().len()
+    );
+    assert_eq!(least["max_tokens"], 1_024);
+}
+
+#[test]
+fn each_has_its_own_window() {
+    let second = TestServer::new(vec![answer(
+        200,
+        &json!({"message": {"content": "Hi"}, "done": true}),
+    )]);
+    let other = ModelChoice {
+        provider: "ollama".to_owned(),
+        context_tokens: Some(4_096),
+        ..choice(&format!("http://{}", second.address), "b")
+    };
+    let config = config::Config {
+        provider: "openai-compatible".to_owned(),
+        model: "a".to_owned(),
+        base_url: Some(nobody()),
+        context_tokens: Some(100_000),
+        fallback: vec![other],
+        ..config::Config::default()
+    };
+    let provider = crate::provider::from_config(&config, &Clock::system());
+    asked().reply(&*provider);
+    assert_eq!(second.heard()[0].json()["options"]["num_ctx"], 4_096);
 }

@@ -12,9 +12,6 @@ use crate::model::ChatMessage;
 use serde_json::json;
 use store::ToolCall;
 
-/// The default size of the context in tokens: more than Ollama's own 4,096. It is
-/// the same in every request, because a change makes Ollama reload the model.
-pub const CONTEXT: u32 = 16_384;
 /// The member in which thoughts go back.
 const THOUGHTS: &str = "thinking";
 
@@ -37,7 +34,8 @@ impl Dialect for Ollama {
 
 fn body(context: &RequestContext<'_>) -> RequestBody {
     let request = context.request;
-    let mut options = json!({ "num_ctx": context.options.context_tokens.unwrap_or(CONTEXT) });
+    // The same in every request: a change makes Ollama reload the model.
+    let mut options = json!({ "num_ctx": context.options.context_tokens });
     if let Some(temperature) = context.temperature() {
         options["temperature"] = json!(temperature);
     }
@@ -59,11 +57,7 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
         Some("medium") => body.put("think", "medium"),
         Some(_) => body.put("think", "high"),
     }
-    // This API has no other way to ask for an answer in words.
-    if let Some(tools) = context
-        .tools(FunctionTool::new)
-        .filter(|_| request.may_call)
-    {
+    if let Some(tools) = context.tools(FunctionTool::new) {
         body.put("tools", tools);
     }
     let mut messages = Vec::new();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::model::ChatMessage;
 use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
+use crate::provider::facts::Thoughts;
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -46,8 +47,21 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             let mut message = json!({ "role": "assistant", "content": text });
             if !calls.is_empty() {
                 message["tool_calls"] = calls.iter().map(|call| call_of(call, context)).collect();
+                // Only the first of several calls carries one.
+                if let Some(signature) = context.traits.call_signature
+                    && message["tool_calls"][0].get("extra_content").is_none()
+                {
+                    let signed = json!({ "google": { "thought_signature": signature } });
+                    message["tool_calls"][0]["extra_content"] = signed;
+                }
             }
-            with_extra(message, extra.as_ref(), context)
+            let mut message = with_extra(message, extra.as_ref(), context);
+            if let Thoughts::WithEveryReply(member) = capabilities.thoughts
+                && message.get(member).is_none()
+            {
+                message[member] = "".into();
+            }
+            message
         }
         ChatMessage::ToolResult {
             call_id,
@@ -85,7 +99,7 @@ fn with_extra(mut value: Value, extra: Option<&Value>, context: &RequestContext<
 /// A call's id in a form that the server accepts.
 fn short_id<'v>(id: &'v str, context: &RequestContext<'_>) -> Cow<'v, str> {
     let is_short = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_short || !context.quirks.short_call_ids {
+    if is_short || !context.traits.short_call_ids {
         return id.into();
     }
     let mut short = base32_lower(&sha256(id.as_bytes())[..6]);

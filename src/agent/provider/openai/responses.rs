@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
+use crate::provider::facts::Thoughts;
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
 use serde_json::json;
@@ -28,7 +29,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if request.stream {
         body.put("stream", true);
     }
-    if !context.capabilities.no_extra {
+    if context.capabilities.thoughts != Thoughts::Nothing {
         // Without a store, thoughts come back only in this form.
         body.put("include", json!(["reasoning.encrypted_content"]));
     }

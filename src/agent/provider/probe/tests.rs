@@ -20,6 +20,7 @@ fn find(provider: &str, model: &str, key: Option<&str>, scripts: Vec<Vec<Act>>) 
         model: model.to_owned(),
         api_key: key.map(Secret::new),
         base_url: Some(format!("http://{}{path}", server.address)),
+        context_tokens: None,
     };
     probe(&choice, &Trust::default(), LIMIT).finding
 }
@@ -84,6 +85,7 @@ fn an_unreachable_server_is_named_with_its_address() {
         model: "m".to_owned(),
         api_key: None,
         base_url: Some(format!("http://{address}")),
+        context_tokens: None,
     };
     let probe = probe(&choice, &Trust::default(), LIMIT);
     assert_eq!(probe.subject, format!("Ollama ({address})"));
@@ -98,6 +100,7 @@ fn without_key_or_address_no_request_is_sent() {
         model: "m".to_owned(),
         api_key: None,
         base_url: None,
+        context_tokens: None,
     };
     assert_eq!(
         probe(&choice("openai"), &Trust::default(), LIMIT).finding,

@@ -223,6 +223,7 @@ fn test(chosen: &ModelSetup, prompter: &Prompter<'_, '_>) -> Result<String, (Str
         model: chosen.model.clone(),
         api_key,
         base_url: chosen.base_url.clone(),
+        context_tokens: None,
     };
     let probe = probe(&choice, &Trust::default(), LIMIT);
     let mut text = probe.to_string();

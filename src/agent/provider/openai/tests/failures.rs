@@ -198,14 +198,46 @@ fn members_that_the_server_does_not_want_back_are_left_out() {
 }
 
 #[test]
+fn what_was_learned_holds_for_one_model_and_a_day() {
+    let refusal = json!({"error": {"message": "Unsupported value: 'temperature'"}});
+    let said = || answer(200, &said("Hi"));
+    let server = TestServer::new(vec![
+        answer(400, &refusal),
+        said(),
+        said(),
+        said(),
+        answer(400, &refusal),
+        said(),
+    ]);
+    let clock = Clock::system();
+    let provider = provider(&server).on_clock(clock.clone());
+    let ask = |model| Ask {
+        temperature: Some(0.5),
+        model,
+        ..hello()
+    };
+    ask("m").reply(&provider);
+    ask("m").reply(&provider);
+    ask("other").reply(&provider);
+    clock.advance(Duration::from_secs(24 * 60 * 60));
+    ask("m").reply(&provider);
+    let heard = server.heard();
+    let is_sent = heard
+        .iter()
+        .map(|heard| heard.json()["temperature"].is_number());
+    let is_sent: Vec<bool> = is_sent.collect();
+    assert_eq!(is_sent, [true, false, false, true, true, false]);
+}
+
+#[test]
 fn an_unreachable_server_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let url = format!("http://{address}/v1");
     let endpoint = Endpoint::new("The model server", &url, None);
-    let quirks = Preset::of("openai-compatible").unwrap().quirks;
-    let provider = Remote::new(endpoint, Box::new(OpenAi), quirks, Options::default());
+    let service = Service::of("openai-compatible", "");
+    let provider = Remote::new(endpoint, Box::new(OpenAi), service, Options::default());
     let (public, _) = hello().failure(&provider);
     assert_eq!(
         public,

@@ -14,14 +14,15 @@ use super::*;
 use crate::model::{ModelRequest, Provider, ProviderError, ToolSpec};
 use crate::provider::dialect::Options;
 use crate::provider::endpoint::Endpoint;
+use crate::provider::facts::Service;
 use crate::provider::remote::Remote;
 use crate::provider::testing::{
     Ask, KEY, assistant, call, events, scripted, streamed, tool_result, usage, user,
 };
+use base::clock::Clock;
 use base::finish_reason::FinishReason;
 use base::secret::Secret;
 use base::testing::rows;
-use config::Preset;
 use net::http_client::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
@@ -33,8 +34,7 @@ fn provider(server: &TestServer) -> Remote {
 
 fn provider_with(server: &TestServer, options: Options, name: &str) -> Remote {
     let endpoint = Endpoint::new("The model server", &server.url(), Some(Secret::new(KEY)));
-    let quirks = Preset::of(name).unwrap().quirks;
-    Remote::new(endpoint, Box::new(OpenAi), quirks, options)
+    Remote::new(endpoint, Box::new(OpenAi), Service::of(name, ""), options)
 }
 
 fn hello() -> Ask {

@@ -1,0 +1,218 @@
+//! How many tokens a model's window has, in the words of its server. It is asked once,
+//! and again after a day, after a failed request, and soon if it gave no answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::endpoint::Endpoint;
+use super::facts::WindowQuestion;
+use base::sync::lock;
+use net::cancel::Cancel;
+use net::http_client::{ClientError, ClientRequest, HttpClient};
+
+/// Longest that all questions may take: a turn waits for them.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an answer holds.
+const LASTING: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long no answer holds, and one that is about to change.
+const BRIEF: Duration = Duration::from_secs(60);
+/// Most bytes of an answer.
+const ANSWER_LIMIT: usize = 1024 * 1024;
+/// What a window may be; anything else is no answer.
+const CREDIBLE: std::ops::RangeInclusive<u64> = 512..=10_000_000;
+/// Models whose windows are remembered.
+const MODELS: usize = 64;
+
+/// The windows of a server's models.
+#[derive(Default)]
+pub struct Windows {
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    /// `None` if the server did not say.
+    tokens: Option<usize>,
+    /// When to ask again.
+    until: Instant,
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Answer {
+    tokens: usize,
+    /// Whether it holds until the server is started anew.
+    is_lasting: bool,
+}
+
+/// Asks one server.
+pub struct Asker<'a> {
+    /// Asks over this.
+    pub http_client: &'a HttpClient,
+    /// The server.
+    pub endpoint: &'a Endpoint,
+    /// What every request needs.
+    pub headers: Vec<(&'static str, String)>,
+    /// In this order.
+    pub questions: &'a [WindowQuestion],
+    /// The window of models that need not be loaded with all of theirs.
+    pub usual: usize,
+}
+
+impl Windows {
+    /// The window of a model, as far as it is known.
+    pub fn known(&self, model: &str) -> Option<usize> {
+        self.lock().get(model)?.tokens
+    }
+
+    /// The window of a model at the time `now`; asks for it if necessary.
+    pub fn of(&self, model: &str, now: Instant, asker: &Asker<'_>) -> Option<usize> {
+        let before = self.lock().get(model).copied();
+        if let Some(known) = before
+            && now < known.until
+        {
+            return known.tokens;
+        }
+        let answer = asker.ask(model);
+        if let Some(Answer { tokens, .. }) = answer {
+            let subject = &asker.endpoint.subject;
+            log::info!("{subject}: the window of {model:?} has {tokens} tokens");
+        }
+        let known = Known {
+            tokens: answer
+                .map(|answer| answer.tokens)
+                .or_else(|| before?.tokens),
+            until: match answer {
+                Some(Answer {
+                    is_lasting: true, ..
+                }) => now + LASTING,
+                _ => now + BRIEF,
+            },
+        };
+        let mut windows = self.lock();
+        if windows.len() >= MODELS {
+            windows.clear();
+        }
+        windows.insert(model.to_owned(), known);
+        known.tokens
+    }
+
+    /// Has the next turn ask again: a request failed, perhaps because the server was
+    /// started anew with another window.
+    pub fn doubt(&self, model: &str, now: Instant) {
+        if let Some(known) = self.lock().get_mut(model)
+            && known.tokens.is_some()
+        {
+            known.until = now;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        lock(&self.known)
+    }
+}
+
+impl Asker<'_> {
+    fn ask(&self, model: &str) -> Option<Answer> {
+        let deadline = Instant::now() + PATIENCE;
+        let base_url = &self.endpoint.base_url;
+        let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
+        self.questions.iter().find_map(|question| match question {
+            WindowQuestion::Props => {
+                let props = self.exchange(&format!("{root}/props"), None, deadline)?;
+                lasting(props.pointer("/default_generation_settings/n_ctx"))
+            }
+            WindowQuestion::Models => {
+                let list = self.exchange(&format!("{base_url}/models"), None, deadline)?;
+                let item = item_of(&list, model)?;
+                let tokens = item.get("max_model_len");
+                lasting(tokens.or_else(|| item.pointer("/meta/n_ctx")))
+            }
+            WindowQuestion::LmStudio => {
+                let list = self.exchange(&format!("{root}/api/v0/models"), None, deadline)?;
+                let item = item_of(&list, model)?;
+                lasting(item.get("loaded_context_length")).or_else(|| {
+                    // It is loaded with the first request, seldom with all of its window.
+                    let most = credible(item.get("max_context_length"))?;
+                    Some(Answer {
+                        tokens: most.min(self.usual),
+                        is_lasting: false,
+                    })
+                })
+            }
+            WindowQuestion::Show => {
+                let body = json!({ "model": model }).to_string();
+                let shown =
+                    self.exchange(&format!("{base_url}/api/show"), Some(&body), deadline)?;
+                self.shown(&shown)
+            }
+        })
+    }
+
+    /// Ollama loads a model with the window that a request names, but not with more
+    /// than the model has. Its owner may have chosen one (`PARAMETER num_ctx`).
+    fn shown(&self, shown: &Value) -> Option<Answer> {
+        let mut info = shown["model_info"].as_object().into_iter().flatten();
+        let length = info.find(|(name, _)| name.ends_with(".context_length"));
+        let most = credible(length.map(|(_, tokens)| tokens));
+        let parameters = shown["parameters"].as_str().unwrap_or_default();
+        let chosen = parameters.lines().find_map(|line| {
+            let tokens: u64 = line.trim().strip_prefix("num_ctx")?.trim().parse().ok()?;
+            CREDIBLE.contains(&tokens).then_some(tokens as usize)
+        });
+        chosen.or(most)?;
+        let wanted = chosen.unwrap_or(self.usual);
+        Some(Answer {
+            tokens: most.map_or(wanted, |most| most.min(wanted)),
+            is_lasting: true,
+        })
+    }
+
+    /// The JSON of a successful answer.
+    fn exchange(&self, url: &str, body: Option<&str>, deadline: Instant) -> Option<Value> {
+        let mut headers = vec![
+            ("accept", "application/json"),
+            ("content-type", "application/json"),
+        ];
+        headers.extend(self.headers.iter().map(|(name, value)| (*name, &**value)));
+        let request = ClientRequest {
+            method: if body.is_some() { "POST" } else { "GET" },
+            url,
+            headers: &headers,
+            body: body.map(str::as_bytes),
+            deadline,
+            cancel: &Cancel::default(),
+        };
+        let answer = self.http_client.exchange(&request, |answer| {
+            let body = answer.read_all(ANSWER_LIMIT)?;
+            let is_good = (200..300).contains(&answer.status());
+            Ok::<_, ClientError>(is_good.then_some(body))
+        });
+        serde_json::from_slice(&answer.ok()??).ok()
+    }
+}
+
+/// The model's item in a list, or the only one: some servers answer to any name.
+fn item_of<'v>(list: &'v Value, model: &str) -> Option<&'v Value> {
+    let items = list["data"].as_array()?;
+    let named = items.iter().find(|item| item["id"] == model);
+    named.or_else(|| items.first().filter(|_| items.len() == 1))
+}
+
+fn credible(tokens: Option<&Value>) -> Option<usize> {
+    let tokens = tokens?.as_u64().filter(|tokens| CREDIBLE.contains(tokens));
+    tokens.map(|tokens| tokens as usize)
+}
+
+fn lasting(tokens: Option<&Value>) -> Option<Answer> {
+    credible(tokens).map(|tokens| Answer {
+        tokens,
+        is_lasting: true,
+    })
+}
+
+#[cfg(test)]
+mod tests;
