@@ -7,7 +7,7 @@ use crate::calendar::Cron;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error};
 use crate::ids::{
-    ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, MemoryId, MessageId,
+    ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId,
     ScheduleId, TokenId, TurnId, UserId,
 };
 use crate::role::UserRole;
@@ -29,8 +29,8 @@ macro_rules! id_columns {
 }
 
 id_columns! {
-    ApprovalId AttachmentId AudienceId ConversationId DeliveryId MemoryId MessageId ScheduleId TokenId TurnId
-    UserId
+    ApprovalId AttachmentId AudienceId ConversationId DeliveryId ItemId MemoryId MessageId ScheduleId
+    TokenId TurnId UserId
 }
 
 impl ToSql for Timestamp {

@@ -143,6 +143,8 @@ ids! {
     AttachmentId = "att_";
     /// Something that the assistant was asked to remember.
     MemoryId = "mem_";
+    /// One line of a list, such as something to buy.
+    ItemId = "item_";
     /// A prompt that runs at a set time.
     ScheduleId = "sched_";
     /// A person with an account.

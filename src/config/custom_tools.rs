@@ -17,13 +17,14 @@ use base::secret::Secret;
 use base::url::Url;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 11] = [
+pub const BUILTIN_TOOLS: [&str; 12] = [
     "current_time",
     "remember",
     "recall",
     "forget",
     "search_conversations",
     "schedule",
+    "lists",
     "web_fetch",
     "list_files",
     "read_file",
@@ -32,14 +33,15 @@ pub const BUILTIN_TOOLS: [&str; 11] = [
 ];
 
 /// The built-in tools that reach what belongs to the household: memories,
-/// conversations, schedules and files. A webhook account has them only if its
+/// conversations, schedules, lists and files. A webhook account has them only if its
 /// `tools` names them.
-pub const HOUSEHOLD_TOOLS: [&str; 9] = [
+pub const HOUSEHOLD_TOOLS: [&str; 10] = [
     "remember",
     "recall",
     "forget",
     "search_conversations",
     "schedule",
+    "lists",
     "list_files",
     "read_file",
     "write_file",

@@ -31,6 +31,7 @@ pub fn first_run() -> String {
             "remember": Permission::Allow,
             "forget": Permission::Ask,
             "schedule": Permission::Ask,
+            "lists": Permission::Allow,
             "web_fetch": Permission::Ask,
             "list_files": Permission::Allow,
             "read_file": Permission::Allow,

@@ -14,13 +14,14 @@ use super::tools::{PERMISSIONS, Permission};
 use base::people::{Audience, folded};
 
 /// The tools that people may answer for themselves where their `approves` does not
-/// say otherwise: those for their own memories, reminders and files.
-pub const OWN_TOOLS: [&str; 8] = [
+/// say otherwise: those for their own memories, reminders and files, and for lists.
+pub const OWN_TOOLS: [&str; 9] = [
     "remember",
     "recall",
     "forget",
     "search_conversations",
     "schedule",
+    "lists",
     "list_files",
     "read_file",
     "write_file",
@@ -50,7 +51,7 @@ section! {
         /// Tools whose approvals this person may answer when they have asked for them themselves.
         /// Admins may answer all.
         pub approves: Option<Vec<String>> = list(TOOL_NAME)
-            .optional("the built-in ones for memories, search, reminders and files");
+            .optional("the built-in ones for memories, search, reminders, lists and files");
     }
 }
 

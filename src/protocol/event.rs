@@ -226,6 +226,12 @@ events! {
         attempts: u32,
     },
 
+    /// A list of the household was changed, made or deleted.
+    "list.updated" ListUpdated [Kept] {
+        /// Its name, for `get_list`.
+        list: String,
+    },
+
     /// Settings changed.
     "config.updated" ConfigUpdated [Kept AdminOnly] {
         /// Names of the changed settings.

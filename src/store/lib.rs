@@ -49,6 +49,7 @@ mod import;
 mod integrity;
 mod invitations;
 mod job;
+mod lists;
 mod machines;
 mod memories;
 mod messages;
@@ -102,6 +103,9 @@ pub use integrity::{
     Examination, Progress, ProgressWatcher, check_at_start, check_integrity, examine,
 };
 pub use invitations::{Invitation, NewInvitation};
+pub use lists::{
+    ITEM_BYTES, ITEMS, LIST_NAME_BYTES, LISTS, List, ListChange, ListItem, ListSummary,
+};
 pub use memories::{Memory, NewMemory};
 pub use messages::{Message, MessagePage, Role};
 pub use meter::WriterMeter;

@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 17] = [
+const MIGRATIONS: [&str; 18] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -44,6 +44,7 @@ const MIGRATIONS: [&str; 17] = [
     include_str!("migrations/0015_narrow_uploads.sql"),
     include_str!("migrations/0016_compared_memories.sql"),
     include_str!("migrations/0017_tokens_for_others.sql"),
+    include_str!("migrations/0018_lists.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.
@@ -313,6 +314,8 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM deleted_attachments), 0),
              ifnull((SELECT max(id) FROM deliveries), 0),
              ifnull((SELECT max(id) FROM memories), 0),
+             ifnull((SELECT max(id) FROM lists), 0),
+             ifnull((SELECT max(id) FROM list_items), 0),
              ifnull((SELECT max(id) FROM schedules), 0),
              ifnull((SELECT max(id) FROM users), 0),
              ifnull((SELECT max(id) FROM tokens), 0))",

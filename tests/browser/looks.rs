@@ -66,6 +66,7 @@ fn whatever_can_be_used_has_a_name() {
     check_names(&mut page, "chat");
     for name in [
         "settings",
+        "lists",
         "tools",
         "memories",
         "reminders",

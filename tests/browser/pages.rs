@@ -237,6 +237,55 @@ fn reminders_are_paused_and_deleted() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
+fn lists_are_kept_by_mouse_and_keyboard_and_change_live() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "lists");
+    page.until("document.querySelector('.page').textContent.includes('There are no lists yet')");
+    page.click(".page .plain");
+    page.fill("dialog input", "shopping");
+    page.click("dialog button[type=submit]");
+    page.until("document.activeElement?.getAttribute('aria-label') === 'Add an item'");
+    let shown = "[...document.querySelectorAll('.page .rows > li')].map((row) => row.textContent + (row.querySelector('input').checked ? ' x' : '')).join()";
+    for item in ["milk", "green tea"] {
+        page.fill(".page form input", item);
+        page.press("Enter", 0);
+        page.until(&format!("({shown}).endsWith('{item}')"));
+    }
+    // Somebody else adds and ticks off.
+    let mut user = home.websocket(&home.tokens.user);
+    user.ask(json!({
+        "type": "update_list", "list": "shopping", "add": ["<b>bread</b>"], "check": ["milk"],
+    }));
+    page.until(&format!("({shown}) === 'milk x,green tea,<b>bread</b>'"));
+    // With the keyboard alone, which stays where it was.
+    page.evaluate("document.querySelectorAll('.page .rows input')[1].focus()");
+    page.press(" ", 0);
+    page.until(&format!("({shown}) === 'milk x,green tea x,<b>bread</b>'"));
+    let list = json!({ "type": "get_list", "list": "shopping" });
+    support::eventually("it is ticked off for all", || {
+        (user.ask(list.clone())["items"][1]["checked"] == true).then_some(())
+    });
+    let focused = "document.activeElement === document.querySelectorAll('.page .rows input')[1]";
+    assert_eq!(page.evaluate(focused), true);
+    user.ask(json!({ "type": "update_list", "list": "to-do", "add": ["call the bank"] }));
+    page.until("document.querySelectorAll('.page [aria-label=Lists] button').length === 2");
+    look(&mut page, "lists");
+    page.click("[aria-label='Remove: green tea']");
+    page.until(&format!("({shown}) === 'milk x,<b>bread</b>'"));
+    page.evaluate("[...document.querySelectorAll('.page button')].find((one) => one.textContent === 'Remove ticked').click()");
+    page.until(&format!("({shown}) === '<b>bread</b>'"));
+    page.click("[data-list='to-do']");
+    page.until(&format!("({shown}) === 'call the bank'"));
+    user.ask(json!({ "type": "delete_list", "list": "to-do" }));
+    page.until(&format!("({shown}) === '<b>bread</b>'"));
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
 fn the_status_shows_relays_and_backups() {
     let relay = super::relayed::start(0, |_| {});
     // Nobody listens there.

@@ -25,6 +25,7 @@ mod households;
 mod http;
 mod injections;
 mod late_replies;
+mod lists;
 mod mcp;
 mod mcp_http;
 mod mcp_peers;

@@ -38,6 +38,10 @@ fn each_command_needs_its_role() {
         ),
         ("user", json!({ "type": "search_messages", "query": "x" })),
         ("user", json!({ "type": "list_memories" })),
+        ("user", json!({ "type": "list_lists" })),
+        ("user", json!({ "type": "get_list", "list": "x" })),
+        ("user", json!({ "type": "update_list", "list": "x" })),
+        ("user", json!({ "type": "delete_list", "list": "x" })),
         ("viewer", json!({ "type": "server_info" })),
         (
             "user",

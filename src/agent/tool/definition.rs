@@ -196,6 +196,8 @@ pub struct ToolContext<'a> {
     pub is_outside: bool,
     /// Where the text of the result comes from, if the run found that out.
     pub found: OnceLock<Origin>,
+    /// The list that the run has changed.
+    pub changed_list: OnceLock<String>,
     /// When the tool must be finished: its own limit or the turn's, whichever
     /// is sooner.
     pub deadline: Instant,
@@ -210,6 +212,12 @@ impl ToolContext<'_> {
     pub fn found(&self, origin: Origin) {
         // A tool knows it once.
         let _ = self.found.set(origin);
+    }
+
+    /// Says which list the run has changed, on disk.
+    pub(super) fn list_changed(&self, name: &str) {
+        // A tool changes one.
+        let _ = self.changed_list.set(name.to_owned());
     }
 }
 

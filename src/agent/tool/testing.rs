@@ -92,6 +92,7 @@ impl Household {
                 is_narrowed: self.is_narrowed,
                 is_outside: false,
                 found: OnceLock::new(),
+                changed_list: OnceLock::new(),
             },
         )
     }

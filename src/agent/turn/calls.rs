@@ -239,6 +239,7 @@ impl<'a> TurnLoop<'a, '_> {
             is_narrowed: self.asker.actor(run).is_narrowed_person(),
             is_outside: self.is_outside,
             found: OnceLock::new(),
+            changed_list: OnceLock::new(),
             deadline: run.deadline,
             cancel: run.cancel,
             data_dir: run.data_dir,
@@ -278,6 +279,9 @@ impl<'a> TurnLoop<'a, '_> {
         self.steps.push(Step::Started { call_id });
         let context = self.tool_context(Start::stored(&started));
         let result = run_tool(turn, call, tool, arguments, &context);
+        if let Some(list) = context.changed_list.get() {
+            (self.observe)(Progress::ListChanged(list));
+        }
         self.add_result(call, result, Found::by(tool, &context));
         self.save()
     }

@@ -39,6 +39,8 @@ pub enum Progress<'a> {
         /// The beginning of the result, at most 200 bytes.
         summary: &'a str,
     },
+    /// A call has changed this list of the household, on disk.
+    ListChanged(&'a str),
 }
 
 /// How a run ended.

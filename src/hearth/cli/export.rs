@@ -1,4 +1,4 @@
-//! `hearth export`: conversations as JSON Lines, which `hearth import` reads, or as
+//! `hearth export`: conversations and lists as JSON Lines, which `hearth import` reads, or as
 //! Markdown for people.
 
 use std::fs::{self, OpenOptions};
@@ -15,16 +15,17 @@ use super::terminal::VisibleWriter;
 use base::ids::ConversationId;
 use base::measure::byte_count;
 use protocol::attachment::encode;
-use serde_json::json;
-use store::{Attachment, Conversation, Message, PIECE_BYTES, Role, Store, Viewer};
+use serde_json::{Value, json};
+use store::{Attachment, Conversation, List, Message, PIECE_BYTES, Role, Store, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
-export: Write conversations to a file
+export: Write conversations and lists to a file
 JSON Lines can be imported again; Markdown is for reading. The file holds what is private to
 people, too: keep it as safe as the data directory.
 --conversation ID  Export this conversation
---all              Export all conversations of everybody, private ones too
+--all              Export all conversations of everybody, private ones too,
+                   and all lists
 --format FORMAT    jsonl (the default) or markdown
 --output FILE      Write to this file (default: standard output)
 --force            Replace FILE if it exists
@@ -184,9 +185,42 @@ fn write_all(
         }
         cursor = page.next;
         if cursor.is_none() {
-            return Ok(written);
+            break;
         }
     }
+    let lists = store.lists(&Viewer::server())?;
+    for list in lists.iter().filter(|list| list.items > 0) {
+        let list = store.list(&Viewer::server(), &list.name)?;
+        match format {
+            ExportFormat::JsonLines => list_line(writer, &list),
+            ExportFormat::Markdown => checklist(writer, &list),
+        }
+        .map_err(&failed)?;
+    }
+    Ok(written)
+}
+
+fn list_line(writer: &mut dyn Write, list: &List) -> io::Result<()> {
+    let items: Vec<Value> = (list.items.iter())
+        .map(|item| {
+            json!({
+                "text": item.text,
+                "checked": item.is_checked,
+                "outside": item.is_outside || list.is_outside,
+            })
+        })
+        .collect();
+    let line = json!({ "type": "list", "list": list.name, "items": items });
+    writeln!(writer, "{line}")
+}
+
+fn checklist(writer: &mut dyn Write, list: &List) -> io::Result<()> {
+    writeln!(writer, "# {}\n", list.name)?;
+    for item in &list.items {
+        let mark = if item.is_checked { 'x' } else { ' ' };
+        writeln!(writer, "- [{mark}] {}", item.text)?;
+    }
+    writeln!(writer)
 }
 
 fn write_one(

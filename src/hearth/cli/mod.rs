@@ -31,6 +31,7 @@ mod help;
 mod http;
 mod import;
 mod init;
+mod list;
 mod local_models;
 mod logging;
 mod manual;
@@ -82,6 +83,7 @@ const COMMANDS: &[Command] = &[
     token::COMMAND,
     search::COMMAND,
     memory::COMMAND,
+    list::COMMAND,
     schedule::COMMAND,
     config::COMMAND,
     #[cfg(feature = "web")]

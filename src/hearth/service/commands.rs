@@ -11,9 +11,9 @@ use base::error::{Error, Result};
 use base::people::Audience;
 use base::secret::Secret;
 use config::Permission;
-use protocol::command::{Chat, Command, ShareConversation, Subscribe};
+use protocol::command::{Chat, Command, ShareConversation, Subscribe, UpdateList};
 use serde_json::json;
-use store::{DeliveryState, Identity, UserRole, Viewer};
+use store::{DeliveryState, Identity, ListChange, UserRole, Viewer};
 
 /// The data of the response to `auth`.
 #[derive(Serialize)]
@@ -131,6 +131,13 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DeleteMemory(delete) => store
             .forget(viewer, delete.memory_id)
             .map(|_| json!({ "memory_id": delete.memory_id })),
+        Command::ListLists => store.lists(viewer).map(views::lists),
+        Command::GetList(get) => store.list(viewer, &get.list).map(views::list),
+        Command::UpdateList(update) => service.update_list(viewer, update),
+        Command::DeleteList(delete) => store.delete_list(viewer, &delete.list).map(|list| {
+            service.hub.publish_list(&list);
+            json!({ "list": list })
+        }),
         Command::CreateSchedule(new) => service
             .create_schedule(new, caller.identity)
             .map(|made| views::schedule(&made)),
@@ -361,6 +368,19 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
 }
 
 impl Service {
+    fn update_list(&self, viewer: &Viewer, update: UpdateList) -> Result<Value> {
+        let change = ListChange {
+            add: update.add,
+            check: update.check,
+            uncheck: update.uncheck,
+            remove: update.remove,
+            is_outside: false,
+        };
+        let list = self.store.update_list(viewer, &update.list, change)?;
+        self.hub.publish_list(&list.name);
+        Ok(views::list(list))
+    }
+
     /// Applies and publishes changed settings.
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {

@@ -254,12 +254,12 @@ pub fn user(user: &User, limits: Option<&Person>) -> Value {
 pub fn child_limits() -> Value {
     json!({
         "permission_mode": "ask",
-        "tools": ["current_time", "remember", "recall", "forget", "schedule"],
+        "tools": ["current_time", "remember", "recall", "forget", "schedule", "lists"],
         "monthly_tokens": 1_000_000,
         "instructions": "You are talking with a child. Answer in short, simple and friendly \
             words. Leave out what is not for children, and say kindly when something is to be \
             asked of a grown-up.",
-        "approves": ["schedule"],
+        "approves": ["schedule", "lists"],
     })
 }
 

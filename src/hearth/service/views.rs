@@ -9,8 +9,8 @@ use net::relay_links::LinkStatus;
 use protocol::event;
 use serde_json::json;
 use store::{
-    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,
-    Schedule, Usage, excerpt,
+    Approval, Conversation, ConversationPage, Delivery, List, ListItem, ListSummary, Memory,
+    Message, MessagePage, Role, Schedule, Usage, excerpt,
 };
 
 /// A message, as in the contract, with extensions.
@@ -190,6 +190,28 @@ pub fn memory(memory: &Memory) -> Value {
         "audience": memory.audience,
         "source": { "channel": memory.channel, "account": memory.account },
     })
+}
+
+/// The data of `list_lists`.
+pub fn lists(lists: Vec<ListSummary>) -> Value {
+    let lists: Vec<Value> = lists.iter().map(list_summary).collect();
+    json!({ "lists": lists })
+}
+
+/// One list, without what is on it.
+pub fn list_summary(list: &ListSummary) -> Value {
+    json!({ "list": list.name, "items": list.items, "unchecked": list.unchecked })
+}
+
+/// A list with what is on it.
+pub fn list(list: List) -> Value {
+    let items: Vec<Value> = list.items.iter().map(item).collect();
+    json!({ "list": list.name, "items": items })
+}
+
+/// One item of a list.
+pub fn item(item: &ListItem) -> Value {
+    json!({ "item_id": item.id, "text": item.text, "checked": item.is_checked })
 }
 
 /// The data of `list_schedules`.

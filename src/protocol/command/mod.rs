@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::envelope::RequestId;
 use crate::event::EventSet;
 use crate::fields::Fields;
-use base::error::{Error, Result};
+use base::error::Result;
 use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
     TurnId,
@@ -30,7 +30,7 @@ use base::secret::Secret;
 use values::{
     attachments, audience, bytes, events, expiry, false_by_default, id, idempotency_key, limit,
     message, offset, optional_audience, optional_id, part, part_length, query, secret,
-    sequence_number, title, true_by_default,
+    sequence_number, texts, title, true_by_default, unknown,
 };
 
 pub use values::{
@@ -230,6 +230,35 @@ commands! {
         memory_id: MemoryId = id,
     }),
 
+    /// Lists the lists of the household, oldest first.
+    "list_lists" User ListLists,
+
+    /// Returns a list with all that is on it.
+    "get_list" User GetList(GetList {
+        /// Its name, in any case.
+        list: String = Fields::string,
+    }),
+
+    /// Changes a list: all of what is asked for or, if one part is refused, nothing. Returns it.
+    "update_list" User UpdateList(UpdateList {
+        /// Its name, in any case. A list that does not exist is made by what is added.
+        list: String = Fields::string,
+        /// Texts of new items. One that is there already is unchecked.
+        add: Vec<String> = texts,
+        /// Items that are done, each by its `item_id` or its text.
+        check: Vec<String> = texts,
+        /// Items that are not done after all.
+        uncheck: Vec<String> = texts,
+        /// Items to delete.
+        remove: Vec<String> = texts,
+    }),
+
+    /// Deletes a list with all that is on it.
+    "delete_list" User DeleteList(DeleteList {
+        /// Its name, in any case.
+        list: String = Fields::string,
+    }),
+
     /// Schedules a prompt.
     "create_schedule" User CreateSchedule(CreateSchedule {
         /// What the assistant is asked at that time.
@@ -417,13 +446,4 @@ impl Request {
             command,
         }
     }
-}
-
-fn unknown(name: &str) -> Error {
-    let shown: String = name.chars().take(64).collect();
-    let names: Vec<&str> = DECLARATIONS.iter().map(|one| one.name).collect();
-    Error::invalid_request(format!(
-        "there is no command {shown:?}; the commands are {}",
-        names.join(", ")
-    ))
 }

@@ -1,5 +1,6 @@
 use super::*;
 use base::error::Code;
+use base::error::Error;
 use base::testing::rows;
 
 fn error_of(text: &str) -> Error {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::DECLARATIONS;
 use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
 use crate::fields::Fields;
@@ -247,4 +248,19 @@ fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
         )));
     }
     Ok(text)
+}
+
+/// Strings that may be absent.
+pub(super) fn texts(fields: &mut Fields, name: &str) -> Result<Vec<String>> {
+    Ok(fields.optional_strings(name)?.unwrap_or_default())
+}
+
+/// The error for a command that does not exist.
+pub(super) fn unknown(name: &str) -> Error {
+    let shown: String = name.chars().take(64).collect();
+    let names: Vec<&str> = DECLARATIONS.iter().map(|one| one.name).collect();
+    Error::invalid_request(format!(
+        "there is no command {shown:?}; the commands are {}",
+        names.join(", ")
+    ))
 }

@@ -9,6 +9,7 @@ mod data;
 mod deliveries;
 #[cfg(feature = "shuttle")]
 mod interleavings;
+mod lists;
 mod memories;
 mod people;
 mod plans;

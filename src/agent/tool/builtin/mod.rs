@@ -4,6 +4,7 @@
 mod clock;
 mod conversations;
 mod function;
+mod lists;
 mod memory;
 mod schedule;
 
@@ -20,6 +21,7 @@ pub(super) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(memory::forget()),
         Arc::new(conversations::search()),
         Arc::new(schedule::schedule()),
+        Arc::new(lists::lists()),
     ]
 }
 

@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::importer::{CHANNEL, Importer, OpenImport, time};
 use crate::cli::context::{CliError, CliResult};
+use base::error::Code;
 use base::ids::{ConversationId, MessageId};
-use store::{Audience, ImportedConversation, ImportedMessage, Role};
+use store::{Audience, ImportedConversation, ImportedMessage, ListChange, Role, Viewer};
 
 /// Longest line that is read.
 const LINE_BYTES: u64 = 64 * 1024 * 1024;
@@ -47,6 +48,17 @@ enum ExportLine {
     },
     /// A part of the file before.
     AttachmentPart { data: String },
+    List {
+        list: String,
+        items: Vec<ExportedItem>,
+    },
+}
+
+#[derive(Deserialize)]
+struct ExportedItem {
+    text: String,
+    checked: bool,
+    outside: bool,
 }
 
 /// Whether a file with this first line is one of ours.
@@ -166,6 +178,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
                     importer.add_to_file(open, &data)?;
                 }
             }
+            Ok(ExportLine::List { list, items }) => add_list(importer, &list, &items)?,
             Err(_) => importer
                 .counts
                 .skip("lines that do not belong to an export"),
@@ -175,6 +188,39 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
         Some(open) => importer.finish(open),
         None => Ok(()),
     }
+}
+
+/// Adds what is not there yet. One that an earlier file has brought is ticked off as it is
+/// in this one.
+fn add_list(importer: &mut Importer<'_>, name: &str, items: &[ExportedItem]) -> CliResult {
+    for part in items.chunk_by(|one, next| one.outside == next.outside) {
+        let texts = |is_wanted: fn(&ExportedItem) -> bool| -> Vec<String> {
+            let wanted = part.iter().filter(|item| is_wanted(item));
+            wanted.map(|item| item.text.clone()).collect()
+        };
+        let added = importer.store.update_list(
+            &Viewer::server(),
+            name,
+            ListChange {
+                add: texts(|_| true),
+                is_outside: part[0].outside,
+                ..ListChange::default()
+            },
+        );
+        let done = ListChange {
+            check: texts(|item| item.checked),
+            ..ListChange::default()
+        };
+        match added {
+            Ok(_) => importer.store.update_list(&Viewer::server(), name, done)?,
+            Err(error) if error.code() == Code::InvalidRequest => {
+                importer.counts.skip("lists over a limit");
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(())
 }
 
 fn conversation(

@@ -16,6 +16,7 @@ impl Hub {
     /// A piece of text, a tool call or its result.
     pub fn publish_progress(&self, turn: &Turn, progress: Progress<'_>) {
         let kind = match progress {
+            Progress::ListChanged(list) => return self.publish_list(list),
             Progress::Text(text) => EventKind::Delta {
                 text: text.to_owned(),
             },
@@ -149,6 +150,18 @@ impl Hub {
             kind: EventKind::ConversationRenamed { title },
         };
         self.publish(event, Recipients::Readers(readers));
+    }
+
+    /// That a list was changed, made or deleted, on disk.
+    pub fn publish_list(&self, list: &str) {
+        let event = Event {
+            turn_id: None,
+            conversation_id: None,
+            kind: EventKind::ListUpdated {
+                list: list.to_owned(),
+            },
+        };
+        self.publish(event, Recipients::Readers(Readers::Household));
     }
 
     /// The names of settings that changed.

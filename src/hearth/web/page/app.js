@@ -7,6 +7,7 @@ const root = document.getElementById("app");
 const PAGES = [
   ["settings", "Settings"],
   ["tools", "Tools"],
+  ["lists", "Lists"],
   ["memories", "Memories"],
   ["reminders", "Reminders"],
   ["account", "Account"],
@@ -16,7 +17,7 @@ const PAGES = [
   ["help", "Help"],
 ];
 /** Pages for every role; the others are for admins. */
-const OPEN_PAGES = ["tools", "memories", "reminders", "account", "status", "help"];
+const OPEN_PAGES = ["lists", "tools", "memories", "reminders", "account", "status", "help"];
 /** Pages for guests, who read what is shared with them. */
 const GUEST_PAGES = ["reminders", "help"];
 

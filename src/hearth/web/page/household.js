@@ -9,7 +9,7 @@ const PAGE = 50;
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
  * `turn` (the turn), `sent` (a message being sent changed), `reload`
- * (everything may have changed), `deleted` {id, why}, `config` and `delivery`.
+ * (everything may have changed), `deleted` {id, why}, `config`, `delivery` and `list`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
@@ -285,6 +285,8 @@ export class Household extends EventTarget {
       }
       case "config.updated":
         return this.#configChanged();
+      case "list.updated":
+        return this.#emit("list", event);
       case "delivery.updated":
         return this.#emit("delivery", event);
     }

@@ -1,0 +1,144 @@
+// The household's lists: what to buy, what to do.
+
+import { h, icon, ask, iconButton, complain } from "./dom.js";
+
+/** The page. */
+export async function show(household) {
+  let lists = [];
+  let name = null;
+  // Chosen by its name, and made by its first item.
+  let isNew = false;
+  let asked = 0;
+  const rows = new Map();
+  const choices = h("div.row.wrap", { role: "group", "aria-label": "Lists" });
+  const begins = h("button.plain", { onclick: () => tried(begin) }, icon("plus"), "New list");
+  const items = h("ul.rows");
+  const note = h("p.quiet");
+  const field = h("input", { maxlength: 500, placeholder: "Add an item", "aria-label": "Add an item", autocomplete: "off", enterkeyhint: "done" });
+  const adding = h("form", h("div.row", field, h("button.primary", { type: "submit" }, "Add")));
+  const clear = h("button", { onclick: () => tried(() => change({ remove: ticked().map((one) => one.id) })) }, "Remove ticked");
+  const drop = h("button.plain", { onclick: () => tried(remove) }, "Delete list");
+  adding.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    if (!text) return;
+    field.value = "";
+    tried(() => change({ add: [text] }), () => { field.value ||= text; });
+  });
+  const changed = () => tried(load);
+  await load();
+  household.addEventListener("list", changed);
+  household.addEventListener("reload", changed);
+  return {
+    element: h("div.page", h("div.row.wrap", choices, begins), note, items, adding, h("div.row.end", clear, drop)),
+    close: () => {
+      household.removeEventListener("list", changed);
+      household.removeEventListener("reload", changed);
+    },
+  };
+
+  async function tried(work, failed) {
+    try {
+      await work();
+    } catch (error) {
+      failed?.();
+      complain(error);
+    }
+  }
+
+  async function load() {
+    const turn = ++asked;
+    const found = await household.read("list_lists");
+    if (turn !== asked) return;
+    lists = found.lists;
+    if (lists.some((one) => one.list === name)) isNew = false;
+    else if (!isNew) name = lists[0]?.list ?? null;
+    const shown = name && !isNew ? await household.read("get_list", { list: name }) : { items: [] };
+    if (turn === asked) draw(shown.items);
+  }
+
+  async function change(fields) {
+    const wanted = name;
+    const now = await household.request("update_list", { list: wanted, ...fields });
+    if (wanted !== name) return;
+    asked += 1;
+    name = now.list;
+    isNew = false;
+    const known = lists.find((one) => one.list === name);
+    const counts = { list: name, items: now.items.length, unchecked: now.items.filter((one) => !one.checked).length };
+    if (known) Object.assign(known, counts);
+    else lists.push(counts);
+    draw(now.items);
+  }
+
+  function ticked() {
+    return [...rows.values()].filter((one) => one.box.checked);
+  }
+
+  /** Changes what differs alone, so that nothing loses the focus. */
+  function draw(now) {
+    const had = document.activeElement?.dataset?.list;
+    choices.replaceChildren(...(isNew ? [...lists, { list: name }] : lists).map(choice));
+    if (had !== undefined) [...choices.children].find((one) => one.dataset.list === had)?.focus();
+    for (const [id, one] of rows) {
+      if (now.some((item) => item.item_id === id)) continue;
+      // The keyboard goes on with the next one.
+      const next = one.element.nextElementSibling ?? one.element.previousElementSibling;
+      if (one.element.contains(document.activeElement)) (next?.querySelector("input") ?? field).focus();
+      one.element.remove();
+      rows.delete(id);
+    }
+    for (const item of now) {
+      if (!rows.has(item.item_id)) items.append(row(item));
+      const one = rows.get(item.item_id);
+      one.box.checked = item.checked;
+      one.element.classList.toggle("done", item.checked);
+    }
+    note.textContent = !name ? "There are no lists yet. Make one here, or say “put milk on the shopping list” in a conversation." : now.length ? "" : "There is nothing on this list.";
+    note.hidden = !note.textContent;
+    adding.hidden = !name;
+    clear.hidden = !ticked().length;
+    drop.hidden = !name || isNew;
+  }
+
+  function choice({ list, unchecked }) {
+    return h("button", { "data-list": list, "aria-pressed": String(list === name), class: list === name ? "primary" : "", onclick: () => tried(() => choose(list)) }, unchecked ? `${list} (${unchecked})` : list);
+  }
+
+  function row(item) {
+    const box = h("input", { type: "checkbox" });
+    const tick = () => {
+      const was = !box.checked;
+      tried(() => change({ [was ? "uncheck" : "check"]: [item.item_id] }), () => { box.checked = was; });
+    };
+    box.addEventListener("change", tick);
+    const element = h("li", h("label.check.grow", box, h("span", item.text)),
+      iconButton("trash", `Remove: ${item.text}`, "Remove", () => tried(() => change({ remove: [item.item_id] }))));
+    rows.set(item.item_id, { id: item.item_id, box, element });
+    return element;
+  }
+
+  async function choose(list, made) {
+    if (isNew && list === name) return;
+    name = list;
+    isNew = Boolean(made);
+    for (const one of rows.values()) one.element.remove();
+    rows.clear();
+    await load();
+  }
+
+  async function begin() {
+    const wanted = await ask({ title: "New list", text: "A name, such as shopping or to-do.", value: "", action: "Make list" });
+    if (!wanted) return;
+    const known = lists.find((one) => one.list.toLowerCase() === wanted.toLowerCase());
+    await choose(known?.list ?? wanted, !known);
+    field.focus();
+  }
+
+  async function remove() {
+    const sure = await ask({ title: "Delete this list?", text: name, action: "Delete", danger: true });
+    if (!sure) return;
+    await household.request("delete_list", { list: name });
+    await load();
+  }
+}

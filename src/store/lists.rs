@@ -1,0 +1,328 @@
+//! Lists of the household: what to buy, what to do. Whoever belongs to the household
+//! sees and changes them.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{not_found, row, rows};
+use crate::viewer::{Belongs, Viewer};
+use base::error::{Error, Result};
+use base::ids::{AudienceId, ItemId};
+use base::people::folded;
+
+/// Most lists.
+pub const LISTS: usize = 100;
+/// Most items of a list.
+pub const ITEMS: usize = 500;
+/// Longest name of a list, in bytes.
+pub const LIST_NAME_BYTES: usize = 100;
+/// Longest item, in bytes.
+pub const ITEM_BYTES: usize = 500;
+
+/// A list with all that is on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Unique, in any case.
+    pub name: String,
+    /// In the order in which they were added.
+    pub items: Vec<ListItem>,
+    /// Whether text from outside was in the conversation in which it was made.
+    pub is_outside: bool,
+}
+
+/// One line of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListItem {
+    /// Names it, as its text does.
+    pub id: ItemId,
+    /// One line; unique in its list, in any case.
+    pub text: String,
+    /// Whether it is bought or done.
+    pub is_checked: bool,
+    /// Whether text from outside was in the conversation in which it was added.
+    pub is_outside: bool,
+}
+
+/// A list without what is on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListSummary {
+    /// Its name.
+    pub name: String,
+    /// How many items it has.
+    pub items: u64,
+    /// How many of them are not checked.
+    pub unchecked: u64,
+    /// Whether text from outside was in the conversation in which it was made.
+    pub is_outside: bool,
+}
+
+/// What changes on a list, in this order. An item is named by its id or its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListChange {
+    /// Texts of new items. One that is there already is only unchecked.
+    pub add: Vec<String>,
+    /// Items that are bought or done.
+    pub check: Vec<String>,
+    /// Items that are not, after all.
+    pub uncheck: Vec<String>,
+    /// Items to delete.
+    pub remove: Vec<String>,
+    /// Whether text from outside is in the conversation.
+    pub is_outside: bool,
+}
+
+impl Store {
+    /// All lists, oldest first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn lists(&self, viewer: &Viewer) -> Result<Vec<ListSummary>> {
+        self.read(|connection| {
+            if !sees(connection, viewer)? {
+                return Ok(Vec::new());
+            }
+            rows(connection, SUMMARIES, params![], |row| {
+                let count = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+                Ok(ListSummary {
+                    name: row.get("name")?,
+                    items: count("items")?,
+                    unchecked: count("unchecked")?,
+                    is_outside: row.get("is_outside")?,
+                })
+            })
+        })
+    }
+
+    /// The list of this name, in any case.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn list(&self, viewer: &Viewer, name: &str) -> Result<List> {
+        self.read(|connection| {
+            let found = match sees(connection, viewer)? {
+                true => find(connection, name)?,
+                false => None,
+            };
+            let (id, list) = found.ok_or_else(|| unknown(name))?;
+            Ok(List {
+                items: rows(connection, ITEMS_OF, params![id], item)?,
+                ..list
+            })
+        })
+    }
+
+    /// Changes a list, all or nothing, and returns it. One that does not exist is made
+    /// by what is added.
+    ///
+    /// # Errors
+    /// `not_found` for the list or an item, `invalid_request` over a limit,
+    /// `unauthorized` for who does not see the lists.
+    pub fn update_list(&self, viewer: &Viewer, name: &str, change: ListChange) -> Result<List> {
+        let (viewer, name) = (viewer.clone(), name.to_owned());
+        self.write(move |write| {
+            check_sees(write.connection, &viewer)?;
+            let (id, mut list) = match find(write.connection, &name)? {
+                Some(found) => found,
+                None if change.add.is_empty() => return Err(unknown(&name)),
+                None => make(write, &name, change.is_outside)?,
+            };
+            list.items = rows(write.connection, ITEMS_OF, params![id], item)?;
+            apply(write, id, &mut list, &change)?;
+            Ok(list)
+        })
+    }
+
+    /// Deletes a list with all that is on it, and returns its name.
+    ///
+    /// # Errors
+    /// `not_found`; `unauthorized` for who does not see the lists.
+    pub fn delete_list(&self, viewer: &Viewer, name: &str) -> Result<String> {
+        let (viewer, name) = (viewer.clone(), name.to_owned());
+        self.write(move |write| {
+            check_sees(write.connection, &viewer)?;
+            let (id, list) = find(write.connection, &name)?.ok_or_else(|| unknown(&name))?;
+            write.execute("DELETE FROM lists WHERE id = ?", params![id])?;
+            Ok(list.name)
+        })
+    }
+}
+
+/// To whom all lists belong.
+const HOUSEHOLD: Belongs = Belongs {
+    owner_id: None,
+    audience_id: AudienceId::HOUSEHOLD,
+    account: None,
+};
+
+fn sees(connection: &Connection, viewer: &Viewer) -> Outcome<bool> {
+    Ok(viewer.sight(connection)?.sees(&HOUSEHOLD))
+}
+
+fn check_sees(connection: &Connection, viewer: &Viewer) -> Outcome<()> {
+    match sees(connection, viewer)? {
+        true => Ok(()),
+        false => Err(Error::unauthorized(
+            "lists are the household's, and not everybody here belongs to it",
+        )
+        .into()),
+    }
+}
+
+fn unknown(name: &str) -> crate::failure::Failure {
+    let shown: String = name.chars().take(LIST_NAME_BYTES).collect();
+    not_found("list", format!("{shown:?}"))
+}
+
+/// A list, without its items, and its number.
+fn find(connection: &Connection, name: &str) -> Outcome<Option<(i64, List)>> {
+    let wanted = folded(&line(name));
+    row(connection, FIND, params![wanted], |row| {
+        let list = List {
+            name: row.get("name")?,
+            items: Vec::new(),
+            is_outside: row.get("is_outside")?,
+        };
+        Ok((row.get("id")?, list))
+    })
+}
+
+fn item(row: &Row<'_>) -> rusqlite::Result<ListItem> {
+    Ok(ListItem {
+        id: row.get("id")?,
+        text: row.get("text")?,
+        is_checked: row.get("is_checked")?,
+        is_outside: row.get("is_outside")?,
+    })
+}
+
+fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {
+    let name = checked_line(name, "the name of a list", LIST_NAME_BYTES)?;
+    let count = row(write.connection, COUNT, params![], |row| {
+        row.get::<_, i64>(0)
+    })?;
+    if count.unwrap_or_default().unsigned_abs() >= LISTS as u64 {
+        return Err(Error::invalid_request(format!(
+            "there are {LISTS} lists already, and there can be no more: delete one first"
+        ))
+        .into());
+    }
+    let id: i64 = write.id();
+    write.execute(
+        "INSERT INTO lists (id, name, folded, is_outside) VALUES (?1, ?2, ?3, ?4)",
+        params![id, name, folded(&name), is_outside],
+    )?;
+    let items = Vec::new();
+    Ok((
+        id,
+        List {
+            name,
+            items,
+            is_outside,
+        },
+    ))
+}
+
+fn apply(write: &Write<'_>, id: i64, list: &mut List, change: &ListChange) -> Outcome<()> {
+    // Each is compared with all items, while other writes wait.
+    let named = [&change.add, &change.check, &change.uncheck, &change.remove];
+    if named.iter().map(|items| items.len()).sum::<usize>() > ITEMS {
+        return Err(Error::invalid_request(format!(
+            "at most {ITEMS} items can be changed at a time"
+        ))
+        .into());
+    }
+    for text in &change.add {
+        let text = checked_line(text, "an item", ITEM_BYTES)?;
+        let wanted = folded(&text);
+        if let Some(known) = list
+            .items
+            .iter_mut()
+            .find(|one| folded(&one.text) == wanted)
+        {
+            check(write, known, false)?;
+            continue;
+        }
+        if list.items.len() >= ITEMS {
+            return Err(Error::invalid_request(format!(
+                "a list has at most {ITEMS} items: remove some first"
+            ))
+            .into());
+        }
+        let item = ListItem {
+            id: write.id(),
+            text,
+            is_checked: false,
+            is_outside: change.is_outside,
+        };
+        write.execute(
+            "INSERT INTO list_items (id, list_id, text, is_outside) VALUES (?1, ?2, ?3, ?4)",
+            params![item.id, id, item.text, item.is_outside],
+        )?;
+        list.items.push(item);
+    }
+    for (named, is_checked) in [(&change.check, true), (&change.uncheck, false)] {
+        for item in named {
+            let place = place_of(list, item)?;
+            check(write, &mut list.items[place], is_checked)?;
+        }
+    }
+    for item in &change.remove {
+        let gone = list.items.remove(place_of(list, item)?);
+        write.execute("DELETE FROM list_items WHERE id = ?", params![gone.id])?;
+    }
+    Ok(())
+}
+
+fn check(write: &Write<'_>, item: &mut ListItem, is_checked: bool) -> Outcome<()> {
+    if item.is_checked != is_checked {
+        item.is_checked = is_checked;
+        write.execute(
+            "UPDATE list_items SET is_checked = ?2 WHERE id = ?1",
+            params![item.id, is_checked],
+        )?;
+    }
+    Ok(())
+}
+
+/// Where an item is, by its id or its text.
+fn place_of(list: &List, item: &str) -> Outcome<usize> {
+    let id: Option<ItemId> = item.parse().ok();
+    let text = folded(&line(item));
+    let by_id = (list.items.iter()).position(|one| Some(one.id) == id);
+    let by_text = || (list.items.iter()).position(|one| folded(&one.text) == text);
+    by_id.or_else(by_text).ok_or_else(|| {
+        let shown: String = item.chars().take(ITEM_BYTES).collect();
+        Error::not_found(format!("there is no {shown:?} on the list {:?}", list.name)).into()
+    })
+}
+
+/// A text on one line.
+fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
+fn checked_line(text: &str, what: &str, most: usize) -> Outcome<String> {
+    let text = line(text);
+    if text.is_empty() || text.len() > most || text.contains(char::is_control) {
+        return Err(Error::invalid_request(format!(
+            "{what} has 1 to {most} bytes of text, and no control characters"
+        ))
+        .into());
+    }
+    Ok(text)
+}
+
+const COUNT: &str = "SELECT count(*) FROM lists";
+
+const SUMMARIES: &str = "SELECT name, l.is_outside AS is_outside, count(i.id) AS items,
+         count(i.id) FILTER (WHERE i.is_checked = 0) AS unchecked
+     FROM lists l LEFT JOIN list_items i ON i.list_id = l.id
+     GROUP BY l.id ORDER BY l.id";
+
+pub(crate) const FIND: &str = "SELECT id, name, is_outside FROM lists WHERE folded = ?";
+
+pub(crate) const ITEMS_OF: &str =
+    "SELECT id, text, is_checked, is_outside FROM list_items WHERE list_id = ? ORDER BY id";
