@@ -192,6 +192,7 @@ fn what_came_from_outside_stays_marked() {
     for is_outside in [false, true] {
         let model = shopper();
         let mut config = model.config();
+        config["permission_mode"] = json!("ask");
         config["tool_permissions"] = json!({ "lists": "allow" });
         let home = Home::start(config);
         let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
@@ -252,6 +253,7 @@ fn lists_are_kept_from_the_command_line_exported_and_imported() {
     let file = folder.path().join("export.jsonl");
     fs::write(&file, &exported).unwrap();
     let other = TemporaryDirectory::new();
+    let _other = Program::serve(other.path());
     for _ in 0..2 {
         good(&other, &["import", file.to_str().unwrap()]);
         assert_eq!(good(&other, &["export", "--all"]), exported);

@@ -19,7 +19,7 @@ pub fn measure(table: &mut Table) {
     table.add(
         Figure::new("request for \"hello\"", body.len() as f64 / 1024.0, "KiB")
             .rival("30 to 63")
-            .at_most(4.0)
+            .at_most(4.5)
             .how(format!("with the {tools} default tools")),
     );
     table.add(

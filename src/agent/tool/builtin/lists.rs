@@ -10,14 +10,14 @@ pub(super) fn lists() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "lists",
-            "The household's lists: what to buy or do goes here, not into memories. show without \
-             list: their names. add makes a missing list.",
+            "The household's lists, such as shopping: what to buy or do goes here, not into memories. \
+             show without list: their names. add makes a missing list.",
             json!({
                 "action": {
                     "type": "string",
                     "enum": ["show", "add", "check", "uncheck", "remove"],
                 },
-                "list": {"type": "string", "description": "Such as shopping"},
+                "list": {"type": "string"},
                 "items": {"type": "array", "items": {"type": "string"}},
             }),
             &["action"],

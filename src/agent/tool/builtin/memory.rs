@@ -29,11 +29,11 @@ pub(super) fn remember() -> FunctionTool {
                 },
                 "share": {
                     "type": "boolean",
-                    "description": "Only if everybody here is to know it",
+                    "description": "If everybody here is to know it",
                 },
                 "replaces": {
                     "type": "string",
-                    "description": "Id or text of a memory that this corrects",
+                    "description": "Id or text of the memory that this corrects",
                 },
             }),
             &["content"],
@@ -48,7 +48,7 @@ pub(super) fn recall() -> FunctionTool {
         definition: Definition::builtin(
             "recall",
             "Search memories, before you say that you do not know.",
-            json!({"query": {"type": "string", "description": "Key words"}}),
+            json!({"query": {"type": "string"}}),
             &["query"],
         )
         .for_readers()

@@ -32,7 +32,7 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     );
     let read = Definition::builtin(
         "read_file",
-        "Read a text file. A long one ends with how to read on.",
+        "Read a text file.",
         json!({
             "path": {"type": "string", "description": "Such as notes/trip.txt"},
             "offset": {"type": "integer"},

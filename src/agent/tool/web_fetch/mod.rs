@@ -54,7 +54,7 @@ impl WebFetch {
         WebFetch {
             definition: Definition::builtin(
                 NAME,
-                "Read a page whose address you were given or know. A long one ends with how to read on.",
+                "Read a page whose address you were given or know.",
                 json!({
                     "url": {"type": "string"},
                     "offset": {"type": "integer"},
