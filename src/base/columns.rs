@@ -11,6 +11,7 @@ use crate::ids::{
     ScheduleId, TokenId, TurnId, UserId,
 };
 use crate::role::UserRole;
+use crate::surface::Surface;
 
 macro_rules! id_columns {
     ($($id:ty)*) => {$(
@@ -84,4 +85,4 @@ macro_rules! word_columns {
     )*};
 }
 
-word_columns! { Code UserRole }
+word_columns! { Code UserRole Surface }

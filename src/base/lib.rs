@@ -9,6 +9,7 @@
 //!   of local and other special addresses.
 //! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
 //! - [`nearest`]: what a mistyped word was meant to be.
+//! - [`surface`]: where replies are read.
 //! - [`visible`]: text that a person must judge, with nothing hidden in it.
 
 pub mod address;
@@ -24,6 +25,7 @@ pub mod nearest;
 pub mod people;
 pub mod role;
 pub mod secret;
+pub mod surface;
 pub mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -17,6 +17,7 @@
 //! reader, the default and the documentation are made.
 
 mod address_patterns;
+mod assistant;
 mod channels;
 mod collections;
 mod config;
@@ -49,8 +50,9 @@ mod webhook_map;
 mod tests;
 
 pub use address_patterns::AddressPatterns;
+pub use assistant::Identity;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
-pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, documentation};
+pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation};
 pub use custom_tools::{
     BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,
 };

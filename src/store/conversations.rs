@@ -14,6 +14,7 @@ use crate::viewer::{BELONGS, Belongs, Seen, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
+use base::surface::Surface;
 use protocol::command::ConversationCursor;
 
 /// Most conversations of one page, whatever a caller asks for.
@@ -342,6 +343,7 @@ pub(crate) struct Placement {
     pub conversation_id: ConversationId,
     pub external_name: Option<String>,
     pub audience_id: AudienceId,
+    pub surface: Option<Surface>,
 }
 
 /// A conversation to create.
@@ -354,6 +356,7 @@ pub(crate) struct NewConversation<'a> {
     pub name: Option<&'a str>,
     pub owner: Option<UserId>,
     pub audience_id: AudienceId,
+    pub surface: Option<Surface>,
 }
 
 /// Creates a conversation. One of a webhook account that the caller did not name gets
@@ -367,8 +370,8 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
     write.execute(
         "INSERT INTO conversations
              (id, title, channel, account, external_name, created_at, updated_at, message_count,
-              latest, owner_id, audience_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8)",
+              latest, owner_id, audience_id, surface)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8, ?9)",
         params![
             conversation_id,
             title(new.message),
@@ -378,12 +381,14 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
             write.now,
             new.owner,
             new.audience_id,
+            new.surface,
         ],
     )?;
     Ok(Placement {
         conversation_id,
         external_name,
         audience_id: new.audience_id,
+        surface: new.surface,
     })
 }
 

@@ -20,6 +20,7 @@ use crate::usage::Usage;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
+use base::surface::Surface;
 
 /// Where a new message goes.
 #[derive(Clone, Debug)]
@@ -60,6 +61,8 @@ pub struct NewTurn {
     pub message: String,
     /// Who wrote it, if known.
     pub speaker: Option<String>,
+    /// Where the replies of a new conversation are read, if known.
+    pub surface: Option<Surface>,
     /// Its files.
     pub attachments: NewAttachments,
     /// The only tools of this turn; absent for all that the asker may have. A token may
@@ -153,6 +156,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         tools: new.tools,
         readers: audience::readers(write.connection, placement.audience_id)?,
         audience_id: placement.audience_id,
+        surface: placement.surface,
         channel: new.channel,
         account: new.account,
         external_name: placement.external_name,
@@ -202,18 +206,20 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
                 name,
                 owner: new.owner,
                 audience_id: audience_id(write, new)?,
+                surface: new.surface,
             },
         )
     };
     match &new.target {
         Target::Existing(id) => {
-            let name = |row: &Row<'_>| row.get("external_name");
-            let (external_name, thing) =
-                sight.find(write.connection, "conversation", EXISTING, *id, name)?;
+            let known = |row: &Row<'_>| Ok((row.get("external_name")?, row.get("surface")?));
+            let ((external_name, surface), thing) =
+                sight.find(write.connection, "conversation", EXISTING, *id, known)?;
             Ok(Placement {
                 conversation_id: *id,
                 external_name,
                 audience_id: thing.audience_id,
+                surface,
             })
         }
         Target::New => created(new.account.as_deref(), None),
@@ -225,20 +231,22 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
                 name: None,
                 owner: new.owner,
                 audience_id: audience_id(write, new)?,
+                surface: new.surface,
             };
             let speaker = new.speaker.as_deref();
             replayed_history::place(write, sight, replayed_history, begun, speaker)
         }
         Target::Named { account, name } => {
             let known = row(write.connection, NAMED, params![account, name], |row| {
-                Ok((row.get("id")?, Belongs::from_row(row)?))
+                Ok((row.get("id")?, row.get("surface")?, Belongs::from_row(row)?))
             })?;
             match known {
-                Some((_, thing)) if !sight.sees(&thing) => Err(not_found("conversation", name)),
-                Some((conversation_id, thing)) => Ok(Placement {
+                Some((_, _, thing)) if !sight.sees(&thing) => Err(not_found("conversation", name)),
+                Some((conversation_id, surface, thing)) => Ok(Placement {
                     conversation_id,
                     external_name: Some(name.clone()),
                     audience_id: thing.audience_id,
+                    surface,
                 }),
                 None => created(Some(account), Some(name)),
             }
@@ -249,13 +257,13 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
 const EXISTING: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", external_name FROM conversations c WHERE id = ?"
+    ", external_name, surface FROM conversations c WHERE id = ?"
 );
 
 const NAMED: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", id FROM conversations c WHERE account = ?1 AND external_name = ?2"
+    ", id, surface FROM conversations c WHERE account = ?1 AND external_name = ?2"
 );
 
 /// The audience of a new conversation.

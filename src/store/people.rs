@@ -14,12 +14,16 @@ use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
 use crate::schema::OpenError;
 use crate::tokens::{SESSION, UserRole};
+use crate::viewer::{Belongs, Viewer};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, TokenId, UserId};
+use base::ids::{AudienceId, ConversationId, TokenId, UserId};
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
+
+const HOUSEHOLD: &str = "SELECT name, role FROM users \
+     WHERE role <> ?1 AND password_hash <> ?2 ORDER BY folded_name LIMIT ?3";
 
 /// What a person has as password who was invited and has not chosen one yet: no hash,
 /// which no password matches.
@@ -104,6 +108,35 @@ impl Store {
                 "SELECT * FROM users ORDER BY folded_name LIMIT ?",
                 params![MOST],
                 from_row,
+            )
+        })
+    }
+
+    /// The people of the household by name, guests not among them, for a viewer who sees
+    /// what is the household's; nobody for others, and where the caller of a webhook
+    /// account reads along. Whoever was invited and has not come yet is not among them.
+    /// One more than `most` if there are more.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn household(&self, viewer: &Viewer, most: usize) -> Result<Vec<(String, UserRole)>> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let of_household = Belongs {
+                owner_id: None,
+                audience_id: AudienceId::HOUSEHOLD,
+                account: None,
+            };
+            if sight.has_caller() || !sight.sees(&of_household) {
+                return Ok(Vec::new());
+            }
+            let limit = i64::try_from(most).unwrap_or(MOST).saturating_add(1);
+            let person = |row: &Row<'_>| Ok((row.get("name")?, row.get("role")?));
+            rows(
+                connection,
+                HOUSEHOLD,
+                params![UserRole::Viewer, NO_PASSWORD, limit],
+                person,
             )
         })
     }

@@ -61,6 +61,7 @@ pub(crate) fn place<'a>(
             conversation_id,
             external_name: None,
             audience_id,
+            surface: None,
         },
         None => {
             if let Some(first) = replayed.history.first() {

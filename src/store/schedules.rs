@@ -292,6 +292,7 @@ impl Store {
                         name: None,
                         owner: schedule.owner_id,
                         audience_id,
+                        surface: None,
                     };
                     conversations::create(write, new)?.conversation_id
                 }
@@ -307,6 +308,7 @@ impl Store {
                     account: schedule.account,
                     message,
                     speaker: schedule.owner,
+                    surface: None,
                     attachments: crate::NewAttachments::None,
                     tools: None,
                     idempotency: None,

@@ -79,6 +79,7 @@ pub fn message(target: Target, text: &str) -> NewTurn {
         account: None,
         message: text.to_owned(),
         speaker: None,
+        surface: None,
         attachments: NewAttachments::None,
         tools: None,
         idempotency: None,

@@ -22,6 +22,7 @@ use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, TurnId, UserId};
+use base::surface::Surface;
 
 /// Most unfinished turns that are read at the start: far more than may queue.
 const MOST_UNFINISHED: i64 = 100_000;
@@ -81,6 +82,8 @@ pub struct Turn {
     pub readers: Readers,
     /// The same audience, to be compared.
     pub audience_id: AudienceId,
+    /// Where the replies of its conversation are read, if known.
+    pub surface: Option<Surface>,
     /// The webhook account that gets the reply.
     pub account: Option<String>,
     /// The caller's name for the conversation, repeated in the callback.
@@ -270,16 +273,12 @@ impl Store {
         self.durable_write(move |write| {
             let turn = find_running(write, id)?;
             if approvals.is_empty() {
-                return Err(Error::invalid_request(format!(
-                    "the turn {id} has no approvals to wait for"
-                ))
-                .into());
+                let why = format!("the turn {id} has no approvals to wait for");
+                return Err(Error::invalid_request(why).into());
             }
             append(write, &turn, steps, found_for)?;
-            write.execute(
-                "UPDATE turns SET state = 'waiting_approval' WHERE id = ?",
-                params![id],
-            )?;
+            let wait = "UPDATE turns SET state = 'waiting_approval' WHERE id = ?";
+            write.execute(wait, params![id])?;
             approvals
                 .into_iter()
                 .map(|new| approvals::insert(write, id, turn.conversation_id, new, expires_at))
@@ -291,7 +290,7 @@ impl Store {
 pub(crate) const FIND_TURN: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", t.*, c.external_name FROM turns t \
+    ", t.*, c.external_name, c.surface FROM turns t \
      CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
 );
 
@@ -299,7 +298,7 @@ pub(crate) const FIND_TURN: &str = concat!(
 pub(crate) const UNFINISHED_TURNS: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", t.*, c.external_name FROM turns t INDEXED BY turns_unfinished \
+    ", t.*, c.external_name, c.surface FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
      WHERE t.finished_at IS NULL ORDER BY t.id LIMIT ?"
 );
@@ -419,6 +418,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
         tools: tools.as_deref().map(tokens::tool_names),
         readers: audience::readers(connection, row.get(0)?)?,
         audience_id: row.get(0)?,
+        surface: row.get("surface")?,
         id: row.get("id")?,
         conversation_id: row.get("conversation_id")?,
         state: row.get("state")?,

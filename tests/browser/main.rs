@@ -355,6 +355,7 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
                 account: None,
                 message: format!("question {number}"),
                 speaker: Some("admin".to_owned()),
+                surface: None,
                 attachments: store::NewAttachments::None,
                 tools: None,
                 idempotency: None,

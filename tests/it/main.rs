@@ -3,6 +3,7 @@
 
 mod approvals_cli;
 mod architecture;
+mod assistant;
 mod attachments;
 #[path = "../fuzz/mod.rs"]
 mod broken_input;

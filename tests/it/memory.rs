@@ -261,6 +261,7 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
                 account: None,
                 message: format!("what about number {number}?"),
                 speaker: Some("admin".to_owned()),
+                surface: None,
                 attachments: store::NewAttachments::None,
                 tools: None,
                 idempotency: None,

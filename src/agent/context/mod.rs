@@ -18,6 +18,7 @@
 pub mod estimate;
 pub mod fit;
 pub(crate) mod memories;
+pub(crate) mod prompt;
 pub(crate) mod summary;
 pub mod window;
 

@@ -110,6 +110,7 @@ impl Household {
                 account: None,
                 message: message.to_owned(),
                 speaker: Some("Ann".to_owned()),
+                surface: None,
                 attachments: store::NewAttachments::None,
                 tools: None,
                 idempotency: None,

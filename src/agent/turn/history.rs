@@ -5,13 +5,13 @@
 //! half of the budget, so that most turns need none. Messages stay on disk whole:
 //! only the model's view shrinks.
 
-use std::borrow::Cow;
 use std::time::Instant;
 
 use super::turn_context::{Stop, TurnContext};
 use crate::context::estimate::{TokenSample, text_tokens, tool_tokens};
 use crate::context::fit::{Fitted, TokenBudget, fit};
 use crate::context::memories::{self, Remembered};
+use crate::context::prompt::{MOST_PEOPLE, SystemPrompt};
 use crate::context::{Context, PromptInput, summary, window};
 use crate::model::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
 use crate::tool::Address;
@@ -44,7 +44,7 @@ pub struct History<'a> {
     budget: usize,
     past: Past,
     memories: Option<Remembered>,
-    system_prompt: Cow<'a, str>,
+    system_prompt: String,
     /// Whether a model was asked for a summary in this run.
     has_summarised: bool,
     /// Up to which turn the past was cut without a summary; on disk once the
@@ -323,16 +323,20 @@ impl<'a> History<'a> {
     }
 }
 
-/// The prompt of the settings, followed by the instructions for the person who asks and
-/// those of the client.
-fn system_prompt<'a>(run: &TurnContext<'a>) -> Result<Cow<'a, str>> {
-    let own = run.assistant.config.system_prompt.as_str();
+/// The system prompt of this turn.
+fn system_prompt(run: &TurnContext<'_>) -> Result<String> {
     let person = run.person()?;
-    let for_person = person.and_then(|(_, person)| person.instructions.as_deref());
-    let of_client = run.turn.instructions.as_deref();
-    let mut prompt = Cow::Borrowed(own);
-    for more in [for_person, of_client].into_iter().flatten() {
-        prompt = Cow::Owned(format!("{}\n\n{more}", prompt.trim_end()));
-    }
-    Ok(prompt)
+    let people = match run.turn.account {
+        // Whoever gets the reply may be anybody.
+        Some(_) => Vec::new(),
+        None => run.store.household(&run.viewer(), MOST_PEOPLE)?,
+    };
+    let prompt = SystemPrompt {
+        config: &run.assistant.config,
+        people: &people,
+        surface: run.turn.surface,
+        for_person: person.and_then(|(_, person)| person.instructions.as_deref()),
+        of_client: run.turn.instructions.as_deref(),
+    };
+    Ok(prompt.text())
 }

@@ -347,6 +347,7 @@ fn every_setting_is_documented() {
             "model",
             "temperature",
             "base_url",
+            "assistant",
             "system_prompt",
             "max_tokens",
             "context_tokens",

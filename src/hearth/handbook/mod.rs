@@ -38,6 +38,7 @@ pub const INDEX: Topic = topic!("index");
 pub const TOPICS: &[Topic] = &[
     topic!("browser"),
     topic!("models"),
+    topic!("assistant"),
     topic!("tools"),
     topic!("reminders"),
     topic!("integrations"),

@@ -178,6 +178,8 @@ impl Service {
             account: None,
             message: question.message,
             speaker: Some(asker.user.clone()),
+            // The client says so in its own instructions, if it wants anything.
+            surface: None,
             attachments: NewAttachments::None,
             idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
                 scope: format!("{}:{}", scope.key_scope(asker.user_id), question.channel),

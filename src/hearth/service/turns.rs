@@ -11,6 +11,7 @@ use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use base::secret::sha256;
+use base::surface::Surface;
 use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
@@ -18,6 +19,14 @@ use store::{
     Approval, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Target, Turn,
     TurnEnd, TurnState, Usage, Verdict, Viewer,
 };
+
+/// Where replies are read that a client asks for without saying so.
+fn usual_surface(transport: &str) -> Surface {
+    match transport {
+        "lines" => Surface::Terminal,
+        _ => Surface::Plain,
+    }
+}
 
 impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
@@ -50,6 +59,7 @@ impl Service {
             account: None,
             message: chat.message,
             speaker: Some(caller.identity.user.clone()),
+            surface: chat.surface.or(Some(usual_surface(caller.transport))),
             attachments: match chat.attachments.is_empty() {
                 true => NewAttachments::None,
                 false => NewAttachments::Uploaded(chat.attachments),

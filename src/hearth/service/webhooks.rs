@@ -8,6 +8,7 @@ use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, MessageId};
 use base::secret::sha256;
+use base::surface::Surface;
 use base::sync::lock;
 use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
@@ -104,6 +105,7 @@ impl Service {
             account: Some(account.name.clone()),
             message: request.message,
             speaker: request.user_id,
+            surface: Some(Surface::Plain),
             attachments: match request.attachments.is_empty() {
                 true => NewAttachments::None,
                 false => NewAttachments::Included(request.attachments, attachments::limits(limits)),

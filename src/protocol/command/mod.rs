@@ -27,10 +27,11 @@ use base::ids::{
 use base::people::Audience;
 use base::role::UserRole;
 use base::secret::Secret;
+use base::surface::Surface;
 use values::{
     attachments, audience, bytes, events, expiry, false_by_default, id, idempotency_key, limit,
     message, offset, optional_audience, optional_id, part, part_length, query, secret,
-    sequence_number, texts, title, true_by_default, unknown,
+    sequence_number, surface, texts, title, true_by_default, unknown,
 };
 
 pub use values::{
@@ -83,6 +84,9 @@ commands! {
         attachments: Vec<AttachmentId> = attachments,
         /// Who sees a new conversation; as `privacy.conversations` says when absent.
         audience: Option<Audience> = optional_audience,
+        /// Where the replies of a new conversation are read, for which the model then writes:
+        /// `page` (Markdown), `terminal`, `voice` (spoken) or `plain`, as when absent.
+        surface: Option<Surface> = surface,
     }),
 
     /// Returns the settings, without secrets.

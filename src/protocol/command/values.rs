@@ -14,6 +14,7 @@ use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId};
 use base::people::Audience;
 use base::secret::Secret;
+use base::surface::Surface;
 
 /// Longest chat message, in bytes of UTF-8.
 pub const CHAT_MESSAGE_BYTES: usize = 256 * 1024;
@@ -65,6 +66,17 @@ pub enum Remember {
     Conversation,
     /// This tool, always: written to `tool_permissions`.
     Always,
+}
+
+pub(super) fn surface(fields: &mut Fields, name: &str) -> Result<Option<Surface>> {
+    let Some(word) = fields.optional_string(name)? else {
+        return Ok(None);
+    };
+    Surface::parse(&word).map(Some).ok_or_else(|| {
+        Error::invalid_request(format!(
+            "\"{name}\" must be \"page\", \"terminal\", \"voice\" or \"plain\""
+        ))
+    })
 }
 
 impl Remember {

@@ -389,7 +389,10 @@ impl ChatClient {
         while self.left.iter().any(|left| left.request == request) {
             request.push('+');
         }
-        let mut chat = json!({"type": "chat", "id": request, "message": message, "stream": true});
+        let mut chat = json!({
+            "type": "chat", "id": request, "message": message, "stream": true,
+            "surface": "terminal",
+        });
         self.state = ClientState::Turn {
             sent: SentMessage {
                 request,

@@ -42,11 +42,11 @@ WAITING send {"type":"list_approvals","id":"waiting"}
 CHECK send {"type":"list_approvals","id":"check"}
 OPEN send {"type":"list_approvals","id":"opened"}
 APPROVALS send {"type":"list_approvals","id":"approvals"}
-CHAT_NEXT send {"type":"chat","id":"chat+","message":"next","stream":true}
+CHAT_NEXT send {"type":"chat","id":"chat+","message":"next","stream":true,"surface":"terminal"}
 SUBSCRIBE send {"type":"subscribe","id":"subscribe","events":["approval.requested","approval.resolved"]}
-CHAT_HI send {"type":"chat","id":"chat","message":"hi","stream":true}
-CHAT_QUIT send {"type":"chat","id":"chat","message":"/quit","stream":true}
-CHAT_MORE send {"type":"chat","id":"chat","message":"more","stream":true,"conversation_id":"conv_1"}
+CHAT_HI send {"type":"chat","id":"chat","message":"hi","stream":true,"surface":"terminal"}
+CHAT_QUIT send {"type":"chat","id":"chat","message":"/quit","stream":true,"surface":"terminal"}
+CHAT_MORE send {"type":"chat","id":"chat","message":"more","stream":true,"surface":"terminal","conversation_id":"conv_1"}
 LIST_CONVERSATIONS send {"type":"list_conversations","id":"list","limit":20}
 CANCEL send {"type":"cancel","id":"cancel","turn_id":"turn_1"}
 ONCE send {"type":"approve","id":"decide","approval_id":"appr_1","remember":"once"}

@@ -140,7 +140,7 @@ export class Household extends EventTarget {
     const message = { key: idempotencyKey(), text, conversation, turn: null, error: null };
     this.outgoing.push(message);
     this.#emit("sent", message);
-    const fields = { message: text, idempotency_key: message.key };
+    const fields = { message: text, idempotency_key: message.key, surface: "page" };
     if (conversation) fields.conversation_id = conversation;
     this.request("chat", fields, { keep: true, timeout: 0 }).then(
       (data) => this.#sent(message, data),

@@ -33,6 +33,12 @@ export async function show(household) {
     field[name] = input;
     return h("label", label, input, help && h("span.help", help));
   };
+  const identity = {};
+  const own = (name, label, input) => {
+    input.value = config.assistant?.[name] ?? "";
+    identity[name] = input;
+    return h("label", label, input);
+  };
   const known = PROVIDERS.some(([name]) => name === config.provider) ? PROVIDERS : [...PROVIDERS, [config.provider, config.provider]];
   const provider = h("select", options(known, config.provider));
   const note = h("p", { role: "status" });
@@ -67,8 +73,12 @@ export async function show(household) {
         PRIVACY.map(([value, label, meaning]) => h("label.choice",
           h("input", { type: "radio", name: "conversations", value, checked: value === config.privacy?.conversations }),
           h("span", h("strong", label), h("br"), meaning))))),
-    card("Personality",
-      labelled("system_prompt", "System prompt", h("textarea", { rows: 7, value: config.system_prompt }))),
+    card("Assistant",
+      own("name", "Name", h("input", { type: "text", maxlength: 64, placeholder: "Hearth" })),
+      own("place", "Where it is", h("input", { type: "text", maxlength: 200, placeholder: "Such as Bergen, Norway" })),
+      own("language", "Language of its answers", h("input", { type: "text", maxlength: 64, placeholder: "The one in which it is addressed" })),
+      own("persona", "Personality", h("textarea", { rows: 3, maxlength: 4000, placeholder: "Such as: Dry humour. Metric units." })),
+      labelled("system_prompt", "System prompt", h("textarea", { rows: 7, value: config.system_prompt }), "How it answers. A prompt of your own also says who it is, unless a name is set.")),
     h("div.save", save, note));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -106,6 +116,8 @@ export async function show(household) {
     }
     const tokens = budget.value ? Number(budget.value) : null;
     if (tokens !== (config.budget?.monthly_tokens ?? null)) changes.budget = tokens === null ? null : { monthly_tokens: tokens };
+    const assistant = Object.fromEntries(Object.entries(identity).map(([name, input]) => [name, input.value.trim() || null]));
+    if (Object.keys(assistant).some((name) => assistant[name] !== (config.assistant?.[name] ?? null))) changes.assistant = assistant;
     const mode = form.querySelector("[name=permission_mode]:checked").value;
     if (mode !== config.permission_mode) changes.permission_mode = mode;
     const conversations = form.querySelector("[name=conversations]:checked")?.value;
