@@ -1,5 +1,6 @@
 //! The provider and the tools of one configuration.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::context::estimate::TokenCalibration;
@@ -7,6 +8,7 @@ use crate::mcp::Mcp;
 use crate::meter::ModelMeter;
 use crate::model::Provider;
 use crate::provider;
+use crate::skills::Skills;
 use crate::tool::Toolbox;
 use base::clock::Clock;
 use config::Config;
@@ -21,6 +23,8 @@ pub struct Assistant {
     /// Every tool that may be offered; which ones are is decided for each turn,
     /// by its permissions.
     pub toolbox: Toolbox,
+    /// What is installed for the household to do.
+    pub skills: Arc<Skills>,
     /// The version of the MCP servers' tools that the toolbox holds.
     pub mcp_version: u64,
     /// Corrects estimates of a request's length.
@@ -31,13 +35,22 @@ pub struct Assistant {
 
 impl Assistant {
     /// The assistant that a configuration describes, with the tools that MCP
-    /// servers have at the moment.
-    pub fn from_config(config: Arc<Config>, mcp: &Mcp, clock: &Clock) -> Assistant {
+    /// servers have at the moment, and the skills of the data directory.
+    pub fn from_config(
+        config: Arc<Config>,
+        mcp: &Mcp,
+        clock: &Clock,
+        data_dir: &Path,
+    ) -> Assistant {
         // Read first, so that the next turn notices a change in the meantime.
         let mcp_version = mcp.version();
+        let skills = load_skills(data_dir);
         Assistant {
             provider: provider::from_config(&config, clock),
-            toolbox: Toolbox::from_config(&config).with_mcp(mcp.tools()),
+            toolbox: Toolbox::from_config(&config)
+                .with_skills(&skills)
+                .with_mcp(mcp.tools()),
+            skills,
             config,
             calibration: Arc::default(),
             meter: Arc::default(),
@@ -45,16 +58,40 @@ impl Assistant {
         }
     }
 
-    /// The same assistant with the tools that MCP servers have now.
-    pub fn with_mcp(&self, mcp: &Mcp) -> Assistant {
+    /// Whether MCP servers and the data directory still have the same tools and skills.
+    pub fn is_current(&self, mcp: &Mcp) -> bool {
+        self.mcp_version == mcp.version() && self.skills.is_current()
+    }
+
+    /// The same assistant with the tools that MCP servers have now, and the skills that
+    /// are installed.
+    #[must_use]
+    pub fn refreshed(&self, mcp: &Mcp, data_dir: &Path) -> Assistant {
         let mcp_version = mcp.version();
+        let skills = match self.skills.is_current() {
+            true => Arc::clone(&self.skills),
+            false => load_skills(data_dir),
+        };
         Assistant {
             config: Arc::clone(&self.config),
             provider: Arc::clone(&self.provider),
-            toolbox: self.toolbox.with_mcp(mcp.tools()),
+            toolbox: self
+                .toolbox
+                .clone()
+                .with_skills(&skills)
+                .with_mcp(mcp.tools()),
+            skills,
             mcp_version,
             calibration: Arc::clone(&self.calibration),
             meter: Arc::clone(&self.meter),
         }
     }
+}
+
+fn load_skills(data_dir: &Path) -> Arc<Skills> {
+    let skills = Skills::load(data_dir);
+    for problem in skills.problems() {
+        log::warn!("a skill is left out: {problem}");
+    }
+    Arc::new(skills)
 }

@@ -18,8 +18,8 @@
 //! 7. Steps 3 to 6 repeat until the model answers without calls, repeats itself
 //!    ([`repetition`]) or has used all its rounds.
 //!
-//! Its modules, lowest first: [`model`], [`message_text`], [`provider`], [`tool`],
-//! [`mcp`], [`context`], [`turn`].
+//! Its modules, lowest first: [`model`], [`message_text`], [`provider`], [`skills`],
+//! [`tool`], [`mcp`], [`context`], [`turn`].
 
 mod assistant;
 mod budget;
@@ -32,6 +32,7 @@ mod parallel;
 pub mod permission;
 pub mod provider;
 pub mod repetition;
+pub mod skills;
 pub mod tool;
 pub mod turn;
 

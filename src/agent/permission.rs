@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::tool::{Definition, Origin, Source, Toolbox};
+use super::tool::{Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::message_text::{OUTSIDE_TAG, fenced};
 use crate::model::ToolSpec;
 use config::{Config, HOUSEHOLD_TOOLS, OWN_TOOLS, Permission, Person, WebhookAccount};
@@ -98,6 +98,9 @@ impl<'a> Actor<'a> {
         let name = tool.spec.name.as_str();
         let config = self.config;
         let general = config.tool_permissions.get(name).copied();
+        // What an admin has installed to be read, nobody needs to allow.
+        let is_for_all = name == READ_SKILL && config.permission_mode == Permission::Ask;
+        let general = general.or(is_for_all.then_some(Permission::Allow));
         if !self.may_have(tool) {
             return Permission::Deny;
         }

@@ -17,7 +17,7 @@ use base::secret::Secret;
 use base::url::Url;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 12] = [
+pub const BUILTIN_TOOLS: [&str; 13] = [
     "current_time",
     "remember",
     "recall",
@@ -30,12 +30,13 @@ pub const BUILTIN_TOOLS: [&str; 12] = [
     "read_file",
     "write_file",
     "run_command",
+    "read_skill",
 ];
 
 /// The built-in tools that reach what belongs to the household: memories,
-/// conversations, schedules, lists and files. A webhook account has them only if its
+/// conversations, schedules, lists, files and skills. A webhook account has them only if its
 /// `tools` names them.
-pub const HOUSEHOLD_TOOLS: [&str; 10] = [
+pub const HOUSEHOLD_TOOLS: [&str; 11] = [
     "remember",
     "recall",
     "forget",
@@ -46,6 +47,7 @@ pub const HOUSEHOLD_TOOLS: [&str; 10] = [
     "read_file",
     "write_file",
     "run_command",
+    "read_skill",
 ];
 
 /// A tool from the configuration (`tools.custom`).

@@ -196,21 +196,3 @@ fn it_is_told_where_its_replies_are_read_also_after_a_restart() {
     let unknown = json!({ "type": "chat", "message": "hello", "surface": "paper" });
     assert_eq!(home.admin().refused(unknown), "invalid_request");
 }
-
-/// Most bytes of a whole request for "hello" with all default tools.
-const HELLO_BYTES: usize = 4_500;
-
-#[test]
-fn a_request_for_hello_is_small() {
-    let model = Model::saying("Hello.");
-    let home = Home::start(model.config());
-    let mut chat = json!({ "type": "chat", "message": "hello", "surface": "page" });
-    chat["audience"] = json!("household");
-    home.admin().ask(chat);
-    let request = &model.requests()[0];
-    let bytes = request.to_string().len();
-    let tools = request["tools"].as_array().unwrap().len();
-    println!("{bytes} bytes for \"hello\" with {tools} tools");
-    assert!(tools >= 10, "{tools} tools");
-    assert!(bytes <= HELLO_BYTES, "{bytes} bytes: {request}");
-}

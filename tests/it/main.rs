@@ -57,6 +57,7 @@ mod scarcity;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 mod service;
+mod skills;
 mod sockets;
 #[cfg(feature = "tls")]
 mod tls;

@@ -83,6 +83,8 @@ fn each_command_needs_its_role() {
             "viewer",
             json!({ "type": "delete_schedule", "schedule_id": "sched_0000000000001" }),
         ),
+        ("user", json!({ "type": "list_skills" })),
+        ("admin", json!({ "type": "remove_skill", "name": "x" })),
         ("admin", json!({ "type": "list_users" })),
         (
             "admin",

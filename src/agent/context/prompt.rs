@@ -27,6 +27,8 @@ pub(crate) struct SystemPrompt<'a> {
     pub config: &'a Config,
     /// The people of the household whom all who read the conversation may know, by name.
     pub people: &'a [(String, UserRole)],
+    /// The lines that name the skills, where the model may read them.
+    pub skills: Option<String>,
     /// Where the replies of the conversation are read, if known.
     pub surface: Option<Surface>,
     /// For the person who asks.
@@ -45,6 +47,7 @@ impl SystemPrompt<'_> {
             Some(self.config.system_prompt.as_str()),
             self.config.assistant.persona.as_deref(),
             people.as_deref(),
+            self.skills.as_deref(),
             self.surface.map(written_for),
             self.for_person,
             self.of_client,
@@ -121,6 +124,7 @@ mod tests {
         SystemPrompt {
             config,
             people,
+            skills: None,
             surface,
             for_person: None,
             of_client: None,
@@ -201,6 +205,7 @@ mod tests {
         let text = SystemPrompt {
             config: &Config::default(),
             people: &[person("ada", UserRole::Admin)],
+            skills: None,
             surface: Some(Surface::Voice),
             for_person: Some("For a child.\n"),
             of_client: Some("Be a pirate."),

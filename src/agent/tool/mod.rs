@@ -6,7 +6,7 @@
 //! Toolbox::from_config      the tools there are; Actor::offered: what the model sees
 //! check_arguments           the model's JSON against the tool's schema
 //! Actor::decide             whether it runs, a person is asked (Tool::intent), or it is refused
-//! Tool::run                 builtin | files | web_fetch | run_command | custom_* | mcp
+//! Tool::run                 builtin | files | read_skill | web_fetch | run_command | custom_* | mcp
 //!   RunLimit::new           its own time limit or the turn's
 //!   process::run            programs: net::process;  HttpClient::exchange: requests
 //! output::cap_result        the result within bounds
@@ -21,6 +21,7 @@ mod files;
 mod known_address;
 pub mod output;
 mod process;
+mod read_skill;
 mod readable;
 mod run_command;
 mod schema;
@@ -35,5 +36,6 @@ pub use definition::{
 };
 pub(crate) use files::Workspace;
 pub use known_address::Address;
+pub use read_skill::READ_SKILL;
 pub use schema::{check_arguments, parameter_types};
 pub use toolbox::Toolbox;

@@ -10,6 +10,7 @@ use super::definition::{
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
+use crate::skills;
 use net::process::{ExitReason, describe_exit};
 use store::{Store, Viewer};
 
@@ -60,7 +61,10 @@ impl Tool for RunCommand {
             return Err("a command cannot hold a NUL".to_owned());
         }
         let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
-        let (directory, sandbox) = workspace.confine(&[], Some(&workspace.make()?), true);
+        // Scripts of skills may be read and run.
+        let skills = context.data_dir.join(skills::FOLDER);
+        let readable: Vec<&str> = skills.to_str().into_iter().collect();
+        let (directory, sandbox) = workspace.confine(&readable, Some(&workspace.make()?), true);
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut command = process::command(SHELL);
         command.args(["-c", text]).current_dir(&directory);

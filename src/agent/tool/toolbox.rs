@@ -6,8 +6,10 @@ use super::builtin;
 use super::custom::CustomTool;
 use super::definition::{Source, Tool};
 use super::files;
+use super::read_skill::{READ_SKILL, ReadSkill};
 use super::run_command::RunCommand;
 use super::web_fetch::WebFetch;
+use crate::skills::Skills;
 use config::Config;
 use net::http_client::HttpClient;
 use net::tls::Trust;
@@ -47,6 +49,20 @@ impl Toolbox {
         Toolbox {
             tools: builtin::all(),
         }
+    }
+
+    /// The same tools, with the one that reads these skills behind the built-in ones, if
+    /// there are any, in place of one for other skills.
+    #[must_use]
+    pub fn with_skills(mut self, skills: &Arc<Skills>) -> Toolbox {
+        self.tools.retain(|tool| tool.spec().name != READ_SKILL);
+        if !skills.all().is_empty() {
+            let is_builtin = |tool: &Arc<dyn Tool>| tool.definition().source == Source::Builtin;
+            let place = self.tools.iter().rposition(is_builtin);
+            let tool = Arc::new(ReadSkill::new(Arc::clone(skills)));
+            self.tools.insert(place.map_or(0, |place| place + 1), tool);
+        }
+        self
     }
 
     /// The same tools, with `mcp` in place of any tools of MCP servers, except those
@@ -116,10 +132,23 @@ mod tests {
     fn the_order_is_stable_and_the_built_in_names_are_reserved() {
         let mut config = Config::default();
         config.tools.run_command.enabled = true;
-        assert_eq!(names(&Toolbox::from_config(&config)), BUILTIN_TOOLS);
+        let of_all = [&BUILTIN_TOOLS[..BUILTIN_TOOLS.len() - 1], &[]].concat();
+        assert_eq!(names(&Toolbox::from_config(&config)), of_all);
+        let (_folder, skills) = crate::skills::testing::installed("tea");
+        let with_skills = Toolbox::from_config(&config).with_skills(&skills);
+        assert_eq!(names(&with_skills), BUILTIN_TOOLS);
+        assert_eq!(
+            names(&with_skills.clone().with_skills(&skills)),
+            BUILTIN_TOOLS
+        );
+        assert_eq!(names(&with_skills.with_skills(&Arc::default())), of_all);
         config.tools.custom = vec![custom("b"), custom("a")];
         let toolbox = Toolbox::from_config(&config);
-        assert_eq!(names(&toolbox), [&BUILTIN_TOOLS[..], &["b", "a"]].concat());
+        assert_eq!(names(&toolbox), [&of_all[..], &["b", "a"]].concat());
+        assert_eq!(
+            names(&toolbox.clone().with_skills(&skills)),
+            [&BUILTIN_TOOLS[..], &["b", "a"]].concat()
+        );
         let source = |name: &str| {
             toolbox
                 .get(name)

@@ -56,7 +56,7 @@ pub struct History<'a> {
 
 impl<'a> History<'a> {
     /// Reads the past, and the memories that fit the message if they may be added, for
-    /// a conversation that has this audience.
+    /// a conversation that has this audience. Names the skills if they may be read.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -65,6 +65,7 @@ impl<'a> History<'a> {
         model: &'a str,
         audience: AudienceId,
         may_recall: bool,
+        may_read_skills: bool,
     ) -> Result<History<'a>> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
@@ -86,7 +87,7 @@ impl<'a> History<'a> {
                 true => memories::relevant(run.store, &run.viewer(), &run.message.content)?,
                 false => None,
             },
-            system_prompt: system_prompt(run)?,
+            system_prompt: system_prompt(run, may_read_skills)?,
             has_summarised: false,
             unsaved_cut: None,
             sent: 0,
@@ -324,7 +325,7 @@ impl<'a> History<'a> {
 }
 
 /// The system prompt of this turn.
-fn system_prompt(run: &TurnContext<'_>) -> Result<String> {
+fn system_prompt(run: &TurnContext<'_>, may_read_skills: bool) -> Result<String> {
     let person = run.person()?;
     let people = match run.turn.account {
         // Whoever gets the reply may be anybody.
@@ -334,6 +335,10 @@ fn system_prompt(run: &TurnContext<'_>) -> Result<String> {
     let prompt = SystemPrompt {
         config: &run.assistant.config,
         people: &people,
+        skills: match may_read_skills {
+            true => run.assistant.skills.overview(),
+            false => None,
+        },
         surface: run.turn.surface,
         for_person: person.and_then(|(_, person)| person.instructions.as_deref()),
         of_client: run.turn.instructions.as_deref(),

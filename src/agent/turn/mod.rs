@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::message_text::is_untrusted;
 use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::permission::{self, Circumstances};
+use crate::tool::READ_SKILL;
 use crate::{budget, repetition};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
@@ -213,7 +214,8 @@ impl<'a> TurnLoop<'a, '_> {
         // First: a change that comes while the rest is read is noticed later.
         let audience = run.store.audience_of(run.turn)?;
         self.audience = audience.unwrap_or(run.turn.audience_id);
-        let history = History::open(run, self.model, self.audience, self.may_recall())?;
+        let (may_recall, may_read_skills) = (self.may_recall(), self.may_read_skills());
+        let history = History::open(run, self.model, self.audience, may_recall, may_read_skills)?;
         self.is_noted |= history.is_noted();
         if history.has_outside_text() || is_from_outside(run) {
             self.note_outside_text();
@@ -267,6 +269,15 @@ impl<'a> TurnLoop<'a, '_> {
             Permission::Ask => !is_untrusted(&run.turn.channel),
             Permission::Deny => false,
         }
+    }
+
+    /// Whether the model is offered the skills.
+    fn may_read_skills(&self) -> bool {
+        let tool = self.run.assistant.toolbox.get(READ_SKILL);
+        let actor = self.asker.actor(self.run);
+        tool.is_some_and(|tool| {
+            actor.decide(tool.definition(), Circumstances::default()) != Permission::Deny
+        })
     }
 
     /// Notes that text from outside is shown to the model from now on. The database

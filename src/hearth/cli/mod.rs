@@ -47,6 +47,7 @@ mod schedule;
 mod search;
 mod serve;
 mod service_manager;
+mod skill;
 mod table;
 mod terminal;
 #[cfg(feature = "tls")]
@@ -85,6 +86,7 @@ const COMMANDS: &[Command] = &[
     memory::COMMAND,
     list::COMMAND,
     schedule::COMMAND,
+    skill::COMMAND,
     config::COMMAND,
     #[cfg(feature = "web")]
     web::COMMAND,

@@ -16,6 +16,7 @@ use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use crate::server::{Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, IDENTITY};
+use agent::skills;
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
 
@@ -143,6 +144,10 @@ fn stage(
     }
     if let Some(key) = contents.files.iter().find(|file| file.name == IDENTITY) {
         put(IDENTITY, &key.content)?;
+    }
+    for file in &contents.files {
+        skills::backup::unpack(staged, &file.name, &file.content)
+            .map_err(|error| CliError::failed(format!("{}: {error}", file.name)))?;
     }
     Ok(contents)
 }

@@ -40,6 +40,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("models"),
     topic!("assistant"),
     topic!("tools"),
+    topic!("skills"),
     topic!("reminders"),
     topic!("integrations"),
     topic!("protocol"),

@@ -56,16 +56,26 @@ pub fn discard(data_dir: &Path) -> io::Result<()> {
 pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
     let partial = data_dir.join(PARTIAL);
     fs::write(partial.join(ASIDE), aside)?;
-    for entry in fs::read_dir(&partial)? {
-        let path = entry?.path();
-        give_to_owner(data_dir, &path)?;
-        File::open(path)?.sync_all()?;
-    }
-    give_to_owner(data_dir, &partial)?;
+    complete(data_dir, &partial)?;
     give_to_owner(data_dir, &data_dir.join(LOCK_FILE))?;
-    sync(&partial)?;
     fs::rename(&partial, data_dir.join(READY))?;
     sync(data_dir)
+}
+
+/// Gives a directory and all below it to the owner of the data directory, and syncs it.
+fn complete(data_dir: &Path, directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => complete(data_dir, &entry.path())?,
+            false => {
+                give_to_owner(data_dir, &entry.path())?;
+                sync(&entry.path())?;
+            }
+        }
+    }
+    give_to_owner(data_dir, directory)?;
+    sync(directory)
 }
 
 /// Whether a restore is committed and not finished.
@@ -136,8 +146,8 @@ fn move_aside(data_dir: &Path, aside: &Path, name: &std::ffi::OsStr) -> io::Resu
     }
 }
 
-fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 #[cfg(test)]

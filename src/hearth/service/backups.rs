@@ -14,6 +14,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::Service;
+use agent::skills;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use config::{Backup, TimeOfDay, without_secrets};
@@ -72,6 +73,9 @@ pub fn enclosed(
         "with_secrets": with_secrets,
     });
     enclose(ABOUT, about.to_string().into_bytes());
+    for (path, content) in skills::backup::files(data_dir) {
+        enclose(&path, content);
+    }
     (files, problem)
 }
 

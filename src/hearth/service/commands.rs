@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::caller::{Caller, Responder};
 use super::{Service, views};
 use agent::permission::{Actor, Circumstances};
+use agent::skills::{self, SkillError};
 use agent::tool::{Source, parameter_types};
 use base::error::{Error, Result};
 use base::people::Audience;
@@ -148,6 +149,12 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| views::schedule(&paused)),
+        Command::ListSkills => {
+            let skills = service.assistant();
+            let skills: Vec<Value> = skills.skills.all().iter().map(views::skill).collect();
+            Ok(json!({ "skills": skills }))
+        }
+        Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
             .and_then(|state| store.deliveries(viewer, state, list.limit))
             .map(views::deliveries),
@@ -389,5 +396,14 @@ impl Service {
             self.apply_account_audiences();
             self.hub.publish_settings(fields);
         }
+    }
+
+    fn remove_skill(&self, name: &str, by: &str) -> Result<Value> {
+        skills::remove(&self.data_dir, name).map_err(|error| match error {
+            SkillError::Unknown(_) => Error::not_found(error.to_string()),
+            error => Error::server("the skill could not be removed", error.to_string()),
+        })?;
+        log::info!("skill {name}: removed by {by}");
+        Ok(json!({ "name": name }))
     }
 }

@@ -103,6 +103,7 @@ impl Service {
                 Arc::clone(&config),
                 &mcp,
                 &clock,
+                &data_dir,
             ))),
             mcp,
             hub: Hub::after(last_event),
@@ -196,16 +197,16 @@ impl Service {
         let config = self.settings.current();
         let known = read(&self.assistant);
         let is_same = Arc::ptr_eq(&known.config, &config);
-        if is_same && known.mcp_version == self.mcp.version() {
+        if is_same && known.is_current(&self.mcp) {
             return Arc::clone(&known);
         }
         let fresh = Arc::new(match is_same {
             // The provider knows its server and keeps connections to it.
-            true => known.with_mcp(&self.mcp),
+            true => known.refreshed(&self.mcp, &self.data_dir),
             false => Assistant {
                 calibration: Arc::clone(&known.calibration),
                 meter: Arc::clone(&known.meter),
-                ..Assistant::from_config(config, &self.mcp, &self.clock)
+                ..Assistant::from_config(config, &self.mcp, &self.clock, &self.data_dir)
             },
         });
         drop(known);

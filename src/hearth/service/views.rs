@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use agent::message_text::provenance;
 use agent::model::ModelHealth;
+use agent::skills::Skill;
 use base::error::{Code, Error};
 use net::relay_links::LinkStatus;
 use protocol::event;
@@ -212,6 +213,16 @@ pub fn list(list: List) -> Value {
 /// One item of a list.
 pub fn item(item: &ListItem) -> Value {
     json!({ "item_id": item.id, "text": item.text, "checked": item.is_checked })
+}
+
+/// A skill in `list_skills`, and on the command line.
+pub fn skill(skill: &Skill) -> Value {
+    json!({
+        "name": skill.name,
+        "description": skill.description,
+        "bytes": skill.bytes,
+        "files": skill.files,
+    })
 }
 
 /// The data of `list_schedules`.

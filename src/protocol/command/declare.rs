@@ -1,5 +1,20 @@
 //! How a command is declared.
 
+use base::role::UserRole;
+
+/// A command as it is declared, for error messages and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// Its `type` on the wire.
+    pub name: &'static str,
+    /// The least role that may send it.
+    pub role: UserRole,
+    /// Its fields beside `type` and `id`.
+    pub fields: &'static [&'static str],
+    /// What it does, in one or two sentences.
+    pub documentation: &'static str,
+}
+
 /// Makes, of each command's declaration, a variant of `Command`, a struct of its
 /// fields, its entry in `DECLARATIONS`, its case in the parser and its role.
 ///

@@ -34,6 +34,7 @@ use values::{
     sequence_number, surface, texts, title, true_by_default, unknown,
 };
 
+pub use declare::Declaration;
 pub use values::{
     CHAT_MESSAGE_BYTES, ConversationCursor, Credential, LIST_DEFAULT, LIST_LIMIT, Remember,
     check_idempotency_key, check_message,
@@ -51,19 +52,6 @@ pub struct Request {
     pub needed_role: UserRole,
     /// What to do, or why it cannot be done.
     pub command: Result<Command>,
-}
-
-/// A command as it is declared, for error messages and documentation.
-#[derive(Clone, Copy, Debug)]
-pub struct Declaration {
-    /// Its `type` on the wire.
-    pub name: &'static str,
-    /// The least role that may send it.
-    pub role: UserRole,
-    /// Its fields beside `type` and `id`.
-    pub fields: &'static [&'static str],
-    /// What it does, in one or two sentences.
-    pub documentation: &'static str,
 }
 
 commands! {
@@ -292,6 +280,15 @@ commands! {
         schedule_id: ScheduleId = id,
         /// False to resume it.
         paused: bool = true_by_default,
+    }),
+
+    /// Lists the skills that are installed for the household.
+    "list_skills" User ListSkills,
+
+    /// Removes a skill.
+    "remove_skill" Admin RemoveSkill(RemoveSkill {
+        /// As `list_skills` has it.
+        name: String = Fields::string,
     }),
 
     /// Lists webhook callbacks and their attempts.

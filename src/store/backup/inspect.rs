@@ -15,16 +15,16 @@ use crate::schema;
 
 /// Bytes that are copied per step.
 const CHUNK: usize = 256 * 1024;
-/// Largest file of a backup, and the most files.
-const MOST_BYTES: i64 = 1024 * 1024;
-const MOST_FILES: i64 = 16;
+/// Largest file of a backup, and the most files: those of skills are among them.
+const MOST_BYTES: i64 = 4 * 1024 * 1024;
+const MOST_FILES: i64 = 20_000;
 
 /// A file inside a backup.
 #[derive(Clone)]
 pub struct BackupFile {
-    /// Its name in the data directory.
+    /// Its path below the data directory.
     pub name: String,
-    /// All of it, at most 1 MiB.
+    /// All of it, at most 4 MiB.
     pub content: Vec<u8>,
 }
 

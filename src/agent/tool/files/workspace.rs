@@ -45,11 +45,11 @@ pub(crate) struct Workspace {
 
 /// The content of a file.
 #[derive(Debug)]
-pub(super) struct Content {
+pub(crate) struct Content {
     /// Its beginning.
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// Its whole size in bytes.
-    pub(super) size: u64,
+    pub(crate) size: u64,
 }
 
 /// An entry of a directory.
@@ -226,7 +226,7 @@ impl Workspace {
     }
 
     /// Reads the first `most` bytes of a regular file.
-    pub(super) fn read(&self, path: &str, most: usize) -> Result<Content, String> {
+    pub(crate) fn read(&self, path: &str, most: usize) -> Result<Content, String> {
         let steps = Steps::parse(path)?;
         let (above, name) = steps.file()?;
         let directory = self.descend(&steps, above)?;

@@ -90,6 +90,8 @@ fn is_available(tool: &str, account: &WebhookAccount, config: &Config) -> bool {
     let is_enabled = match tool {
         "run_command" => config.tools.run_command.enabled,
         "list_files" | "read_file" | "write_file" => config.tools.files.enabled,
+        // What it reads says nothing of the household.
+        "read_skill" => false,
         _ => true,
     };
     let general = config.tool_permissions.get(tool);

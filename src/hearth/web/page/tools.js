@@ -1,6 +1,6 @@
-// The tools, their sources and permissions.
+// The tools, their sources and permissions, and the skills.
 
-import { h, options, complain } from "./dom.js";
+import { h, ask, iconButton, options, complain } from "./dom.js";
 
 const CHOICES = [["", "Default"], ["ask", "Ask"], ["allow", "Allow"], ["deny", "Deny"]];
 
@@ -20,13 +20,35 @@ export async function show(household) {
   return { element: page, close: () => household.removeEventListener("config", changed) };
 
   async function draw() {
-    const [{ tools }, config] = await Promise.all([household.request("list_tools"), household.request("get_config")]);
+    const [{ tools }, config, { skills }] = await Promise.all([
+      household.request("list_tools"), household.request("get_config"),
+      household.isGuest ? { skills: [] } : household.request("list_skills"),
+    ]);
     const overrides = config.tool_permissions;
     rows.replaceChildren(...tools.map((tool) => row(tool, overrides)));
     page.replaceChildren(
       h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
         household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
-      tools.length ? rows : h("p", "There are no tools."));
+      tools.length ? rows : h("p", "There are no tools."),
+      ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), h("ul.rows", skills.map(skill))] : []));
+  }
+
+  function skill(one) {
+    return h("li",
+      h("div.grow", h("strong", one.name), h("p.small", one.description),
+        one.files.length ? h("p.quiet.small", "Files: ", one.files.join(", ")) : null),
+      household.isAdmin && iconButton("trash", `Remove: ${one.name}`, "Remove", () => remove(one)));
+  }
+
+  async function remove({ name }) {
+    const sure = await ask({ title: "Remove this skill?", text: name, action: "Remove", danger: true });
+    if (!sure) return;
+    try {
+      await household.request("remove_skill", { name });
+      await draw();
+    } catch (error) {
+      complain(error);
+    }
   }
 
   function row(tool, overrides) {
