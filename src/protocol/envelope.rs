@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use base::error::{Code, Error, Result};
+use base::finish_reason::FinishReason;
 use base::ids::{MessageId, TurnId};
 
 /// Longest request id, in bytes.
@@ -102,17 +103,26 @@ struct Callback<'a> {
     status: Option<&'static str>,
     message: &'a str,
     conversation_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<FinishReason>,
     #[serde(flatten)]
     overtaken: Option<Overtaken>,
 }
 
 /// The body of a webhook callback (contract section 4.3, outgoing):
-/// `{"message":...,"conversation_id":...}`, and what was `overtaken`.
-pub fn callback(message: &str, conversation_id: &str, overtaken: Option<Overtaken>) -> String {
+/// `{"message":...,"conversation_id":...}`, why the reply is not whole if it is not, and what
+/// was `overtaken`.
+pub fn callback(
+    message: &str,
+    conversation_id: &str,
+    finish_reason: Option<FinishReason>,
+    overtaken: Option<Overtaken>,
+) -> String {
     to_text(&Callback {
         status: None,
         message,
         conversation_id,
+        finish_reason,
         overtaken,
     })
 }
@@ -128,6 +138,7 @@ pub fn cancelled_callback(
         status: Some("cancelled"),
         message: said,
         conversation_id,
+        finish_reason: None,
         overtaken,
     })
 }
@@ -185,8 +196,12 @@ mod tests {
     #[test]
     fn callbacks_name_their_conversation() {
         assert_eq!(
-            callback("It is \"on\".", "kitchen", None),
+            callback("It is \"on\".", "kitchen", None, None),
             r#"{"message":"It is \"on\".","conversation_id":"kitchen"}"#
+        );
+        assert_eq!(
+            callback("It is", "kitchen", Some(FinishReason::Length), None),
+            r#"{"message":"It is","conversation_id":"kitchen","finish_reason":"length"}"#
         );
         assert_eq!(
             cancelled_callback("It i", "kitchen", None),
@@ -201,7 +216,7 @@ mod tests {
             turn_id: TurnId::from(2),
         };
         for text in [
-            callback("It is on.", "kitchen", Some(overtaken)),
+            callback("It is on.", "kitchen", None, Some(overtaken)),
             cancelled_callback("It i", "kitchen", Some(overtaken)),
             failed_callback(&Error::not_found("gone"), "kitchen", Some(overtaken)),
         ] {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
+use base::finish_reason::FinishReason;
 use base::ids::{ApprovalId, AttachmentId, ConversationId, DeliveryId, MessageId, TurnId};
 use base::people::Audience;
 
@@ -144,6 +145,10 @@ events! {
         /// The message that it answers, if that is not the one before it.
         #[serde(skip_serializing_if = "Option::is_none")]
         in_reply_to: Option<MessageId>,
+        /// Why the reply is not whole: `length`, `content_filter`, `refusal` or
+        /// `interrupted`; absent for one that is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finish_reason: Option<FinishReason>,
     },
 
     /// The turn ended without a reply.
@@ -155,7 +160,7 @@ events! {
         /// Whether somebody stopped it: true, or absent.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cancelled: bool,
-        /// What was said until somebody stopped it.
+        /// What was said until then, if anything was. It is stored as a message, too.
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
@@ -259,6 +264,9 @@ pub struct Message {
     /// while its turn waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_reply_to: Option<MessageId>,
+    /// Why it is not whole, as in `chat.done`; absent for one that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_reason: Option<FinishReason>,
     /// The files that it carries; absent where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,

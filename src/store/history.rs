@@ -2,13 +2,16 @@
 
 use rusqlite::{Row, Statement, params};
 
-use crate::audience;
+use crate::audience::{self, Directory};
 use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
+use crate::memories::Memory;
 use crate::messages::{Message, find_message, message_columns, message_from_row};
 use crate::query::{length, row};
+use crate::shown;
 use crate::steps::{Step, step_from_row};
+use crate::turns::TurnState;
 use crate::viewer::Viewer;
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, TurnId};
@@ -22,10 +25,19 @@ pub struct PastTurn {
     pub channel: String,
     /// The message.
     pub message: Message,
+    /// The memories that were shown with it, as far as they exist and are seen.
+    pub memories: Vec<Memory>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// Absent when the turn failed or was cancelled.
+    /// The reply; of a turn that failed or was cancelled, what was said until then, if
+    /// anything was.
     pub reply: Option<Message>,
+    /// Done, failed or cancelled.
+    pub state: TurnState,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Whether the results of its tools are shown in short.
+    pub is_shortened: bool,
 }
 
 /// A text that replaces the oldest turns of a conversation.
@@ -43,15 +55,31 @@ pub struct Past {
     /// Replaces the oldest turns, once there are too many.
     pub summary: Option<Summary>,
     /// The newest turns that the summary does not cover, in the order in which they
-    /// were answered. One that waited for a person stands behind those that did not
+    /// ended. One that waited for a person stands behind those that did not
     /// wait for it, so that what a model has been shown stays as it was.
     pub turns: Vec<PastTurn>,
-    /// Whether turns are missing between the summary and `turns`.
+    /// Whether turns between the summary and `turns` were not read, because there are too
+    /// many.
     pub has_more: bool,
+    /// Whether turns between them are no longer shown, and wait for a summary.
+    pub has_hidden: bool,
     /// Turns that wait for a person's decision and are answered later.
     pub suspended: usize,
     /// Whether text from outside was ever shown to the model in this conversation.
     pub has_outside_text: bool,
+}
+
+/// What is read of the past.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedPast<'a> {
+    /// Who sees the memories that were shown; none are read without one.
+    pub viewer: Option<&'a Viewer>,
+    /// Most turns.
+    pub most_turns: usize,
+    /// Most bytes of text.
+    pub most_bytes: usize,
+    /// Whether the turns are read, too, that the model is no longer shown.
+    pub with_hidden: bool,
 }
 
 /// Most turns at once, whatever a caller asks for.
@@ -61,8 +89,10 @@ const MOST_TURNS: usize = 1000;
 const MOST_STEPS: i64 = 10_000;
 
 impl Store {
-    /// The history of a conversation: the summary, and of the answered turns after it
-    /// the newest `most_turns` (at most 1,000).
+    /// The history of a conversation: the summary, and of the turns that have ended since
+    /// the newest `most_turns` (at most 1,000), those that are hidden only if asked for.
+    /// The memories that were shown with them are those that `viewer` sees; without one,
+    /// there are none.
     ///
     /// Reading stops at the turn whose text exceeds `most_bytes` in total: it and
     /// all before it are missing. If that is the newest turn, only its steps are.
@@ -70,8 +100,24 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn past(&self, id: ConversationId, most_turns: usize, most_bytes: usize) -> Result<Past> {
+    pub fn past(&self, id: ConversationId, wanted: &WantedPast<'_>) -> Result<Past> {
+        let WantedPast {
+            viewer,
+            most_turns,
+            most_bytes,
+            with_hidden,
+        } = *wanted;
         self.read(|connection| {
+            let view = row(connection, VIEW, params![id], |row| {
+                Ok((
+                    row.get("hidden_until")?,
+                    row.get("shortened_until")?,
+                    row.get("has_outside_text")?,
+                ))
+            })?;
+            let (hidden, shortened, has_outside_text) = view.unwrap_or((0_i64, 0_i64, false));
+            let sight = viewer.map(|viewer| viewer.sight(connection)).transpose()?;
+            let mut directory = Directory::default();
             let (summary, covered) = row(connection, SUMMARY, params![id], |row| {
                 Ok((Some(summary_from_row(row)?), row.get("covered")?))
             })?
@@ -82,7 +128,11 @@ impl Store {
             let mut turns: Vec<PastTurn> = Vec::new();
             let mut steps_of = connection.prepare_cached(PAST_STEPS)?;
             let mut statement = connection.prepare_cached(PAST_TURNS)?;
-            let mut found = statement.query(params![id, covered, most_turns as i64 + 1])?;
+            let from = match with_hidden {
+                true => covered,
+                false => covered.max(hidden),
+            };
+            let mut found = statement.query(params![id, from, most_turns as i64 + 1])?;
             while let Some(row) = found.next()? {
                 if turns.len() == most_turns {
                     has_more = true;
@@ -90,6 +140,7 @@ impl Store {
                 }
                 let (turn, question) = (row.get("of_turn")?, row.get("question")?);
                 let last = message_from_row(connection, row, 0)?;
+                let last_id = last.id.as_i64();
                 let (message, reply) = match last.id == question {
                     true => (last, None),
                     // Missing only if the conversation is being deleted.
@@ -113,23 +164,30 @@ impl Store {
                     }
                 };
                 left = rest;
+                let memories = match &sight {
+                    Some(sight) => shown::of_turn(connection, sight, &mut directory, turn)?,
+                    None => Vec::new(),
+                };
                 turns.push(PastTurn {
                     id: turn,
                     channel: row.get("channel")?,
                     message,
+                    memories,
                     steps,
                     reply,
+                    state: row.get("state")?,
+                    error: row.get("error_message")?,
+                    is_shortened: last_id <= shortened,
                 });
             }
             turns.reverse();
-            let has_outside_text =
-                row(connection, HAS_OUTSIDE_TEXT, params![id], |row| row.get(0))?;
             Ok(Past {
                 summary,
                 turns,
                 has_more,
+                has_hidden: hidden > covered,
                 suspended: suspended.map_or(0, |count: i64| count as usize),
-                has_outside_text: has_outside_text.unwrap_or(false),
+                has_outside_text,
             })
         })
     }
@@ -209,15 +267,19 @@ pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, \
 pub(crate) const PAST_TURNS: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", t.id AS of_turn, t.message_id AS question, t.channel AS channel \
+    ", t.id AS of_turn, t.message_id AS question, t.channel AS channel, t.state AS state, \
+       t.error_message AS error_message \
      FROM messages m INDEXED BY messages_by_conversation CROSS JOIN turns t ON t.id = m.turn_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 \
-         AND t.state = 'done' AND ifnull(t.reply_id, t.message_id) = m.id \
+         AND t.state IN ('done', 'failed', 'cancelled') AND ifnull(t.reply_id, t.message_id) = m.id \
      ORDER BY m.id DESC LIMIT ?3"
 );
 
 pub(crate) const SUSPENDED: &str = "SELECT count(*) FROM turns INDEXED BY turns_unfinished \
      WHERE conversation_id = ? AND finished_at IS NULL AND state = 'waiting_approval'";
+
+pub(crate) const VIEW: &str =
+    "SELECT hidden_until, shortened_until, has_outside_text FROM conversations WHERE id = ?";
 
 const HAS_OUTSIDE_TEXT: &str = "SELECT has_outside_text FROM conversations WHERE id = ?";
 

@@ -1,6 +1,7 @@
 //! Memories: facts that the assistant was asked to remember, and which of them fit a
 //! message.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, params};
@@ -132,11 +133,17 @@ impl Store {
 
     /// The memories to show with a message. If all that is seen is little, all of it,
     /// oldest first; otherwise what is relevant, best first, at most four. Text from
-    /// outside is shown only where it is relevant.
+    /// outside is shown only where it is relevant. What the model has been shown before,
+    /// `shown`, is left out.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn relevant_memories(&self, viewer: &Viewer, message: &str) -> Result<Vec<Memory>> {
+    pub fn relevant_memories(
+        &self,
+        viewer: &Viewer,
+        message: &str,
+        shown: &HashSet<MemoryId>,
+    ) -> Result<Vec<Memory>> {
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
             let seen = glances(connection, &sight)?;
@@ -149,6 +156,7 @@ impl Store {
                     .filter(|one| !one.is_outside || ids.contains(&one.id));
                 ids = whole.map(|one| one.id).collect();
             }
+            ids.retain(|id| !shown.contains(id));
             load(connection, &sight, ids)
         })
     }
@@ -340,7 +348,7 @@ const GLANCES: &str = concat!(
 );
 
 /// Of a row that begins with the [`seen_columns`].
-fn from_row(
+pub(crate) fn from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,

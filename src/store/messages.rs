@@ -13,6 +13,7 @@ use crate::viewer::{SEEN_COLUMNS, Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::Result;
+use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, MessageId, TurnId};
 use protocol::event::Attachment;
 
@@ -54,6 +55,8 @@ pub struct Message {
     pub speaker: Option<String>,
     /// The message that it answers, if that is not the one before it.
     pub in_reply_to: Option<MessageId>,
+    /// Why it is not whole, if it is a reply that was cut.
+    pub finish_reason: Option<FinishReason>,
     /// When it was stored.
     pub created_at: Timestamp,
     /// The files that it carries.
@@ -194,7 +197,7 @@ impl Page {
 macro_rules! message_columns {
     () => {
         "m.id, m.conversation_id, m.turn_id, m.role, m.content, m.speaker, m.in_reply_to, \
-         m.created_at, m.attachment_count"
+         m.created_at, m.attachment_count, m.finish_reason"
     };
 }
 
@@ -230,40 +233,62 @@ pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Op
     )
 }
 
+/// A message to store.
+pub(crate) struct NewMessage {
+    pub role: Role,
+    pub content: String,
+    pub speaker: Option<String>,
+    pub in_reply_to: Option<MessageId>,
+    pub finish_reason: Option<FinishReason>,
+}
+
+impl NewMessage {
+    /// A whole one, which answers the one before it, if any.
+    pub fn plain(role: Role, content: String, speaker: Option<String>) -> NewMessage {
+        NewMessage {
+            role,
+            content,
+            speaker,
+            in_reply_to: None,
+            finish_reason: None,
+        }
+    }
+}
+
 /// Stores a message as the newest of its conversation.
 pub(crate) fn insert_message(
     write: &Write<'_>,
     conversation_id: ConversationId,
     turn_id: TurnId,
-    role: Role,
-    content: String,
-    speaker: Option<String>,
-    in_reply_to: Option<MessageId>,
+    new: NewMessage,
 ) -> Outcome<Message> {
     let message = Message {
         id: write.id(),
         conversation_id,
         turn_id: Some(turn_id),
-        role,
-        content,
-        speaker,
-        in_reply_to,
+        role: new.role,
+        content: new.content,
+        speaker: new.speaker,
+        in_reply_to: new.in_reply_to,
+        finish_reason: new.finish_reason,
         created_at: write.now,
         attachments: Vec::new(),
     };
     write.execute(
         "INSERT INTO messages
-             (id, conversation_id, turn_id, role, content, speaker, created_at, in_reply_to)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+             (id, conversation_id, turn_id, role, content, speaker, created_at, in_reply_to,
+              finish_reason)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             message.id,
             conversation_id,
             turn_id,
-            role,
+            message.role,
             message.content,
             message.speaker,
             message.created_at,
-            in_reply_to,
+            message.in_reply_to,
+            message.finish_reason.map(FinishReason::as_str),
         ],
     )?;
     write.execute(
@@ -289,6 +314,10 @@ pub(crate) fn message_from_row(
         content: row.get(first + 4)?,
         speaker: row.get(first + 5)?,
         in_reply_to: row.get(first + 6)?,
+        finish_reason: match row.get_ref(first + 9)?.as_str_or_null()? {
+            Some(name) => FinishReason::parse(name),
+            None => None,
+        },
         created_at: row.get(first + 7)?,
         attachments: match row.get(first + 8)? {
             0 => Vec::new(),

@@ -12,7 +12,7 @@ use crate::durability::{Durable, Provisional};
 use crate::failure::{Outcome, unwritable};
 use crate::idempotency::{self, IdempotencyKey};
 use crate::job::Write;
-use crate::messages::{Message, Role, insert_message};
+use crate::messages::{Message, NewMessage, Role, insert_message};
 use crate::query::{not_found, row};
 use crate::replayed_history::{self, ReplayedHistory};
 use crate::turns::{self, Turn, TurnState};
@@ -142,10 +142,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         write,
         placement.conversation_id,
         turn_id,
-        Role::User,
-        new.message,
-        new.speaker,
-        None,
+        NewMessage::plain(Role::User, new.message, new.speaker),
     )?;
     message.attachments = attachments::link(write, &new.viewer, message.id, new.attachments)?;
     let turn = Turn {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use crate::conversations::{NewConversation, Placement, create};
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::messages::{PAGE_OF_MESSAGES, Role, insert_message, message_from_row};
+use crate::messages::{NewMessage, PAGE_OF_MESSAGES, Role, insert_message, message_from_row};
 use crate::turns::TurnState;
 use crate::viewer::{Belongs, Sight, seen_columns};
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
@@ -170,15 +170,8 @@ fn store(
     let turn_id: TurnId = write.id();
     let insert = |role, content: &str, speaker: Option<&str>| {
         let (content, speaker) = (content.to_owned(), speaker.map(str::to_owned));
-        insert_message(
-            write,
-            conversation_id,
-            turn_id,
-            role,
-            content,
-            speaker,
-            None,
-        )
+        let new = NewMessage::plain(role, content, speaker);
+        insert_message(write, conversation_id, turn_id, new)
     };
     let message = insert(Role::User, &exchange.message, speaker)?;
     let reply = insert(Role::Assistant, &exchange.reply, None)?;

@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 19] = [
+const MIGRATIONS: [&str; 20] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -46,6 +46,7 @@ const MIGRATIONS: [&str; 19] = [
     include_str!("migrations/0017_tokens_for_others.sql"),
     include_str!("migrations/0018_lists.sql"),
     include_str!("migrations/0019_surfaces.sql"),
+    include_str!("migrations/0020_shown.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

@@ -58,6 +58,11 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         extra: Option<Value>,
     },
+    /// The server told the model something, behind what comes before.
+    Note {
+        /// The text.
+        text: String,
+    },
     /// A call is about to run. If a crash leaves it without a result, it is run
     /// again only if the tool is read-only.
     Started {
@@ -109,6 +114,9 @@ impl TryFrom<StepMembers> for Step {
                 text: members.text.ok_or(missing)?,
                 calls: members.calls.ok_or(missing)?,
                 extra: members.extra,
+            },
+            "note" => Step::Note {
+                text: members.text.ok_or(missing)?,
             },
             "started" => Step::Started {
                 call_id: members.call_id.ok_or(missing)?,
@@ -200,6 +208,10 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
     }
     write.execute(
         "DELETE FROM conversation_summaries WHERE conversation_id = ?",
+        params![id],
+    )?;
+    write.execute(
+        "UPDATE conversations SET hidden_until = 0, shortened_until = 0 WHERE id = ?",
         params![id],
     )?;
     Ok(())

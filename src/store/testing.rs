@@ -13,6 +13,7 @@ pub(crate) use crate::query::row;
 pub use crate::*;
 pub use base::clock::Clock;
 pub use base::error::{Error, Result};
+pub use base::finish_reason::FinishReason;
 use base::ids::ConversationId;
 pub use base::testing::TemporaryDirectory;
 
@@ -140,7 +141,19 @@ pub fn callback(body: &str) -> NewDelivery {
 pub fn done(reply: &str) -> TurnEnd {
     TurnEnd::Done {
         reply: reply.to_owned(),
+        finish_reason: None,
     }
+}
+
+/// What the model is shown of a conversation, with the memories that the server sees.
+pub fn past(store: &Store, id: ConversationId, most_turns: usize, most_bytes: usize) -> Past {
+    let wanted = WantedPast {
+        viewer: Some(&Viewer::server()),
+        most_turns,
+        most_bytes,
+        with_hidden: false,
+    };
+    store.past(id, &wanted).unwrap()
 }
 
 /// Stores a message and returns its turn.

@@ -8,12 +8,10 @@ use crate::approvals::{self, Approval, NewApproval};
 use crate::askers;
 use crate::audience::{self, Readers};
 use crate::database::Store;
-use crate::deliveries::{self, Delivery, NewDelivery};
 use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::messages::{Message, Role, insert_message};
-use crate::query::{self, row, rows};
+use crate::query::{self, rows};
 use crate::steps::{Step, insert_steps};
 use crate::tokens;
 use crate::usage::{self, Usage};
@@ -94,7 +92,8 @@ pub struct Turn {
     pub reply_id: Option<MessageId>,
     /// Why it failed.
     pub error: Option<Error>,
-    /// What the model had written when it was cancelled.
+    /// What the model had written when it was cancelled by an older version, which stored
+    /// no message for it.
     pub said: Option<String>,
     /// When the message was accepted.
     pub created_at: Timestamp,
@@ -106,34 +105,6 @@ pub struct Turn {
     pub usage: Usage,
     /// Instructions for this turn, in addition to the system prompt.
     pub instructions: Option<String>,
-}
-
-/// How a turn ends.
-#[derive(Clone, Debug)]
-pub enum TurnEnd {
-    /// With a reply.
-    Done {
-        /// The model's reply.
-        reply: String,
-    },
-    /// With an error.
-    Failed(Error),
-    /// A person stopped it.
-    Cancelled {
-        /// What the model had written by then; may be empty.
-        said: String,
-    },
-}
-
-/// The outcome of [`Store::finish_turn`](crate::Store::finish_turn).
-#[derive(Clone, Debug)]
-pub struct Finished {
-    /// The turn in its final state.
-    pub turn: Turn,
-    /// The stored reply, when there is one.
-    pub reply: Option<Message>,
-    /// The callback to send, if the turn came from a webhook account.
-    pub delivery: Option<Delivery>,
 }
 
 /// A tool call whose start is stored.
@@ -179,44 +150,6 @@ impl Store {
             )?;
             Ok(())
         });
-    }
-
-    /// Ends the turn: stores its state, reply, usage (of `model`, by day) and
-    /// delivery in one commit. Its undecided approvals become `expired`. Where whoever
-    /// asked does not see the conversation any longer, it fails with `not_found`
-    /// instead: they get no answer, and nothing made for them is kept.
-    ///
-    /// # Errors
-    /// `not_found` when the turn is gone or has ended.
-    pub fn finish_turn(
-        &self,
-        id: TurnId,
-        end: TurnEnd,
-        usage: Usage,
-        model: &str,
-        delivery: Option<NewDelivery>,
-    ) -> Result<Durable<Finished>> {
-        let model = model.to_owned();
-        self.durable_write(move |write| {
-            let mut turn = find_unfinished(write, id)?;
-            let in_reply_to = overtaken(write, &turn)?;
-            let lost = askers::lost(write.connection, id, turn.conversation_id)?;
-            let end = lost.clone().map_or(end, TurnEnd::Failed);
-            let reply = end_turn(write, &mut turn, end, in_reply_to)?;
-            approvals::expire_undecided(write, id)?;
-            usage::add(write, id, usage, &model, 1)?;
-            let delivery = delivery
-                .map(|delivery| {
-                    let conversation = turn.conversation_id;
-                    deliveries::insert(write, id, conversation, delivery, lost, in_reply_to)
-                })
-                .transpose()?;
-            Ok(Finished {
-                turn,
-                reply,
-                delivery,
-            })
-        })
     }
 
     /// Appends steps, in one commit. What tools found for the readers of the
@@ -325,7 +258,7 @@ fn append(write: &Write<'_>, turn: &Turn, steps: Vec<Step>, found_for: AudienceI
 }
 
 /// The turn, if it has not ended.
-fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
+pub(crate) fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     let turn = query::find(write.connection, "turn", FIND_TURN, id, |row| {
         from_row(write.connection, row)
     })?;
@@ -344,70 +277,6 @@ fn find_running(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     let turn = find_unfinished(write, id)?;
     askers::check(write.connection, id, turn.conversation_id)?;
     Ok(turn)
-}
-
-/// The message of the turn, if it is no longer the newest of its conversation: then
-/// the reply has to name it.
-fn overtaken(write: &Write<'_>, turn: &Turn) -> Outcome<Option<MessageId>> {
-    let newest = row(
-        write.connection,
-        "SELECT latest FROM conversations WHERE id = ?",
-        params![turn.conversation_id],
-        |row| row.get(0),
-    )?;
-    Ok((newest != Some(turn.message_id)).then_some(turn.message_id))
-}
-
-/// Stores the end of a turn, and its reply.
-fn end_turn(
-    write: &Write<'_>,
-    turn: &mut Turn,
-    end: TurnEnd,
-    in_reply_to: Option<MessageId>,
-) -> Outcome<Option<Message>> {
-    let mut reply = None;
-    turn.state = match end {
-        TurnEnd::Done { reply: content } => {
-            reply = Some(insert_message(
-                write,
-                turn.conversation_id,
-                turn.id,
-                Role::Assistant,
-                content,
-                None,
-                in_reply_to,
-            )?);
-            TurnState::Done
-        }
-        TurnEnd::Failed(error) => {
-            turn.error = Some(error);
-            TurnState::Failed
-        }
-        TurnEnd::Cancelled { said } => {
-            turn.said = Some(said);
-            TurnState::Cancelled
-        }
-    };
-    turn.reply_id = reply.as_ref().map(|reply| reply.id);
-    let error = turn.error.as_ref();
-    write.execute(
-        "UPDATE turns
-         SET state = ?2, reply_id = ?3, error_code = ?4, error_message = ?5,
-             error_status = ?6, error_retry_after = ?7, finished_at = ?8, said = ?9
-         WHERE id = ?1",
-        params![
-            turn.id,
-            turn.state,
-            turn.reply_id,
-            error.map(Error::code),
-            error.map(Error::message),
-            error.map(Error::status),
-            error.and_then(Error::retry_after),
-            write.now,
-            turn.said,
-        ],
-    )?;
-    Ok(reply)
 }
 
 /// Of a row that begins with the [`seen_columns`] of its conversation.

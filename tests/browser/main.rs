@@ -365,7 +365,10 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
             panic!("not a repeat")
         };
         let reply = format!("answer {number} with **some** `text`");
-        let end = TurnEnd::Done { reply };
+        let end = TurnEnd::Done {
+            reply,
+            finish_reason: None,
+        };
         store
             .finish_turn(turn.id, end, Usage::default(), "scripted", None)
             .unwrap();

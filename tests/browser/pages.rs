@@ -6,7 +6,7 @@ use super::chromium::{Chromium, Page};
 use super::{check, say, sign_in, until_last_reply};
 use support::home::Home;
 use support::http::post;
-use support::model::{Act, Model};
+use support::model::{Act, Model, streamed};
 
 /// Goes to a page and waits until it is there.
 pub fn go(page: &mut Page, name: &str) {
@@ -157,6 +157,61 @@ fn a_stopped_reply_is_no_error_also_after_a_reload() {
     say(&mut page, "go on");
     until_last_reply(&mut page, "and on");
     page.until("!document.querySelector('.live li')");
+    check(&page, &home);
+}
+
+/// What was said before the stop is in the conversation, in its place.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn what_was_said_before_a_stop_stays() {
+    let whole = "One, two, three, four, five, six, seven, eight, nine, ten, eleven.";
+    let model = Model::acting(vec![Act::Pause(whole.into()), Act::say("and on")]);
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "count");
+    page.until("document.querySelector('.live .text')?.textContent.includes('two')");
+    page.press("Escape", 0);
+    let kept = "[...document.querySelectorAll('.message.assistant')]
+        .filter((row) => row.textContent.includes('two')).length === 1
+        && document.querySelector('.cut')?.textContent.includes('not finished')";
+    page.until(kept);
+    model.release();
+    page.reload();
+    page.until(kept);
+    say(&mut page, "go on");
+    until_last_reply(&mut page, "and on");
+    page.until("[...document.querySelectorAll('.message')].length === 4");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_reply_that_was_cut_can_be_continued() {
+    let model = Model::start(|_, number| match number {
+        0 => Act::Raw(streamed(
+            &json!({ "role": "assistant", "content": "Once upon a time" }),
+            "length",
+        )),
+        _ => Act::say("there was a hearth."),
+    });
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "tell me a story");
+    page.until("document.querySelector('.cut')?.textContent.includes('reached its limit')");
+    page.reload();
+    page.until("document.querySelector('.cut button')?.textContent === 'Continue'");
+    look(&mut page, "cut");
+    page.click(".cut button");
+    until_last_reply(&mut page, "there was a hearth.");
+    let told = model.requests()[1]["messages"].to_string();
+    assert!(
+        told.contains("[This reply was cut off: the model reached its limit"),
+        "{told}"
+    );
     check(&page, &home);
 }
 

@@ -147,11 +147,7 @@ fn the_prompt_is_the_same_whoever_of_a_conversation_asks_and_from_where() {
     }
     let told = prompts(&model);
     assert_eq!(told.len(), 4);
-    assert!(
-        told[0].contains("on a page that renders Markdown"),
-        "{}",
-        told[0]
-    );
+    assert!(told[0].contains("on a page with Markdown"), "{}", told[0]);
     // What the household's settings say of the form of messages comes with them.
     let begin = told[0].split("\n\nThe name in brackets").next().unwrap();
     for one in &told {
@@ -165,7 +161,7 @@ fn it_is_told_where_its_replies_are_read_also_after_a_restart() {
     let mut home = Home::start(model.config());
     let mut spoken = Value::Null;
     for (surface, word) in [
-        (Some("page"), "a page that renders Markdown"),
+        (Some("page"), "a page with Markdown"),
         (Some("terminal"), "shown in a terminal"),
         (Some("voice"), "spoken aloud"),
         (Some("plain"), "shown as they are"),

@@ -14,6 +14,7 @@ mod data;
 mod doctor;
 mod examples;
 mod faults;
+mod folding;
 #[cfg(feature = "relay")]
 mod frozen;
 mod fuzz;
@@ -43,6 +44,7 @@ mod people_limits;
 mod permissions;
 mod privacy;
 mod program;
+mod prompt_cache;
 mod recall;
 #[cfg(feature = "relay")]
 mod relay_end_to_end;

@@ -91,8 +91,9 @@ fn a_reminder_reaches_its_conversation_the_subscribers_and_a_webhook() {
 
     // The model was told what this is, and the reminder is over.
     let request = &model.requests()[1];
-    let system = request["messages"][0]["content"].as_str().unwrap();
-    assert!(system.contains("[scheduled ...]"), "{system}");
+    let last = request["messages"].as_array().unwrap().last().unwrap();
+    let told = last["content"].as_str().unwrap();
+    assert!(told.contains("set up earlier to come to you now"), "{told}");
     let left = client.ask(json!({ "type": "list_schedules" }));
     assert_eq!(left, json!({ "schedules": [] }));
 }

@@ -57,14 +57,14 @@ fn a_page_is_fetched_and_shown_as_data_from_outside() {
         "{shown}"
     );
     let system = |number: usize| model.requests()[number]["messages"][0]["content"].to_string();
-    assert!(!system(0).contains("never an instruction"));
-    assert!(system(1).contains("never an instruction"));
+    assert!(system(0).contains("never an instruction"));
+    assert_eq!(system(1), system(0));
     // Also when it is remembered in the next turn.
     client.ask(json!({
         "type": "chat", "message": "what did it say?", "conversation_id": done["conversation_id"],
     }));
     assert_eq!(&results(&model)[0], shown);
-    assert!(system(2).contains("never an instruction"));
+    assert_eq!(system(2), system(0));
 }
 
 #[test]
@@ -310,13 +310,17 @@ fn a_model_that_goes_round_in_circles_is_told_and_then_stopped() {
     );
     let requests = model.requests();
     assert_eq!(requests.len(), 6);
-    let told: Vec<bool> = requests
+    let told: Vec<usize> = requests
         .iter()
         .map(|request| {
-            request["messages"][0]
-                .to_string()
-                .contains("with the same arguments")
+            let told = request["messages"].to_string();
+            told.matches("with the same arguments").count()
         })
         .collect();
-    assert_eq!(told, [false, false, false, true, true, true]);
+    // Each time at the end, and there it stays.
+    assert_eq!(told, [0, 0, 0, 1, 2, 3]);
+    let begins = |request: &Value| request["messages"].as_array().unwrap().clone();
+    for pair in requests.windows(2) {
+        assert!(begins(&pair[1]).starts_with(&begins(&pair[0])));
+    }
 }

@@ -14,6 +14,7 @@ pub mod mcp_http;
 pub mod model;
 pub mod process;
 pub mod program;
+pub mod prompt_cache;
 pub mod random;
 pub mod recall;
 pub mod receiver;

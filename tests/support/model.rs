@@ -277,3 +277,32 @@ pub fn streamed(message: &Value, reason: &str) -> String {
     text.push_str("data: [DONE]\n\n");
     ok("text/event-stream", &text)
 }
+
+/// A text of a request without the times behind the speakers' names:
+/// `[ann, Sat 2026-11-21 09:30]` becomes `[ann]`.
+pub fn without_times(text: &str) -> String {
+    const TIME: &str = ", Sat 2026-11-21 09:30]";
+    let is_time = |text: &str| {
+        text.chars()
+            .zip(TIME.chars())
+            .all(|(one, like)| match like {
+                '0'..='9' => one.is_ascii_digit(),
+                'A'..='Z' | 'a'..='z' => one.is_ascii_alphabetic(),
+                _ => one == like,
+            })
+    };
+    let mut rest = text;
+    let mut without = String::new();
+    while let Some(place) = rest.find(", ") {
+        let (before, after) = rest.split_at(place);
+        without.push_str(before);
+        match after.get(..TIME.len()).is_some_and(is_time) {
+            true => rest = &after[TIME.len() - 1..],
+            false => {
+                without.push_str(", ");
+                rest = &after[2..];
+            }
+        }
+    }
+    without + rest
+}

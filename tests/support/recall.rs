@@ -1,5 +1,7 @@
 //! How well memories are found: the corpus of questions in `tests/data/recall`.
 
+use std::collections::HashSet;
+
 use base::clock::Clock;
 use base::testing::TemporaryDirectory;
 use serde_json::Value;
@@ -64,7 +66,11 @@ fn measure_language(json: &str, half: &str) -> Found {
         }
         let relevant = list(&question["relevant"]);
         let shown = store
-            .relevant_memories(&Viewer::server(), &text(&question["message"]))
+            .relevant_memories(
+                &Viewer::server(),
+                &text(&question["message"]),
+                &HashSet::new(),
+            )
             .expect("the store is readable");
         found.shown += shown.len();
         found.relevant += relevant.len();

@@ -1,15 +1,21 @@
-//! Which parts of a conversation fit into a request: a pure function.
+//! Which parts of a conversation fit into a request, and which of them go for good: pure
+//! functions.
 //!
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
 use super::estimate::{message_tokens, text_tokens};
 use super::{Context, PromptInput, Results, past_messages, with_overtaken};
 use crate::model::ChatMessage;
+use base::calendar::Zone;
+use store::PastTurn;
 
-/// The share of the budget that may be used before the oldest turns have to go:
-/// the present turn still grows.
+/// The share of the budget that may be used before something of the past has to go: the
+/// next turn needs room.
 const COMFORTABLE: f64 = 0.78;
-/// The share that is used after that, so that many turns pass until the next time.
+/// The share that may be used after results of tools were shortened: else that would have
+/// to be done again soon.
+const ROOMY: f64 = 0.6;
+/// The share that is used after turns were hidden, so that many pass until the next time.
 const AFTERWARDS: f64 = 0.45;
 /// The newest turns of the past, whose tool results are not shortened.
 const WHOLE_TURNS: usize = 2;
@@ -27,59 +33,105 @@ pub struct TokenBudget {
     pub turns: usize,
 }
 
-/// A request's content, and what it leaves out.
+/// A request's content.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     /// What is shown.
     pub context: Context,
-    /// How many of the oldest turns are left out.
+    /// How many of the oldest turns do not fit.
     pub left_out: usize,
     /// The tokens of the request, its tools included.
     pub tokens: usize,
 }
 
+/// Which of the oldest turns are shown otherwise from now on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fold {
+    /// How many are no longer shown.
+    pub hidden: usize,
+    /// How many, these included, are shown with short results of tools.
+    pub shortened: usize,
+}
+
 /// Fits a conversation into a budget, of which the tools take `tool_tokens`.
 ///
-/// Everything is shown as long as it takes no more than about four fifths of the
-/// budget. After that, tool results in older turns are shortened to a line. If
-/// that is not enough, or there are too many turns, the oldest turns are left out
-/// until less than half of the budget is used. With `use_all`, only those turns
-/// are left out that do not fit at all.
+/// The past is shown as it was folded last. Only where it does not fit so, because this
+/// message is long or the model another one, tool results in older turns are shortened to a
+/// line, and then the oldest turns are left out.
 ///
 /// The present turn is always shown. If it alone is too long, its tool results
 /// are shortened; what a person said never is.
-pub fn fit(
-    input: &PromptInput<'_>,
-    tool_tokens: usize,
-    budget: TokenBudget,
-    use_all: bool,
-) -> Fitted {
-    let part = |share: f64| match use_all {
-        true => budget.tokens,
-        false => (budget.tokens as f64 * share) as usize,
-    };
+pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> Fitted {
     let system = input.system();
-    let earlier = input.earlier();
-    let remembered = input.remembered();
-    let added = [&earlier, &remembered].into_iter().flatten();
-    let fixed =
-        text_tokens(&system) + tool_tokens + added.map(|text| text_tokens(text)).sum::<usize>();
-    let present = fit_present(input, budget, fixed);
-    let fixed = fixed + message_tokens(&present);
+    let beside = text_tokens(&system) + tool_tokens;
+    let taken = |earlier: &Option<String>| beside + earlier.as_deref().map_or(0, text_tokens);
+    let mut earlier = input.earlier(input.has_gap);
+    // All of the past may have to go, which has to be said.
+    let least = input.earlier(input.has_gap || !input.past.is_empty());
+    let present = fit_present(input, budget, taken(&least));
+    let present_tokens = message_tokens(&present);
+    let left = |earlier: &Option<String>| {
+        let taken = taken(earlier) + present_tokens;
+        budget.tokens.saturating_sub(taken)
+    };
 
-    let past = choose_past(input, fixed, budget, part(COMFORTABLE), part(AFTERWARDS));
+    let mut past = shown(input.past, 0, budget, input.zone);
+    if tokens_of(&past) > left(&earlier) {
+        let older = input.past.len().saturating_sub(WHOLE_TURNS);
+        past = shown(input.past, older, budget, input.zone);
+    }
+    if tokens_of(&past) > left(&earlier) {
+        earlier = input.earlier(true);
+        let kept = newest(&past, left(&earlier), |_| usize::MAX);
+        past.drain(..past.len() - kept);
+    }
     let left_out = input.past.len() - past.len();
-    let tokens = fixed + past.iter().map(|turn| turn.tokens).sum::<usize>();
+    let tokens = taken(&earlier) + present_tokens + tokens_of(&past);
     let mut messages: Vec<ChatMessage> = past.into_iter().flat_map(|turn| turn.messages).collect();
-    let begin = messages.len();
     messages.extend(present);
-    put_before(&mut messages[begin], remembered);
-    put_before(&mut messages[0], earlier);
+    if let (Some(ChatMessage::User { text }), Some(earlier)) = (messages.first_mut(), earlier) {
+        text.insert_str(0, &earlier);
+    }
     Fitted {
         context: Context { system, messages },
         left_out,
         tokens,
     }
+}
+
+/// Whether a request of this many tokens leaves enough room for the next one.
+pub fn is_comfortable(tokens: usize, budget: TokenBudget) -> bool {
+    tokens as f64 <= budget.tokens as f64 * COMFORTABLE
+}
+
+/// What has to go of the past for good, if everything else of the next request takes
+/// `fixed` tokens; nothing as long as about four fifths of the budget are enough, and there
+/// are not too many turns.
+///
+/// First the results of tools in older turns are shortened. If that does not help much, the
+/// oldest turns go, until less than half of the budget is used, and half of the turns.
+pub fn fold(past: &[PastTurn], fixed: usize, budget: TokenBudget, zone: &Zone) -> Option<Fold> {
+    let part = |share: f64| ((budget.tokens as f64 * share) as usize).saturating_sub(fixed);
+    let is_few = past.len() < budget.turns;
+    if is_few && tokens_of(&shown(past, 0, budget, zone)) <= part(COMFORTABLE) {
+        return None;
+    }
+    let shortened = past.len().saturating_sub(WHOLE_TURNS);
+    let turns = shown(past, shortened, budget, zone);
+    if is_few && tokens_of(&turns) <= part(ROOMY) {
+        let hidden = 0;
+        return Some(Fold { hidden, shortened });
+    }
+    let kept = newest(&turns, part(COMFORTABLE), |age| match age < WHOLE_TURNS {
+        true => usize::MAX,
+        false => part(AFTERWARDS),
+    });
+    let kept = kept.min(if is_few { usize::MAX } else { budget.turns / 2 });
+    let hidden = past.len() - kept;
+    Some(Fold {
+        hidden,
+        shortened: shortened.max(hidden),
+    })
 }
 
 /// A turn in one of its forms.
@@ -88,72 +140,35 @@ struct Shown {
     tokens: usize,
 }
 
-impl Shown {
-    fn of(messages: Vec<ChatMessage>) -> Shown {
-        Shown {
-            tokens: message_tokens(&messages),
-            messages,
-        }
-    }
+fn tokens_of(turns: &[Shown]) -> usize {
+    turns.iter().map(|turn| turn.tokens).sum()
 }
 
-/// The turns of the past that are shown when everything else takes `fixed` tokens,
-/// oldest first.
-fn choose_past(
-    input: &PromptInput<'_>,
-    fixed: usize,
-    budget: TokenBudget,
-    comfortable: usize,
-    afterwards: usize,
-) -> Vec<Shown> {
-    let is_few = input.past.len() <= budget.turns;
-    let capped = Results::Capped(budget.result_chars);
-    let all: Vec<Shown> = with_overtaken(input.past)
-        .map(|(turn, is_overtaken)| Shown::of(past_messages(turn, is_overtaken, capped)))
-        .collect();
-    let tokens = |turns: &[Shown]| fixed + turns.iter().map(|turn| turn.tokens).sum::<usize>();
-    if is_few && tokens(&all) <= comfortable {
-        return all;
-    }
-    let older = all.len().saturating_sub(WHOLE_TURNS);
-    let mut shortened: Vec<Shown> = with_overtaken(input.past)
-        .zip(all)
-        .enumerate()
-        .map(
-            |(place, ((turn, is_overtaken), whole))| match place < older {
-                true if !turn.steps.is_empty() => {
-                    Shown::of(past_messages(turn, is_overtaken, Results::Line))
-                }
-                _ => whole,
-            },
-        )
-        .collect();
-    if is_few && tokens(&shortened) <= comfortable {
-        return shortened;
-    }
-    // If there are too many turns, half of them go: otherwise the next turn would
-    // have one too many again.
-    let most_turns = if is_few {
-        budget.turns
-    } else {
-        budget.turns / 2
-    };
-    let mut spent = fixed;
-    let kept = shortened
-        .iter()
-        .rev()
-        .enumerate()
-        .take_while(|(age, turn)| {
-            spent += turn.tokens;
-            let limit = if *age < WHOLE_TURNS {
-                comfortable
-            } else {
-                afterwards
-            };
-            *age < most_turns && spent <= limit
+/// The turns of the past, at least the oldest `shortened` with short results of tools.
+fn shown(past: &[PastTurn], shortened: usize, budget: TokenBudget, zone: &Zone) -> Vec<Shown> {
+    let in_order = with_overtaken(past).enumerate();
+    in_order
+        .map(|(place, (turn, is_overtaken))| {
+            let is_shortened = turn.is_shortened || place < shortened;
+            let chars = budget.result_chars;
+            let messages = past_messages(turn, is_overtaken, is_shortened, chars, zone);
+            Shown {
+                tokens: message_tokens(&messages),
+                messages,
+            }
         })
-        .count();
-    shortened.split_off(shortened.len() - kept)
+        .collect()
+}
+
+/// How many of the newest turns take no more than `most` tokens, and none of them more,
+/// with those after it, than the `limit` for its age.
+fn newest(turns: &[Shown], most: usize, limit: impl Fn(usize) -> usize) -> usize {
+    let mut spent = 0;
+    let fits = |(age, turn): &(usize, &Shown)| {
+        spent += turn.tokens;
+        spent <= most.min(limit(*age))
+    };
+    turns.iter().rev().enumerate().take_while(fits).count()
 }
 
 /// The present turn, shortened where it alone is too long.
@@ -175,12 +190,6 @@ fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Ve
     // A token has at least one character and a half.
     let left = budget.tokens.saturating_sub(beside) * 3 / 2;
     input.present_shortened((left / results).max(LEAST_RESULT))
-}
-
-fn put_before(message: &mut ChatMessage, added: Option<String>) {
-    if let (ChatMessage::User { text }, Some(added)) = (message, added) {
-        text.insert_str(0, &added);
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The rolling summary of the oldest turns, written by a model.
 
 use super::estimate::text_tokens;
-use super::{Results, question, result_text, with_overtaken};
+use super::{Results, closing_text, question, result_text, with_overtaken};
 use crate::message_text::{EARLIER_TAG, OUTSIDE_TAG, fenced};
 use crate::tool::output::cap_text;
+use base::calendar::Zone;
 use store::{PastTurn, Step};
 
 /// The system prompt of a request for a summary.
@@ -28,13 +29,14 @@ pub(crate) fn transcript(
     turns: &[PastTurn],
     has_gap: bool,
     most_tokens: usize,
+    zone: &Zone,
 ) -> String {
     let notes = earlier.map(|text| fenced(EARLIER_TAG, &format!("Earlier notes:\n{text}")));
     let mut spent = notes.as_deref().map_or(0, text_tokens);
     let mut parts: Vec<String> = Vec::new();
     let turns: Vec<(&PastTurn, bool)> = with_overtaken(turns).collect();
     for (turn, is_overtaken) in turns.iter().rev() {
-        let part = turn_text(turn, *is_overtaken);
+        let part = turn_text(turn, *is_overtaken, zone);
         spent += text_tokens(&part) + 1;
         if spent > most_tokens {
             break;
@@ -49,8 +51,8 @@ pub(crate) fn transcript(
     parts.join("\n\n")
 }
 
-fn turn_text(turn: &PastTurn, is_overtaken: bool) -> String {
-    let said = question(&turn.message, &turn.channel, is_overtaken);
+fn turn_text(turn: &PastTurn, is_overtaken: bool, zone: &Zone) -> String {
+    let said = question(&turn.message, &turn.channel, is_overtaken, zone);
     let mut lines = vec![format!("User: {}", cap_text(said, MESSAGE_CHARS))];
     for step in &turn.steps {
         match step {
@@ -73,11 +75,11 @@ fn turn_text(turn: &PastTurn, is_overtaken: bool) -> String {
                     false => format!("(result: {line})"),
                 });
             }
-            Step::Started { .. } => {}
+            Step::Note { .. } | Step::Started { .. } => {}
         }
     }
-    if let Some(reply) = &turn.reply {
-        let text = cap_text(reply.content.clone(), MESSAGE_CHARS);
+    if let Some(text) = closing_text(turn) {
+        let text = cap_text(text, MESSAGE_CHARS);
         lines.push(format!("Assistant: {text}"));
     }
     lines.join("\n")
@@ -89,11 +91,10 @@ pub(crate) fn cleaned(written: &str) -> Option<String> {
     (!text.is_empty()).then(|| cap_text(text.to_owned(), SUMMARY_CHARS))
 }
 
-/// Replaces turns that were left out without a summary.
-pub(crate) fn without_summary(earlier: Option<&str>) -> String {
+/// The notes, where turns after them are missing.
+pub(crate) fn with_gap(earlier: Option<&str>) -> String {
     match earlier {
         None => LEFT_OUT.to_owned(),
-        Some(text) if text.ends_with(LEFT_OUT) => text.to_owned(),
         Some(text) => format!("{text}\n{LEFT_OUT}"),
     }
 }
@@ -118,17 +119,17 @@ mod tests {
             result("1", true, "rain"),
         ];
         let turns = [turn("hello", vec![], "hi"), turn("rain?", steps, "Yes.")];
-        let text = transcript(None, &turns, false, 1_000);
+        let text = transcript(None, &turns, false, 1_000, &utc());
         assert_eq!(
             text,
-            "User: [Ann] hello\nAssistant: hi\n\n\
-             User: [Ann] rain?\nAssistant: I look.\n(calls weather)\n(result: rain)\nAssistant: Yes."
+            "User: [Ann, Thu 1970-01-01 00:00] hello\nAssistant: hi\n\n\
+             User: [Ann, Thu 1970-01-01 00:00] rain?\nAssistant: I look.\n(calls weather)\n(result: rain)\nAssistant: Yes."
         );
         let outside = PastTurn {
             channel: "webhook:shop".to_owned(),
             ..turn("x", vec![], "y")
         };
-        let text = transcript(None, &[outside], false, 1_000);
+        let text = transcript(None, &[outside], false, 1_000, &utc());
         assert!(text.starts_with("User: <outside "), "{text}");
     }
 
@@ -137,7 +138,7 @@ mod tests {
         let turns: Vec<PastTurn> = (0..50)
             .map(|number| turn(&format!("q{number}"), vec![], &"abc ".repeat(100)))
             .collect();
-        let text = transcript(Some("They met."), &turns, false, 1_000);
+        let text = transcript(Some("They met."), &turns, false, 1_000, &utc());
         assert!(text_tokens(&text) <= 1_020, "{}", text_tokens(&text));
         let order: Vec<usize> = ["They met.", LEFT_OUT, "q48", "q49"]
             .iter()
@@ -145,22 +146,19 @@ mod tests {
             .collect();
         assert!(order.is_sorted(), "{order:?}");
         assert!(!text.contains("q10"));
-        let gap = transcript(None, &turns[..1], true, 1_000);
+        let gap = transcript(None, &turns[..1], true, 1_000, &utc());
         assert!(gap.starts_with(LEFT_OUT), "{gap}");
         let long = [turn(&"x".repeat(100_000), vec![], "y")];
-        assert!(transcript(None, &long, false, 1_000).len() < 2_200);
+        assert!(transcript(None, &long, false, 1_000, &utc()).len() < 2_200);
     }
 
     #[test]
-    fn a_summary_is_bounded_and_a_cut_is_noted_once() {
+    fn a_summary_is_bounded_and_a_gap_is_noted() {
         assert_eq!(cleaned(" \n"), None);
         assert_eq!(cleaned(" They met. ").as_deref(), Some("They met."));
         let long = cleaned(&"ä".repeat(100_000)).unwrap();
         assert!(long.chars().count() < SUMMARY_CHARS + 100);
-        let first = without_summary(None);
-        assert_eq!(without_summary(Some(&first)), first);
-        let after = without_summary(Some("They met."));
+        let after = with_gap(Some("They met."));
         assert_eq!(after, format!("They met.\n{LEFT_OUT}"));
-        assert_eq!(without_summary(Some(&after)), after);
     }
 }

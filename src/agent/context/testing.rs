@@ -1,8 +1,10 @@
 //! Messages, turns and steps for tests.
 
+use super::PromptInput;
+use base::calendar::Zone;
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MessageId, TurnId};
-use store::{Message, PastTurn, Role, Step, ToolCall};
+use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
+use store::{Audience, Memory, Message, PastTurn, Role, Step, ToolCall, TurnState};
 
 pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
     Message {
@@ -13,12 +15,17 @@ pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
         content: content.to_owned(),
         speaker: speaker.map(str::to_owned),
         in_reply_to: None,
+        finish_reason: None,
         created_at: Timestamp::from_millis(0),
         attachments: Vec::new(),
     }
 }
 
 pub const HOME: &str = "websocket";
+
+pub fn utc() -> Zone {
+    Zone::named("UTC").unwrap()
+}
 
 pub fn asked(content: &str) -> Message {
     said(Role::User, None, content)
@@ -29,8 +36,49 @@ pub fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn 
         id: TurnId::from(1),
         channel: HOME.to_owned(),
         message: asked(question),
+        memories: Vec::new(),
         steps,
         reply: answer.map(|answer| said(Role::Assistant, None, answer)),
+        state: TurnState::Done,
+        error: None,
+        is_shortened: false,
+    }
+}
+
+/// A request that shows only this.
+pub fn input<'a>(zone: &'a Zone, past: &'a [PastTurn], present: &'a Message) -> PromptInput<'a> {
+    PromptInput {
+        system_prompt: "Be kind.",
+        zone,
+        summary: None,
+        has_gap: false,
+        past,
+        turn: TurnId::from(1_000),
+        present,
+        memories: &[],
+        steps: &[],
+        channel: HOME,
+    }
+}
+
+/// A user's text without its time, which is 1970 unless a test says otherwise.
+pub fn unstamped(text: &str) -> String {
+    text.replace("[Thu 1970-01-01 00:00] ", "")
+}
+
+/// A memory of the household.
+pub fn memory(content: &str) -> Memory {
+    Memory {
+        id: MemoryId::from(1),
+        content: content.to_owned(),
+        speaker: None,
+        owner: None,
+        owner_id: None,
+        audience: Audience::Household,
+        channel: None,
+        account: None,
+        created_at: Timestamp::from_millis(1_795_253_400_125),
+        is_outside: false,
     }
 }
 

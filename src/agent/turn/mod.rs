@@ -6,12 +6,14 @@
 
 mod asker;
 mod calls;
+mod folding;
 mod history;
 mod turn_context;
 
 use std::time::Instant;
 
-use crate::context::Context;
+use crate::context::{Context, waiting_note};
+pub use crate::context::{cut_by, said_so_far};
 use crate::message_text::is_untrusted;
 use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::permission::{self, Circumstances};
@@ -19,11 +21,16 @@ use crate::tool::READ_SKILL;
 use crate::{budget, repetition};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
+use base::finish_reason::FinishReason;
 use base::ids::AudienceId;
 use config::Permission;
-use history::History;
+pub use folding::fold;
+use history::{Access, History};
 use store::{Approval, Durable, Step, ToolCall, Usage};
 pub use turn_context::{Stop, TurnContext};
+
+/// What the model is told when it may call no more tools.
+const NO_CALLS_LEFT: &str = "You have used all your tool calls. Answer now with what you know.";
 
 /// What the loop reports while it runs.
 pub enum Progress<'a> {
@@ -48,11 +55,21 @@ pub enum Progress<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     /// With the reply.
-    Replied(String),
+    Replied {
+        /// Its text.
+        text: String,
+        /// Why it is not whole.
+        finish_reason: Option<FinishReason>,
+    },
     /// Suspended until the owner answers these questions, which are on disk.
     Suspended(Durable<Vec<Approval>>),
     /// Without a reply.
-    Failed(Error),
+    Failed {
+        /// Why.
+        error: Error,
+        /// What the model has written so far.
+        said: String,
+    },
     /// Stopped by a person.
     Cancelled {
         /// What the model has written so far.
@@ -69,6 +86,8 @@ pub struct TurnReport {
     pub usage: Usage,
     /// The model that answered last, or else the one that was asked.
     pub model: String,
+    /// Whether the past has become too long: [`fold`] is to be called after the reply.
+    pub is_long: bool,
 }
 
 /// Runs a turn until it ends or waits for a person.
@@ -91,16 +110,18 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         written: String::new(),
         is_outside: false,
         is_noted: false,
+        is_long: false,
     };
-    let outcome = match turn_loop.drive() {
-        Ok(outcome) => outcome,
-        Err(Stop::Failed(error)) if !run.cancel.is_cancelled() => Outcome::Failed(error),
-        Err(_) => Outcome::Cancelled {
-            said: said_so_far(&turn_loop.steps, &turn_loop.written),
-        },
-    };
+    let outcome = turn_loop.drive().unwrap_or_else(|stop| {
+        let said = said_so_far(&turn_loop.steps, &turn_loop.written);
+        match stop {
+            Stop::Failed(error) if !run.cancel.is_cancelled() => Outcome::Failed { error, said },
+            _ => Outcome::Cancelled { said },
+        }
+    });
     TurnReport {
         outcome,
+        is_long: turn_loop.is_long,
         usage: turn_loop.usage,
         model: turn_loop.answered_by.unwrap_or_else(|| model.clone()),
     }
@@ -126,20 +147,8 @@ struct TurnLoop<'a, 'b> {
     is_outside: bool,
     /// Whether the database knows that of the conversation.
     is_noted: bool,
-}
-
-/// What the model has written in a turn: in each of its steps, and after them.
-pub fn said_so_far(steps: &[Step], written: &str) -> String {
-    let replies = steps.iter().filter_map(|step| match step {
-        Step::Reply { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    let texts: Vec<&str> = replies
-        .chain([written])
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-        .collect();
-    texts.join("\n\n")
+    /// Whether the past has become too long.
+    is_long: bool,
 }
 
 impl<'a> TurnLoop<'a, '_> {
@@ -147,18 +156,21 @@ impl<'a> TurnLoop<'a, '_> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
         self.asker = Asker::of(run)?;
-        let mut history = self.read_history()?;
         let mut approvals = Vec::new();
         if run.is_resumed {
             self.steps = store.steps(turn.id)?;
             approvals = store.approvals_of(turn.id)?;
+        }
+        let mut history = self.read_history()?;
+        if self.steps.is_empty() && history.suspended() > 0 {
+            self.note(waiting_note(history.suspended()));
         }
         let toolbox = &run.assistant.toolbox;
         let offered = self.asker.actor(run).offered(toolbox);
         // Not noted: the descriptions go when the server does.
         self.is_outside |= permission::describes_from_outside(toolbox, &offered);
         let most_rounds = run.assistant.config.limits.tool_rounds;
-        let mut reminder = None;
+        let mut was_empty = false;
         loop {
             self.check_stop()?;
             if !self.steps.is_empty() {
@@ -174,37 +186,51 @@ impl<'a> TurnLoop<'a, '_> {
                 .filter(|step| matches!(step, Step::Reply { .. }))
                 .count();
             let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
-            let hint = repetition::hint(repeated, repeats);
             let is_last = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
-            if is_last {
-                reminder =
-                    Some("You have used all your tool calls. Answer now with what you know.");
+            if let Some(hint) = repetition::hint(repeated, repeats) {
+                self.note(hint);
+            } else if is_last {
+                self.note(NO_CALLS_LEFT.to_owned());
             }
-            let hint = hint.as_deref().or(reminder);
-            let reply = self.ask_model(&mut history, &offered, !is_last, hint)?;
+            let reply = self.ask_model(&mut history, &offered, !is_last)?;
+            self.is_long = history.is_long(reply.usage.output);
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply);
                 continue;
             }
-            if !reply.text.trim().is_empty() {
-                self.save()?;
-                return Ok(Outcome::Replied(reply.text));
-            }
             // Some models say all they have to say together with their last calls, and
             // then nothing.
-            if let Some(text) = self.said_with_calls() {
+            let text = Some(reply.text).filter(|text| !text.trim().is_empty());
+            let finish_reason = reply.finish_reason;
+            if let Some(text) = text.or_else(|| self.said_with_calls()) {
                 self.save()?;
-                return Ok(Outcome::Replied(text));
+                return Ok(Outcome::Replied {
+                    text,
+                    finish_reason,
+                });
             }
-            if reminder.is_some() {
+            let turn = format!("turn {}", turn.id);
+            if let Some(reason) = finish_reason {
+                return Err(Error::server(cut_before_the_first_word(reason), turn).into());
+            }
+            if is_last || was_empty {
                 let why = if is_last {
                     format!("the model called tools {rounds} times and gave no answer")
                 } else {
                     "the model gave an empty answer twice".to_owned()
                 };
-                return Err(Error::server(why, format!("turn {}", turn.id)).into());
+                return Err(Error::server(why, turn).into());
             }
-            reminder = Some("Your last answer was empty. Answer the person.");
+            was_empty = true;
+            self.note("Your last answer was empty. Answer the person.".to_owned());
+        }
+    }
+
+    /// Tells the model something, once, behind what it was shown last.
+    fn note(&mut self, text: String) {
+        let is_last = |step: &Step| matches!(step, Step::Note { text: last } if *last == text);
+        if !self.steps.last().is_some_and(is_last) {
+            self.add(Step::Note { text });
         }
     }
 
@@ -214,8 +240,11 @@ impl<'a> TurnLoop<'a, '_> {
         // First: a change that comes while the rest is read is noticed later.
         let audience = run.store.audience_of(run.turn)?;
         self.audience = audience.unwrap_or(run.turn.audience_id);
-        let (may_recall, may_read_skills) = (self.may_recall(), self.may_read_skills());
-        let history = History::open(run, self.model, self.audience, may_recall, may_read_skills)?;
+        let may = Access {
+            recall: self.may_recall(),
+            read_skills: self.may_read_skills(),
+        };
+        let history = History::open(run, self.model, may, self.steps.is_empty())?;
         self.is_noted |= history.is_noted();
         if history.has_outside_text() || is_from_outside(run) {
             self.note_outside_text();
@@ -298,7 +327,6 @@ impl<'a> TurnLoop<'a, '_> {
         history: &mut History<'a>,
         tools: &[ToolSpec],
         may_call: bool,
-        reminder: Option<&str>,
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
@@ -306,14 +334,9 @@ impl<'a> TurnLoop<'a, '_> {
         budget::check(config, run.store, now, self.usage, run.person()?)?;
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {
-            let mut context =
-                history.context(&self.steps, tools, self.is_outside, &mut self.usage)?;
+            let context = history.context(&self.steps, tools);
             if self.follow_audience(history)? {
                 continue;
-            }
-            if let Some(reminder) = reminder {
-                context.system.push('\n');
-                context.system.push_str(reminder);
             }
             if let Some((error, earlier)) = &refused
                 && *earlier == context
@@ -347,7 +370,7 @@ impl<'a> TurnLoop<'a, '_> {
                     self.usage.add(reply.usage);
                     let is_ours = reply.model.as_ref().is_none_or(|model| model == self.model);
                     let is_counted = is_ours && !reply.is_estimated;
-                    history.answered(if is_counted { reply.usage.input } else { 0 })?;
+                    history.answered(if is_counted { reply.usage.input } else { 0 });
                     self.answered_by = reply.model.clone().or(self.answered_by.take());
                     return Ok(reply);
                 }
@@ -385,4 +408,13 @@ impl<'a> TurnLoop<'a, '_> {
         let (store, turn) = (self.run.store, self.run.turn.id);
         Ok(store.record_steps(turn, unsaved, self.audience)?)
     }
+}
+
+/// Why there is no reply at all, for the person.
+fn cut_before_the_first_word(reason: FinishReason) -> String {
+    let advice = match reason {
+        FinishReason::Length => " by thinking: raise max_tokens, or lower the reasoning effort",
+        FinishReason::ContentFilter | FinishReason::Refusal | FinishReason::Interrupted => "",
+    };
+    format!("there is no answer: {}{advice}", cut_by(reason))
 }

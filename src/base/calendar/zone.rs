@@ -62,6 +62,14 @@ impl Zone {
         }
     }
 
+    /// The same with the day of the week: `Sat 2026-11-21 09:30`.
+    pub fn day_and_minute(&self, time: Timestamp) -> String {
+        match self.local(time) {
+            Some(local) => local.strftime("%a %Y-%m-%d %H:%M").to_string(),
+            None => time.to_string(),
+        }
+    }
+
     /// The same for people to read: `21 Nov 2026 09:30`, always as wide.
     pub fn readable(&self, time: Timestamp) -> String {
         match self.local(time) {

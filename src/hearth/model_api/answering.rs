@@ -11,6 +11,7 @@ use crate::service::Service;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
+use base::finish_reason::FinishReason;
 use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
@@ -56,6 +57,19 @@ pub struct TurnSummary {
     pub usage: Usage,
     /// How long the client waited.
     pub took: Duration,
+    /// Why the reply is not whole.
+    pub finish_reason: Option<FinishReason>,
+}
+
+impl TurnSummary {
+    /// Why it ended, as these interfaces say it.
+    pub fn stop_reason(&self) -> &'static str {
+        match self.finish_reason {
+            None => "stop",
+            Some(FinishReason::Length | FinishReason::Interrupted) => "length",
+            Some(FinishReason::ContentFilter | FinishReason::Refusal) => "content_filter",
+        }
+    }
 }
 
 /// Reads a body.
@@ -205,7 +219,7 @@ impl Answering {
         match news.end {
             // These interfaces have no word for it; a reply cut short is none.
             Some(Ok(reply)) if reply.state().is_some() => self.fail(&cancelled()),
-            Some(Ok(reply)) => self.conclude(reply.text()),
+            Some(Ok(reply)) => self.conclude(reply.text(), reply.finish_reason()),
             Some(Err(error)) => self.fail(&error),
             None if news.is_cut => self.fail(&Error::invalid_token(
                 "the token is no longer valid; the turn goes on",
@@ -222,7 +236,7 @@ impl Answering {
         }
     }
 
-    fn conclude(&mut self, reply: &str) {
+    fn conclude(&mut self, reply: &str, finish_reason: Option<FinishReason>) {
         // The turn's end is on disk by now.
         let usage = match self
             .service
@@ -235,6 +249,7 @@ impl Answering {
         let summary = TurnSummary {
             usage,
             took: self.began.elapsed(),
+            finish_reason,
         };
         self.is_over = true;
         if !self.stream {

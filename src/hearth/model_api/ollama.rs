@@ -15,6 +15,7 @@ use crate::service::turn_stream::Asker;
 use agent::context::window::request_tokens;
 use base::clock::Clock;
 use base::error::{Error, Result};
+use base::finish_reason::FinishReason;
 use base::secret::sha256;
 use config::Config;
 use net::http::{Answer, Request, Response};
@@ -227,7 +228,10 @@ impl Lines {
     fn last(&self, text: &str, summary: &TurnSummary) -> Value {
         let nanoseconds = u64::try_from(summary.took.as_nanos()).unwrap_or(u64::MAX);
         let mut object = self.object(text, true);
-        object["done_reason"] = json!("stop");
+        object["done_reason"] = json!(match summary.finish_reason {
+            Some(FinishReason::Length | FinishReason::Interrupted) => "length",
+            _ => "stop",
+        });
         object["total_duration"] = json!(nanoseconds);
         object["load_duration"] = json!(0);
         object["prompt_eval_count"] = json!(summary.usage.input);

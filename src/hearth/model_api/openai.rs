@@ -185,7 +185,7 @@ impl Form for Chunks {
                 "index": 0,
                 "message": { "role": "assistant", "content": reply, "refusal": null },
                 "logprobs": null,
-                "finish_reason": "stop",
+                "finish_reason": summary.stop_reason(),
             }],
             "usage": usage_object(summary.usage),
         });
@@ -212,7 +212,7 @@ impl Form for Chunks {
     }
 
     fn closing(&self, summary: &TurnSummary) -> String {
-        let mut text = self.delta(json!({}), Some("stop"));
+        let mut text = self.delta(json!({}), Some(summary.stop_reason()));
         if self.include_usage {
             text += &self.chunk(json!([]), usage_object(summary.usage));
         }

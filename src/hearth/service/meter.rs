@@ -57,7 +57,7 @@ impl Meter {
         self.turns.note_time(took);
         match end {
             TurnEnd::Done { .. } => self.done.count(),
-            TurnEnd::Failed(_) => self.failed.count(),
+            TurnEnd::Failed { .. } => self.failed.count(),
             TurnEnd::Cancelled { .. } => self.cancelled.count(),
         }
     }

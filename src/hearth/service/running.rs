@@ -84,17 +84,32 @@ impl Service {
                     self.publish_expired(id, &approvals, BY_TIME);
                 }
             }
-            Outcome::Replied(reply) => {
+            Outcome::Replied {
+                text: reply,
+                finish_reason,
+            } => {
                 let (model, usage) = (&ran.model, ran.usage);
                 log::info!(
                     "{id}: done in {took} ms by {model} ({} tokens in, {} out)",
                     usage.input,
                     usage.output
                 );
-                self.conclude(&turn, TurnEnd::Done { reply }, ran.usage, &ran.model);
+                let end = TurnEnd::Done {
+                    reply,
+                    finish_reason,
+                };
+                if ran.is_long {
+                    // The next message waits, not whoever asked.
+                    if self.end(&turn, end, ran.usage, &ran.model) {
+                        self.fold(&run, turn_seconds);
+                        self.queue.turn_ended(id, conversation);
+                    }
+                    return;
+                }
+                self.conclude(&turn, end, ran.usage, &ran.model);
             }
             // It failed because the disk did, not the model.
-            Outcome::Failed(error) if !self.store.is_writable() => {
+            Outcome::Failed { error, .. } if !self.store.is_writable() => {
                 log::warn!(
                     "{id}: failed, because the database cannot be written; it is tried again \
                      once it can, unless its message was not stored either"
@@ -105,9 +120,10 @@ impl Service {
                     conversation,
                 });
             }
-            Outcome::Failed(error) => {
+            Outcome::Failed { error, said } => {
                 log::warn!("{id}: failed after {took} ms: {error}");
-                self.conclude(&turn, TurnEnd::Failed(error), ran.usage, &ran.model);
+                let end = TurnEnd::Failed { error, said };
+                self.conclude(&turn, end, ran.usage, &ran.model);
             }
             // The server stops: the turn is unfinished on disk and continues at
             // the next start.
@@ -135,9 +151,31 @@ impl Service {
         Ok(Some((turn.into_inner(), message.into_inner(), true)))
     }
 
-    /// Ends a turn: commits its state, reply and callback at once, then publishes the
-    /// events, notifies the watchers and lets the conversation's next turn run.
+    /// Folds the past of a turn's conversation, which has become too long, as far as that
+    /// is done within the time of a turn and before the server stops.
+    fn fold(&self, run: &TurnContext<'_>, seconds: u64) {
+        let (id, model) = (run.turn.id, &run.assistant.config.model);
+        let run = TurnContext {
+            deadline: Instant::now() + Duration::from_secs(seconds),
+            ..*run
+        };
+        match turn::fold(&run) {
+            Ok(usage) => self.store.note_usage(id, usage, model),
+            Err(error) => log::warn!("{id}: its conversation stays long: {error}"),
+        }
+    }
+
+    /// Ends a turn, and lets the conversation's next turn run.
     pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
+        if self.end(turn, end, usage, model) {
+            self.queue.turn_ended(turn.id, turn.conversation_id);
+        }
+    }
+
+    /// Ends a turn: commits its state, reply and callback at once, then publishes the
+    /// events and notifies the watchers. Returns whether the conversation's next turn may
+    /// run: not while the database cannot be written.
+    fn end(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) -> bool {
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let ending = end.clone();
         let finished = match self.store.finish_turn(turn.id, end, usage, model, delivery) {
@@ -146,18 +184,19 @@ impl Service {
                 // Its beginning was lost with a failed commit, or somebody else
                 // ended it and notified the watchers.
                 self.turn_lost(turn.id);
-                return self.queue.turn_ended(turn.id, turn.conversation_id);
+                return true;
             }
             Err(error) => {
                 self.hub.turn_ended(turn.id, &TurnEnded::from(Err(error)));
                 let turn = Box::new(turn.clone());
                 let model = model.to_owned();
-                return self.defer(Deferred::Conclude {
+                self.defer(Deferred::Conclude {
                     turn,
                     end: ending,
                     usage,
                     model,
                 });
+                return false;
             }
         };
         let took = self.clock.now().since(turn.created_at);
@@ -173,12 +212,12 @@ impl Service {
         let was_watched = self
             .hub
             .turn_ended(turn.id, &TurnEnded { result, delivery });
-        self.queue.turn_ended(turn.id, turn.conversation_id);
         if let Some(delivery) = delivery
             && !was_watched
         {
             // Nobody waits any longer: the callback is sent now.
             self.response_sent(delivery, false);
         }
+        true
     }
 }

@@ -294,6 +294,7 @@ mod tests {
             EventKind::Done {
                 message_id,
                 in_reply_to: None,
+                finish_reason: None,
             },
             text("cdef"),
         ] {

@@ -248,6 +248,9 @@ impl Service {
             if let Some(question) = reply.in_reply_to {
                 view["in_reply_to"] = json!(question);
             }
+            if let Some(reason) = reply.finish_reason {
+                view["finish_reason"] = json!(reason);
+            }
         }
         if let Some(said) = &turn.said {
             view["response"] = json!(said);

@@ -27,6 +27,7 @@ pub fn message(message: Message) -> event::Message {
         turn_id: message.turn_id,
         speaker: message.speaker,
         in_reply_to: message.in_reply_to,
+        finish_reason: message.finish_reason,
         attachments: message.attachments,
     }
 }

@@ -196,7 +196,7 @@ impl Service {
             body: {
                 let (turn, end) = (turn.clone(), end.clone());
                 Box::new(move |lost, in_reply_to| {
-                    let end = lost.map_or(end, TurnEnd::Failed);
+                    let end = lost.map_or(end, TurnEnd::failed);
                     callback_body(&turn, &end, in_reply_to)
                 })
             },
@@ -223,8 +223,11 @@ fn callback_body(turn: &Turn, end: &TurnEnd, in_reply_to: Option<MessageId>) -> 
         turn_id: turn.id,
     });
     match end {
-        TurnEnd::Done { reply } => envelope::callback(reply, &name, overtaken),
-        TurnEnd::Failed(error) => envelope::failed_callback(error, &name, overtaken),
+        TurnEnd::Done {
+            reply,
+            finish_reason,
+        } => envelope::callback(reply, &name, *finish_reason, overtaken),
+        TurnEnd::Failed { error, .. } => envelope::failed_callback(error, &name, overtaken),
         TurnEnd::Cancelled { said } => envelope::cancelled_callback(said, &name, overtaken),
     }
 }

@@ -180,7 +180,7 @@ impl Service {
             format!("{id} panicked"),
         );
         match self.store.turn(&Viewer::server(), id) {
-            Ok(turn) => self.conclude(&turn, TurnEnd::Failed(error), Usage::default(), ""),
+            Ok(turn) => self.conclude(&turn, TurnEnd::failed(error), Usage::default(), ""),
             Err(_) => self.queue.turn_ended(id, conversation),
         }
     }

@@ -54,7 +54,7 @@ fn the_model_is_shown_what_was_imported() {
             said(Role::Assistant, "answer", 1),
         ],
     );
-    let past = store.past(id, 100, 1_000_000).unwrap();
+    let past = past(&store, id, 100, 1_000_000);
     let shown: Vec<(&str, Option<&str>)> = past
         .turns
         .iter()

@@ -1,5 +1,7 @@
 //! Memories: storing and finding them.
 
+use std::collections::HashSet;
+
 use crate::NewMemory;
 use crate::testing::*;
 use base::error::Code;
@@ -145,7 +147,9 @@ const HOUSEHOLD: [&str; 6] = [
 
 /// What is shown with a message.
 fn shown(store: &TestStore, message: &str) -> Vec<String> {
-    let found = store.relevant_memories(&all(), message).unwrap();
+    let found = store
+        .relevant_memories(&all(), message, &HashSet::new())
+        .unwrap();
     found.into_iter().map(|memory| memory.content).collect()
 }
 

@@ -14,6 +14,7 @@ mod memories;
 mod people;
 mod plans;
 mod schedules;
+mod shown;
 mod turns;
 mod usage;
 mod writing;

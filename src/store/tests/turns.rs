@@ -144,7 +144,7 @@ fn an_ended_turn_takes_nothing_more() {
         .with_retry_after(7);
     for end in [
         done("hi"),
-        TurnEnd::Failed(failure.clone()),
+        TurnEnd::failed(failure.clone()),
         TurnEnd::Cancelled {
             said: String::new(),
         },
@@ -169,7 +169,7 @@ fn an_ended_turn_takes_nothing_more() {
         let stored = store.turn(&all(), turn.id).unwrap();
         assert!(stored.state.is_final());
         match end {
-            TurnEnd::Failed(_) => assert_eq!(stored.error, Some(failure.clone())),
+            TurnEnd::Failed { .. } => assert_eq!(stored.error, Some(failure.clone())),
             _ => assert_eq!(stored.error, None),
         }
     }
@@ -194,9 +194,9 @@ fn the_past_is_what_was_answered_oldest_first() {
     finish(&store, &second, "2");
     for outcome in [
         TurnEnd::Cancelled {
-            said: String::new(),
+            said: "so far".to_owned(),
         },
-        TurnEnd::Failed(Error::not_found("x")),
+        TurnEnd::failed(Error::not_found("x")),
     ] {
         let turn = begin(&store, target(), "lost");
         store
@@ -208,22 +208,21 @@ fn the_past_is_what_was_answered_oldest_first() {
     exchange(&store, target(), "three", "3");
     begin(&store, target(), "now");
     let past = |most| {
-        let past = store.past(first.conversation_id, most, 10_000).unwrap();
-        assert_eq!(past.has_more, most < 3);
+        let past = past(&store, first.conversation_id, most, 10_000);
+        assert_eq!(past.has_more, most < 5);
         let texts = past.turns.iter().map(|turn| {
-            let reply = turn.reply.as_ref().unwrap();
-            let text = format!("{}={}", turn.message.content, reply.content);
+            let reply = turn.reply.as_ref().map_or("", |reply| &reply.content);
+            let text = format!("{}={reply}", turn.message.content);
             (text, turn.steps.len())
         });
         texts.collect::<Vec<_>>()
     };
     let turn = |text: &str, steps| (text.to_owned(), steps);
     assert_eq!(past(0), []);
-    assert_eq!(past(2), [turn("two=2", 3), turn("three=3", 0)]);
-    assert_eq!(
-        past(9),
-        [turn("one=1", 0), turn("two=2", 3), turn("three=3", 0)]
-    );
+    assert_eq!(past(2), [turn("lost=", 3), turn("three=3", 0)]);
+    let both = [turn("lost=so far", 3), turn("lost=", 3)];
+    let (before, after) = ([turn("one=1", 0), turn("two=2", 3)], [turn("three=3", 0)]);
+    assert_eq!(past(9), [&before[..], &both, &after].concat());
 }
 
 #[test]
@@ -246,7 +245,7 @@ fn a_reply_that_was_waited_for_stands_where_it_came() {
     };
     let (early, late, lost) = (suspended("early"), suspended("late"), suspended("lost"));
     let shown = || {
-        let past = store.past(first.conversation_id, 9, 10_000).unwrap();
+        let past = past(&store, first.conversation_id, 9, 10_000);
         let texts = past.turns.iter().map(|turn| turn.message.content.clone());
         (texts.collect::<Vec<_>>().join(" "), past.suspended)
     };
@@ -264,14 +263,15 @@ fn a_reply_that_was_waited_for_stands_where_it_came() {
     assert_eq!(reply.in_reply_to, Some(three.message_id));
     let reply = finish(&store, &four, "4").reply.unwrap();
     assert_eq!(reply.in_reply_to, Some(four.message_id));
-    end(&store, &lost, TurnEnd::Failed(Error::not_found("x")));
+    end(&store, &lost, TurnEnd::failed(Error::not_found("x")));
     let reply = finish(&store, &late, "no").reply.unwrap();
     let stored = store.message(&all(), reply.id).unwrap();
     assert_eq!(stored.in_reply_to, Some(late.message_id));
     let five = exchange(&store, target(), "five", "5");
     let stored = store.message(&all(), five.reply_id.unwrap()).unwrap();
     assert_eq!(stored.in_reply_to, None, "it follows its question");
-    let all = "one two early three four late five";
+    // What never got a word of reply stands where it was asked.
+    let all = "one lost two early three four late five";
     assert_eq!(shown(), (all.to_owned(), 0));
     // A summary covers what was answered up to its turn, not what was asked.
     store
@@ -313,7 +313,7 @@ fn the_past_is_read_no_further_than_fits() {
     }
     begin(&store, target(), "now");
     let read = |bytes| {
-        let past = store.past(first.conversation_id, 100, bytes).unwrap();
+        let past = past(&store, first.conversation_id, 100, bytes);
         let names: Vec<String> = past
             .turns
             .iter()
@@ -342,7 +342,7 @@ fn steps_that_are_too_long_are_left_out_of_the_newest_turn() {
     finish(&store, &turn, "hi");
     begin(&store, Target::Existing(turn.conversation_id), "now");
     for (bytes, count) in [(20, 0), (10_000, 3)] {
-        let past = store.past(turn.conversation_id, 9, bytes).unwrap();
+        let past = past(&store, turn.conversation_id, 9, bytes);
         assert_eq!(past.turns.len(), 1);
         assert_eq!(past.turns[0].steps.len(), count, "{bytes}");
     }
@@ -356,11 +356,11 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     let two = exchange(&store, Target::Existing(id), "two", "2");
     exchange(&store, Target::Existing(id), "three", "3");
     let now = begin(&store, Target::Existing(id), "now");
-    let before = store.past(id, 9, 9_999).unwrap();
+    let before = past(&store, id, 9, 9_999);
     assert_eq!((before.summary, before.turns.len()), (None, 3));
     for (turn, text, left) in [(one.id, "first", 2), (two.id, "second", 1)] {
         store.save_summary(id, turn, text, one.audience_id).unwrap();
-        let past = store.past(id, 9, 9_999).unwrap();
+        let past = past(&store, id, 9, 9_999);
         let summary = Summary {
             turn_id: turn,
             content: text.to_owned(),
@@ -378,7 +378,7 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
         .save_summary(id, two.id, "x", two.audience_id)
         .unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);
-    assert_eq!(store.past(id, 9, 9).unwrap().summary, None);
+    assert_eq!(past(&store, id, 9, 9).summary, None);
 }
 
 #[test]

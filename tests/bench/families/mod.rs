@@ -6,6 +6,7 @@ mod connections;
 mod health;
 mod history;
 mod pages;
+mod prompt_cache;
 mod recall;
 #[cfg(feature = "relay")]
 mod relay;
@@ -52,6 +53,11 @@ pub const FAMILIES: &[Family] = &[
         name: "request",
         title: "What a model is sent",
         measure: request::measure,
+    },
+    Family {
+        name: "cache",
+        title: "What providers cache",
+        measure: prompt_cache::measure,
     },
     Family {
         name: "pages",

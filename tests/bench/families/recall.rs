@@ -1,6 +1,7 @@
 //! Whether the memories that a message needs are found, and no others; and how long
 //! that takes.
 
+use std::collections::HashSet;
 use std::thread;
 use std::time::Instant;
 
@@ -74,7 +75,7 @@ fn took() -> f64 {
     let message = "where did we put the manual of the lamp from item77 in the cellar?";
     median((0..RUNS).map(|_| {
         let began = Instant::now();
-        let found = store.relevant_memories(&Viewer::server(), message);
+        let found = store.relevant_memories(&Viewer::server(), message, &HashSet::new());
         assert!(found.is_ok_and(|found| !found.is_empty()));
         began.elapsed().as_secs_f64() * 1_000.0
     }))

@@ -66,11 +66,7 @@ impl Household {
         let folder = template.copy();
         let model = Model::start(|request, _| {
             let last = request["messages"].as_array().unwrap().last().unwrap();
-            if last["content"]
-                .as_str()
-                .unwrap_or_default()
-                .ends_with(ASIDE)
-            {
+            if last["content"].as_str().unwrap_or_default().contains(ASIDE) {
                 return Act::say(ASIDE_REPLY);
             }
             match last["role"] == "tool" || request["tools"].as_array().is_none() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use support::home::Home;
 use support::http::{Answer, get, post};
-use support::model::{Act, Model};
+use support::model::{Act, Model, without_times};
 
 const COMPLETIONS: &str = "/v1/chat/completions";
 
@@ -74,7 +74,10 @@ fn shown(request: &Value) -> Vec<(String, String)> {
     messages
         .iter()
         .filter(|message| message["role"] != "system")
-        .map(|message| (word(&message["role"]), word(&message["content"])))
+        .map(|message| {
+            let content = message["content"].as_str().unwrap();
+            (word(&message["role"]), without_times(content))
+        })
         .collect()
 }
 

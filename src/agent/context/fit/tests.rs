@@ -4,7 +4,7 @@ use super::*;
 use crate::context::estimate::text_tokens;
 use crate::context::testing::*;
 use base::ids::TurnId;
-use store::{Message, PastTurn, Role, Step, ToolCall};
+use store::{PastTurn, Role, Step, ToolCall};
 
 fn round(id: &str, content: &str) -> Vec<Step> {
     vec![
@@ -19,21 +19,6 @@ fn turn(number: i64, words: usize, steps: Vec<Step>) -> PastTurn {
     PastTurn {
         id: TurnId::from(number),
         ..past(&question, steps, Some(&answer))
-    }
-}
-
-fn input<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> PromptInput<'a> {
-    PromptInput {
-        system_prompt: "prompt",
-        summary: None,
-        memories: None,
-        past,
-        suspended: 0,
-        turn: TurnId::from(1_000),
-        present,
-        steps,
-        channel: "websocket",
-        is_outside: false,
     }
 }
 
@@ -76,65 +61,98 @@ fn results(messages: &[ChatMessage]) -> Vec<usize> {
     sizes.collect()
 }
 
-#[test]
-fn first_results_are_shortened_then_turns_go() {
-    let turns: Vec<PastTurn> = (0..6)
+/// How many turns are left out, and how many results are shown in short.
+fn left_out_and_short(fitted: &Fitted) -> (usize, usize) {
+    assert_paired(&fitted.context.messages);
+    let sizes = results(&fitted.context.messages);
+    let short = sizes.iter().filter(|size| **size < 200).count();
+    (fitted.left_out, short)
+}
+
+/// A past of six turns, each of about 373 tokens, and 163 with its result in a line. The
+/// rest of a request takes about 150.
+fn six_turns() -> Vec<PastTurn> {
+    (0..6)
         .map(|number| turn(number, 100, round("1", &"r ".repeat(500))))
-        .collect();
-    let now = asked("now");
-    // A turn takes about 373 tokens, and 163 with its result in a line.
-    for (tokens, left_out, shortened) in [
-        (10_000, 0, 0),
-        (2_900, 0, 0),
-        (2_600, 0, 4),
-        (1_900, 0, 4),
-        (1_700, 4, 0),
-        (1_000, 4, 0),
-        (800, 5, 0),
-        (300, 5, 0),
-        (200, 6, 0),
-    ] {
-        let fitted = fit(&input(&turns, &now, &[]), 0, budget(tokens), false);
-        let sizes = results(&fitted.context.messages);
-        let short = sizes.iter().filter(|size| **size < 200).count();
-        assert_eq!(
-            (fitted.left_out, short),
-            (left_out, shortened),
-            "{tokens}: {} {sizes:?}",
-            fitted.tokens
-        );
-        assert!(fitted.tokens <= tokens);
-        assert_paired(&fitted.context.messages);
-    }
+        .collect()
 }
 
 #[test]
-fn with_the_whole_budget_more_is_shown() {
-    let turns: Vec<PastTurn> = (0..20).map(|number| turn(number, 100, vec![])).collect();
-    let now = asked("now");
-    let input = input(&turns, &now, &[]);
-    let usual = fit(&input, 0, budget(1_000), false);
-    let brim = fit(&input, 0, budget(1_000), true);
-    assert_eq!((usual.left_out, brim.left_out), (16, 11));
-    assert!(usual.tokens <= 450 && brim.tokens <= 1_000);
+fn what_does_not_fit_is_shortened_and_then_left_out() {
+    let (turns, now, utc) = (six_turns(), asked("now"), utc());
+    for (tokens, expected) in [
+        (10_000, (0, 0)),
+        (2_500, (0, 0)),
+        (2_300, (0, 4)),
+        (1_700, (0, 4)),
+        (1_450, (1, 3)),
+        (1_000, (4, 0)),
+        (700, (5, 0)),
+        (250, (6, 0)),
+    ] {
+        let fitted = fit(&input(&utc, &turns, &now), 0, budget(tokens));
+        assert_eq!(
+            left_out_and_short(&fitted),
+            expected,
+            "{tokens}: {}",
+            fitted.tokens
+        );
+        assert!(fitted.tokens <= tokens, "{tokens}: {}", fitted.tokens);
+        let is_told = format!("{:?}", fitted.context).contains("not shown here");
+        assert_eq!(is_told, expected.0 > 0);
+    }
+    // What was folded before stays so, however much room there is.
+    let mut folded = turns;
+    folded[0].is_shortened = true;
+    let with_gap = PromptInput {
+        has_gap: true,
+        ..input(&utc, &folded, &now)
+    };
+    let fitted = fit(&with_gap, 0, budget(10_000));
+    assert_eq!(left_out_and_short(&fitted), (0, 1));
+    assert!(format!("{:?}", fitted.context).contains("not shown here"));
+}
+
+#[test]
+fn a_fold_leaves_room_for_many_turns() {
+    let (turns, utc) = (six_turns(), utc());
+    let of = |hidden, shortened| Some(Fold { hidden, shortened });
+    for (tokens, fixed, expected) in [
+        (10_000, 0, None),
+        (3_100, 0, None),
+        (2_800, 0, of(0, 4)),
+        (2_500, 0, of(0, 4)),
+        (2_200, 0, of(3, 4)),
+        (1_000, 0, of(4, 4)),
+        (200, 0, of(6, 6)),
+        (3_200, 0, None),
+        (3_200, 400, of(0, 4)),
+    ] {
+        let found = fold(&turns, fixed, budget(tokens), &utc);
+        assert_eq!(found, expected, "{tokens} {fixed}");
+    }
+    // Once folded, there is nothing more to do.
+    let mut folded = six_turns();
+    for turn in &mut folded[..4] {
+        turn.is_shortened = true;
+    }
+    assert_eq!(fold(&folded, 0, budget(2_500), &utc), None);
 }
 
 #[test]
 fn of_too_many_turns_half_go() {
-    let turns: Vec<PastTurn> = (0..101).map(|number| turn(number, 1, vec![])).collect();
-    let now = asked("now");
-    let all = fit(&input(&turns[1..], &now, &[]), 0, budget(100_000), false);
-    assert_eq!(all.left_out, 0);
-    let fewer = fit(&input(&turns, &now, &[]), 0, budget(100_000), false);
-    assert_eq!(fewer.left_out, 51);
+    let turns: Vec<PastTurn> = (0..100).map(|number| turn(number, 1, vec![])).collect();
+    let fold = |turns| fold(turns, 0, budget(100_000), &utc());
+    assert_eq!(fold(&turns[1..]), None);
+    assert_eq!(fold(&turns).map(|fold| fold.hidden), Some(50));
 }
 
 #[test]
 fn the_tools_and_what_is_added_take_their_room() {
     let turns: Vec<PastTurn> = (0..4).map(|number| turn(number, 100, vec![])).collect();
-    let now = asked("now");
-    let plain = input(&turns, &now, &[]);
-    let left_out = |input: &PromptInput<'_>, tools| fit(input, tools, budget(800), false).left_out;
+    let (now, utc) = (asked("now"), utc());
+    let plain = input(&utc, &turns, &now);
+    let left_out = |input: &PromptInput<'_>, tools| fit(input, tools, budget(800)).left_out;
     assert_eq!(left_out(&plain, 0), 0);
     assert!(left_out(&plain, 400) > 0);
     let text = "abc ".repeat(400);
@@ -142,8 +160,9 @@ fn the_tools_and_what_is_added_take_their_room() {
         summary: Some(&text),
         ..plain
     };
+    let known = vec![memory(&"abc ".repeat(100)); 5];
     let memories = PromptInput {
-        memories: Some(&text),
+        memories: &known,
         ..plain
     };
     assert!(left_out(&summary, 0) > 0 && left_out(&memories, 0) > 0);
@@ -155,11 +174,16 @@ fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
     let steps: Vec<Step> = (0..5)
         .flat_map(|number| round(&number.to_string(), &"result ".repeat(600)))
         .collect();
+    let utc = utc();
+    let with = |steps| PromptInput {
+        steps,
+        ..input(&utc, &[], &now)
+    };
     for (tokens, expected) in [
         (20_000, vec![4_200; 5]),
         (4_000, vec![150, 150, 150, 150, 4_000]),
     ] {
-        let fitted = fit(&input(&[], &now, &steps), 0, budget(tokens), false);
+        let fitted = fit(&with(&steps), 0, budget(tokens));
         let messages = &fitted.context.messages;
         assert_paired(messages);
         let sizes = results(messages);
@@ -170,10 +194,10 @@ fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
         }
         assert!(matches!(
             &messages[0],
-            ChatMessage::User { text } if *text == now.content
+            ChatMessage::User { text } if unstamped(text) == now.content
         ));
     }
-    let tight = fit(&input(&[], &now, &steps), 0, budget(600), false);
+    let tight = fit(&with(&steps), 0, budget(600));
     assert!(tight.tokens <= 600, "{}", tight.tokens);
 }
 
@@ -234,7 +258,7 @@ impl Numbers {
 
 #[test]
 fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
-    let mut numbers = Numbers(11);
+    let (mut numbers, utc) = (Numbers(11), utc());
     for history in 0..400 {
         let longest = [20, 300, 3_000][numbers.below(3)];
         let turns: Vec<PastTurn> = (0..numbers.below(30))
@@ -253,56 +277,58 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
             .collect();
         let now = asked(&format!("now {}", numbers.text(200)));
         let steps = numbers.steps(5, longest);
-        let input = input(&turns, &now, &steps);
+        let input = PromptInput {
+            steps: &steps,
+            ..input(&utc, &turns, &now)
+        };
         let tools = numbers.below(200);
         let budget = budget(300 + numbers.below(4_000));
-        for use_all in [false, true] {
-            let fitted = fit(&input, tools, budget, use_all);
-            let messages = &fitted.context.messages;
-            assert_paired(messages);
-            assert_eq!(
-                fitted.tokens,
-                text_tokens(&fitted.context.system) + tools + message_tokens(messages)
-            );
-            // The shown turns are the newest, without a gap.
-            let shown: Vec<&str> = messages
-                .iter()
-                .filter_map(|message| match message {
-                    ChatMessage::User { text } => text.split(' ').next(),
-                    _ => None,
-                })
-                .collect();
-            let mut expected: Vec<String> = (fitted.left_out..turns.len())
-                .map(|number| format!("q{number}"))
-                .collect();
-            expected.push("now".to_owned());
-            assert_eq!(shown, expected, "{history}");
-            // The newest turn is whole: its words, its replies and calls.
-            let begin = messages
-                .iter()
-                .rposition(|message| matches!(message, ChatMessage::User { .. }))
-                .unwrap();
-            assert_eq!(
-                messages[begin],
-                ChatMessage::User {
-                    text: now.content.clone()
-                }
-            );
-            let replies = |step: &&Step| matches!(step, Step::Reply { .. });
-            let answers = |message: &&ChatMessage| matches!(message, ChatMessage::Assistant { .. });
-            assert_eq!(
-                messages[begin..].iter().filter(answers).count(),
-                steps.iter().filter(replies).count()
-            );
-            // Only a present turn of irreducible length may take more.
-            let least = input.present_shortened(LEAST_RESULT);
-            let irreducible = text_tokens(&fitted.context.system) + tools + message_tokens(&least);
-            assert!(
-                fitted.tokens <= budget.tokens.max(irreducible),
-                "{history}: {} of {}",
-                fitted.tokens,
-                budget.tokens
-            );
-        }
+        let fitted = fit(&input, tools, budget);
+        let messages = &fitted.context.messages;
+        assert_paired(messages);
+        let exact = text_tokens(&fitted.context.system) + tools + message_tokens(messages);
+        assert!(
+            fitted.tokens.abs_diff(exact) <= 3,
+            "{} {exact}",
+            fitted.tokens
+        );
+        // The shown turns are the newest, without a gap.
+        let shown: Vec<&str> = messages
+            .iter()
+            .filter_map(|message| match message {
+                ChatMessage::User { text } => Some(text.split("00:00] ").last().unwrap()),
+                _ => None,
+            })
+            .map(|text| text.split(' ').next().unwrap())
+            .collect();
+        let mut expected: Vec<String> = (fitted.left_out..turns.len())
+            .map(|number| format!("q{number}"))
+            .collect();
+        expected.push("now".to_owned());
+        assert_eq!(shown, expected, "{history}");
+        // The newest turn is whole: its words, its replies and calls.
+        let begin = messages
+            .iter()
+            .rposition(|message| matches!(message, ChatMessage::User { .. }))
+            .unwrap();
+        let ChatMessage::User { text } = &messages[begin] else {
+            panic!("{:?}", messages[begin])
+        };
+        assert!(text.ends_with(&format!("00:00] {}", now.content)), "{text}");
+        let replies = |step: &&Step| matches!(step, Step::Reply { .. });
+        let answers = |message: &&ChatMessage| matches!(message, ChatMessage::Assistant { .. });
+        assert_eq!(
+            messages[begin..].iter().filter(answers).count(),
+            steps.iter().filter(replies).count()
+        );
+        // Only a present turn of irreducible length may take more.
+        let least = input.present_shortened(LEAST_RESULT);
+        let irreducible = text_tokens(&fitted.context.system) + tools + message_tokens(&least) + 80;
+        assert!(
+            fitted.tokens <= budget.tokens.max(irreducible),
+            "{history}: {} of {}",
+            fitted.tokens,
+            budget.tokens
+        );
     }
 }

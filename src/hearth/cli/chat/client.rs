@@ -9,6 +9,8 @@ use super::action::Action;
 use super::approval::Approval;
 use super::approvals::Approvals;
 use super::listing::{conversations, short};
+use agent::turn::cut_by;
+use base::finish_reason::FinishReason;
 use serde_json::json;
 use waiting::{Listing, list_approvals};
 
@@ -240,6 +242,11 @@ impl ChatClient {
         if is_cancelled {
             self.failed_in_script();
             actions.push(Action::Note("stopped".to_owned()));
+        } else if let Some(reason) = data["finish_reason"].as_str().and_then(FinishReason::parse) {
+            actions.push(Action::Note(format!(
+                "cut off: {}; say \"continue\" to go on",
+                cut_by(reason)
+            )));
         }
         actions.extend(self.end(late));
         actions

@@ -10,6 +10,7 @@ USER {"status":"ok","id":"auth","data":{"role":"user"}}
 NO_AUTH {"status":"error","id":"auth","error":"this token is not valid","code":"invalid_token"}
 DELTA {"type":"event","seq":1,"turn_id":"turn_1","event":"chat.delta","text":"Hel"}
 ANSWER {"status":"ok","id":"chat","data":{"response":"Hello","conversation_id":"conv_1"}}
+CUT {"status":"ok","id":"chat","data":{"response":"Once upon","conversation_id":"conv_1","finish_reason":"length"}}
 REFUSED {"status":"error","id":"chat","error":"too much","code":"rate_limited","retry_after":3}
 CANCELLED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"Hel","conversation_id":"conv_1","turn_id":"turn_1"}}
 SILENCED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"","conversation_id":"conv_1","turn_id":"turn_1"}}
@@ -21,6 +22,7 @@ MAY {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id
 MAY_ALSO {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_2","tool":"fetch","arguments":{},"reason":""}
 MAY_OTHER {"type":"event","turn_id":"turn_9","conversation_id":"conv_9","event":"approval.requested","approval_id":"appr_9","tool":"run","arguments":{},"reason":"","requested_by":"ada"}
 MAY_LONG {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{"c":"1\u000a2\u000a3\u000a4\u000a5\u000a6\u000a7\u000a8\u000a9\u000a10\u000a11\u000a12\u000a13\u000a14\u000a15\u000a16\u000a17\u000a18"},"reason":"long"}
+CUT_NOTE note cut off: the model reached its limit on tokens; say "continue" to go on
 NONE_WAITING {"status":"ok","id":"waiting","data":{"approvals":[]}}
 NOT_MINE {"status":"ok","id":"check","data":{"approvals":[{"approval_id":"appr_1","may_answer":false}]}}
 MAY_ONCE {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{},"reason":"risky","covers":null,"outside":true}
@@ -306,6 +308,16 @@ fn what_waits_is_decided_wherever_it_was_asked() {
         ..interactive()
     };
     check(&opened, "ADMIN => SUBSCRIBE | OPEN\nOPENED => ASK_WAITING");
+}
+
+#[test]
+fn a_reply_that_was_cut_says_so() {
+    let transcripts = "
+        USER => SUBSCRIBE | WAITING | ready
+        > hi => CHAT_HI
+        CUT => answer Once upon | CUT_NOTE | ready
+    ";
+    check_all(&interactive(), "", transcripts);
 }
 
 #[test]

@@ -72,9 +72,12 @@ impl Hub {
         let turn = &finished.turn;
         if let Some(reply) = &finished.reply {
             self.publish_of(turn, created(reply));
+        }
+        if let (TurnState::Done, Some(reply)) = (turn.state, &finished.reply) {
             let kind = EventKind::Done {
                 message_id: reply.id,
                 in_reply_to: reply.in_reply_to,
+                finish_reason: reply.finish_reason,
             };
             return self.publish_of(turn, kind);
         }
@@ -85,7 +88,7 @@ impl Hub {
                 code: error.code(),
                 error: error.message().to_owned(),
                 cancelled: turn.state == TurnState::Cancelled,
-                text: turn.said.clone(),
+                text: finished.reply.as_ref().map(|said| said.content.clone()),
             },
         );
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Person;
 use base::error::{Error, Result};
+use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, MessageId, TurnId};
 use store::{Durable, Message, Readers, Turn, TurnState};
 
@@ -37,12 +38,16 @@ pub struct Reply {
     response: String,
     /// Where it was stored.
     conversation_id: ConversationId,
-    /// The reply, for `get_messages`; a cancelled turn has none.
+    /// The reply, for `get_messages`; a turn that was cancelled before its first word has
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<MessageId>,
     /// The message that it answers, if others came while it waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_reply_to: Option<MessageId>,
+    /// Why it is not whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<FinishReason>,
     /// The turn that it ended.
     turn_id: TurnId,
     /// Who saw the conversation when the turn ended.
@@ -61,6 +66,7 @@ impl Reply {
         }
         let message_id = reply.as_ref().map(|reply| reply.id);
         let in_reply_to = reply.as_ref().and_then(|reply| reply.in_reply_to);
+        let finish_reason = reply.as_ref().and_then(|reply| reply.finish_reason);
         Ok(Reply {
             state: (turn.state == TurnState::Cancelled).then_some(turn.state.as_str()),
             response: match reply {
@@ -70,9 +76,15 @@ impl Reply {
             conversation_id: turn.conversation_id,
             message_id,
             in_reply_to,
+            finish_reason,
             turn_id: turn.id,
             readers: turn.readers.clone(),
         })
+    }
+
+    /// Why it is not whole.
+    pub fn finish_reason(&self) -> Option<FinishReason> {
+        self.finish_reason
     }
 
     /// Its text.

@@ -65,6 +65,7 @@ fn done(turn: i64) -> Event {
         EventKind::Done {
             message_id: MessageId::from(1),
             in_reply_to: None,
+            finish_reason: None,
         },
     )
 }

@@ -1,6 +1,6 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain } from "./dom.js";
+import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain, toast } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { audienceControl } from "./audience.js";
 import { argumentsOf } from "./approvals.js";
@@ -8,6 +8,12 @@ import { rename, remove } from "./conversations.js";
 
 const PAGE = 50;
 const DRAFT = "hearth.draft.";
+const CUT_BY = {
+  length: "Cut off: the model reached its limit.",
+  content_filter: "Cut off by the provider’s content filter.",
+  refusal: "The model refused to go on.",
+  interrupted: "This reply was not finished.",
+};
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
 export function chat({ household, go, id, sought }) {
@@ -209,10 +215,20 @@ export function chat({ household, go, id, sought }) {
         isMine ? null : copyButton(() => message.content)),
       message.in_reply_to && h("p.quiet.small.question", questionOf(message)),
       tools?.size ? toolList(tools) : null,
-      h("div.text", ...(isMine ? [message.content] : markdown(message.content))));
+      h("div.text", ...(isMine ? [message.content] : markdown(message.content))),
+      message.finish_reason && cutOff(message));
     row.dataset.id = message.id;
     row.dataset.at = message.timestamp;
     return row;
+  }
+
+  /** Says why a reply is not whole, and offers to go on. */
+  function cutOff({ id: reply, finish_reason: reason }) {
+    const isLast = () => [...messages.keys()].every((other) => other <= reply);
+    const go = () => isLast() ? household.send("Continue where you stopped.", id) : toast("Other messages came after this reply.");
+    return h("div.row.wrap.cut",
+      h("span.quiet", CUT_BY[reason] ?? "This reply is not whole."),
+      household.maySend && reason !== "refusal" && h("button", { onclick: go }, "Continue"));
   }
 
   /** Names the question of a reply that came after later messages. */

@@ -205,7 +205,7 @@ export class Household extends EventTarget {
   #end(turn, { state, error, response }) {
     const isCancelled = state === "cancelled";
     // What was said so far, even if some of its pieces were missed.
-    if (isCancelled && response) turn.text = response;
+    if (response) turn.text = turn.isStored ? "" : response;
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
     Object.assign(turn, { error: sentence(error), isCancelled });
     this.#emit("turn", turn);
@@ -316,6 +316,7 @@ export class Household extends EventTarget {
         this.#emit("sent", mine);
       }
     }
+    else if (this.turns.has(id)) this.turns.get(id).isStored = true;
     const known = this.conversations.get(conversation);
     if (known) {
       known.updated_at = message.timestamp;

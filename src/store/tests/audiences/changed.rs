@@ -318,7 +318,7 @@ fn what_tools_found_goes_when_more_people_see_the_conversation() {
         };
         let expected = if stays { (1, 2) } else { (0, 0) };
         assert_eq!((kept(past.id), kept(turn.id)), expected, "{before} {after}");
-        let has_summary = || store.past(id, 9, 9_999).unwrap().summary.is_some();
+        let has_summary = || testing::past(store, id, 9, 9_999).summary.is_some();
         assert_eq!(has_summary(), stays, "{before} {after}");
         summary().unwrap();
         assert_eq!(has_summary(), stays, "{before} {after}");

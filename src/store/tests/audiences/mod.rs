@@ -121,9 +121,7 @@ impl House {
         };
         let begun = store.begin_turn(new).unwrap().into_inner();
         let turn = begun.turn().clone();
-        let reply = TurnEnd::Done {
-            reply: format!("answered {name}"),
-        };
+        let reply = testing::done(&format!("answered {name}"));
         store
             .finish_turn(turn.id, reply, Usage::default(), "m", Some(callback(name)))
             .unwrap();

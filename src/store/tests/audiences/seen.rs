@@ -1,5 +1,7 @@
 //! Who sees and continues what.
 
+use std::collections::HashSet;
+
 use super::*;
 
 #[test]
@@ -45,7 +47,9 @@ fn everybody_sees_their_own_part_of_everything() {
         let pending = Some(DeliveryState::Pending);
         let pending = store.deliveries(viewer, pending, 100).unwrap();
         let recalled = store.recall(viewer, "remember", 100).unwrap();
-        let relevant = store.relevant_memories(viewer, "remember").unwrap();
+        let relevant = store
+            .relevant_memories(viewer, "remember", &HashSet::new())
+            .unwrap();
         // Those who asked and those who may answer, whoever sees the conversation.
         let asked = approvals.iter().map(|one| one.user_id);
         match (who, viewer.user_id()) {

@@ -1,0 +1,145 @@
+//! After the reply: what the model is no longer shown of a conversation that has become too
+//! long, and the summary that stands for it.
+//!
+//! A summary costs one model call, which nobody waits for but the next message. It frees
+//! about half of the budget, so that most turns need none. Until there is one, the model is
+//! told that older messages are missing; the call is made again later.
+
+use std::time::{Duration, Instant};
+
+use super::asker::Asker;
+use super::history::{Access, History};
+use super::turn_context::TurnContext;
+use crate::budget;
+use crate::context::estimate::{text_tokens, tool_tokens};
+use crate::context::fit;
+use crate::context::summary;
+use crate::model::{ChatMessage, ModelRequest, ProviderError};
+use base::error::Result;
+use config::OFFLINE;
+use store::{Past, Usage};
+
+/// After how many replies a summary is tried again that failed.
+const RETRY_AFTER: usize = 4;
+
+/// Folds the past of the conversation of a turn that has ended, as far as it is too long;
+/// returns what that cost. Ends at the latest after the time limit of a turn, or when the
+/// turn's [`Cancel`](net::cancel::Cancel) is cancelled.
+///
+/// # Errors
+/// When the database fails.
+pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
+    let config = &run.assistant.config;
+    let model = run
+        .account
+        .and_then(|account| account.model.as_ref())
+        .unwrap_or(&config.model);
+    let (store, conversation) = (run.store, run.turn.conversation_id);
+    // First: a change that comes while the rest is read is noticed when it is saved.
+    let audience = store.audience_of(run.turn)?.unwrap_or(run.turn.audience_id);
+    let may = Access {
+        recall: true,
+        read_skills: true,
+    };
+    let history = History::open(run, model, may, false)?;
+    let offered = Asker::of(run)?.actor(run).offered(&run.assistant.toolbox);
+    let past = history.past();
+    let earlier = past
+        .summary
+        .as_ref()
+        .map(|summary| summary.content.as_str());
+    let system = super::history::system_prompt(run, may.read_skills)?;
+    let fixed = text_tokens(&system) + tool_tokens(&offered) + earlier.map_or(0, text_tokens);
+    let budget = history.token_budget();
+    let folded = fit::fold(&past.turns, fixed, budget, history.zone());
+    if let Some(folded) = folded {
+        let last = |count: usize| past.turns[..count].last().map(|turn| turn.id);
+        store.fold(conversation, last(folded.hidden), last(folded.shortened));
+        if folded.hidden > 0 {
+            log::info!(
+                "{}: {} older turns are no longer shown to the model",
+                run.turn.id,
+                folded.hidden
+            );
+        }
+    }
+    let has_hidden = past.has_hidden || folded.is_some_and(|folded| folded.hidden > 0);
+    let is_due = folded.is_some() || past.turns.len().is_multiple_of(RETRY_AFTER);
+    // The offline model answers from rules and cannot summarise.
+    if !has_hidden || !is_due || config.provider == OFFLINE {
+        return Ok(Usage::default());
+    }
+    let shown = past
+        .turns
+        .get(folded.map_or(0, |folded| folded.hidden))
+        .map(|turn| turn.id);
+    let mut hidden = history.with_hidden()?;
+    let count = hidden.turns.iter().position(|turn| Some(turn.id) == shown);
+    hidden.turns.truncate(count.unwrap_or(hidden.turns.len()));
+    let Some(last) = hidden.turns.last().map(|turn| turn.id) else {
+        return Ok(Usage::default());
+    };
+    let began = Instant::now();
+    let mut usage = Usage::default();
+    if let Some(text) = summarise(run, model, &history, &hidden, &mut usage)? {
+        let took = began.elapsed().as_millis();
+        log::info!(
+            "{}: {} older turns were summarised in {took} ms",
+            run.turn.id,
+            hidden.turns.len()
+        );
+        store.save_summary(conversation, last, &text, audience)?;
+    }
+    Ok(usage)
+}
+
+/// Asks the model for a summary; none if it gave none.
+fn summarise(
+    run: &TurnContext<'_>,
+    model: &str,
+    history: &History<'_>,
+    hidden: &Past,
+    usage: &mut Usage,
+) -> Result<Option<String>> {
+    let config = &run.assistant.config;
+    let now = run.clock.now();
+    if budget::check(config, run.store, now, Usage::default(), run.person()?).is_err() {
+        return Ok(None);
+    }
+    let earlier = hidden.summary.as_ref();
+    let most_tokens = history.token_budget().tokens;
+    let text = summary::transcript(
+        earlier.map(|summary| summary.content.as_str()),
+        &hidden.turns,
+        hidden.has_more,
+        most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
+        history.zone(),
+    );
+    let request = ModelRequest {
+        model,
+        system: summary::INSTRUCTIONS,
+        messages: &[ChatMessage::User { text }],
+        tools: &[],
+        may_call: false,
+        temperature: config.temperature,
+        max_tokens: config.max_tokens,
+        stream: false,
+        deadline: Instant::now() + Duration::from_secs(config.limits.turn_seconds),
+        cancel: run.cancel,
+    };
+    let began = Instant::now();
+    let answer = run.assistant.provider.complete(&request, &mut |_| {});
+    run.assistant.meter.note(began.elapsed(), &answer);
+    match answer {
+        Ok(reply) => {
+            usage.add(reply.usage);
+            Ok(summary::cleaned(&reply.text))
+        }
+        Err(ProviderError::Cancelled) => Ok(None),
+        Err(error) => {
+            let error = error.into_error();
+            log::warn!("{}: no summary yet: {error}", run.turn.id);
+            Ok(None)
+        }
+    }
+}

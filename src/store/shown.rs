@@ -1,0 +1,81 @@
+//! What the model was shown of the memories and of the past, so that it is shown the same
+//! again: providers cache the unchanged beginning of a request.
+
+use rusqlite::{Connection, params};
+
+use crate::audience::Directory;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::memories::{self, Memory};
+use crate::viewer::{Sight, Viewer, seen_columns};
+use base::error::Result;
+use base::ids::{ConversationId, MemoryId, TurnId};
+
+/// Most memories of one turn: more than are ever shown with it.
+const MOST: usize = 1000;
+
+impl Store {
+    /// Notes the memories that the model is shown with a turn. Does not wait; a write that
+    /// follows is not on disk before it. One that is forgotten is no longer among them.
+    pub fn note_shown(&self, turn: TurnId, memories: Vec<MemoryId>) {
+        self.post(move |write| {
+            for (position, memory) in memories.into_iter().enumerate() {
+                write.execute(
+                    "INSERT OR REPLACE INTO shown_memories (turn_id, position, memory_id)
+                     SELECT ?1, ?2, id FROM memories WHERE id = ?3",
+                    params![turn, position as i64, memory],
+                )?;
+            }
+            Ok(())
+        });
+    }
+
+    /// The memories that the model was shown with a turn and that the viewer sees, in
+    /// their order.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn shown_memories(&self, viewer: &Viewer, turn: TurnId) -> Result<Vec<Memory>> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            of_turn(connection, &sight, &mut Directory::default(), turn)
+        })
+    }
+
+    /// From now on the model is not shown the turns up to `hidden`, and the results of
+    /// tools in short up to `shortened`. Neither is ever taken back but by a wider
+    /// audience. Does not wait.
+    pub fn fold(&self, id: ConversationId, hidden: Option<TurnId>, shortened: Option<TurnId>) {
+        self.post(move |write| {
+            write.execute(
+                "UPDATE conversations
+                 SET hidden_until = max(hidden_until, ifnull((
+                         SELECT ifnull(reply_id, message_id) FROM turns WHERE id = ?2), 0)),
+                     shortened_until = max(shortened_until, ifnull((
+                         SELECT ifnull(reply_id, message_id) FROM turns WHERE id = ?3), 0))
+                 WHERE id = ?1",
+                params![id, hidden, shortened],
+            )?;
+            Ok(())
+        });
+    }
+}
+
+/// The memories that were shown with a turn and are seen.
+pub(crate) fn of_turn(
+    connection: &Connection,
+    sight: &Sight,
+    directory: &mut Directory,
+    turn: TurnId,
+) -> Outcome<Vec<Memory>> {
+    sight.rows(connection, SHOWN, params![turn], MOST, |row| {
+        memories::from_row(connection, directory, row)
+    })
+}
+
+pub(crate) const SHOWN: &str = concat!(
+    "SELECT ",
+    seen_columns!("m"),
+    ", m.* FROM shown_memories s CROSS JOIN memories m ON m.id = s.memory_id \
+     WHERE s.turn_id = ?1 ORDER BY s.position"
+);

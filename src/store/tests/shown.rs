@@ -1,0 +1,120 @@
+//! What the model was shown, and is shown again.
+
+use crate::testing::*;
+
+fn memory(store: &Store, content: &str) -> Memory {
+    let new = NewMemory {
+        content: content.to_owned(),
+        ..NewMemory::default()
+    };
+    store.remember(new).unwrap()
+}
+
+#[test]
+fn memories_stay_with_their_turn_until_they_are_forgotten() {
+    let store = TestStore::new();
+    let turn = begin(&store, Target::New, "hello");
+    let (id, conversation) = (turn.id, turn.conversation_id);
+    let kept = ["b", "a", "c"].map(|text| memory(&store, text).id);
+    store.note_shown(id, kept.to_vec());
+    finish(&store, &turn, "hi");
+    let shown = |viewer: &Viewer| {
+        let memories = store.shown_memories(viewer, id).unwrap();
+        let of_turn: Vec<String> = memories.into_iter().map(|one| one.content).collect();
+        of_turn.concat()
+    };
+    let of_past = || {
+        let past = past(&store, conversation, 9, 9_999);
+        let memories = past.turns[0].memories.iter();
+        memories.map(|one| one.content.clone()).collect::<String>()
+    };
+    assert_eq!((shown(&all()), of_past()), ("bac".into(), "bac".into()));
+    let known = kept[..2].iter().copied().collect();
+    let more = store.relevant_memories(&all(), "hello", &known).unwrap();
+    assert_eq!(more.len(), 1, "only what is new");
+    assert_eq!(more[0].id, kept[2]);
+    store.forget(&all(), kept[1]).unwrap();
+    assert_eq!((shown(&all()), of_past()), ("bc".into(), "bc".into()));
+    // Nobody is shown what they do not see, whenever it was shown.
+    assert_eq!(shown(&Viewer::account("door")), "");
+    // One that is forgotten meanwhile, and a turn that is gone, change nothing.
+    store.note_shown(id, vec![kept[1]]);
+    store.note_shown(base::ids::TurnId::from(5), vec![kept[0]]);
+    store.flush().unwrap();
+    assert_eq!(of_past(), "bc");
+    store.delete_conversation(&all(), conversation).unwrap();
+    assert_eq!(shown(&all()), "");
+}
+
+#[test]
+fn what_is_folded_stays_so() {
+    let store = TestStore::new();
+    let one = begin(&store, Target::New, "1");
+    let id = one.conversation_id;
+    finish(&store, &one, "a");
+    let [two, three] = ["2", "3"].map(|text| {
+        let turn = begin(&store, Target::Existing(id), text);
+        finish(&store, &turn, "b");
+        turn.id
+    });
+    let view = |with_hidden| {
+        store.flush().unwrap();
+        let wanted = WantedPast {
+            viewer: None,
+            most_turns: 9,
+            most_bytes: 9_999,
+            with_hidden,
+        };
+        let past = store.past(id, &wanted).unwrap();
+        let turns = past.turns.iter().map(|turn| {
+            let mark = if turn.is_shortened { "s" } else { "" };
+            format!("{}{mark}", turn.message.content)
+        });
+        (turns.collect::<Vec<_>>().join(" "), past.has_hidden)
+    };
+    assert_eq!(view(false), ("1 2 3".to_owned(), false));
+    store.fold(id, None, Some(two));
+    assert_eq!(view(false), ("1s 2s 3".to_owned(), false));
+    store.fold(id, Some(one.id), Some(three));
+    store.fold(id, None, Some(one.id));
+    assert_eq!(view(false), ("2s 3s".to_owned(), true));
+    assert_eq!(view(true), ("1s 2s 3s".to_owned(), true));
+    store
+        .save_summary(id, one.id, "so far", one.audience_id)
+        .unwrap();
+    assert_eq!(view(true), ("2s 3s".to_owned(), false));
+}
+
+#[test]
+fn what_was_said_before_the_end_stays_with_the_reason() {
+    let store = TestStore::new();
+    let cut = |reason| TurnEnd::Done {
+        reply: "so".to_owned(),
+        finish_reason: reason,
+    };
+    let said = "so".to_owned();
+    let error = Error::server("the model is down", "detail");
+    let interrupted = Some(FinishReason::Interrupted);
+    for (end, reason) in [
+        (cut(None), None),
+        (cut(Some(FinishReason::Length)), Some(FinishReason::Length)),
+        (
+            TurnEnd::Failed {
+                error,
+                said: said.clone(),
+            },
+            interrupted,
+        ),
+        (TurnEnd::Cancelled { said }, interrupted),
+    ] {
+        let turn = begin(&store, Target::New, "hello");
+        let reply = testing::end(&store, &turn, end).reply.unwrap();
+        let stored = store.message(&all(), reply.id).unwrap();
+        assert_eq!(
+            (stored.content.as_str(), stored.finish_reason),
+            ("so", reason)
+        );
+        let past = past(&store, turn.conversation_id, 9, 9_999);
+        assert_eq!(past.turns[0].reply.as_ref().unwrap().finish_reason, reason);
+    }
+}

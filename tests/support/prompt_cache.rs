@@ -1,0 +1,252 @@
+//! How much of a long conversation's input a provider reads from its cache, by the rules
+//! that Anthropic and OpenAI document. All requests come within the lifetime of the cache.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use base::clock::Clock;
+use serde_json::{Value, json};
+use store::{NewMemory, Store};
+
+use crate::client::Client;
+use crate::home::Home;
+use crate::served::{Served, ok};
+
+/// Both cache nothing shorter (Anthropic: "Prompt caching", for most models; OpenAI: "Prompt
+/// caching"; both November 2026).
+const LEAST_TOKENS: usize = 1_024;
+/// OpenAI: hits come in steps of so many tokens.
+const STEP: usize = 128;
+/// Anthropic: how many blocks before a mark are compared with earlier marks.
+const LOOKED_BACK: usize = 20;
+
+/// Whose rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    Anthropic,
+    OpenAi,
+}
+
+/// The input of a conversation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Share {
+    pub requests: usize,
+    /// Tokens of all requests, of four bytes each.
+    pub input: usize,
+    /// Those that were read from the cache.
+    pub cached: usize,
+}
+
+impl Share {
+    /// The percentage that was read from the cache.
+    pub fn percent(self) -> f64 {
+        100.0 * self.cached as f64 / self.input.max(1) as f64
+    }
+}
+
+/// The parts of a request in the order in which they are compared, and whether each is
+/// marked.
+fn blocks(request: &Value) -> Vec<(String, bool)> {
+    let mut blocks = Vec::new();
+    let mut add = |role: &Value, block: &Value| {
+        let mut block = block.clone();
+        let mark = block
+            .as_object_mut()
+            .and_then(|block| block.remove("cache_control"));
+        blocks.push((format!("{role}{block}"), mark.is_some()));
+    };
+    let nobody = Value::Null;
+    for tool in request["tools"].as_array().into_iter().flatten() {
+        add(&nobody, tool);
+    }
+    for block in request["system"].as_array().into_iter().flatten() {
+        add(&nobody, block);
+    }
+    for message in request["messages"].as_array().into_iter().flatten() {
+        match message["content"].as_array() {
+            Some(content) => content
+                .iter()
+                .for_each(|block| add(&message["role"], block)),
+            None => add(&nobody, message),
+        }
+    }
+    blocks
+}
+
+/// What a provider keeps of the requests to one model.
+#[derive(Default)]
+struct Cache {
+    /// The beginnings of earlier requests that can be read.
+    beginnings: HashSet<u64>,
+}
+
+impl Cache {
+    /// The tokens of a request, and how many of them are read.
+    fn ask(&mut self, rules: Rules, request: &Value) -> (usize, usize) {
+        let blocks = blocks(request);
+        match rules {
+            Rules::Anthropic => self.by_marks(&blocks),
+            Rules::OpenAi => self.by_steps(&blocks),
+        }
+    }
+
+    fn by_marks(&mut self, blocks: &[(String, bool)]) -> (usize, usize) {
+        let mut hasher = DefaultHasher::new();
+        let mut bytes = 0;
+        let ends: Vec<(u64, usize)> = blocks
+            .iter()
+            .map(|(text, _)| {
+                text.hash(&mut hasher);
+                bytes += text.len();
+                (hasher.finish(), bytes / 4)
+            })
+            .collect();
+        let marked = || (0..blocks.len()).filter(|place| blocks[*place].1);
+        assert!(marked().count() <= 4, "no more marks are taken");
+        let read = marked()
+            .flat_map(|place| place.saturating_sub(LOOKED_BACK)..=place)
+            .filter(|place| self.beginnings.contains(&ends[*place].0))
+            .map(|place| ends[place].1)
+            .max();
+        let kept = marked().filter(|place| ends[*place].1 >= LEAST_TOKENS);
+        self.beginnings.extend(kept.map(|place| ends[place].0));
+        (bytes / 4, read.unwrap_or(0))
+    }
+
+    fn by_steps(&mut self, blocks: &[(String, bool)]) -> (usize, usize) {
+        let text: String = blocks.iter().map(|(text, _)| text.as_str()).collect();
+        let mut hasher = DefaultHasher::new();
+        let (mut read, mut hits) = (0, true);
+        for (step, part) in text.as_bytes().chunks(STEP * 4).enumerate() {
+            if part.len() < STEP * 4 {
+                break;
+            }
+            part.hash(&mut hasher);
+            let tokens = (step + 1) * STEP;
+            hits &= !self.beginnings.insert(hasher.finish());
+            if hits && tokens >= LEAST_TOKENS {
+                read = tokens;
+            }
+        }
+        (text.len() / 4, read)
+    }
+}
+
+/// What the model answers: a tool call where the message asks for one.
+fn answer(rules: Rules, request: &Value) -> Value {
+    let last = request["messages"].as_array().and_then(|all| all.last());
+    let last = last.map(Value::to_string).unwrap_or_default();
+    let is_call = last.contains("please recall") && !last.contains("tool_result");
+    let is_call = is_call && !last.contains("\"role\":\"tool\"");
+    let arguments = json!({ "query": "keys and lamps" });
+    let text = "That is noted; ask me again whenever you want to know more of it.";
+    match (rules, is_call) {
+        (Rules::Anthropic, true) => json!({
+            "content": [{ "type": "tool_use", "id": "toolu_1", "name": "recall", "input": arguments }],
+            "stop_reason": "tool_use", "usage": {},
+        }),
+        (Rules::Anthropic, false) => json!({
+            "content": [{ "type": "text", "text": text }],
+            "stop_reason": "end_turn", "usage": {},
+        }),
+        (Rules::OpenAi, true) => json!({ "choices": [{ "finish_reason": "tool_calls", "message": {
+            "role": "assistant", "content": "", "tool_calls": [{
+                "id": "call_1", "type": "function",
+                "function": { "name": "recall", "arguments": arguments.to_string() },
+            }],
+        }}]}),
+        (Rules::OpenAi, false) => json!({ "choices": [{ "finish_reason": "stop", "message": {
+            "role": "assistant", "content": text,
+        }}]}),
+    }
+}
+
+/// Plays so many turns of one conversation, with memories that fit some of the messages,
+/// rounds of tools, summaries, a restart, and another model for a while.
+pub fn play(rules: Rules, turns: usize) -> Share {
+    let share = Arc::new(Mutex::new(Share::default()));
+    let caches: Arc<Mutex<HashMap<String, Cache>>> = Arc::default();
+    let served = Served::answering({
+        let share = Arc::clone(&share);
+        move |_, body| {
+            let request: Value = serde_json::from_slice(body).ok()?;
+            let mut caches = caches.lock().unwrap();
+            let cache = caches.entry(request["model"].to_string()).or_default();
+            let (input, cached) = cache.ask(rules, &request);
+            let mut share = share.lock().unwrap();
+            share.requests += 1;
+            share.input += input;
+            share.cached += cached;
+            Some(
+                ok("application/json", &answer(rules, &request).to_string())
+                    .into_bytes()
+                    .into(),
+            )
+        }
+    });
+    let (provider, window) = match rules {
+        Rules::Anthropic => ("anthropic", 200_000),
+        Rules::OpenAi => ("openai-compatible", 128_000),
+    };
+    let mut home = Home::start(json!({
+        "provider": provider, "base_url": format!("http://{}/v1", served.address),
+        "api_key": "k", "model": "one", "permission_mode": "allow", "context_tokens": window,
+        "limits": { "commands_per_second": 10_000, "commands_burst": 10_000 },
+    }));
+    remember(&home, (0..120).map(|number| fact(number, "old")));
+    let mut client = home.admin();
+    let mut conversation = Value::Null;
+    for number in 0..turns {
+        match number {
+            _ if number == turns / 3 => {
+                home.restart();
+                client = home.admin();
+            }
+            _ if number == turns / 2 => set_model(&mut client, "two"),
+            _ if number == turns / 2 + turns / 50 => set_model(&mut client, "one"),
+            _ if number % 40 == 39 => remember(&home, [fact(number, "new")]),
+            _ => {}
+        }
+        let thing = THINGS[number * 7 % THINGS.len()];
+        let message = match number % 6 {
+            0 => format!("Where did I put the {thing} of box {}?", number % 120),
+            3 => format!("Number {number}: please recall what you know of it."),
+            _ => format!("Number {number}: it was a quiet day, and we had soup for dinner."),
+        };
+        let mut chat = json!({ "type": "chat", "message": message });
+        if !conversation.is_null() {
+            chat["conversation_id"] = conversation.clone();
+        }
+        conversation = client.ask(chat)["conversation_id"].clone();
+    }
+    drop(home);
+    let share = share.lock().unwrap();
+    *share
+}
+
+const THINGS: [&str; 5] = ["key", "lamp", "manual", "receipt", "warranty"];
+
+fn fact(number: usize, age: &str) -> String {
+    let thing = THINGS[number % THINGS.len()];
+    format!(
+        "The {age} {thing} of box {number} lies on shelf {} in the cellar.",
+        number % 9
+    )
+}
+
+fn remember(home: &Home, facts: impl IntoIterator<Item = String>) {
+    let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
+    for content in facts {
+        let new = NewMemory {
+            content,
+            ..NewMemory::default()
+        };
+        store.remember(new).unwrap();
+    }
+    store.close();
+}
+
+fn set_model(client: &mut Client, model: &str) {
+    client.ask(json!({ "type": "update_config", "config": { "model": model } }));
+}
