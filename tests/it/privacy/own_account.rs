@@ -42,6 +42,12 @@ const COMMANDS: &str = r#"
     g    | {"type":"deny","approval_id":"appr_0000000000001"}
     g    | {"type":"list_memories"}
     g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
+    g    | {"type":"list_lists"}
+    g    | {"type":"get_list","list":"x"}
+    g    | {"type":"update_list","list":"x"}
+    g    | {"type":"delete_list","list":"x"}
+    g    | {"type":"list_skills"}
+    ghts | {"type":"remove_skill","name":"x"}
     gt   | {"type":"create_schedule","prompt":"x","at":"+9h"}
     -    | {"type":"list_schedules"}
     gt   | {"type":"delete_schedule","schedule_id":"sched_0000000000001"}
