@@ -19,7 +19,8 @@
 //!    ([`repetition`]) or has used all its rounds.
 //!
 //! Its modules, lowest first: [`model`], [`message_text`], [`provider`], [`skills`],
-//! [`tool`], [`mcp`], [`context`], [`turn`].
+//! [`tool`], [`mcp`], [`context`] (whose `estimate` and `window` are lower than
+//! [`provider`]), [`turn`].
 
 mod assistant;
 mod budget;

@@ -76,36 +76,60 @@ fn assert_list(name: &str, mark: &str, list: &str) {
     fs::write(project().join(document), new).unwrap();
 }
 
-/// Each service with what is known of it and of its models.
+/// Each service with what is known of it and of its models; services that are alike,
+/// together.
 fn facts_list() -> String {
-    let mut text = String::new();
-    for Service {
-        name,
-        facts,
-        families,
-        ..
-    } in std::iter::once(&EVERY_SERVER).chain(SERVICES)
-    {
-        writeln!(text, "\n### {name}\n").unwrap();
-        facts.iter().for_each(|fact| fact_item(&mut text, "", fact));
-        for family in families.iter().copied().flatten() {
-            let names: Vec<String> = family
-                .names
-                .iter()
-                .map(|name| format!("`{name}`"))
-                .collect();
-            let names = format!("{}: ", names.join(", "));
-            let facts = family.facts.iter();
-            facts.for_each(|fact| fact_item(&mut text, &names, fact));
+    let mut known: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut seen = Vec::new();
+    for service in std::iter::once(&EVERY_SERVER).chain(SERVICES) {
+        let facts = facts_of(service, &mut seen);
+        match known.iter_mut().find(|(other, _)| *other == facts) {
+            Some((_, names)) => names.push(service.name),
+            None => known.push((facts, vec![service.name])),
         }
+    }
+    let mut text = String::new();
+    for (facts, names) in known {
+        write!(text, "\n### {}\n\n{facts}", names.join(", ")).unwrap();
     }
     text.push('\n');
     text
 }
 
-fn fact_item(text: &mut String, names: &str, fact: &Fact) {
-    let says = format!("{names}{}.", fact.says);
-    item(text, "", &says, &format!("Source: {}.", fact.source));
+/// What is known of one service. Families that were listed before are only named.
+fn facts_of(service: &Service, seen: &mut Vec<String>) -> String {
+    let mut text = String::new();
+    let mut named = Vec::new();
+    fact_items(&mut text, "", service.facts);
+    for family in service.families.iter().copied().flatten() {
+        let names: Vec<String> = family
+            .names
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let names = format!("{}: ", names.join(", "));
+        let mut facts = String::new();
+        fact_items(&mut facts, &names, family.facts);
+        if seen.contains(&facts) {
+            named.push(names.trim_end_matches(": ").to_owned());
+        } else {
+            text.push_str(&facts);
+            seen.push(facts);
+        }
+    }
+    if !named.is_empty() {
+        writeln!(text, "- {}: as above.", named.join(", ")).unwrap();
+    }
+    text
+}
+
+/// Facts as items of a list, those with one source together.
+fn fact_items(text: &mut String, names: &str, facts: &[Fact]) {
+    for facts in facts.chunk_by(|one, next| one.source == next.source) {
+        let says: Vec<String> = facts.iter().map(|fact| fact.says.to_string()).collect();
+        let source = format!("Source: {}.", facts[0].source);
+        item(text, "", &format!("{names}{}.", says.join("; ")), &source);
+    }
 }
 
 /// A list for each group of keys that belong together.

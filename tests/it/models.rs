@@ -183,6 +183,21 @@ fn a_turn_with_a_tool_through_ollama() {
 }
 
 #[test]
+fn a_server_at_home_is_asked_for_its_window_once() {
+    let json = "application/json";
+    let props = json!({ "default_generation_settings": { "n_ctx": 4_096 } }).to_string();
+    let said = json!({ "choices": [{ "message": { "content": "Hi" }, "finish_reason": "stop" }] });
+    let said = || (json, said.to_string());
+    let server = Scripted::answering(vec![(json, props), said(), said()]);
+    let home = Home::start(config("llamacpp", server.address));
+    let mut client = home.admin();
+    assert_eq!(client.chat("hello")["response"], "Hi");
+    assert_eq!(client.chat("and now?")["response"], "Hi");
+    let paths: Vec<String> = server.heard().into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["/props", "/chat/completions", "/chat/completions"]);
+}
+
+#[test]
 fn a_model_stands_in_and_who_answered_is_known() {
     let model = Model::saying("from the second");
     let mut config = model.config();

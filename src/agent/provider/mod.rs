@@ -16,6 +16,9 @@
 //! 6. `AttemptError::into_decision` classifies a failure (`ErrorResponse`) and
 //!    decides whether to retry.
 //!
+//! `window` asks home servers how large the window of a model is, before a request is
+//! made for it ([`Provider::window`]).
+//!
 //! [`probe`](probe::probe) finds out whether a provider would answer.
 
 mod anthropic;

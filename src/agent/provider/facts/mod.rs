@@ -228,7 +228,7 @@ impl fmt::Display for Says {
         match self {
             Says::Thoughts(Thoughts::Nothing) => f.write_str("wants no reasoning back"),
             Says::Thoughts(Thoughts::WithCalls) => {
-                f.write_str("gets its reasoning back as it came, with the calls that it led to")
+                f.write_str("gets its reasoning back with the calls that it led to")
             }
             Says::Thoughts(Thoughts::WithEveryReply(member)) => write!(
                 f,
@@ -239,11 +239,9 @@ impl fmt::Display for Says {
                 f.write_str("is told to answer in words by leaving the tools out")
             }
             Says::Limit(name) => write!(f, "takes the limit on a reply as `{name}`"),
-            Says::LimitCountsThinking(true) => {
-                f.write_str("counts thinking within the limit on a reply")
-            }
+            Says::LimitCountsThinking(true) => f.write_str("counts thinking within `max_tokens`"),
             Says::LimitCountsThinking(false) => {
-                f.write_str("does not count thinking within the limit on a reply")
+                f.write_str("does not count thinking within `max_tokens`")
             }
             Says::Window(tokens) => write!(f, "has a window of {tokens} tokens"),
             Says::WindowQuestions(questions) => {

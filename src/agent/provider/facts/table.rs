@@ -6,23 +6,22 @@ const fn fact(says: Says, source: &'static str) -> Fact {
     Fact { says, source }
 }
 
-const OPENAI_SDK: &str = "openai-python 3.52.0, read November 2026";
-const OPENAI_TABLES: &str =
-    "@ai-sdk/openai 3.0.141 and the tables of litellm 1.106.2, read November 2026";
-const ANTHROPIC_SDK: &str = "anthropic-python 2.11.0, read November 2026";
-const OLLAMA_SOURCE: &str =
-    "Ollama's source of August 2026 and ollama-python 0.6.3, read November 2026";
-const LLAMACPP_TRIED: &str = "llama.cpp of October 2026, tried November 2026";
+const OPENAI_SDK: &str = "openai-python 3.52.0, November 2026";
+const OPENAI_TABLES: &str = "@ai-sdk/openai 3.0.141 and litellm 1.106.2, November 2026";
+const ANTHROPIC_SDK: &str = "anthropic-python 2.11.0, November 2026";
+const OLLAMA_SOURCE: &str = "Ollama's source of August 2026 and ollama-python 0.6.3, November 2026";
+const LLAMACPP_TRIED: &str = "llama.cpp of October 2026; tried, November 2026";
 const LLAMACPP_DOCS: &str = "llama.cpp's documentation of its server, November 2026";
 const LMSTUDIO_DOCS: &str = "LM Studio's documentation of its REST API, November 2026";
 const VLLM_DOCS: &str = "vLLM's documentation, November 2026";
 const MISTRAL_DOCS: &str = "Mistral's documentation, November 2026";
 const DEEPSEEK_DOCS: &str =
     "DeepSeek's documentation (thinking mode) and issues of its clients, November 2026";
+const GEMINI_DOCS: &str = "Gemini's documentation (thought signatures), November 2026";
 const MOONSHOT_ISSUES: &str = "issues of kimi-cli and hermes-agent, November 2026";
 const TEMPLATES: &str = "the chat templates that come with these models; not tried, November 2026";
 const COMMON: &str = "common knowledge, not looked up, November 2026";
-const CAUTION: &str = "a careful guess, November 2026";
+const CAUTION: &str = "a guess, November 2026";
 
 /// The usual window of the models of large services: few have less.
 const LARGE: Fact = fact(Says::Window(128_000), CAUTION);
@@ -34,17 +33,17 @@ pub const EVERY_SERVER: Service = Service {
     hosts: &[],
     facts: &[
         fact(Says::Thoughts(Thoughts::WithCalls), CAUTION),
-        fact(Says::ToolChoice(true), OPENAI_SDK),
+        fact(Says::Window(8_192), CAUTION),
         fact(
             Says::Limit("max_tokens"),
             "Ollama, llama-cpp-python and Mistral know no other name, November 2026",
         ),
+        fact(Says::ToolChoice(true), OPENAI_SDK),
         fact(Says::Effort(Some("reasoning_effort")), OPENAI_SDK),
         fact(
             Says::Images(Some("`image_url` with a `data:` address")),
             OPENAI_SDK,
         ),
-        fact(Says::Window(8_192), CAUTION),
     ],
     families: &[AT_HOME],
 };
@@ -100,7 +99,7 @@ const GEMINI: &[Family] = &[Family {
     names: &["gemini-3"],
     facts: &[fact(
         Says::CallSignature("skip_thought_signature_validator"),
-        "Gemini's documentation (thought signatures) and issues of its clients, November 2026",
+        GEMINI_DOCS,
     )],
 }];
 
@@ -156,17 +155,17 @@ pub const SERVICES: &[Service] = &[
             fact(Says::Thoughts(Thoughts::WithCalls), OLLAMA_SOURCE),
             fact(Says::ToolChoice(false), OLLAMA_SOURCE),
             fact(Says::Limit("options.num_predict"), OLLAMA_SOURCE),
-            fact(Says::LimitCountsThinking(true), COMMON),
             fact(Says::Effort(Some("think")), OLLAMA_SOURCE),
             fact(Says::Images(Some("`images` in base64")), OLLAMA_SOURCE),
-            fact(
-                Says::Window(16_384),
-                "Hearth sets it in every request (`num_ctx`), November 2026",
-            ),
             fact(
                 Says::WindowQuestions(&[WindowQuestion::Show]),
                 OLLAMA_SOURCE,
             ),
+            fact(
+                Says::Window(16_384),
+                "Hearth sets it in every request (`num_ctx`), November 2026",
+            ),
+            fact(Says::LimitCountsThinking(true), COMMON),
         ],
         families: &[AT_HOME],
         ..hosted("Ollama", "ollama", &[])
@@ -197,10 +196,7 @@ pub const SERVICES: &[Service] = &[
     },
     Service {
         facts: &[
-            fact(
-                Says::Thoughts(Thoughts::WithCalls),
-                "Gemini's documentation (thought signatures), November 2026",
-            ),
+            fact(Says::Thoughts(Thoughts::WithCalls), GEMINI_DOCS),
             fact(Says::LimitCountsThinking(true), COMMON),
             LARGE,
         ],

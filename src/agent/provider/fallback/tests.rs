@@ -135,7 +135,8 @@ fn what_another_would_refuse_too_is_not_asked_again() {
 #[test]
 fn a_reply_that_was_heard_in_part_is_not_begun_again_and_the_next_one_goes_on() {
     let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n";
-    let first = TestServer::new(vec![vec![stream_head(), chunk(half), Act::Close]]);
+    let lost = vec![stream_head(), chunk(half), Act::Close];
+    let first = TestServer::new(vec![lost, said("No")]);
     let second = TestServer::new(vec![said("Hi")]);
     let fallback = of(&[&first.url(), &second.url()]);
     asked().kept(&fallback, "Half");
