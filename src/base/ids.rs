@@ -145,6 +145,8 @@ ids! {
     MemoryId = "mem_";
     /// One line of a list, such as something to buy.
     ItemId = "item_";
+    /// A tool's result that is kept whole.
+    ResultId = "res_";
     /// A prompt that runs at a set time.
     ScheduleId = "sched_";
     /// A person with an account.

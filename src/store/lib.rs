@@ -49,6 +49,7 @@ mod import;
 mod integrity;
 mod invitations;
 mod job;
+mod kept_results;
 mod lists;
 mod machines;
 mod memories;
@@ -105,6 +106,7 @@ pub use integrity::{
     Examination, Progress, ProgressWatcher, check_at_start, check_integrity, examine,
 };
 pub use invitations::{Invitation, NewInvitation};
+pub use kept_results::{KEPT_RESULT_BYTES, KEPT_RESULTS};
 pub use lists::{
     ITEM_BYTES, ITEMS, LIST_NAME_BYTES, LISTS, List, ListChange, ListItem, ListSummary,
 };

@@ -15,12 +15,14 @@ use base::ids::{self, ConversationId};
 
 /// How long finished deliveries are kept.
 const KEEP_DELIVERIES: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long results of tools are kept whole.
+const KEEP_RESULTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Most rows that one job deletes, so that other writes do not wait long.
 const AT_ONCE: usize = 1000;
 
 /// Each deletes the rows up to the time `?1`, at most `?2`, oldest first. Rows are
 /// in the order of their age, so it reads no more than it deletes.
-const OLD_ROWS: [(&str, Duration); 4] = [
+const OLD_ROWS: [(&str, Duration); 5] = [
     (
         "DELETE FROM idempotency WHERE (scope, key) IN (
              SELECT scope, key FROM (
@@ -42,6 +44,12 @@ const OLD_ROWS: [(&str, Duration); 4] = [
              SELECT id FROM deliveries INDEXED BY deliveries_by_state
              WHERE state = 'dead' AND finished_at <= ?1 LIMIT ?2)",
         KEEP_DELIVERIES,
+    ),
+    (
+        "DELETE FROM kept_results WHERE id IN (
+             SELECT id FROM (SELECT id, created_at FROM kept_results ORDER BY id LIMIT ?2)
+             WHERE created_at <= ?1)",
+        KEEP_RESULTS,
     ),
     (
         "DELETE FROM tokens WHERE id IN (

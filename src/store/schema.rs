@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 20] = [
+const MIGRATIONS: [&str; 21] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -47,6 +47,7 @@ const MIGRATIONS: [&str; 20] = [
     include_str!("migrations/0018_lists.sql"),
     include_str!("migrations/0019_surfaces.sql"),
     include_str!("migrations/0020_shown.sql"),
+    include_str!("migrations/0021_kept_results.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.
@@ -318,6 +319,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM memories), 0),
              ifnull((SELECT max(id) FROM lists), 0),
              ifnull((SELECT max(id) FROM list_items), 0),
+             ifnull((SELECT max(id) FROM kept_results), 0),
              ifnull((SELECT max(id) FROM schedules), 0),
              ifnull((SELECT max(id) FROM users), 0),
              ifnull((SELECT max(id) FROM tokens), 0))",

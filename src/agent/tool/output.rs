@@ -11,9 +11,20 @@ use base::measure::byte_count;
 /// Most characters of a tool's result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
 
-/// Shortens a tool's result to [`MAX_RESULT_CHARS`], as [`cap_text`] does.
-pub fn cap_result(text: String) -> String {
-    cap_text(text, MAX_RESULT_CHARS)
+/// Shortens a tool's result to [`MAX_RESULT_CHARS`]. One that is longer, and no [`page`]
+/// yet, is given to `keep`, which keeps it whole and returns the path under which the tool
+/// `read_file` finds it; then the result is its first page. Without a path, it is
+/// shortened as [`cap_text`] does.
+pub fn cap_result(text: String, keep: impl FnOnce(&str) -> Option<String>) -> String {
+    let is_long = text.len() > MAX_RESULT_CHARS && text.chars().count() > MAX_RESULT_CHARS;
+    if !is_long || cap_page(&text, MAX_RESULT_CHARS).is_some() {
+        return cap_text(text, MAX_RESULT_CHARS);
+    }
+    let Some(path) = keep(&text) else {
+        return cap_text(text, MAX_RESULT_CHARS);
+    };
+    let first = page(&text, &Arguments::new()).expect("the text has a first page");
+    format!("{first}\n[kept for 7 days: read_file with the path {path} and that offset]")
 }
 
 /// Shortens a text to `most` characters: two thirds from its beginning, one
@@ -273,7 +284,7 @@ mod tests {
             "x".repeat(MAX_RESULT_CHARS),
             "ü".repeat(MAX_RESULT_CHARS),
         ] {
-            assert_eq!(cap_result(text.clone()), text);
+            assert_eq!(cap_result(text.clone(), |_| panic!("it is short")), text);
         }
     }
 
@@ -286,7 +297,7 @@ mod tests {
                 filler.repeat(123),
                 "z".repeat(MAX_RESULT_CHARS - HEAD_CHARS)
             );
-            let capped = cap_result(long);
+            let capped = cap_result(long, |_| None);
             let (head, rest) = capped.split_once("\n[... ").unwrap();
             let (note, tail) = rest.split_once(" ...]\n").unwrap();
             assert_eq!(head, "a".repeat(HEAD_CHARS));

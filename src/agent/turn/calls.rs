@@ -297,7 +297,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
-        let content = output::cap_result(text);
+        let content = output::cap_result(text, |whole| self.keep(whole, found));
         let summary = content.floor_char_boundary(SUMMARY_BYTES);
         (self.observe)(Progress::ToolResult {
             call_id: &call.id,
@@ -312,7 +312,31 @@ impl<'a> TurnLoop<'a, '_> {
             private: found.is_private,
         });
     }
+
+    /// Keeps a result for the tool that reads it on, if the model has that. What depends on
+    /// who may read the conversation is not kept.
+    fn keep(&self, whole: &str, found: Found) -> Option<String> {
+        let run = self.run;
+        let reader = run.assistant.toolbox.get(READ_FILE)?.definition();
+        let actor = self.asker.actor(run);
+        let may_read = actor.decide(reader, Circumstances::default()) != Permission::Deny;
+        if found.is_private || !may_read {
+            return None;
+        }
+        let is_outside = found.origin == Origin::Outside;
+        let conversation = run.turn.conversation_id;
+        match run.store.keep_result(conversation, whole, is_outside) {
+            Ok(id) => id.map(|id| id.to_string()),
+            Err(error) => {
+                log::warn!("{}: a long result is not kept: {error}", run.turn.id);
+                None
+            }
+        }
+    }
 }
+
+/// What reads a kept result on.
+const READ_FILE: &str = "read_file";
 
 /// What a result is made of.
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@ mod data;
 mod deliveries;
 #[cfg(feature = "shuttle")]
 mod interleavings;
+mod kept_results;
 mod lists;
 mod memories;
 mod people;

@@ -56,6 +56,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         history::PAST_STEPS,
         history::SUMMARY,
         history::SUSPENDED,
+        kept_results::FIND,
         lists::FIND,
         lists::ITEMS_OF,
         turns::FIND_TURN,

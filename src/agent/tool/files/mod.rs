@@ -8,9 +8,10 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 
-use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
+use super::definition::{Arguments, Definition, Origin, Tool, ToolContext, required_text, text};
 use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
+use base::ids::ResultId;
 use base::measure::byte_count;
 use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
@@ -115,7 +116,10 @@ impl Tool for FileTool {
         let path = || required_text(arguments, "path");
         match self.action {
             Action::List => list(&workspace, text(arguments, "path").unwrap_or_default()),
-            Action::Read => read(&workspace, path()?, arguments),
+            Action::Read => match path()?.parse() {
+                Ok(id) => read_kept(id, arguments, context),
+                Err(_) => read(&workspace, path()?, arguments),
+            },
             Action::Write => write(&workspace, path()?, arguments),
         }
     }
@@ -150,6 +154,22 @@ fn list(workspace: &Workspace, path: &str) -> Result<String, String> {
         lines.push(format!("[{more}{} more]", entries.len() - lines.len()));
     }
     Ok(lines.join("\n"))
+}
+
+/// Reads on in a tool's result of this conversation.
+fn read_kept(
+    id: ResultId,
+    arguments: &Arguments,
+    context: &ToolContext<'_>,
+) -> Result<String, String> {
+    let kept = context.store.kept_result(context.conversation_id, id);
+    let (text, is_outside) = kept.map_err(|_| {
+        format!("the result {id} is not kept here any more: run the tool again that gave it")
+    })?;
+    if !is_outside {
+        context.found(Origin::Trusted);
+    }
+    page(&text, arguments)
 }
 
 fn read(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<String, String> {
