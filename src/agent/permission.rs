@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::tool::{Definition, Origin, READ_SKILL, Source, Toolbox};
+use super::tool::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::message_text::{OUTSIDE_TAG, fenced};
 use crate::model::ToolSpec;
 use config::{Config, HOUSEHOLD_TOOLS, OWN_TOOLS, Permission, Person, WebhookAccount};
@@ -37,8 +37,10 @@ pub struct Actor<'a> {
     account: Option<&'a WebhookAccount>,
     /// The only tools of the token that the person used.
     tools: Option<&'a [String]>,
-    /// Whether the person or the account has been removed: nothing runs unasked.
+    /// Whether the account has been removed: nothing runs unasked.
     is_gone: bool,
+    /// The webhook account whose caller reads what the model is shown.
+    caller: Option<&'a str>,
 }
 
 /// What else a decision depends on.
@@ -64,6 +66,7 @@ impl<'a> Actor<'a> {
             account: known,
             tools: None,
             is_gone: account.is_some() && known.is_none(),
+            caller: None,
         }
     }
 
@@ -74,10 +77,12 @@ impl<'a> Actor<'a> {
         self
     }
 
-    /// The same, of a person who has been removed.
+    /// The same in a conversation of this webhook account. Its caller is shown later what
+    /// tools find there, so that whoever asks has those of the household that the account
+    /// has.
     #[must_use]
-    pub fn gone(mut self) -> Actor<'a> {
-        self.is_gone = true;
+    pub fn read_by(mut self, caller: Option<&'a str>) -> Actor<'a> {
+        self.caller = caller;
         self
     }
 
@@ -150,9 +155,15 @@ impl<'a> Actor<'a> {
             Some(account) => account.offers(name),
             None => !(self.is_gone && HOUSEHOLD_TOOLS.contains(&name)),
         };
+        let is_offered = |name: &str, tool: &str| {
+            let account = self.config.webhook_account(name);
+            account.is_some_and(|account| account.offers(tool))
+        };
+        let of_caller = !HOUSEHOLD_TOOLS.contains(&name)
+            || self.caller.is_none_or(|caller| is_offered(caller, name));
         // What it schedules would run with all tools of the person.
         let of_token = |tools: &[String]| listed(tools) && name != SCHEDULE;
-        of_person.is_none_or(listed) && self.tools.is_none_or(of_token) && of_account
+        of_person.is_none_or(listed) && self.tools.is_none_or(of_token) && of_account && of_caller
     }
 
     /// The tools that are offered to the model: all that are not denied, in the
@@ -223,12 +234,21 @@ pub fn may_answer_own(config: &Config, person: &str, toolbox: &Toolbox, tool: &s
     }
 }
 
-/// The lesser of two permissions.
+/// The tools whose permissions a call needs: its own, and that of `forget` where
+/// `remember` replaces a memory.
+pub fn needed<'a>(tool: &'a str, arguments: &Arguments) -> Vec<&'a str> {
+    match tool == "remember" && arguments.contains_key("replaces") {
+        true => vec![tool, "forget"],
+        false => vec![tool],
+    }
+}
+
 /// What is left where all of these hold.
 pub fn least(permissions: impl IntoIterator<Item = Permission>) -> Permission {
     permissions.into_iter().fold(Permission::Allow, lesser)
 }
 
+/// The lesser of two permissions.
 fn lesser(one: Permission, other: Permission) -> Permission {
     match (one, other) {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,

@@ -145,7 +145,9 @@ impl Store {
     pub fn delete_conversation(&self, viewer: &Viewer, id: ConversationId) -> Result<Readers> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            let thing = check_change(write, &viewer, id)?;
+            let sight = viewer.sight(write.connection)?;
+            let thing = check_seen(write.connection, &sight, id)?;
+            sight.check_delete(write.connection, "conversation", &thing)?;
             let unfinished = row(
                 write.connection,
                 "SELECT 1 FROM turns INDEXED BY turns_unfinished

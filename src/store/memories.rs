@@ -111,7 +111,7 @@ impl Store {
                 }
                 None => return Err(not_found("memory", replaced)),
             };
-            sight.check_change(connection, "memory", &thing)?;
+            sight.check_delete(connection, "memory", &thing)?;
             write.execute("DELETE FROM memories WHERE id = ?", params![old.id])?;
             Ok((add(write, new)?, old))
         })
@@ -183,7 +183,7 @@ impl Store {
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
             let (_, thing) = sight.find(write.connection, "memory", MEMORY, id, |_| Ok(()))?;
-            sight.check_change(write.connection, "memory", &thing)?;
+            sight.check_delete(write.connection, "memory", &thing)?;
             write.execute("DELETE FROM memories WHERE id = ?", params![id])?;
             Ok(())
         })

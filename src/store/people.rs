@@ -222,6 +222,37 @@ impl Store {
         })
     }
 
+    /// The names of removed people that the configuration may still have:
+    /// [`Store::name_forgotten`] is to be told when it has not.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn removed_names(&self) -> Result<Provisional<Vec<String>>> {
+        // On the connection that is open anyway.
+        self.deferred_write(|write| {
+            let (from, until) = (removal_key(""), removal_key("\u{10FFFF}"));
+            rows(
+                write.connection,
+                "SELECT value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
+                params![from, until],
+                |row| row.get(0),
+            )
+        })
+    }
+
+    /// The configuration has the name of a removed person no longer: somebody else may
+    /// get it.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn name_forgotten(&self, name: &str) -> Result<()> {
+        let key = removal_key(name);
+        self.write(move |write| {
+            write.execute("DELETE FROM meta WHERE key = ?", params![key])?;
+            Ok(())
+        })
+    }
+
     /// Removes a user after `prepare`, which returns who saw the conversations until
     /// then that nobody else sees any more.
     fn remove(
@@ -230,7 +261,7 @@ impl Store {
         prepare: impl FnOnce(&Write<'_>) -> Outcome<HashMap<ConversationId, Readers>> + Send + 'static,
     ) -> Result<Vec<(ConversationId, Readers)>> {
         let unseen = self.write(move |write| {
-            not_the_last_admin(write.connection, id)?;
+            let user = not_the_last_admin(write.connection, id)?;
             let mut before = prepare(write)?;
             let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| {
                 let conversation = row.get(0)?;
@@ -253,6 +284,11 @@ impl Store {
                 params![id],
             )?;
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
+            write.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = ?2",
+                params![removal_key(&user.name), user.name],
+            )?;
             Ok(unseen)
         })?;
         // In parts, so that other writes do not wait for long. What a crash leaves is
@@ -260,6 +296,11 @@ impl Store {
         self.delete_unseen()?;
         Ok(unseen)
     }
+}
+
+/// The key of the `meta` table under which the name of a removed person is noted.
+fn removal_key(name: &str) -> String {
+    format!("removed {}", fold(name))
 }
 
 /// The conversations of a person that nobody else sees.
@@ -314,7 +355,8 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
 /// Adds a user.
 ///
 /// # Errors
-/// `invalid_request` when the name is taken, in any case.
+/// `invalid_request` when the name is taken, in any case, or the configuration may still
+/// say what an earlier person of this name may do.
 pub(crate) fn insert(
     write: &Write<'_>,
     name: String,
@@ -324,6 +366,19 @@ pub(crate) fn insert(
     if let Some(taken) = by_name(write.connection, &name)? {
         let taken = format!("there is already a user {:?}", taken.name);
         return Err(Error::invalid_request(taken).into());
+    }
+    let removed: Option<String> = row(
+        write.connection,
+        "SELECT value FROM meta WHERE key = ?",
+        params![removal_key(&name)],
+        |row| row.get(0),
+    )?;
+    if let Some(removed) = removed {
+        return Err(Error::invalid_request(format!(
+            "{removed:?} was removed, but the configuration may still name them: try again, and \
+             if that does not help, see that its file can be written"
+        ))
+        .into());
     }
     let user = User {
         id: write.id(),

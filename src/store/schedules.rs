@@ -178,7 +178,9 @@ impl Store {
     pub fn delete_schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<()> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            check_change(write, &viewer, id)?;
+            let sight = viewer.sight(write.connection)?;
+            let (_, thing) = find(write.connection, &sight, id)?;
+            sight.check_delete(write.connection, "schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
             Ok(())
         })

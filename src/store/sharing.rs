@@ -47,6 +47,23 @@ impl Store {
         })
     }
 
+    /// The webhook account whose caller reads a conversation, if it is one of an account and
+    /// no person's own.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn caller_of(&self, id: ConversationId) -> Result<Option<String>> {
+        self.read(|connection| {
+            row(
+                connection,
+                "SELECT account FROM conversations
+                 WHERE id = ?1 AND account IS NOT NULL AND (owner_id IS NULL OR audience_id = ?2)",
+                params![id, AudienceId::HOUSEHOLD],
+                |row| row.get(0),
+            )
+        })
+    }
+
     /// The unfinished turns of a conversation whose askers do not see it any longer, at
     /// most 1,000.
     ///
@@ -155,6 +172,9 @@ impl Store {
                 "UPDATE schedules SET audience_id = ?2 WHERE account = ?1 AND owner_id IS NULL",
             ] {
                 write.execute(sql, params![account, audience_id])?;
+            }
+            for (_, reshared) in &changed {
+                follow(write, reshared.conversation_id, audience_id)?;
             }
             write.execute(
                 "INSERT INTO meta (key, value) VALUES (?1, ?2)

@@ -34,6 +34,12 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// Whether its arguments were removed, because the conversation was shared with more
+    /// people since.
+    pub fn is_withdrawn(&self) -> bool {
+        self.arguments == WITHDRAWN_ARGUMENTS
+    }
+
     /// The call as its model knows it.
     pub fn for_provider(&self) -> ToolCall {
         let mut call = self.clone();
@@ -134,18 +140,35 @@ impl TryFrom<StepMembers> for Step {
 }
 
 impl Step {
-    /// Removes what only the earlier readers of the conversation may see; returns
-    /// whether there was anything.
-    fn withdraw(&mut self) -> bool {
+    /// Whether it holds what only the readers of the conversation may see, or did.
+    fn is_private(&self) -> bool {
         match self {
             Step::Result {
                 content, private, ..
-            } if *private => {
+            } => *private || content == WITHDRAWN,
+            _ => false,
+        }
+    }
+
+    /// Removes what only the earlier readers of the conversation may see, from a private
+    /// result or a step after one.
+    fn withdraw(&mut self) {
+        match self {
+            Step::Reply { text, calls, extra } => {
+                text.clear();
+                *extra = None;
+                for call in calls {
+                    WITHDRAWN_ARGUMENTS.clone_into(&mut call.arguments);
+                    call.extra = None;
+                }
+            }
+            Step::Result {
+                content, private, ..
+            } => {
                 WITHDRAWN.clone_into(content);
                 *private = false;
-                true
             }
-            _ => false,
+            _ => {}
         }
     }
 }
@@ -168,15 +191,18 @@ impl Store {
 }
 
 /// Appends steps. `is_shared` says whether more people see the conversation than those
-/// for whom tools found something; that is then left out.
+/// for whom tools found something; that is then left out, with all that the model made
+/// of it.
 pub(crate) fn insert_steps(
     write: &Write<'_>,
     id: TurnId,
     steps: Vec<Step>,
     is_shared: bool,
 ) -> Outcome<()> {
+    let mut is_private = is_shared && has_private(write, id)?;
     for mut step in steps {
-        if is_shared {
+        is_private |= is_shared && step.is_private();
+        if is_private {
             step.withdraw();
         }
         let body = serde_json::to_string(&step)
@@ -189,22 +215,33 @@ pub(crate) fn insert_steps(
     Ok(())
 }
 
+/// Whether a tool found something in a turn that is for its readers alone, or was.
+fn has_private(write: &Write<'_>, id: TurnId) -> Outcome<bool> {
+    let steps = rows(
+        write.connection,
+        "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
+        params![id, MOST_STEPS],
+        step_from_row,
+    )?;
+    Ok(steps.iter().any(Step::is_private))
+}
+
 /// Removes what tools found for the readers of a conversation, because it gets more of
-/// them: these must not learn it from the model. The summary goes too; the next turn
-/// that needs one makes it anew.
+/// them: these must not learn it from the model. What the model said and called after it
+/// in the same turn goes, too, but for the reply. So does the summary; the next turn that
+/// needs one makes it anew.
 pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
     let found = rows(write.connection, PRIVATE_STEPS, params![id], |row| {
         Ok((row.get::<_, i64>("id")?, step_from_row(row)?))
     })?;
     for (step_id, mut step) in found {
-        if step.withdraw() {
-            let body = serde_json::to_string(&step)
-                .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
-            write.execute(
-                "UPDATE steps SET body = ?2 WHERE id = ?1",
-                params![step_id, body],
-            )?;
-        }
+        step.withdraw();
+        let body = serde_json::to_string(&step)
+            .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
+        write.execute(
+            "UPDATE steps SET body = ?2 WHERE id = ?1",
+            params![step_id, body],
+        )?;
     }
     write.execute(
         "DELETE FROM conversation_summaries WHERE conversation_id = ?",
@@ -220,10 +257,17 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
 /// What the model reads in place of a private result.
 const WITHDRAWN: &str = "[removed: the conversation was shared with more people since]";
 
+/// The arguments of a call after one, for the model; a tool is not run with them.
+const WITHDRAWN_ARGUMENTS: &str =
+    r#"{"removed":"the conversation was shared with more people since"}"#;
+
+/// The private results of a conversation's turns, and the steps after each.
 pub(crate) const PRIVATE_STEPS: &str = "SELECT s.id, s.body \
      FROM turns t INDEXED BY turns_by_conversation \
      CROSS JOIN steps s INDEXED BY steps_by_turn ON s.turn_id = t.id \
-     WHERE t.conversation_id = ? AND s.body LIKE '%\"private\":true%'";
+     WHERE t.conversation_id = ? AND s.id >= (
+         SELECT min(id) FROM steps INDEXED BY steps_by_turn
+         WHERE turn_id = t.id AND body LIKE '%\"private\":true%')";
 
 /// The step in the column `body`.
 pub(crate) fn step_from_row(row: &Row<'_>) -> rusqlite::Result<Step> {

@@ -31,6 +31,7 @@ enum Scope {
         conversation: ConversationId,
         known: Readers,
         asker: Asker,
+        household_only: bool,
     },
 }
 
@@ -69,8 +70,10 @@ impl Viewer {
     /// household's.
     #[must_use]
     pub fn household_only(mut self) -> Viewer {
-        if let Scope::Person(person) = &mut self.0 {
-            person.household_only = true;
+        match &mut self.0 {
+            Scope::Person(person) => person.household_only = true,
+            Scope::ReadersOf { household_only, .. } => *household_only = true,
+            Scope::Server | Scope::Account(_) => {}
         }
         self
     }
@@ -90,6 +93,7 @@ impl Viewer {
             conversation,
             known: known.clone(),
             asker: Asker::Nobody,
+            household_only: false,
         })
     }
 
@@ -106,6 +110,15 @@ impl Viewer {
             };
         }
         self
+    }
+
+    /// Whether a person reads or, in a conversation, asks.
+    pub fn is_person(&self) -> bool {
+        match &self.0 {
+            Scope::Server | Scope::Person(_) => true,
+            Scope::Account(_) => false,
+            Scope::ReadersOf { asker, .. } => matches!(asker, Asker::Person(_)),
+        }
     }
 
     /// The person who reads, if it is one.
@@ -147,6 +160,7 @@ impl Viewer {
                 conversation,
                 known,
                 asker,
+                household_only,
             } => {
                 let actor = match asker {
                     Asker::Nobody => Actor::Nobody,
@@ -157,6 +171,9 @@ impl Viewer {
                 if let Actor::Person(person) = &actor {
                     let own = audiences_of(connection, *person)?;
                     audiences.retain(|audience| own.binary_search(audience).is_ok());
+                }
+                if *household_only {
+                    audiences.retain(|audience| *audience == AudienceId::HOUSEHOLD);
                 }
                 caller = match &actor {
                     Actor::Account(name) => Some(name.clone()),
@@ -327,6 +344,25 @@ impl Sight {
                 thing.account.as_deref() == Some(name)
                     && (thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD)
             }
+        }
+    }
+
+    /// Checks that a thing that is seen may also be deleted: by whoever may change it, and
+    /// what is nobody's and not the household's by everybody who sees it but guests. There
+    /// may be no admin among them.
+    ///
+    /// # Errors
+    /// `unauthorized`, with the owner's name.
+    pub fn check_delete(
+        &self,
+        connection: &Connection,
+        what: &str,
+        thing: &Belongs,
+    ) -> Result<(), Failure> {
+        let is_left = thing.owner_id.is_none() && thing.audience_id != AudienceId::HOUSEHOLD;
+        match &self.actor {
+            Actor::Person(person) if is_left && person.role >= UserRole::User => Ok(()),
+            _ => self.check_change(connection, what, thing),
         }
     }
 

@@ -183,7 +183,7 @@ impl Household {
     fn told_of_approval(&mut self, place: usize, what: &str) {
         let approval = self.reference.approvals[place].clone();
         for window in self.windows() {
-            if self.reference.sees_approval(window, &approval)
+            if self.reference.hears_of_approval(window, &approval)
                 && let Some(asked) = self.asked.get_mut(&window)
             {
                 asked.push((approval.id.clone(), what.to_owned()));
@@ -245,7 +245,7 @@ impl Household {
             };
             self.reference.grants.extend(grants);
             self.told_of_approval(place, decision);
-            let runs = word != "deny" && self.reference.may_still_run(&approval);
+            let runs = word != "deny" && self.reference.is_there(approval.asker);
             self.replied(place, listener, runs);
         }
         "answer"

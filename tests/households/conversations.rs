@@ -257,7 +257,7 @@ impl Household {
             let id = self.reference.conversations[number].id.clone();
             let request = json!({ "type": "delete_conversation", "conversation_id": id });
             let mut waiting = self.reference.approvals.iter();
-            let allowed = self.reference.may_change(actor, number).and(
+            let allowed = self.reference.may_delete(actor, number).and(
                 // First somebody answers what waits there.
                 match waiting.any(|one| one.conversation == number && !one.is_decided) {
                     true => Err(Refusal::Invalid),

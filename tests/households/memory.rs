@@ -22,7 +22,7 @@ impl Household {
         let text = format!("remember that {text}");
         if let Some((number, reply)) = self.chat(actor, way, number, &text) {
             let reply = string(&reply);
-            if !self.reference.is_offered(actor, "remember") {
+            if !self.reference.is_offered(actor, number, "remember") {
                 assert!(ids(reply, "mem_").is_empty(), "{actor:?} {text}: {reply}");
                 return "remember";
             }
@@ -79,7 +79,10 @@ impl Household {
         if let Some(number) = number
             && let Some((_, reply)) = self.chat(actor, way, Some(number), &text)
         {
-            if !self.reference.is_offered(actor, "search_conversations") {
+            if !self
+                .reference
+                .is_offered(actor, number, "search_conversations")
+            {
                 assert!(
                     ids(string(&reply), "conv_").is_empty(),
                     "{actor:?} {text}: {reply}"
@@ -164,8 +167,10 @@ impl Household {
         let ((person, actor), way) = (self.actor(), self.way());
         let memory = &self.reference.memories[place];
         let request = json!({ "type": "delete_memory", "memory_id": memory.id });
-        let is_common = memory.owner.is_none() || memory.audience == Audience::Household;
-        let may = memory.owner == Some(person) || (is_common && self.reference.is_admin(actor));
+        let is_common = memory.audience == Audience::Household;
+        let is_left = memory.owner.is_none() && !is_common;
+        let is_own = memory.owner == Some(person);
+        let may = is_own || is_left || (is_common && self.reference.is_admin(actor));
         let is_visible = !memory.is_deleted && self.reference.sees(actor, &memory.audience);
         let allowed = self
             .reference

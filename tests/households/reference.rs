@@ -276,7 +276,20 @@ impl Reference {
         }
     }
 
-    /// Whether the actor may rename, share or delete the conversation.
+    /// Whether the actor may delete the conversation: what nobody owns and is not the
+    /// household's, whoever sees it.
+    pub fn may_delete(&self, actor: Actor, number: ConversationNumber) -> Result<(), Refusal> {
+        self.needs(actor, Role::User)?;
+        self.visible(actor, number)?;
+        let conversation = &self.conversations[number];
+        let is_left = conversation.owner.is_none() && conversation.audience != Audience::Household;
+        match (actor, is_left) {
+            (Actor::Person { .. }, true) => Ok(()),
+            _ => self.may_change(actor, number),
+        }
+    }
+
+    /// Whether the actor may rename or share the conversation.
     pub fn may_change(&self, actor: Actor, number: ConversationNumber) -> Result<(), Refusal> {
         self.needs(actor, Role::User)?;
         self.visible(actor, number)?;

@@ -49,7 +49,7 @@ impl Household {
                 let id = string(&event["approval_id"]);
                 let approval = self.reference.approvals.iter().find(|one| one.id == id);
                 let approval = approval.unwrap_or_else(|| panic!("{event}"));
-                let is_seen = self.reference.sees_approval(actor, approval);
+                let is_seen = self.reference.hears_of_approval(actor, approval);
                 assert!(is_seen, "{} is replayed {event}", self.name(person));
             } else if let Some(id) = event["conversation_id"].as_str() {
                 // Those who came later learn the bare id of what the household saw once.

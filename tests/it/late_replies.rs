@@ -445,3 +445,52 @@ fn a_late_reply_is_exported_and_imported_as_one() {
         assert!(shown[late - 1].ends_with("switch it"), "{shown:?}");
     }
 }
+
+#[test]
+fn questions_are_answered_when_their_conversation_goes_with_its_owner() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let text = last["content"].as_str().unwrap_or_default();
+        match last["role"] != "tool" && text.contains("switch") {
+            true => Act::call("switch", json!({})),
+            false if text.contains("think") => Act::Stall("Well.".to_owned()),
+            false => Act::say("At once."),
+        }
+    });
+    let home = Home::start(with_switch(&model, json!({})));
+    let cleo = home.add_person("cleo", store::UserRole::User);
+    let (mut owner, mut reader) = (home.websocket(&home.tokens.user), home.websocket(&cleo));
+    let began = owner.ask(json!({
+        "type": "chat", "message": "hello", "audience": ["cleo"],
+    }));
+    let id = began["conversation_id"].clone();
+    let chat = |message: &str| json!({ "type": "chat", "message": message, "conversation_id": id, "id": message });
+    // One that waits for permission, of a client without ids.
+    let mut waits = Client::lines(home.address());
+    waits.authenticate(&cleo);
+    let mut nameless = chat("switch it");
+    nameless.as_object_mut().unwrap().remove("id");
+    waits.send(&nameless);
+    waiting(&mut home.admin(), 1);
+    waits.send(&json!({ "type": "ping" }));
+    // One that runs, and one that is queued.
+    let before = model.requests().len();
+    reader.send(&chat("think"));
+    model.wait_for_requests(before + 1);
+    reader.send(&chat("and?"));
+    reader.send(&json!({ "type": "ping", "id": "p" }));
+    assert_eq!(reader.response()["id"], "p");
+    owner.ask(json!({ "type": "delete_account", "password": support::home::PASSWORD }));
+    let lost = |response: Value| {
+        assert_eq!(response["code"], "not_found", "{response}");
+        let words = format!("there is no conversation {}", id.as_str().unwrap());
+        assert_eq!(response["error"], words);
+        response["id"].clone()
+    };
+    lost(waits.response());
+    assert!(waits.response()["data"]["time"].is_string());
+    let mut answered = [lost(reader.response()), lost(reader.response())].map(|id| id.to_string());
+    answered.sort();
+    assert_eq!(answered, ["\"and?\"", "\"think\""]);
+    model.release();
+}

@@ -253,3 +253,34 @@ fn results_for_whoever_is_narrowed_go_to_nobody_else() {
     let mut clock = home.websocket(narrow.as_str().unwrap());
     assert_eq!(clock.refused(plan(true)), "unauthorized");
 }
+
+#[test]
+fn a_removal_that_a_crash_broke_off_is_finished_at_the_start() {
+    let mut home = Home::start(json!({ "people": { "User": { "monthly_tokens": 1000 } },
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "type": "webhook", "accounts": { "ci": {
+                "incoming_path": "/ci", "outgoing_url": "http://127.0.0.1:1/",
+                "audience": ["admin", "user"],
+            } } },
+        ],
+    }));
+    home.stop();
+    // The commit, without what follows it.
+    let path = home.folder.path().join("hearth.db");
+    let store = store::Store::open(&path, base::clock::Clock::system()).unwrap();
+    let user = store.user("user").unwrap().unwrap();
+    store.remove_user(user.id).unwrap();
+    store.close();
+    home.restart();
+    let mut admin = home.admin();
+    let config = admin.ask(json!({ "type": "get_config" }));
+    assert_eq!(config["people"], json!({}));
+    let text = std::fs::read_to_string(home.folder.path().join("config.json")).unwrap();
+    assert!(
+        text.contains("\"admin\"") && !text.to_lowercase().contains("\"user\""),
+        "{text}"
+    );
+    let again = json!({ "type": "add_user", "name": "user", "password": "a long password" });
+    admin.ask(again);
+}

@@ -251,8 +251,6 @@ fn what_only_reads_is_not_asked_for_again() {
 fn whoever_is_gone_is_asked_for() {
     let config = config(Allow, "-");
     let effect = light(false, Source::Custom);
-    let removed = Actor::of_turn(&config, None, Some("ann")).gone();
-    assert_eq!(decisions(&removed, &effect), "ask allow ask ask");
     let removed = Actor::of_turn(&config, Some("shop"), None);
     assert_eq!(decisions(&removed, &effect), "ask allow ask ask");
     let toolbox = Toolbox::builtin();
@@ -275,6 +273,22 @@ fn an_account_is_offered_the_household_s_tools_by_name_alone() {
     };
     assert_eq!(names("-"), ["current_time", "web_fetch"]);
     assert_eq!(names("recall,light"), ["recall"]);
+}
+
+#[test]
+fn in_an_account_s_conversation_everybody_has_the_household_s_tools_that_it_has() {
+    let names = |caller: &str| {
+        let mut config = config(Allow, "-");
+        config.channels = vec![Channel::Webhook(WebhookChannel {
+            port: None,
+            accounts: vec![account("deny", "recall,light", "-")],
+        })];
+        let actor = Actor::of_turn(&config, None, Some("ann")).read_by(Some(caller));
+        let offered = actor.offered(&Toolbox::from_config(&config)).into_iter();
+        offered.map(|spec| spec.name).collect::<Vec<String>>()
+    };
+    assert_eq!(names("shop"), ["current_time", "recall", "web_fetch"]);
+    assert_eq!(names("removed"), ["current_time", "web_fetch"]);
 }
 
 #[test]

@@ -194,6 +194,9 @@ pub struct ToolContext<'a> {
     pub is_narrowed: bool,
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
+    /// Whether an address that the tool asks leads to no other host: a person would be
+    /// asked about that one.
+    pub stays_on_host: bool,
     /// Where the text of the result comes from, if the run found that out.
     pub found: OnceLock<Origin>,
     /// The list that the run has changed.
@@ -233,7 +236,8 @@ pub trait Tool: Send + Sync {
 
     /// What a run with these arguments does, for the person who is asked about
     /// it: the end of a sentence that begins with "The assistant wants to".
-    /// It may quote arguments and what `viewer` sees in `store` unchanged. None if the
+    /// It may quote arguments and what `viewer` sees in `store` unchanged. `viewer` is
+    /// also who causes the call. None if the
     /// tool's name and its arguments say as much.
     fn intent(&self, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
         let _ = (arguments, store, viewer);

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 
 use serde_json::Value;
 
+use super::readable::decode_references;
 use crate::message_text::is_untrusted;
 use store::{Message, Step, ToolCall};
 
@@ -21,7 +22,7 @@ impl Address {
     /// letter, or is a person's that names the host.
     pub fn is_in(&self, message: &Message, channel: &str) -> bool {
         let text = &message.content;
-        text.contains(&self.url) || (!is_untrusted(channel) && self.is_host_in(text))
+        has_whole(text, &self.url) || (!is_untrusted(channel) && self.is_host_in(text))
     }
 
     /// Whether a tool found the address, to the letter, of those that look outside: what
@@ -42,7 +43,7 @@ impl Address {
                 ok: true,
                 content,
                 ..
-            } if content.contains(&self.url) => calls()
+            } if has_whole(content, &self.url) => calls()
                 .find(|call| call.id == *call_id)
                 .is_some_and(|call| looks_outside(&call.tool) && !self.is_told_by(call)),
             _ => false,
@@ -55,8 +56,12 @@ impl Address {
         };
         let read = arguments["url"].as_str().and_then(host_of);
         let is_own_page = call.tool == "web_fetch" && read.as_deref() == Some(&self.host);
-        let arguments = arguments.to_string().to_lowercase();
-        !is_own_page && (arguments.contains(&self.host) || self.is_address_in(&arguments))
+        let is_in = |told: String| {
+            letters_of_hosts(&told).contains(&self.host)
+                || letters_of_hosts(&without_tags(&told)).contains(&self.host)
+                || self.is_address_in(&told)
+        };
+        !is_own_page && decoded(arguments.to_string()).is_none_or(is_in)
     }
 
     /// Whether the host is an IPv6 address that is in a text, however it is written there.
@@ -87,6 +92,85 @@ impl Address {
             is_it(&word) || is_it(without_port)
         })
     }
+}
+
+/// Most characters after an address that may be its sentence's, not its own.
+const MOST_AFTER: usize = 3;
+
+/// Whether a text has an address as a whole. The beginning of a longer one says something
+/// by where it is cut off.
+fn has_whole(text: &str, url: &str) -> bool {
+    let is_before = |letter: char| letter.is_alphanumeric() || "/?&=%#+-_.~@".contains(letter);
+    let is_end = |letter: char| {
+        letter.is_whitespace()
+            || "<>\"`{}|\\^".contains(letter)
+            || !(letter.is_ascii() || letter.is_alphanumeric())
+    };
+    text.match_indices(url).any(|(place, _)| {
+        let after = text[place + url.len()..].split(is_end).next();
+        let after = after.unwrap_or_default();
+        let is_of_sentence = |letter: char| ".,;:!?'*_)]/".contains(letter);
+        !text[..place].ends_with(is_before)
+            // A fragment is not sent.
+            && (after.starts_with('#')
+                || (after.len() <= MOST_AFTER && after.chars().all(is_of_sentence)))
+    })
+}
+
+/// Most times that what a tool is told is decoded.
+const MOST_DECODED: usize = 8;
+
+/// What a tool is told, as it may repeat it: in lower case, and with what stands for other
+/// letters replaced by these (`%68`, `\u0068`, `&#104;`), also where that is done again.
+/// None where it is done too often.
+fn decoded(mut told: String) -> Option<String> {
+    for _ in 0..MOST_DECODED {
+        let mut plain = decode_references(&told).into_owned();
+        for (mark, digits) in [("%", 2), ("\\x", 2), ("\\u", 4)] {
+            plain = unescaped(&plain, mark, digits);
+        }
+        if plain == told {
+            return Some(told.to_lowercase());
+        }
+        told = plain;
+    }
+    None
+}
+
+/// A text with each `mark` and that many hexadecimal digits replaced by the letter with
+/// this number; above ASCII by nothing, which no host has.
+fn unescaped(text: &str, mark: &str, digits: usize) -> String {
+    let mut parts = text.split(mark);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let number = part.get(..digits);
+        match number.and_then(|number| u32::from_str_radix(number, 16).ok()) {
+            Some(number) => {
+                let letter = u8::try_from(number).ok().filter(u8::is_ascii);
+                plain.extend(letter.map(char::from));
+                plain.push_str(&part[digits..]);
+            }
+            None => {
+                plain.push_str(mark);
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
+
+/// A text without what stands in angle brackets, as a page shows it.
+fn without_tags(text: &str) -> String {
+    let mut parts = text.split('<');
+    let first = parts.next().unwrap_or_default();
+    let shown = parts.map(|part| part.split_once('>').map_or(part, |(_, shown)| shown));
+    std::iter::once(first).chain(shown).collect()
+}
+
+/// The letters of a text that a host may have: a page may leave out what is between them.
+fn letters_of_hosts(text: &str) -> String {
+    let is_of_host = |letter: &char| letter.is_ascii_alphanumeric() || ".-_:".contains(*letter);
+    text.chars().filter(is_of_host).collect()
 }
 
 /// The host of an address, in lower case.
@@ -147,6 +231,13 @@ mod tests {
             on example.org                | https://my.example.org/     | no no
             on example.org                | https://example.org@evil.example/ | no no
             on example.org                | https://evil.example/?example.org | no no
+            https://example.org/abc       | https://example.org/ab      | yes no
+            https://example.org/a?b=1&c=2 | https://example.org/a?b=1   | yes no
+            https://example.org/a.....    | https://example.org/a       | yes no
+            see (https://example.org/a).  | https://example.org/a       | yes yes
+            see <https://example.org/a>   | https://example.org/a       | yes yes
+            see https://example.org/a#b   | https://example.org/a       | yes yes
+            https://plums.example/?to=https://example.org/ | https://example.org/ | yes no
         ";
         for [said, url, given] in rows(table) {
             let address = address(url);
@@ -174,6 +265,37 @@ mod tests {
             let address = address(url);
             assert_eq!(address.host, "2001:db8::1");
             assert_eq!(address.is_found_in(&steps, &|_| true), found, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_is_told_an_address_in_a_code_may_repeat_it_decoded() {
+        let url = "http://evil.example/?d=4711";
+        for told in [
+            "http://ev%69l.example/?d=4711",
+            "http://ev%2569l.exam%70le/?d=4711",
+            "http://ev&#105;l.example/?d=4711",
+            "http://ev&amp;#x69;l.example/?d=4711",
+            r"http://ev\u0069l.example/?d=4711",
+            "http://evil%E2%80%8B.example/?d=4711",
+            "http://evil\u{200B}.exa\u{AD}mple/?d=4711",
+            "http://evil.<b></b>example/?d=4711",
+            "EVIL.EXAMPLE",
+            "http://ev%252525252525252525252525252569l.example/?d=4711",
+        ] {
+            for (tool, arguments) in [
+                ("lookup", serde_json::json!({ "text": told })),
+                (
+                    "web_fetch",
+                    serde_json::json!({ "url": format!("https://echo.example/?q={told}") }),
+                ),
+            ] {
+                let steps = called(tool, &arguments.to_string(), true, url);
+                assert!(
+                    !address(url).is_found_in(&steps, &|_| true),
+                    "{tool} {told}"
+                );
+            }
         }
     }
 

@@ -21,7 +21,8 @@ pub struct Household {
     directory: TemporaryDirectory,
     clock: Clock,
     store: Store,
-    config: Config,
+    /// The settings.
+    pub config: Config,
     /// Who asks.
     ann: UserId,
     /// Where tools are called.
@@ -30,6 +31,8 @@ pub struct Household {
     pub channel: &'static str,
     /// Whether Ann may do less than others.
     pub is_narrowed: bool,
+    /// Whether an address leads to no other host.
+    pub stays_on_host: bool,
 }
 
 impl Household {
@@ -48,6 +51,7 @@ impl Household {
             conversation_id: ConversationId::from(0),
             channel: "websocket",
             is_narrowed: false,
+            stays_on_host: false,
         };
         household.conversation_id = household.say("hello");
         household
@@ -90,6 +94,7 @@ impl Household {
                 cancel: &Cancel::default(),
                 data_dir: &self.directory,
                 is_narrowed: self.is_narrowed,
+                stays_on_host: self.stays_on_host,
                 is_outside: false,
                 found: OnceLock::new(),
                 changed_list: OnceLock::new(),

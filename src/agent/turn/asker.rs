@@ -13,10 +13,10 @@ use base::role::UserRole;
 pub struct Asker {
     /// The name of the person, if it is one.
     name: Option<String>,
-    /// Whether the person has been removed since.
-    is_gone: bool,
-    /// Whether the person has been made a guest since.
-    is_guest: bool,
+    /// Whether the person has been removed since, or made a guest.
+    is_powerless: bool,
+    /// The webhook account whose caller reads the conversation.
+    caller: Option<String>,
 }
 
 impl Asker {
@@ -25,16 +25,24 @@ impl Asker {
     /// # Errors
     /// When the database cannot be read.
     pub fn of(run: &TurnContext<'_>) -> Result<Asker> {
+        let caller = run.store.caller_of(run.turn.conversation_id)?;
         if is_untrusted(&run.turn.channel) {
-            return Ok(Asker::default());
+            return Ok(Asker {
+                caller,
+                ..Asker::default()
+            });
         }
         let user = match run.turn.user_id {
             Some(id) => run.store.user_by_id(id)?,
             None => None,
         };
+        let is_powerless = match &user {
+            Some(user) => user.role < UserRole::User,
+            None => run.turn.user_id.is_some(),
+        };
         Ok(Asker {
-            is_gone: run.turn.user_id.is_some() && user.is_none(),
-            is_guest: user.as_ref().is_some_and(|user| user.role < UserRole::User),
+            is_powerless,
+            caller,
             // A turn of an older version says who spoke.
             name: user
                 .map(|user| user.name)
@@ -43,16 +51,16 @@ impl Asker {
     }
 
     /// The same for the permissions.
-    pub fn actor<'a>(&self, run: &TurnContext<'a>) -> Actor<'a> {
+    pub fn actor<'a>(&'a self, run: &TurnContext<'a>) -> Actor<'a> {
         let config = &run.assistant.config;
-        let actor = Actor::of_turn(config, run.turn.account.as_deref(), self.name.as_deref())
-            .with_tools(run.turn.tools.as_deref());
-        match (self.is_gone, self.is_guest) {
-            (true, _) => actor.gone(),
-            // Whatever was allowed before: a guest causes nothing.
-            (false, true) => actor.with_tools(Some(&[])),
-            (false, false) => actor,
-        }
+        let tools = match self.is_powerless {
+            // Whatever was allowed before: they cause nothing.
+            true => Some(&[][..]),
+            false => run.turn.tools.as_deref(),
+        };
+        Actor::of_turn(config, run.turn.account.as_deref(), self.name.as_deref())
+            .with_tools(tools)
+            .read_by(self.caller.as_deref())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::asker::grantee;
+use super::asker::{Asker, grantee};
 use super::history::History;
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
@@ -80,6 +80,8 @@ impl<'a> TurnLoop<'a, '_> {
         approvals: &[Approval],
         history: &History<'_>,
     ) -> Result<Option<Durable<Vec<Approval>>>, Stop> {
+        // Who asked may have been removed since, or made a guest.
+        self.asker = Asker::of(self.run)?;
         let mut questions = Vec::new();
         let mut together: Vec<Settled<'a>> = Vec::new();
         for call in self.open_calls() {
@@ -88,7 +90,7 @@ impl<'a> TurnLoop<'a, '_> {
                 CallDecision::Run(tool, arguments) => {
                     match Start::of_read_only(tool.definition()) {
                         Some(start) => {
-                            let context = self.tool_context(start);
+                            let context = self.tool_context(start, tool.as_ref());
                             together.push((call, Ok((tool, arguments, context))));
                         }
                         None => {
@@ -165,15 +167,21 @@ impl<'a> TurnLoop<'a, '_> {
                     .to_owned(),
             ));
         }
+        if call.is_withdrawn() {
+            return Ok(CallDecision::Refuse(
+                "more people see the conversation now: if this is still wanted, call it again"
+                    .to_owned(),
+            ));
+        }
         let arguments = match check_arguments(tool.spec(), &call.arguments) {
             Ok(arguments) => arguments,
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
         let actor = self.asker.actor(run);
         // Who may not forget may not replace either.
-        let replaced = call.tool == "remember" && arguments.contains_key("replaces");
-        let forget = (run.assistant.toolbox.get("forget")).filter(|_| replaced);
-        let needed = || std::iter::once(tool).chain(forget);
+        let needed = permission::needed(&call.tool, &arguments);
+        let toolbox = &run.assistant.toolbox;
+        let needed = || needed.iter().filter_map(|name| toolbox.get(name));
         let asked = approvals.iter().find(|approval| approval.is_for(call));
         let decision = asked.and_then(|approval| approval.decision.as_ref());
         let permission = match decision {
@@ -215,7 +223,8 @@ impl<'a> TurnLoop<'a, '_> {
         Ok(match permission {
             Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
             Permission::Ask => {
-                let viewer = run.viewer();
+                // Admins are asked, too, who may not see what the person sees.
+                let viewer = run.viewer().household_only();
                 let (tool, store) = (tool.as_ref(), run.store);
                 CallDecision::Ask(permission::reason(tool, &arguments, store, &viewer))
             }
@@ -223,8 +232,14 @@ impl<'a> TurnLoop<'a, '_> {
         })
     }
 
-    fn tool_context(&self, start: Start) -> ToolContext<'a> {
+    fn tool_context(&self, start: Start, tool: &dyn Tool) -> ToolContext<'a> {
         let run = self.run;
+        let actor = self.asker.actor(run);
+        let elsewhere = Circumstances {
+            is_granted: true,
+            is_outside: self.is_outside,
+            carries_out: true,
+        };
         ToolContext {
             start,
             store: run.store,
@@ -236,7 +251,8 @@ impl<'a> TurnLoop<'a, '_> {
             account: run.turn.account.as_deref(),
             speaker: run.message.speaker.as_deref(),
             user_id: run.turn.user_id,
-            is_narrowed: self.asker.actor(run).is_narrowed_person(),
+            is_narrowed: actor.is_narrowed_person(),
+            stays_on_host: actor.decide(tool.definition(), elsewhere) != Permission::Allow,
             is_outside: self.is_outside,
             found: OnceLock::new(),
             changed_list: OnceLock::new(),
@@ -277,7 +293,7 @@ impl<'a> TurnLoop<'a, '_> {
         let call_id = call.id.clone();
         let started = store.start_call(turn, unsaved, self.audience, call_id.clone())?;
         self.steps.push(Step::Started { call_id });
-        let context = self.tool_context(Start::stored(&started));
+        let context = self.tool_context(Start::stored(&started), tool);
         let result = run_tool(turn, call, tool, arguments, &context);
         if let Some(list) = context.changed_list.get() {
             (self.observe)(Progress::ListChanged(list));

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::{Service, views};
 use agent::permission;
+use agent::tool::{Arguments, check_arguments};
 use base::error::{Error, Result};
 use base::ids::ApprovalId;
 use config::{Grantee, Permission};
 use protocol::command::Remember;
-use store::{Approval, Decision, Identity, UserRole, Verdict};
+use store::{Approval, Decision, Durable, Identity, Readers, Turn, UserRole, Verdict, Viewer};
 
 /// The decider on record when nobody decided in time.
 pub(super) const BY_TIME: &str = "timeout";
@@ -21,7 +22,11 @@ impl Service {
     pub(super) fn list_approvals(&self, identity: &Identity) -> Result<Value> {
         let waiting = self.store.waiting_approvals(&identity.viewer())?;
         let may_answer = |approval: &Approval| self.may_answer(approval, identity);
-        Ok(views::approvals(&waiting, may_answer))
+        let own_reason = |approval: &Approval| match approval.user_id == Some(identity.user_id) {
+            true => self.own_reason(approval),
+            false => None,
+        };
+        Ok(views::approvals(&waiting, may_answer, own_reason))
     }
 
     /// Allows a waiting call. `always` is written to the configuration first, so that
@@ -72,8 +77,10 @@ impl Service {
     fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
         let assistant = self.assistant();
         let (config, toolbox) = (&assistant.config, &assistant.toolbox);
-        let is_own = approval.user_id == Some(by.user_id)
-            && permission::may_answer_own(config, &by.user, toolbox, &approval.tool);
+        let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
+        let needed = permission::needed(&approval.tool, &arguments);
+        let may_own = |tool: &str| permission::may_answer_own(config, &by.user, toolbox, tool);
+        let is_own = approval.user_id == Some(by.user_id) && needed.into_iter().all(may_own);
         by.scope.tools.is_none() && (by.role >= UserRole::Admin || is_own)
     }
 
@@ -142,6 +149,24 @@ impl Service {
         Ok(views::approval(&decided.approval))
     }
 
+    /// The question of an approval as whoever asked may read it, with what they see and
+    /// the admins, who are asked, too, may not. None if that is the same.
+    fn own_reason(&self, approval: &Approval) -> Option<String> {
+        let assistant = self.assistant();
+        let tool = assistant.toolbox.get(&approval.tool)?;
+        let arguments = check_arguments(tool.spec(), &approval.arguments).ok()?;
+        let nobody = Readers::People([].into());
+        let viewer = Viewer::readers_of(approval.conversation_id, &nobody)
+            .asked_by(Some(approval.user_id?), None);
+        let own = permission::reason(tool.as_ref(), &arguments, &self.store, &viewer);
+        (own != approval.reason).then_some(own)
+    }
+
+    /// Publishes the tool calls for which a turn waits.
+    pub(super) fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
+        (self.hub).publish_requests(turn, approvals, |approval| self.own_reason(approval));
+    }
+
     pub(super) fn publish_decision(&self, approval: &Approval, decision: &Decision) {
         log::info!(
             "{}: tool {} {} by {}",
@@ -150,7 +175,12 @@ impl Service {
             decision.verdict.as_str(),
             decision.by
         );
-        let asker = approval.user_id;
-        self.hub.publish_decision(approval, decision, asker);
+        let viewer = Viewer::server();
+        let readers = match self.store.conversation(&viewer, approval.conversation_id) {
+            Ok(conversation) => conversation.readers,
+            // Admins hear of it in any case.
+            Err(_) => Readers::People([].into()),
+        };
+        self.hub.publish_decision(approval, decision, readers);
     }
 }

@@ -109,7 +109,7 @@ impl Hub {
         event: EventKind,
     ) {
         let mut state = self.lock();
-        state.shares.note(conversation, Some(now.clone()), busy);
+        state.shares.note(conversation, now.clone(), false, busy);
         state.kept.share(conversation, &now);
         let of_conversation = |kind| Event {
             turn_id: None,
@@ -135,7 +135,9 @@ impl Hub {
         busy: &HashSet<ConversationId>,
     ) {
         let mut state = self.lock();
-        state.shares.note(conversation, None, busy);
+        // What still runs is for those who saw it last, not for those who saw it when that
+        // began.
+        (state.shares).note(conversation, readers.clone(), true, busy);
         state.kept.delete(conversation);
         let event = Event {
             turn_id: None,
@@ -143,6 +145,11 @@ impl Hub {
             kind: EventKind::ConversationDeleted,
         };
         state.publish(event, Recipients::Readers(readers));
+    }
+
+    /// Whether a conversation was deleted while the server ran.
+    pub fn is_deleted(&self, conversation: ConversationId) -> bool {
+        self.lock().shares.is_deleted(conversation)
     }
 
     /// The conversations with events that are kept.
@@ -302,9 +309,10 @@ impl HubState {
             .into_iter()
             .flatten()
         {
+            let is_told_already = matches!(recipients, Recipients::OtherAdmins(_));
             let sees = |person: Person| match recipients.readers_mut() {
                 Some(readers) => person.may_see(readers),
-                None => true,
+                None => !is_told_already,
             };
             if watching.person.is_none_or(sees) {
                 watching.watcher.event(&event.kind);

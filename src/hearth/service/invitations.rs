@@ -69,6 +69,7 @@ impl Service {
         check_user_name(&new.name)?;
         let role = parse_role(new.role)?.unwrap_or(UserRole::User);
         let (link, stored) = new_link(&new.url, by, self.clock.now())?;
+        self.finish_removals();
         if new.child {
             self.narrow_child(&new.name)?;
         }

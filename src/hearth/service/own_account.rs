@@ -36,7 +36,7 @@ impl Service {
         let deleted = self.check_own_password(caller, password).and_then(|user| {
             let gone = self.store.delete_account(user.id)?;
             log::info!("user {}: deleted the account", user.name);
-            self.person_gone(&user.name, gone);
+            self.person_gone(gone);
             Ok(json!({ "name": user.name }))
         });
         // The response comes before the connection is closed.

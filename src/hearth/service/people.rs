@@ -8,6 +8,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
 use base::secret::{Secret, fingerprint};
+use base::sync::lock;
 use config::Person;
 use protocol::command::{AddUser, CreateToken, SetPassword};
 use serde_json::json;
@@ -131,6 +132,7 @@ impl Service {
         check_user_name(&new.name)?;
         let role = parse_role(new.role)?.unwrap_or(UserRole::User);
         let hash = self.hash_password(&new.password)?;
+        self.finish_removals();
         if new.child {
             self.narrow_child(&new.name)?;
         }
@@ -153,7 +155,7 @@ impl Service {
         let gone = self.store.remove_user(known.id)?;
         log::info!("user {}: removed by {by}", known.name);
         self.close_revoked();
-        self.person_gone(&known.name, gone);
+        self.person_gone(gone);
         Ok(json!({ "name": known.name }))
     }
 
@@ -206,17 +208,43 @@ impl Service {
         self.verifier.hash(password)
     }
 
-    /// Tells of the conversations that went with a person, and removes the name from the
-    /// configuration: whoever gets it next is somebody else.
-    pub(super) fn person_gone(&self, name: &str, gone: Vec<(ConversationId, Readers)>) {
+    /// Tells of the conversations that went with a person, ends their turns, and removes
+    /// the name from the configuration.
+    pub(super) fn person_gone(&self, gone: Vec<(ConversationId, Readers)>) {
         let busy = self.queue.conversations();
         for (id, readers) in gone {
             self.hub.delete(id, readers, &busy);
+            for turn in self.queue.withdraw_all(id) {
+                self.turn_lost(turn, id);
+            }
         }
-        match self.settings.forget_person(name) {
-            Ok(changed) => self.config_changed(&changed),
-            Err(error) => log::warn!("{name} stays in the configuration: {error}"),
+        self.finish_removals();
+    }
+
+    /// Removes from the configuration the names of people who were removed: whoever gets
+    /// one next is somebody else. What fails is tried again, also after a crash, and
+    /// nobody gets that name before.
+    pub fn finish_removals(&self) {
+        let mut changed = Vec::new();
+        {
+            // A name that somebody has got since must not be removed again.
+            let _one_at_a_time = lock(&self.removing);
+            let names = match self.store.removed_names() {
+                Ok(names) => names.uncommitted(),
+                Err(error) => return log::warn!("removed people: {error}"),
+            };
+            for name in names {
+                let forgotten = self.settings.forget_person(&name);
+                match forgotten.and_then(|fields| {
+                    self.store.name_forgotten(&name)?;
+                    Ok(fields)
+                }) {
+                    Ok(fields) => changed.extend(fields),
+                    Err(error) => log::warn!("{name} stays in the configuration: {error}"),
+                }
+            }
         }
+        self.config_changed(&changed);
     }
 
     /// Closes the connections whose tokens are no longer valid, or grant another

@@ -236,6 +236,27 @@ impl WorkQueue {
         Withdrawn::Taken
     }
 
+    /// Takes all turns of a conversation that is gone out of the queue, or signals their
+    /// worker to stop. Returns which they were.
+    pub fn withdraw_all(&self, conversation: ConversationId) -> Vec<TurnId> {
+        let mut state = self.lock();
+        let turns = state.turns.of(conversation);
+        let mut running = Vec::new();
+        for turn in &turns {
+            match state.running.get(turn) {
+                Some(cancel) => running.push(cancel.clone()),
+                None => {
+                    state.turns.remove(*turn, conversation);
+                }
+            }
+        }
+        drop(state);
+        for cancel in running {
+            cancel.cancel();
+        }
+        turns
+    }
+
     /// Queues deliveries that are due and not queued yet.
     pub fn offer_deliveries(&self, due: impl IntoIterator<Item = DeliveryId>) {
         let mut state = self.lock();

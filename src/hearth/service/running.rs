@@ -29,7 +29,7 @@ impl Service {
             Ok(None) => return self.queue.turn_ended(id, conversation),
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit.
-                self.turn_lost(id);
+                self.turn_lost(id, conversation);
                 return self.queue.turn_ended(id, conversation);
             }
             Err(error) => {
@@ -76,7 +76,7 @@ impl Service {
                 for approval in approvals.iter() {
                     log::info!("{id}: waits for permission: {}", approval.reason);
                 }
-                self.hub.publish_requests(&turn, &approvals);
+                self.publish_requests(&turn, &approvals);
                 self.store.note_usage(id, ran.usage, &ran.model);
                 if !self.queue.turn_suspended(id, conversation) {
                     let said = said_so_far(&self.store.steps(id).unwrap_or_default(), "");
@@ -183,7 +183,7 @@ impl Service {
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit, or somebody else
                 // ended it and notified the watchers.
-                self.turn_lost(turn.id);
+                self.turn_lost(turn.id, turn.conversation_id);
                 return true;
             }
             Err(error) => {

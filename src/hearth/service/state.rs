@@ -45,6 +45,8 @@ pub struct Service {
     pub(super) event_numbers: Mutex<u64>,
     /// Held while a conversation is shared.
     pub(super) sharing: Mutex<()>,
+    /// Held while names of removed people are removed from the configuration.
+    pub(super) removing: Mutex<()>,
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
     pub(super) deliver: Arc<dyn Deliver>,
@@ -109,6 +111,7 @@ impl Service {
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
             sharing: Mutex::default(),
+            removing: Mutex::default(),
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
             arriving_files: AtomicUsize::new(0),

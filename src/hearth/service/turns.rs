@@ -9,7 +9,7 @@ use super::queue::{Reservation, TurnJob, Withdrawn};
 use super::{Service, views};
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
-use base::ids::TurnId;
+use base::ids::{ConversationId, TurnId};
 use base::secret::sha256;
 use base::surface::Surface;
 use config::Limits;
@@ -163,11 +163,17 @@ impl Service {
         Reply::new(turn, reply.transpose()?)
     }
 
-    /// Notifies the watchers of a turn whose beginning was lost with a failed
-    /// commit. There are none when it was ended elsewhere.
-    pub(super) fn turn_lost(&self, turn: TurnId) {
+    /// Notifies the watchers of a turn whose beginning was lost with a failed commit, or
+    /// with its conversation. There are none when it was ended elsewhere.
+    pub(super) fn turn_lost(&self, turn: TurnId, conversation: ConversationId) {
         if self.hub.is_watched(turn) {
-            let lost = Error::server("the message could not be stored", format!("{turn} is gone"));
+            let lost = match self.hub.is_deleted(conversation) {
+                true => Error::not_found(format!("there is no conversation {conversation}")),
+                false => {
+                    let detail = format!("{turn} is gone");
+                    Error::server("the message could not be stored", detail)
+                }
+            };
             self.hub.turn_ended(turn, &TurnEnded::from(Err(lost)));
         }
     }

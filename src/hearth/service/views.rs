@@ -127,9 +127,16 @@ pub fn found_messages(found: Vec<Message>, query: &str) -> Value {
 }
 
 /// The data of `list_approvals`.
-pub fn approvals(approvals: &[Approval], may_answer: impl Fn(&Approval) -> bool) -> Value {
+pub fn approvals(
+    approvals: &[Approval],
+    may_answer: impl Fn(&Approval) -> bool,
+    own_reason: impl Fn(&Approval) -> Option<String>,
+) -> Value {
     let shown = |one: &Approval| {
         let mut shown = approval(one);
+        if let Some(own) = own_reason(one) {
+            shown["reason"] = json!(own);
+        }
         shown["may_answer"] = json!(may_answer(one));
         shown
     };

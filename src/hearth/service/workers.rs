@@ -58,6 +58,7 @@ impl Workers {
     /// # Errors
     /// The database cannot be read, or a thread cannot be started.
     pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
+        service.finish_removals();
         service.apply_account_audiences();
         let unfinished = service.resume_unfinished()?;
         if unfinished > 0 {
@@ -257,6 +258,7 @@ impl Service {
             if now >= next_purge {
                 next_purge = now + PURGE;
                 self.log_failure("purge", self.store.purge());
+                self.finish_removals();
                 may_delete = true;
             }
             if may_delete {
@@ -388,6 +390,7 @@ impl Service {
         };
         if std::mem::replace(known, version) != version {
             self.close_revoked();
+            self.finish_removals();
         }
     }
 }

@@ -10,7 +10,7 @@ impl Reference {
     /// What happens when the model calls a tool that changes something, and for which
     /// the household is to be asked.
     pub fn verdict(&self, actor: Actor, number: ConversationNumber, tool: &str) -> Verdict {
-        if !self.is_offered(actor, tool) {
+        if !self.is_offered(actor, number, tool) {
             return Verdict::NotOffered;
         }
         let covers = |place: Option<ConversationNumber>| {
@@ -24,16 +24,20 @@ impl Reference {
         }
     }
 
-    /// Whether the model may use a tool for this actor at all.
-    pub fn is_offered(&self, actor: Actor, tool: &str) -> bool {
+    /// Whether the model may use a tool for this actor in this conversation at all.
+    pub fn is_offered(&self, actor: Actor, number: ConversationNumber, tool: &str) -> bool {
+        // What is the household's is not for programs, nor where one reads along.
+        let is_of_account = self.conversations[number].account.is_some();
+        if tool != "lamp" && is_of_account {
+            return false;
+        }
         match actor {
             Actor::Person { number, token } => {
                 let of_person = self.people[number].tools;
                 of_person.is_none_or(|tools| tools.contains(&tool))
                     && (token != Token::Tools || OF_TOKEN.contains(&tool))
             }
-            // What is the household's is not for programs.
-            Actor::Account(_) => !OWN_TOOLS.contains(&tool),
+            Actor::Account(_) => tool == "lamp",
         }
     }
 
@@ -58,6 +62,13 @@ impl Reference {
             }
             _ => false,
         }
+    }
+
+    /// Whether the actor hears of an approval: whoever asked while they see its
+    /// conversation.
+    pub fn hears_of_approval(&self, actor: Actor, approval: &Approval) -> bool {
+        self.sees_approval(actor, approval)
+            && (self.is_admin(actor) || self.visible(actor, approval.conversation).is_ok())
     }
 
     /// Those who asked, and those who may answer.
@@ -101,12 +112,6 @@ impl Reference {
             } => Err(Refusal::Unauthorized),
             _ => Ok(()),
         }
-    }
-
-    /// Whether what is allowed may run: what is the household's is not for somebody who
-    /// has left it.
-    pub fn may_still_run(&self, approval: &Approval) -> bool {
-        self.is_there(approval.asker) || !OWN_TOOLS.contains(&approval.tool)
     }
 
     /// Whether the one who asked is still there.

@@ -204,3 +204,89 @@ fn a_program_for_the_household_loses_what_becomes_private() {
     assert_eq!(answer.status, 404, "{answer:?}");
     assert!(!format!("{answer:?}").contains(SECRET), "{answer:?}");
 }
+
+#[test]
+fn whoever_writes_in_an_account_s_conversation_has_the_account_s_tools() {
+    let (model, receiver) = (curious(), Receiver::start());
+    let house = house(
+        &model,
+        json!({
+            "privacy": { "conversations": "household" },
+            "channels": [
+                { "name": "lan", "type": "tcp", "port": 0 },
+                { "name": "hooks", "type": "webhook", "accounts": {
+                    "door": { "incoming_path": "/door", "outgoing_url": receiver.url() },
+                } },
+            ],
+        }),
+    );
+    // Everybody here knows it.
+    let found = house.websocket(2).chat("what is the alarm code?");
+    assert!(found.to_string().contains(SECRET), "{found}");
+    let before = model.requests().len();
+    let ask = |message: &str| {
+        let body = json!({ "message": message, "conversation_id": "gate" });
+        let answer = post(
+            house.home.address(),
+            "/door",
+            &[("prefer", "wait=20")],
+            &body,
+        );
+        assert_eq!(answer.status, 200, "{answer:?}");
+    };
+    ask("hello");
+    let mut user = house.websocket(1);
+    let listed = user.ask(json!({ "type": "list_conversations" }));
+    let mut listed = listed["conversations"].as_array().unwrap().iter();
+    let of_door = listed.find(|one| one["channel"] == "webhook:door").unwrap();
+    user.ask(json!({
+        "type": "chat", "message": "what is the alarm code?", "conversation_id": of_door["id"],
+    }));
+    ask("and now?");
+    let shown = json!(model.requests()[before..]).to_string();
+    assert!(shown.contains("not permitted here"), "{shown}");
+    assert!(!shown.contains(SECRET), "{shown}");
+}
+
+#[test]
+fn a_turn_of_somebody_removed_or_made_a_guest_has_no_tools_any_more() {
+    for is_removed in [true, false] {
+        let (go, wait) = std::sync::mpsc::channel();
+        let wait = std::sync::Mutex::new(wait);
+        let model = Model::start(move |request, _| {
+            let last = request["messages"].as_array().unwrap().last().unwrap();
+            match last["role"] == "tool" {
+                true => Act::say(last["content"].as_str().unwrap()),
+                false => {
+                    wait.lock().unwrap().recv().unwrap();
+                    Act::call("remember", json!({ "content": "plums", "share": true }))
+                }
+            }
+        });
+        let home = Home::start(model.config_with(json!({})));
+        let mut admin = home.admin();
+        let mut user = home.websocket(&home.tokens.user);
+        user.send(&json!({ "type": "chat", "message": "keep it", "audience": ["admin"] }));
+        model.wait_for_requests(1);
+        if is_removed {
+            admin.ask(json!({ "type": "remove_user", "name": "user" }));
+        } else {
+            // As the command line does it.
+            let path = home.folder.path().join("hearth.db");
+            let store = store::Store::open(&path, base::clock::Clock::system()).unwrap();
+            let id = store.user("user").unwrap().unwrap().id;
+            store.set_role(id, UserRole::Viewer).unwrap();
+            store.close();
+        }
+        go.send(()).unwrap();
+        let reply = eventually("the turn has ended", || {
+            let listed = admin.ask(json!({ "type": "list_conversations" }));
+            let id = listed["conversations"][0]["id"].clone();
+            let page = admin.ask(json!({ "type": "get_messages", "conversation_id": id }));
+            Some(page["messages"][1]["content"].as_str()?.to_owned())
+        });
+        assert!(reply.contains("not permitted here"), "{reply}");
+        let memories = admin.ask(json!({ "type": "list_memories" }));
+        assert_eq!(memories["memories"], json!([]));
+    }
+}

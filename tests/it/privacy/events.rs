@@ -204,3 +204,142 @@ fn what_a_person_takes_along_is_gone_for_all_its_readers() {
     house.websocket(1).ask(delete);
     assert_eq!(admin.event("conversation.deleted")["conversation_id"], id);
 }
+
+/// A house where a person asks for `forget`, or for `remember` in its place.
+fn forgetful(more: Value) -> (Model, House) {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let text = last["content"].as_str().unwrap_or_default();
+        let id = text
+            .split_whitespace()
+            .find(|word| word.starts_with("mem_"));
+        match (last["role"] == "tool", id) {
+            (true, _) => Act::say("done"),
+            (false, Some(id)) if text.contains("replace") => {
+                Act::call("remember", json!({ "content": "-", "replaces": id }))
+            }
+            (false, Some(id)) => Act::call("forget", json!({ "memory_id": id })),
+            (false, None) => Act::call("remember", json!({ "content": "The code is 4711." })),
+        }
+    });
+    let mut config = model.config_with(json!({
+        "permission_mode": "ask", "tool_permissions": { "remember": "allow" },
+    }));
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    let mut house = House::empty();
+    house.home = Home::start(config);
+    house.tokens = {
+        let tokens = &house.home.tokens;
+        let cleo = house.home.add_person("cleo", UserRole::User);
+        [&tokens.admin, &tokens.user, &cleo, &tokens.viewer].map(Clone::clone)
+    };
+    (model, house)
+}
+
+/// The one approval that waits, as a client sees it.
+fn waiting(client: &mut Client) -> Value {
+    eventually("an approval waits", || {
+        let listed = client.ask(json!({ "type": "list_approvals" }));
+        listed["approvals"].as_array()?.first().cloned()
+    })
+}
+
+#[test]
+fn the_words_of_a_private_memory_are_in_the_question_for_its_owner_alone() {
+    let (_model, house) = forgetful(json!({}));
+    let mut user = house.websocket(1);
+    user.chat("keep it");
+    let id = user.ask(json!({ "type": "list_memories" }))["memories"][0]["id"].clone();
+    let [mut admin, mut own] = [0, 1].map(|who| {
+        let mut client = house.websocket(who);
+        client.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+        client
+    });
+    user.send(&json!({ "type": "chat", "message": format!("forget {id}").replace('"', "") }));
+    let heard = [&mut admin, &mut own].map(|client| {
+        let reason = client.event("approval.requested")["reason"].clone();
+        assert_eq!(waiting(client)["reason"], reason);
+        assert!(so_far(client).is_empty(), "asked twice");
+        reason.as_str().unwrap().to_owned()
+    });
+    let id = id.as_str().unwrap();
+    assert_eq!(
+        heard[0],
+        format!("The assistant wants to forget the memory {id}")
+    );
+    assert!(
+        heard[1].contains("4711") && heard[1].contains(id),
+        "{}",
+        heard[1]
+    );
+    for (who, expected) in [(0, 1), (1, 1), (2, 0)] {
+        let replayed = replayed(&house, who, 0);
+        let asked = replayed
+            .iter()
+            .filter(|one| one["event"] == "approval.requested");
+        let reasons: Vec<&str> = asked.map(|one| one["reason"].as_str().unwrap()).collect();
+        assert_eq!(reasons.len(), expected, "{reasons:?}");
+        assert_eq!(reasons.iter().any(|one| one.contains("4711")), who == 1);
+    }
+}
+
+#[test]
+fn a_replacement_is_answered_by_whoever_may_answer_for_forgetting() {
+    let (_model, house) = forgetful(json!({
+        "tool_permissions": { "remember": "ask" },
+        "people": { "user": { "approves": ["remember"] }, "cleo": {
+            "approves": ["remember", "forget"],
+        } },
+    }));
+    for who in [1, 2] {
+        let mut person = house.websocket(who);
+        let mut asks = house.websocket(who);
+        asks.send(&json!({ "type": "chat", "message": "keep it" }));
+        let own = waiting(&mut person);
+        assert_eq!(own["may_answer"], true);
+        person.ask(json!({ "type": "approve", "approval_id": own["approval_id"] }));
+        asks.response();
+        let id = person.ask(json!({ "type": "list_memories" }))["memories"][0]["id"].clone();
+        let message = format!("replace {id}").replace('"', "");
+        asks.send(&json!({ "type": "chat", "message": message }));
+        let asked = waiting(&mut person);
+        assert_eq!(asked["may_answer"], who == 2, "{asked}");
+        let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+        if who == 1 {
+            assert_eq!(person.refused(approve), "unauthorized");
+            let deny = json!({ "type": "deny", "approval_id": asked["approval_id"] });
+            house.websocket(0).ask(deny);
+        } else {
+            person.ask(approve);
+        }
+        asks.response();
+    }
+}
+
+#[test]
+fn whoever_loses_a_conversation_is_not_replayed_what_they_asked_for_there() {
+    let (_model, house) = forgetful(json!({ "tool_permissions": { "remember": "ask" } }));
+    let mut owner = house.websocket(1);
+    owner.send(&json!({ "type": "chat", "message": "keep it", "audience": ["cleo"] }));
+    let first = waiting(&mut house.websocket(1));
+    house
+        .websocket(0)
+        .ask(json!({ "type": "deny", "approval_id": first["approval_id"] }));
+    let id = owner.response()["data"]["conversation_id"].clone();
+    let mut cleo = house.websocket(2);
+    let since = cleo.ask(json!({ "type": "subscribe" }))["seq"]
+        .as_u64()
+        .unwrap();
+    let mut asks = house.websocket(2);
+    asks.send(&json!({ "type": "chat", "message": "and this", "conversation_id": id }));
+    cleo.event("approval.requested");
+    so_far(&mut cleo);
+    owner.ask(json!({
+        "type": "share_conversation", "conversation_id": id, "audience": "private",
+    }));
+    assert_eq!(asks.response()["code"], "not_found");
+    assert_eq!(names(&so_far(&mut cleo)), ["conversation.deleted"]);
+    assert_eq!(names(&replayed(&house, 2, since)), ["conversation.deleted"]);
+}

@@ -76,7 +76,7 @@ pub(super) fn forget() -> FunctionTool {
 
 fn remember_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
     let content = text(arguments, "content")?;
-    let audience = match is_shared(arguments) {
+    let audience = match viewer.is_person() && is_shared(arguments) {
         true => ", for everybody in the household",
         false => "",
     };
@@ -191,6 +191,7 @@ fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 mod tests {
     use super::*;
     use crate::tool::testing::Household;
+    use store::{Readers, UserRole};
 
     #[test]
     fn a_fact_is_remembered_recalled_and_forgotten() {
@@ -262,6 +263,50 @@ mod tests {
         );
         let error = remember(corrected).unwrap_err();
         assert!(error.contains("there is no memory"), "{error}");
+    }
+
+    #[test]
+    fn a_question_says_what_the_call_does_and_shows_only_what_the_viewer_sees() {
+        let household = Household::new();
+        let viewer = || Viewer::readers_of(household.conversation_id, &Readers::Household);
+        let ann = household.store().user("Ann").unwrap().unwrap();
+        let of_ann = || viewer().asked_by(Some(ann.id), None);
+        let intent =
+            |tool: fn(&Arguments, &Store, &Viewer) -> Option<String>, of: &Viewer, what: Value| {
+                tool(what.as_object().unwrap(), household.store(), of).unwrap()
+            };
+        // What an account says is for those who see the conversation.
+        let shared = || json!({"content": "x", "share": true});
+        let of_account = viewer().asked_by(None, Some("door"));
+        assert_eq!(
+            intent(remember_intent, &of_account, shared()),
+            "remember: x"
+        );
+        assert_eq!(
+            intent(remember_intent, &of_ann(), shared()),
+            "remember, for everybody in the household: x"
+        );
+        // A memory that only Ann sees.
+        let audience = Audience::Private;
+        let owner = Viewer::person(ann.id, UserRole::User);
+        let id = household.conversation_id;
+        household
+            .store()
+            .share_conversation(&owner, id, &audience)
+            .unwrap();
+        household
+            .run("remember", json!({"content": "The code is 4711."}))
+            .unwrap();
+        let kept = household.store().memories(&owner).unwrap()[0]
+            .id
+            .to_string();
+        for tool in [forget_intent, remember_intent] {
+            let what = || json!({"memory_id": kept, "content": "x", "replaces": kept});
+            let own = intent(tool, &of_ann(), what());
+            assert!(own.contains("the memory \"The code is 4711.\" ("), "{own}");
+            let others = intent(tool, &of_ann().household_only(), what());
+            assert!(others.contains(&format!("the memory {kept}")), "{others}");
+        }
     }
 
     #[test]

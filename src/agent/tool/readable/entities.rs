@@ -8,7 +8,7 @@ use super::charset::WINDOWS_1252;
 const LONGEST: usize = 10;
 
 /// Replaces the character references of a text.
-pub(super) fn decode(text: &str) -> Cow<'_, str> {
+pub(crate) fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
     }

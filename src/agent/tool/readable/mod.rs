@@ -25,6 +25,7 @@ mod writer;
 
 pub(super) use charset::decode;
 use data::Scripts;
+pub(super) use entities::decode as decode_references;
 use render::render;
 use selection::{Part, Reading};
 

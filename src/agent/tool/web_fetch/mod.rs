@@ -73,6 +73,7 @@ impl WebFetch {
     fn fetch(&self, url: String, context: &ToolContext<'_>) -> Result<Document, String> {
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut url = check(&url)?;
+        let first_host = host(&url);
         // Whoever redirects chooses the address, which the model is shown.
         let mut is_trusted = true;
         for _ in 0..=MAX_REDIRECTS {
@@ -98,9 +99,21 @@ impl WebFetch {
                     return Ok(document);
                 }
                 Ok(Fetched::Redirect(target)) => {
-                    url = check(&join(&url, &target)).map_err(|why| {
+                    let target = check(&join(&url, &target)).map_err(|why| {
                         format!("{url} redirects to an address that is not fetched: {why}")
                     })?;
+                    // Where this leads may be what the model was made to ask for.
+                    let next = host(&target);
+                    let is_known = next.as_deref().map(without_www)
+                        == first_host.as_deref().map(without_www)
+                        || next.is_some_and(|host| settings.trusts(&host));
+                    if context.stays_on_host && !is_known {
+                        return Err(format!(
+                            "{url} redirects to another host: if you need what is there, fetch \
+                             {target}"
+                        ));
+                    }
+                    url = target;
                 }
                 Ok(Fetched::Refused(why)) => return Err(format!("{url} {why}")),
                 Err(ClientError::Cancelled) => return Err(cancelled(NAME)),
@@ -169,6 +182,10 @@ fn host(url: &str) -> Option<String> {
     Url::parse(url)
         .ok()
         .map(|url| url.authority.host.to_string())
+}
+
+fn without_www(host: &str) -> &str {
+    host.strip_prefix("www.").unwrap_or(host)
 }
 
 /// What came of one request.

@@ -123,6 +123,27 @@ fn redirects_are_followed_one_by_one_and_counted() {
 }
 
 #[test]
+fn what_the_model_is_shown_leads_to_no_other_host_that_nobody_was_asked_about() {
+    let to = |target: String| whole(302, &format!("Location: {target}\r\n"), "");
+    let other = TestServer::new(vec![whole(200, "", "there"); 2]);
+    let other_url = other.url().replace("127.0.0.1", "localhost");
+    let fetch_from = |household: &Household| {
+        let server = TestServer::new(vec![to("/a".to_owned()), to(other_url.clone())]);
+        let tool = tool(&["127.0.0.0/8", "::1"], &["localhost"]);
+        household.run_tool(&tool, json!({ "url": server.url() }))
+    };
+    let mut household = Household::new();
+    household.stays_on_host = true;
+    let problem = fetch_from(&household).unwrap_err();
+    let told = format!("redirects to another host: if you need what is there, fetch {other_url}");
+    assert!(problem.ends_with(&told), "{problem}");
+    household.config.tools.web_fetch.trusted_hosts = vec!["localhost".to_owned()];
+    assert!(fetch_from(&household).is_ok());
+    assert!(fetch_from(&Household::new()).is_ok());
+    assert_eq!(other.heard().len(), 2);
+}
+
+#[test]
 fn the_house_is_closed_unless_the_owner_opens_it() {
     // Would answer, if it was asked.
     let server = TestServer::new(vec![whole(200, "", "inside"); 3]);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{find, forget_limits, narrow_child, role};
+use super::{find, finish_removals, narrow_child, role};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
@@ -29,6 +29,7 @@ pub fn invite(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let (link, stored) = link(arguments, &directory)?;
     let store = directory.open_store()?;
+    finish_removals(&directory, &store)?;
     if arguments.has("child") {
         narrow_child(&directory, &store, name)?;
     }
@@ -78,7 +79,7 @@ pub fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let is_revoked = store.revoke_invitation(user.id)?;
     if user.is_invited() {
         store.remove_user(user.id)?;
-        forget_limits(&directory, &user.name)?;
+        finish_removals(&directory, &store)?;
     }
     store.close();
     match (user.is_invited(), is_revoked) {

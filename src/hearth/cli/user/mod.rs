@@ -114,6 +114,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         )));
     }
     let hash = password::new_hash(arguments, context, name)?;
+    finish_removals(&directory, &store)?;
     if arguments.has("child") {
         narrow_child(&directory, &store, name)?;
     }
@@ -231,8 +232,8 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let question = format!("Remove {}? [y/N]", user.name);
     confirm(arguments, context, &question, "y")?;
     store.remove_user(user.id)?;
+    finish_removals(&directory, &store)?;
     store.close();
-    forget_limits(&directory, &user.name)?;
     context.note(format_args!("Removed {}.", user.name))
 }
 
@@ -299,17 +300,20 @@ pub fn narrow_child(directory: &DataDirectory, store: &Store, name: &str) -> Cli
     Ok(())
 }
 
-/// Removes from the configuration the name of a person who is gone: whoever gets it next
-/// is somebody else.
+/// Removes from the configuration the names of people who were removed: whoever gets one
+/// next is somebody else.
 ///
 /// # Errors
 ///
 /// The configuration cannot be written.
-pub fn forget_limits(directory: &DataDirectory, name: &str) -> CliResult {
-    if let Some(settings) = settings(directory)?
-        && !settings.forget_person(name)?.is_empty()
-    {
-        RunningServer::reload_if_running(directory);
+pub fn finish_removals(directory: &DataDirectory, store: &Store) -> CliResult {
+    for name in store.removed_names()?.uncommitted() {
+        if let Some(settings) = settings(directory)?
+            && !settings.forget_person(&name)?.is_empty()
+        {
+            RunningServer::reload_if_running(directory);
+        }
+        store.name_forgotten(&name)?;
     }
     Ok(())
 }

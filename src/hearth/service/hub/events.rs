@@ -6,7 +6,7 @@
 use super::{Hub, Recipients};
 use crate::service::views;
 use agent::turn::Progress;
-use base::ids::{ConversationId, UserId};
+use base::ids::ConversationId;
 use protocol::event::{Event, EventKind, EventName};
 use store::{
     Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
@@ -35,9 +35,10 @@ impl Hub {
                 summary: summary.to_owned(),
             },
         };
-        if kind.name() != EventName::ToolResult {
+        if kind.name() == EventName::Delta {
             return self.publish_of(turn, kind);
         }
+        // The model may have put into a call what it found before.
         let (then, now) = (turn.readers.clone(), turn.readers.clone());
         self.publish(of_turn(turn, kind), Recipients::Finders { then, now });
     }
@@ -93,31 +94,43 @@ impl Hub {
         );
     }
 
-    /// The tool calls for which a turn waits.
-    pub fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
+    /// The tool calls for which a turn waits. `own_reason` is what the person who asked
+    /// reads, and nobody else may.
+    pub fn publish_requests(
+        &self,
+        turn: &Turn,
+        approvals: &Durable<Vec<Approval>>,
+        own_reason: impl Fn(&Approval) -> Option<String>,
+    ) {
         for approval in approvals.iter() {
-            let kind = EventKind::ApprovalRequested {
+            let requested = |reason: &str| EventKind::ApprovalRequested {
                 approval_id: approval.id,
                 tool: approval.tool.clone(),
                 arguments: views::arguments(&approval.arguments),
-                reason: approval.reason.clone(),
+                reason: reason.to_owned(),
                 requested_by: approval.requested_by.clone(),
                 channel: approval.channel.clone(),
                 covers: views::covers(approval),
                 outside: approval.is_outside,
             };
-            let asker = Recipients::Askers(approval.user_id);
-            self.publish(of_turn(turn, kind), asker);
+            let readers = turn.readers.clone();
+            let asker = approval.user_id;
+            let mut recipients = Recipients::Askers { asker, readers };
+            if let Some(asker) = asker
+                && let Some(own) = own_reason(approval)
+            {
+                let readers = turn.readers.clone();
+                let only = Recipients::Asker { asker, readers };
+                self.publish(of_turn(turn, requested(&own)), only);
+                recipients = Recipients::OtherAdmins(asker);
+            }
+            self.publish(of_turn(turn, requested(&approval.reason)), recipients);
         }
     }
 
-    /// A person's decision, or that nobody decided in time.
-    pub fn publish_decision(
-        &self,
-        approval: &Approval,
-        decision: &Decision,
-        asker: Option<UserId>,
-    ) {
+    /// A person's decision, or that nobody decided in time, in a conversation with these
+    /// readers.
+    pub fn publish_decision(&self, approval: &Approval, decision: &Decision, readers: Readers) {
         let event = Event {
             turn_id: Some(approval.turn_id),
             conversation_id: Some(approval.conversation_id),
@@ -127,7 +140,8 @@ impl Hub {
                 by: decision.by.clone(),
             },
         };
-        self.publish(event, Recipients::Askers(asker));
+        let asker = approval.user_id;
+        self.publish(event, Recipients::Askers { asker, readers });
     }
 
     /// That a callback was stored or attempted.

@@ -54,9 +54,23 @@ pub enum Recipients {
         /// Who can now.
         now: Readers,
     },
-    /// The person who asked, if it was one, and every admin; but not with a token that
-    /// is narrowed to what is the household's.
-    Askers(Option<UserId>),
+    /// The person who asked, if it was one and they still see the conversation, and every
+    /// admin; but not with a token that is narrowed to what is the household's.
+    Askers {
+        /// Who asked.
+        asker: Option<UserId>,
+        /// Who sees the conversation.
+        readers: Readers,
+    },
+    /// Of these, the person who asked.
+    Asker {
+        /// Who asked.
+        asker: UserId,
+        /// Who sees the conversation.
+        readers: Readers,
+    },
+    /// Of these, the others.
+    OtherAdmins(UserId),
     /// Every admin.
     Admins,
 }
@@ -71,9 +85,13 @@ impl Recipients {
             Recipients::ReadingAdmins(readers) => is_admin && may_see(readers),
             Recipients::Former { before, now } => may_see(before) && !may_see(now),
             Recipients::Finders { then, now } => may_see(then) && may_see(now),
-            Recipients::Askers(_) if person.household_only => false,
-            Recipients::Askers(asker) => is_admin || *asker == Some(person.id),
             Recipients::Admins => is_admin,
+            _ if person.household_only => false,
+            Recipients::Askers { asker, readers } => {
+                is_admin || (*asker == Some(person.id) && may_see(readers))
+            }
+            Recipients::Asker { asker, readers } => *asker == person.id && may_see(readers),
+            Recipients::OtherAdmins(asker) => is_admin && *asker != person.id,
         }
     }
 
@@ -82,8 +100,10 @@ impl Recipients {
         match self {
             Recipients::Readers(readers)
             | Recipients::ReadingAdmins(readers)
-            | Recipients::Finders { now: readers, .. } => Some(readers),
-            _ => None,
+            | Recipients::Finders { now: readers, .. }
+            | Recipients::Askers { readers, .. }
+            | Recipients::Asker { readers, .. } => Some(readers),
+            Recipients::Former { .. } | Recipients::OtherAdmins(_) | Recipients::Admins => None,
         }
     }
 }

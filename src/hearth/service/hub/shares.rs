@@ -19,32 +19,33 @@ pub struct Shares {
 struct Share {
     /// Rises with each share.
     number: u64,
-    /// None once the conversation is deleted.
-    readers: Option<Readers>,
+    readers: Readers,
+    is_deleted: bool,
 }
 
 impl Shares {
     /// Replaces the readers that a conversation had when a turn began by those that
     /// it has now.
     pub fn update(&self, conversation: ConversationId, readers: &mut Readers) {
-        let share = self.readers.get(&conversation);
-        if let Some(now) = share.and_then(|share| share.readers.as_ref()) {
-            *readers = now.clone();
+        if let Some(share) = self.readers.get(&conversation) {
+            share.readers.clone_into(readers);
         }
     }
 
     /// Whether the conversation was deleted.
     pub fn is_deleted(&self, conversation: ConversationId) -> bool {
         let share = self.readers.get(&conversation);
-        share.is_some_and(|share| share.readers.is_none())
+        share.is_some_and(|share| share.is_deleted)
     }
 
-    /// Notes a share, or without readers a deletion, which is final. What is neither among the newest nor in `busy`, the
-    /// conversations with turns, is forgotten: nobody holds its earlier readers.
+    /// Notes who sees a conversation from now on, or who saw it when it was deleted, which
+    /// is final. What is neither among the newest nor in `busy`, the conversations with
+    /// turns, is forgotten: nobody holds its earlier readers.
     pub fn note(
         &mut self,
         conversation: ConversationId,
-        readers: Option<Readers>,
+        readers: Readers,
+        is_deleted: bool,
         busy: &HashSet<ConversationId>,
     ) {
         if self.is_deleted(conversation) {
@@ -52,7 +53,12 @@ impl Shares {
         }
         let number = self.next;
         self.next += 1;
-        self.readers.insert(conversation, Share { number, readers });
+        let share = Share {
+            number,
+            readers,
+            is_deleted,
+        };
+        self.readers.insert(conversation, share);
         if self.readers.len() as u64 > 2 * REMEMBERED {
             self.readers
                 .retain(|id, share| share.number + REMEMBERED > number || busy.contains(id));

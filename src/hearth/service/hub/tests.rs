@@ -241,6 +241,14 @@ fn a_connection_that_leaves_keeps_its_watchers() {
     assert!(hub.turn_ended(TurnId::from(7), &ended) && end.try_recv().is_ok());
 }
 
+fn askers(asker: Option<UserId>, readers: Readers) -> Recipients {
+    Recipients::Askers { asker, readers }
+}
+
+fn asker(asker: UserId, readers: Readers) -> Recipients {
+    Recipients::Asker { asker, readers }
+}
+
 #[test]
 fn each_event_reaches_its_recipients_now_and_later() {
     let household = || Readers::Household;
@@ -255,8 +263,14 @@ fn each_event_reaches_its_recipients_now_and_later() {
         (Recipients::Readers(readers(&[])), [false, false, false]),
         (Recipients::ReadingAdmins(household()), [true, false, false]),
         (Recipients::ReadingAdmins(bobs()), [false, false, false]),
-        (Recipients::Askers(Some(bob().id)), [true, true, false]),
-        (Recipients::Askers(None), [true, false, false]),
+        (askers(Some(bob().id), bobs()), [true, true, false]),
+        (askers(Some(bob().id), adas()), [true, false, false]),
+        (askers(None, bobs()), [true, false, false]),
+        (asker(bob().id, bobs()), [false, true, false]),
+        (asker(bob().id, adas()), [false, false, false]),
+        (asker(ada().id, adas()), [true, false, false]),
+        (Recipients::OtherAdmins(bob().id), [true, false, false]),
+        (Recipients::OtherAdmins(ada().id), [false, false, false]),
         (Recipients::Admins, [true, false, false]),
         (
             Recipients::Former {
@@ -318,7 +332,8 @@ fn a_narrowed_token_hears_only_of_what_is_the_household_s() {
         hub.publish(done(1), Recipients::Readers(readers));
     }
     // What he asks for may be about a conversation of his own.
-    hub.publish(done(1), Recipients::Askers(Some(bob().id)));
+    let bobs = readers(&[bob()]);
+    hub.publish(done(1), askers(Some(bob().id), bobs));
     assert_eq!(replay(&hub, bob()), [1, 2, 4]);
     assert_eq!(replay(&hub, narrowed), [1]);
 }

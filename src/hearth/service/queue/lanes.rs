@@ -241,6 +241,17 @@ impl Lanes {
         was_suspended
     }
 
+    /// The turns of a conversation, its active one last.
+    pub(super) fn of(&self, conversation: ConversationId) -> Vec<TurnId> {
+        let Some(lane) = self.lanes.get(&conversation) else {
+            return Vec::new();
+        };
+        let waiting = lane.waiting.iter().map(|job| job.turn);
+        let active = lane.active.map(|(turn, _)| turn);
+        let suspended = lane.suspended.iter().copied();
+        suspended.chain(waiting).chain(active).collect()
+    }
+
     /// Makes the conversation's next turn ready after `turn`.
     pub(super) fn advance(&mut self, turn: TurnId, conversation: ConversationId) {
         let lane = self.lanes.get_mut(&conversation);

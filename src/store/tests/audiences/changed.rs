@@ -10,7 +10,6 @@ const CHANGED: &str = "
     bob   | diary    | there is no
     bob   | kitchen  | only ann or an admin may change this
     bob   | holiday  | only ann may change this
-    bob   | alarm    | only an admin may change this
     root  | kitchen  | done
     root  | bell     | done
     root  | diary    | there is no
@@ -359,4 +358,91 @@ fn the_same_words_are_remembered_once_for_each_audience() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[test]
+fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_audience() {
+    let house = House::new();
+    let (store, ann) = (&house.store, house.people["ann"].0);
+    let of_ann = || NewSchedule {
+        prompt: "ann's".to_owned(),
+        owner: None,
+        owner_id: Some(ann),
+        conversation_id: Some(house.id("bell")),
+        audience: Audience::Household,
+        channel: SCHEDULE_CHANNEL.to_owned(),
+        account: None,
+        timing: once_at(Timestamp::from_millis(i64::MAX / 2)),
+    };
+    let id = store
+        .add_schedule(&house.viewer("ann"), of_ann())
+        .unwrap()
+        .id;
+    store
+        .set_account_audience("door", &audience("bob"))
+        .unwrap();
+    let find = |who: &str| {
+        let schedules = store.schedules(&house.viewer(who)).unwrap();
+        schedules.into_iter().find(|one| one.id == id)
+    };
+    let left = find("ann").unwrap();
+    assert_eq!(
+        (left.conversation_id, left.audience),
+        (None, Audience::Private)
+    );
+    assert!(find("bob").is_none());
+    // One whose owner still sees the conversation stays there.
+    store
+        .set_account_audience("door", &Audience::Household)
+        .unwrap();
+    let id = store
+        .add_schedule(&house.viewer("ann"), of_ann())
+        .unwrap()
+        .id;
+    store
+        .set_account_audience("door", &audience("ann, bob"))
+        .unwrap();
+    let schedules = store.schedules(&house.viewer("bob")).unwrap();
+    let stays = schedules.into_iter().find(|one| one.id == id).unwrap();
+    assert_eq!(stays.conversation_id, Some(house.id("bell")));
+}
+
+#[test]
+fn what_nobody_owns_is_deleted_by_those_who_see_it() {
+    let house = House::new();
+    let store = &house.store;
+    store
+        .set_account_audience("door", &audience("bob, gina"))
+        .unwrap();
+    let left = NewMemory {
+        seen_as: Some(house.id("alarm")),
+        account: Some("door".to_owned()),
+        ..fact("left", None)
+    };
+    let left = store.remember(left).unwrap().id;
+    let forget = |who: &str| store.forget(&house.viewer(who), left);
+    assert_eq!(forget("root").unwrap_err().code(), Code::NotFound);
+    assert!(forget("gina").is_err());
+    forget("bob").unwrap();
+    let schedules = store.schedules(&house.viewer("bob")).unwrap();
+    let of_account = schedules
+        .iter()
+        .find(|one| one.prompt == "alarm")
+        .unwrap()
+        .id;
+    let delete = |who: &str| store.delete_schedule(&house.viewer(who), of_account);
+    assert!(delete("gina").is_err());
+    delete("bob").unwrap();
+    let delete = |who: &str| {
+        let deleted = store.delete_conversation(&house.viewer(who), house.id("alarm"));
+        deleted.unwrap_err().code()
+    };
+    assert_eq!(delete("gina"), Code::Unauthorized);
+    assert_eq!(delete("bob"), Code::InvalidRequest, "a turn waits there");
+    // Who sees it, and what it is called, is for the admin to say.
+    let renamed = store.rename_conversation(&house.viewer("bob"), house.id("alarm"), "x");
+    assert_eq!(renamed.unwrap_err().code(), Code::Unauthorized);
+    let viewer = house.viewer("bob");
+    let shared = store.share_conversation(&viewer, house.id("alarm"), &Audience::Household);
+    assert_eq!(shared.unwrap_err().code(), Code::Unauthorized);
 }

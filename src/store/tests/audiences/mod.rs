@@ -3,6 +3,7 @@
 mod changed;
 mod removed;
 mod seen;
+mod withdrawn;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -61,6 +61,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
     );
 
     // Somebody else of the same name, and by chance with the same id.
+    store.name_forgotten("ann").unwrap();
     let again = store.add_user("ann", UserRole::User, "-").unwrap().id;
     assert_ne!(again, ann);
     for id in [again, ann] {
@@ -153,4 +154,25 @@ fn usage_is_counted_for_each_person() {
     assert_eq!(store.tokens_of_month_by(bob, now).unwrap(), 22);
     let later = now.plus(Duration::from_secs(40 * 24 * 60 * 60));
     assert_eq!(store.tokens_of_month_by(ann, later).unwrap(), 0);
+}
+
+#[test]
+fn a_name_is_free_once_the_configuration_has_forgotten_it() {
+    let house = House::new();
+    let store = &house.store;
+    let names = || store.removed_names().unwrap().uncommitted();
+    let add = |name: &str| store.add_user(name, UserRole::User, "-");
+    assert!(names().is_empty());
+    store.remove_user(house.people["bob"].0).unwrap();
+    store.delete_account(house.people["ann"].0).unwrap();
+    assert_eq!(names(), ["ann", "bob"]);
+    let refused = add("Bob").unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidRequest);
+    assert!(
+        refused.message().contains("may still name them"),
+        "{refused}"
+    );
+    store.name_forgotten("bob").unwrap();
+    assert_eq!(names(), ["ann"]);
+    add("Bob").unwrap();
 }

@@ -52,6 +52,30 @@ fn a_share_decides_about_earlier_and_later_events() {
 }
 
 #[test]
+fn what_still_runs_after_a_deletion_is_for_those_who_saw_the_conversation_last() {
+    let hub = hub_after(0);
+    let (bobs, adas) = (outbox(), outbox());
+    hub.subscribe(ConnectionId(1), &bobs, EventSet::ALL, bob(), None, |_| ());
+    hub.subscribe(ConnectionId(2), &adas, EventSet::ALL, ada(), None, |_| ());
+    let (private, both) = (readers(&[bob()]), readers(&[bob(), ada()]));
+    let busy = HashSet::new();
+    let publish = |conversation| {
+        // With the readers that its turn began with.
+        let recipients = Recipients::Readers(both.clone());
+        hub.publish(of_conversation(conversation), recipients);
+    };
+    hub.share(7.into(), both.clone(), private.clone(), &busy, renamed());
+    hub.delete(7.into(), private.clone(), &busy);
+    publish(7);
+    assert_eq!(numbers(&adas), [1], "that it is gone");
+    // Of one that is not known to have been shared, too.
+    hub.delete(8.into(), private.clone(), &busy);
+    publish(8);
+    assert!(numbers(&adas).is_empty());
+    assert_eq!(numbers(&bobs), [2, 3, 4, 5, 6]);
+}
+
+#[test]
 fn what_a_tool_found_is_for_those_who_saw_the_conversation_then() {
     let hub = hub_after(0);
     let (bobs, adas) = (outbox(), outbox());
@@ -104,7 +128,7 @@ fn shares_are_remembered_while_somebody_may_hold_earlier_readers() {
     let mut shares = Shares::default();
     let busy = HashSet::from([ConversationId::from(1)]);
     for id in 1..=5_000 {
-        shares.note(id.into(), Some(readers(&[ada()])), &busy);
+        shares.note(id.into(), readers(&[ada()]), false, &busy);
     }
     let known = |id: i64| {
         let mut readers = Readers::Household;
