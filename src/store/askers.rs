@@ -68,3 +68,16 @@ pub(crate) const ASKED: &str = concat!(
      CROSS JOIN conversations c ON c.id = t.conversation_id \
      LEFT JOIN users u ON u.id = t.user_id WHERE t.id = ?"
 );
+
+/// Checks that the person who asks, if it is one, is still there and no guest.
+///
+/// # Errors
+/// `unauthorized`.
+pub(crate) fn check_causes(connection: &Connection, user: Option<UserId>) -> Outcome<()> {
+    let sql = "SELECT 1 FROM users WHERE id = ?1 AND role <> ?2";
+    let causes = |id| row(connection, sql, params![id, UserRole::Viewer], |_| Ok(()));
+    match user.map(causes).transpose()? {
+        Some(None) => Err(Error::unauthorized("whoever asked may cause nothing any more").into()),
+        None | Some(Some(())) => Ok(()),
+    }
+}

@@ -61,6 +61,7 @@ mod purge;
 mod query;
 mod readers;
 mod recall;
+mod removals;
 mod replayed_history;
 mod schedules;
 mod schema;

@@ -12,6 +12,7 @@ use crate::failure::Outcome;
 use crate::integrity;
 use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
+use crate::removals;
 use crate::schema::OpenError;
 use crate::tokens::{SESSION, UserRole};
 use crate::viewer::{Belongs, Viewer};
@@ -222,37 +223,6 @@ impl Store {
         })
     }
 
-    /// The names of removed people that the configuration may still have:
-    /// [`Store::name_forgotten`] is to be told when it has not.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn removed_names(&self) -> Result<Provisional<Vec<String>>> {
-        // On the connection that is open anyway.
-        self.deferred_write(|write| {
-            let (from, until) = (removal_key(""), removal_key("\u{10FFFF}"));
-            rows(
-                write.connection,
-                "SELECT value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
-                params![from, until],
-                |row| row.get(0),
-            )
-        })
-    }
-
-    /// The configuration has the name of a removed person no longer: somebody else may
-    /// get it.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn name_forgotten(&self, name: &str) -> Result<()> {
-        let key = removal_key(name);
-        self.write(move |write| {
-            write.execute("DELETE FROM meta WHERE key = ?", params![key])?;
-            Ok(())
-        })
-    }
-
     /// Removes a user after `prepare`, which returns who saw the conversations until
     /// then that nobody else sees any more.
     fn remove(
@@ -284,11 +254,7 @@ impl Store {
                 params![id],
             )?;
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
-            write.execute(
-                "INSERT INTO meta (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = ?2",
-                params![removal_key(&user.name), user.name],
-            )?;
+            removals::note(write, &user.name)?;
             Ok(unseen)
         })?;
         // In parts, so that other writes do not wait for long. What a crash leaves is
@@ -296,11 +262,6 @@ impl Store {
         self.delete_unseen()?;
         Ok(unseen)
     }
-}
-
-/// The key of the `meta` table under which the name of a removed person is noted.
-fn removal_key(name: &str) -> String {
-    format!("removed {}", fold(name))
 }
 
 /// The conversations of a person that nobody else sees.
@@ -367,19 +328,7 @@ pub(crate) fn insert(
         let taken = format!("there is already a user {:?}", taken.name);
         return Err(Error::invalid_request(taken).into());
     }
-    let removed: Option<String> = row(
-        write.connection,
-        "SELECT value FROM meta WHERE key = ?",
-        params![removal_key(&name)],
-        |row| row.get(0),
-    )?;
-    if let Some(removed) = removed {
-        return Err(Error::invalid_request(format!(
-            "{removed:?} was removed, but the configuration may still name them: try again, and \
-             if that does not help, see that its file can be written"
-        ))
-        .into());
-    }
+    removals::check_forgotten(write, &name)?;
     let user = User {
         id: write.id(),
         name,

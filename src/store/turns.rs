@@ -167,19 +167,23 @@ impl Store {
     }
 
     /// Appends steps, as [`Store::record_steps`], and the start of a tool call, in one
-    /// commit: a tool with an effect may run after it.
+    /// commit: a tool with an effect may run after it. `user` is the person who asks, if
+    /// it is one.
     ///
     /// # Errors
-    /// As of [`Store::record_steps`].
+    /// As of [`Store::record_steps`]; `unauthorized` where the person has been removed, or
+    /// made a guest.
     pub fn start_call(
         &self,
         id: TurnId,
+        user: Option<UserId>,
         mut steps: Vec<Step>,
         found_for: AudienceId,
         call_id: String,
     ) -> Result<Durable<StartedCall>> {
         self.durable_write(move |write| {
             let turn = find_running(write, id)?;
+            askers::check_causes(write.connection, user)?;
             steps.push(Step::Started {
                 call_id: call_id.clone(),
             });

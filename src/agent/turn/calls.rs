@@ -15,7 +15,7 @@ use crate::model::{ModelReply, make_call_id};
 use crate::parallel::run_parallel;
 use crate::permission::{self, Circumstances};
 use crate::tool::{Origin, Start, Tool, ToolContext, check_arguments, output};
-use base::error::Result;
+use base::error::{Code, Result};
 use base::ids::TurnId;
 use config::Permission;
 use store::{Approval, Durable, NewApproval, Step, ToolCall};
@@ -24,6 +24,9 @@ use store::{Approval, Durable, NewApproval, Step, ToolCall};
 const MOST_AT_A_TIME: usize = 4;
 /// Bytes of a tool's result that subscribers are shown.
 const SUMMARY_BYTES: usize = 200;
+
+/// What the model reads of a tool that whoever asks does not have.
+const NOT_PERMITTED: &str = "this tool is not permitted here";
 
 /// What to do about one call.
 enum CallDecision {
@@ -228,7 +231,7 @@ impl<'a> TurnLoop<'a, '_> {
                 let (tool, store) = (tool.as_ref(), run.store);
                 CallDecision::Ask(permission::reason(tool, &arguments, store, &viewer))
             }
-            Permission::Deny => CallDecision::Refuse("this tool is not permitted here".to_owned()),
+            Permission::Deny => CallDecision::Refuse(NOT_PERMITTED.to_owned()),
         })
     }
 
@@ -290,8 +293,18 @@ impl<'a> TurnLoop<'a, '_> {
         self.check_stop()?;
         let (store, turn) = (self.run.store, self.run.turn.id);
         let unsaved = self.take_unsaved();
+        let count = unsaved.len();
         let call_id = call.id.clone();
-        let started = store.start_call(turn, unsaved, self.audience, call_id.clone())?;
+        let (user, audience) = (grantee(self.run).0, self.audience);
+        let started = match store.start_call(turn, user, unsaved, audience, call_id.clone()) {
+            // Whoever asked may do nothing any more since this was decided.
+            Err(error) if error.code() == Code::Unauthorized => {
+                self.unsaved = count;
+                self.add_result(call, Err(NOT_PERMITTED.to_owned()), NOTHING);
+                return Ok(());
+            }
+            started => started?,
+        };
         self.steps.push(Step::Started { call_id });
         let context = self.tool_context(Start::stored(&started), tool);
         let result = run_tool(turn, call, tool, arguments, &context);

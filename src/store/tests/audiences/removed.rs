@@ -176,3 +176,21 @@ fn a_name_is_free_once_the_configuration_has_forgotten_it() {
     assert_eq!(names(), ["ann"]);
     add("Bob").unwrap();
 }
+
+#[test]
+fn a_call_of_somebody_who_causes_nothing_any_more_does_not_start() {
+    let house = House::new();
+    let (store, bob) = (&house.store, house.people["bob"].0);
+    let turn = begin(store, Target::Existing(house.id("kitchen")), "now");
+    let start = |user| {
+        let started = store.start_call(turn.id, user, vec![], turn.audience_id, "1".to_owned());
+        started.map(drop).map_err(|error| error.code())
+    };
+    assert_eq!(start(Some(bob)), Ok(()));
+    store.set_role(bob, UserRole::Viewer).unwrap();
+    assert_eq!(start(Some(bob)), Err(Code::Unauthorized));
+    store.remove_user(bob).unwrap();
+    assert_eq!(start(Some(bob)), Err(Code::Unauthorized));
+    assert_eq!(start(None), Ok(()));
+    assert_eq!(store.steps(turn.id).unwrap().len(), 2);
+}

@@ -349,7 +349,7 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
         store.audience_of(turn).map(drop),
         store.record_steps(turn.id, steps.clone(), audience),
         store
-            .start_call(turn.id, steps, audience, "1".to_owned())
+            .start_call(turn.id, None, steps, audience, "1".to_owned())
             .map(drop),
         suspend().map(drop),
     ] {
