@@ -10,6 +10,7 @@ mod broken_input;
 mod chat;
 mod clock;
 mod container;
+mod cut_replies;
 mod data;
 mod doctor;
 mod examples;

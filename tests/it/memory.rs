@@ -78,7 +78,7 @@ fn texts_of_last(request: &Value) -> String {
 
 /// A server with three webhook accounts: `door` may recall, `narrow` may use no tool,
 /// and `plain` says nothing of its tools.
-fn with_webhook(model: &Model, receiver: &Receiver, mode: &str) -> Home {
+pub(crate) fn with_webhook(model: &Model, receiver: &Receiver, mode: &str) -> Home {
     let mut config = model.config();
     config["permission_mode"] = json!(mode);
     let account = |path: &str| json!({ "incoming_path": path, "outgoing_url": receiver.url() });
@@ -168,4 +168,114 @@ fn the_model_sees_who_said_what() {
         .map(|message| message["speaker"].clone())
         .collect();
     assert_eq!(json!(speakers), json!(["bell", "admin", "user"]));
+}
+
+/// The messages of a request, as they were sent.
+fn sent(request: &Value) -> &[Value] {
+    request["messages"].as_array().unwrap()
+}
+
+/// Providers read from their cache what begins as before.
+#[test]
+fn what_was_shown_with_a_message_stays_there_until_it_is_forgotten() {
+    let model = Model::saying("fine");
+    let mut home = Home::start(model.config());
+    let path = home.folder.path().join("hearth.db");
+    let remember = |content: &str| {
+        let store = Store::open(&path, Clock::system()).unwrap();
+        let new = NewMemory {
+            content: content.to_owned(),
+            ..NewMemory::default()
+        };
+        let id = store.remember(new).unwrap().id;
+        store.close();
+        id
+    };
+    let tea = remember("Ann drinks tea.");
+    let mut client = home.admin();
+    let conversation = client.chat("good morning")["conversation_id"].clone();
+    say(&mut client, &conversation, "what is for breakfast?");
+    remember("Bo drinks milk.");
+    home.restart();
+    let mut client = home.admin();
+    say(&mut client, &conversation, "and for lunch?");
+    say(&mut client, &conversation, "and for dinner?");
+    let requests = model.requests();
+    for pair in requests.windows(2) {
+        assert!(sent(&pair[1]).starts_with(sent(&pair[0])), "{pair:?}");
+    }
+    let shown = texts(&requests[3]);
+    assert!(shown[0].contains("Ann drinks tea."), "{shown:?}");
+    assert!(shown[4].contains("Bo drinks milk."), "{shown:?}");
+    for told in ["Ann drinks tea.", "Bo drinks milk."] {
+        assert_eq!(
+            requests[3].to_string().matches(told).count(),
+            1,
+            "shown once"
+        );
+    }
+
+    client.ask(json!({ "type": "delete_memory", "memory_id": tea }));
+    say(&mut client, &conversation, "good night");
+    let last = model.requests().pop().unwrap();
+    assert!(!last.to_string().contains("Ann drinks tea."), "{last}");
+    assert!(texts(&last)[4].contains("Bo drinks milk."));
+}
+
+#[test]
+fn what_was_shown_to_fewer_goes_when_more_people_see_the_conversation() {
+    let model = Model::acting(vec![
+        Act::call("remember", json!({ "content": "Ann expects a child." })),
+        Act::say("noted"),
+        Act::say("fine"),
+    ]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.chat("remember that I expect a child");
+    let conversation = client.chat("good morning")["conversation_id"].clone();
+    let requests = model.requests();
+    assert!(texts(&requests[2])[0].contains("Ann expects a child."));
+    client.ask(json!({
+        "type": "share_conversation", "conversation_id": conversation, "audience": "household",
+    }));
+    say(&mut client, &conversation, "good night");
+    let last = model.requests().pop().unwrap();
+    assert!(!last.to_string().contains("expects a child"), "{last}");
+}
+
+/// A turn that was stopped or failed stays in the model's view, with what it did.
+#[test]
+fn the_model_knows_what_a_failed_turn_did() {
+    let model = Model::acting(vec![
+        Act::call(
+            "remember",
+            json!({ "content": "The bins go out on Monday." }),
+        ),
+        Act::error(400, "", "no"),
+        Act::say("Yes."),
+    ]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
+    client.send(&json!({ "type": "chat", "message": "remember the bins", "id": "chat" }));
+    let conversation = client.event("message.created")["conversation_id"].clone();
+    assert_eq!(client.response()["status"], "error");
+    say(&mut client, &conversation, "did it work?");
+    let last = model.requests().pop().unwrap();
+    let roles: Vec<&str> = sent(&last)
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        roles,
+        ["system", "user", "assistant", "tool", "assistant", "user"]
+    );
+    let end = sent(&last)[4]["content"].as_str().unwrap();
+    assert!(end.starts_with("[This turn failed: "), "{end}");
+    assert!(
+        sent(&last)[3]["content"]
+            .to_string()
+            .contains("Remembered as"),
+        "{last}"
+    );
 }
