@@ -15,7 +15,7 @@ section! {
         pub place: Option<String> = LINE.optional("not said");
         /// The language in which it answers, such as "Norwegian".
         pub language: Option<String> = SHORT.optional("the one in which it is addressed");
-        /// Its manner, and what else it should keep to, such as "Dry humour. Metric units."
+        /// Its manner, and what else it should keep to, such as "dry humour, metric units".
         pub persona: Option<String> = Text(1..=4_000).optional("none");
     }
 }
