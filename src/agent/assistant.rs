@@ -10,6 +10,7 @@ use crate::model::Provider;
 use crate::provider;
 use crate::skills::Skills;
 use crate::tool::Toolbox;
+use base::calendar::Zone;
 use base::clock::Clock;
 use config::Config;
 
@@ -18,6 +19,8 @@ use config::Config;
 pub struct Assistant {
     /// The settings that it was made from.
     pub config: Arc<Config>,
+    /// The household's clocks, as the system had them then.
+    pub zone: Zone,
     /// Asks the model that `provider` and `base_url` of the settings name.
     pub provider: Arc<dyn Provider>,
     /// Every tool that may be offered; which ones are is decided for each turn,
@@ -46,6 +49,7 @@ impl Assistant {
         let mcp_version = mcp.version();
         let skills = load_skills(data_dir);
         Assistant {
+            zone: config.zone(),
             provider: provider::from_config(&config, clock),
             toolbox: Toolbox::from_config(&config)
                 .with_skills(&skills)
@@ -74,6 +78,7 @@ impl Assistant {
         };
         Assistant {
             config: Arc::clone(&self.config),
+            zone: self.zone.clone(),
             provider: Arc::clone(&self.provider),
             toolbox: self
                 .toolbox

@@ -152,6 +152,9 @@ impl Store {
                 let text =
                     message.content.len() + reply.as_ref().map_or(0, |reply| reply.content.len());
                 let steps = match left.checked_sub(text) {
+                    Some(for_steps) if !row.get::<_, bool>("has_steps")? => {
+                        Some((Vec::new(), for_steps))
+                    }
                     Some(for_steps) => steps_within(&mut steps_of, turn, for_steps)?,
                     None => None,
                 };
@@ -165,8 +168,10 @@ impl Store {
                 };
                 left = rest;
                 let memories = match &sight {
-                    Some(sight) => shown::of_turn(connection, sight, &mut directory, turn)?,
-                    None => Vec::new(),
+                    Some(sight) if row.get("has_memories")? => {
+                        shown::of_turn(connection, sight, &mut directory, turn)?
+                    }
+                    _ => Vec::new(),
                 };
                 turns.push(PastTurn {
                     id: turn,
@@ -268,7 +273,9 @@ pub(crate) const PAST_TURNS: &str = concat!(
     "SELECT ",
     message_columns!(),
     ", t.id AS of_turn, t.message_id AS question, t.channel AS channel, t.state AS state, \
-       t.error_message AS error_message \
+       t.error_message AS error_message, \
+       EXISTS (SELECT 1 FROM shown_memories s WHERE s.turn_id = t.id) AS has_memories, \
+       EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id) AS has_steps \
      FROM messages m INDEXED BY messages_by_conversation CROSS JOIN turns t ON t.id = m.turn_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 \
          AND t.state IN ('done', 'failed', 'cancelled') AND ifnull(t.reply_id, t.message_id) = m.id \

@@ -51,7 +51,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     let system = super::history::system_prompt(run, may.read_skills)?;
     let fixed = text_tokens(&system) + tool_tokens(&offered) + earlier.map_or(0, text_tokens);
     let budget = history.token_budget();
-    let folded = fit::fold(&past.turns, fixed, budget, history.zone());
+    let folded = fit::fold(&past.turns, fixed, budget, &run.assistant.zone);
     if let Some(folded) = folded {
         let last = |count: usize| past.turns[..count].last().map(|turn| turn.id);
         store.fold(conversation, last(folded.hidden), last(folded.shortened));
@@ -113,7 +113,7 @@ fn summarise(
         &hidden.turns,
         hidden.has_more,
         most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
-        history.zone(),
+        &run.assistant.zone,
     );
     let request = ModelRequest {
         model,

@@ -12,7 +12,6 @@ use crate::context::{Context, PromptInput, window};
 use crate::model::ToolSpec;
 use crate::tool::Address;
 use crate::tool::output::MAX_RESULT_CHARS;
-use base::calendar::Zone;
 use base::error::Result;
 use base::ids::MemoryId;
 use store::{Memory, Past, Step, Viewer, WantedPast};
@@ -47,7 +46,6 @@ pub struct History<'a> {
     budget: usize,
     past: Past,
     memories: Vec<Memory>,
-    zone: Zone,
     system_prompt: String,
     /// The uncorrected estimate of the newest context.
     sent: usize,
@@ -85,7 +83,6 @@ impl<'a> History<'a> {
             budget,
             past,
             memories,
-            zone: config.zone(),
             system_prompt: system_prompt(run, may.read_skills)?,
             sent: 0,
         })
@@ -96,7 +93,7 @@ impl<'a> History<'a> {
     pub fn context(&mut self, steps: &[Step], tools: &[ToolSpec]) -> Context {
         let input = PromptInput {
             system_prompt: &self.system_prompt,
-            zone: &self.zone,
+            zone: &self.run.assistant.zone,
             summary: (self.past.summary.as_ref()).map(|summary| summary.content.as_str()),
             has_gap: self.past.has_more || self.past.has_hidden,
             past: &self.past.turns,
@@ -180,11 +177,6 @@ impl<'a> History<'a> {
     /// The past as it was read.
     pub fn past(&self) -> &Past {
         &self.past
-    }
-
-    /// The household's clocks.
-    pub fn zone(&self) -> &Zone {
-        &self.zone
     }
 
     /// The same past, and what is hidden of it.
