@@ -56,9 +56,9 @@ const LOG_LEVELS: Choice<&str> = Choice(&[
 /// The system prompt where the owner has written none: how to answer. Who the assistant
 /// is, `assistant` says.
 pub const SYSTEM_PROMPT: &str = "\
-Answer briefly and plainly. Be honest: say when you do not know, and never claim to have done what \
-you have not. Use your tools when they help, and look things up rather than guess. Ask when a \
-request is unclear, and before anything that cannot be undone.";
+Answer briefly and plainly. Say when you do not know, and never claim to have done what you have \
+not. Use your tools, and look things up rather than guess. Ask when a request is unclear, and \
+before anything that cannot be undone.";
 
 section! {
     /// The current configuration. It is made only by loading and validating a file,

@@ -83,7 +83,7 @@ fn the_request_for_hello_is_small() {
     assert_eq!(request["tools"].as_array().unwrap().len(), 11);
     let bytes = request.to_string().len();
     println!("{bytes} bytes");
-    assert!(bytes <= 4_608, "{bytes} bytes");
+    assert!(bytes <= 4_500, "{bytes} bytes");
 }
 
 #[test]

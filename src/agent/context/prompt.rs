@@ -18,8 +18,8 @@ pub(crate) const MOST_PEOPLE: usize = 32;
 const NAME: &str = "Hearth";
 
 /// Who decides what.
-const ROLES: &str = "Admins may permit all tools, others only their own memories, \
-    reminders and files.";
+const ROLES: &str = "Admins permit tools, others only their own memories, reminders \
+    and files.";
 
 /// The parts of a system prompt.
 pub(crate) struct SystemPrompt<'a> {
@@ -102,7 +102,7 @@ impl SystemPrompt<'_> {
 /// How replies are written for those who read, or hear, them there.
 fn written_for(surface: Surface) -> &'static str {
     match surface {
-        Surface::Page => "Your replies are shown on a page with Markdown.",
+        Surface::Page => "Replies are shown on a page with Markdown.",
         Surface::Terminal => "Your replies are shown in a terminal: plain text, no Markdown.",
         Surface::Voice => {
             "Your replies are spoken aloud: one to three short sentences, and nothing to read, such \

@@ -10,8 +10,8 @@ pub(super) fn lists() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "lists",
-            "The household's lists, such as shopping: what to buy or do goes here, not into memories. \
-             show without list: their names. add makes a missing list.",
+            "Household lists, such as shopping: what to buy or do goes here, not into memories. \
+             show alone: their names. add makes missing lists.",
             json!({
                 "action": {
                     "type": "string",

@@ -20,7 +20,7 @@ pub(super) fn remember() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "remember",
-            "Keep a fact for later: when asked, or unasked if it will matter again (birthday, \
+            "Keep a fact: when asked, or unasked if it will matter again (birthday, \
              allergy, habit). No passwords, nothing known or only for today.",
             json!({
                 "content": {

@@ -42,14 +42,14 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     );
     let write = Definition::builtin(
         "write_file",
-        "Write a text file: content is the whole file, unless append or replaces is given.",
+        "Write a text file: whole, unless append or replaces is given.",
         json!({
             "path": {"type": "string"},
             "content": {"type": "string"},
             "append": {"type": "boolean", "description": "Add content as lines at the end"},
             "replaces": {
                 "type": "string",
-                "description": "Text that occurs once in the file: only it becomes content",
+                "description": "Text that occurs once: only it becomes content",
             },
         }),
         &["path", "content"],
