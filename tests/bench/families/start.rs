@@ -60,7 +60,7 @@ pub fn measure(table: &mut Table) {
     table.add(
         Figure::new("program file, stripped", size, "MiB")
             .rival("2.9; 39")
-            .at_most(6.0),
+            .at_most(7.0),
     );
     #[cfg(feature = "web")]
     page(table, &home);
@@ -85,7 +85,7 @@ fn page(table: &mut Table, home: &Home) {
     }
     table.add(
         Figure::new("page on the wire", bytes as f64 / 1000.0, "KB")
-            .at_most(60.0)
+            .at_most(90.0)
             .how(format!("the bodies of all {} files", files.len())),
     );
 }
