@@ -45,7 +45,7 @@ fn settings_are_saved() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     page.evaluate("location.hash = '#/settings'");
-    page.fill("textarea", "Be a cat.");
+    page.fill("[name=system_prompt]", "Be a cat.");
     page.click("[name=permission_mode][value=deny]");
     page.click(".save button");
     page.until("document.querySelector('.save .good')");

@@ -78,7 +78,7 @@ export async function show(household) {
       own("place", "Where it is", h("input", { type: "text", maxlength: 200, placeholder: "Such as Bergen, Norway" })),
       own("language", "Language of its answers", h("input", { type: "text", maxlength: 64, placeholder: "The one in which it is addressed" })),
       own("persona", "Personality", h("textarea", { rows: 3, maxlength: 4000, placeholder: "Such as: Dry humour. Metric units." })),
-      labelled("system_prompt", "System prompt", h("textarea", { rows: 7, value: config.system_prompt }), "How it answers. A prompt of your own also says who it is, unless a name is set.")),
+      labelled("system_prompt", "System prompt", h("textarea", { name: "system_prompt", rows: 7, value: config.system_prompt }), "How it answers. A prompt of your own also says who it is, unless a name is set.")),
     h("div.save", save, note));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
