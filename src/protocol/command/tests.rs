@@ -86,7 +86,8 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
             "stream",
             "idempotency_key",
             "attachments",
-            "audience"
+            "audience",
+            "surface"
         ]
     );
     assert_eq!(declared("auth").fields, ["token", "username", "password"]);
