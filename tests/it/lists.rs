@@ -3,10 +3,10 @@
 
 use std::fs;
 
+use crate::privacy::so_far;
 use base::clock::Clock;
 use serde_json::{Value, json};
 use store::{ListChange, Store, Viewer};
-use support::client::Client;
 use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
@@ -25,19 +25,6 @@ fn texts(list: &Value) -> Vec<String> {
             }
         })
         .collect()
-}
-
-/// The events that reached a client, up to the answer to a ping.
-fn heard(client: &mut Client) -> Vec<Value> {
-    client.send(&json!({ "type": "ping" }));
-    let mut events = Vec::new();
-    loop {
-        let message = client.receive();
-        match message["type"] == "event" {
-            true => events.push(message),
-            false => return events,
-        }
-    }
 }
 
 #[test]
@@ -113,7 +100,7 @@ fn a_list_is_shared_by_the_household_and_nobody_else() {
     user.ask(json!({ "type": "delete_list", "list": "shopping" }));
     let [admin, user, viewer] = &mut listeners;
     for listener in [admin, user] {
-        let events = heard(listener);
+        let events = so_far(listener);
         assert_eq!(events.len(), 4, "{events:?}");
         for event in events {
             assert_eq!(
@@ -126,7 +113,7 @@ fn a_list_is_shared_by_the_household_and_nobody_else() {
             );
         }
     }
-    assert!(heard(viewer).is_empty());
+    assert!(so_far(viewer).is_empty());
 }
 
 /// A model that puts on the list what follows "buy", and shows the list when asked.
@@ -175,7 +162,7 @@ fn the_model_keeps_lists_and_knows_what_came_from_outside() {
     };
     let shown = &results(&model)[0];
     assert!(shown.contains("shopping: 1 open of 1\n[ ] milk"), "{shown}");
-    assert_eq!(heard(&mut listener)[0]["list"], "shopping");
+    assert_eq!(so_far(&mut listener)[0]["list"], "shopping");
     // An account whose `tools` do not name it is not offered it.
     let offered = |model: &Model| model.requests().pop().unwrap()["tools"].to_string();
     assert!(offered(&model).contains("\"lists\""));

@@ -5,7 +5,7 @@
 //! about half of the budget, so that most turns need none. Until there is one, the model is
 //! told that older messages are missing; the call is made again later.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::asker::Asker;
 use super::history::{Access, History};
@@ -23,7 +23,7 @@ use store::{Past, Usage};
 const RETRY_AFTER: usize = 4;
 
 /// Folds the past of the conversation of a turn that has ended, as far as it is too long;
-/// returns what that cost. Ends at the latest after the time limit of a turn, or when the
+/// returns what that cost. Ends at the deadline of the run at the latest, or when the
 /// turn's [`Cancel`](net::cancel::Cancel) is cancelled.
 ///
 /// # Errors
@@ -48,8 +48,9 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
         .summary
         .as_ref()
         .map(|summary| summary.content.as_str());
-    let system = super::history::system_prompt(run, may.read_skills)?;
-    let fixed = text_tokens(&system) + tool_tokens(&offered) + earlier.map_or(0, text_tokens);
+    let fixed = text_tokens(history.system_prompt())
+        + tool_tokens(&offered)
+        + earlier.map_or(0, text_tokens);
     let budget = history.token_budget();
     let folded = fit::fold(&past.turns, fixed, budget, &run.assistant.zone);
     if let Some(folded) = folded {
@@ -124,7 +125,7 @@ fn summarise(
         temperature: config.temperature,
         max_tokens: config.max_tokens,
         stream: false,
-        deadline: Instant::now() + Duration::from_secs(config.limits.turn_seconds),
+        deadline: run.deadline,
         cancel: run.cancel,
     };
     let began = Instant::now();

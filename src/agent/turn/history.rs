@@ -174,6 +174,11 @@ impl<'a> History<'a> {
         self.budget >= LEAST_BUDGET
     }
 
+    /// The system prompt of this run.
+    pub fn system_prompt(&self) -> &str {
+        &self.system_prompt
+    }
+
     /// The past as it was read.
     pub fn past(&self) -> &Past {
         &self.past
@@ -250,7 +255,7 @@ fn memories(
 }
 
 /// The system prompt of this turn.
-pub(super) fn system_prompt(run: &TurnContext<'_>, may_read_skills: bool) -> Result<String> {
+fn system_prompt(run: &TurnContext<'_>, may_read_skills: bool) -> Result<String> {
     let person = run.person()?;
     let people = match run.turn.account {
         // Whoever gets the reply may be anybody.

@@ -9,6 +9,7 @@ mod other_ways;
 mod own_account;
 mod running;
 
+pub(crate) use events::so_far;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
