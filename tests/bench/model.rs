@@ -23,11 +23,13 @@ pub enum Pace {
 pub struct Model {
     served: Served,
     first: Arc<OnceLock<Request>>,
+    longest: Arc<Mutex<Option<Request>>>,
     /// Those who wait for an answer that never comes wait for this to go.
     _stalled: Sender<()>,
 }
 
 /// A request as it came.
+#[derive(Clone)]
 pub struct Request {
     pub head: String,
     pub body: Vec<u8>,
@@ -43,17 +45,27 @@ impl Request {
 impl Model {
     pub fn start(pace: Pace) -> Model {
         let first = Arc::new(OnceLock::new());
+        let longest = Arc::new(Mutex::new(None::<Request>));
         let (stalled, waiting) = channel::<()>();
         let waiting = Mutex::new(waiting);
         let message = json!({ "role": "assistant", "content": "Hello there." });
         let [whole, streamed] = [whole(&message, "stop"), streamed(&message, "stop")]
             .map(|response| Arc::<[u8]>::from(response.into_bytes()));
-        let recorded = Arc::clone(&first);
+        let (recorded, grows) = (Arc::clone(&first), Arc::clone(&longest));
         let served = Served::answering(move |head, body| {
-            recorded.get_or_init(|| Request {
+            let request = || Request {
                 head: head.to_owned(),
                 body: body.to_vec(),
-            });
+            };
+            recorded.get_or_init(request);
+            let mut longest = grows.lock().ok()?;
+            if longest
+                .as_ref()
+                .is_none_or(|longest| longest.body.len() < body.len())
+            {
+                *longest = Some(request());
+            }
+            drop(longest);
             match pace {
                 Pace::AtOnce => {}
                 Pace::After(time) => std::thread::sleep(time),
@@ -68,6 +80,7 @@ impl Model {
         Model {
             served,
             first,
+            longest,
             _stalled: stalled,
         }
     }
@@ -79,5 +92,11 @@ impl Model {
     /// The first request that came.
     pub fn first_request(&self) -> &Request {
         self.first.get().expect("the model was asked")
+    }
+
+    /// The longest request that came.
+    pub fn longest_request(&self) -> Request {
+        let longest = self.longest.lock().unwrap();
+        longest.clone().expect("the model was asked")
     }
 }

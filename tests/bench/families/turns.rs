@@ -8,7 +8,7 @@ use crate::home::{Home, Server};
 use crate::http::Http;
 use crate::load::{self, one_by_one};
 use crate::machine;
-use crate::model::{Model, Pace};
+use crate::model::{Model, Pace, Request};
 use crate::statistics::{Latencies, median};
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
@@ -19,6 +19,12 @@ const LATENCY_RUNS: usize = 5;
 const TURNS: usize = 200;
 /// Turns of one conversation, so that most turns have a past.
 const TURNS_PER_CONVERSATION: usize = 10;
+/// Turns of a long conversation: each has a message and a reply.
+const LONG: usize = 200;
+/// The last turns of a long conversation, which are measured.
+const LAST: usize = 20;
+/// How much more one of them may cost than the first turn of a conversation.
+const MOST_GROWTH: f64 = 1.3;
 const TIME: Duration = Duration::from_secs(3);
 /// What the slow model takes.
 const SLOW: Duration = Duration::from_secs(3);
@@ -28,6 +34,7 @@ pub fn measure(table: &mut Table) {
     let home = Home::with_model(model.address(), json!({}));
     let server = home.start();
     latency(&model, &home, &server, table);
+    growth(table);
     for (clients, goal) in [(16, 1_000.0), (64, 2_000.0)] {
         throughput(&home, &server, clients, goal, table);
     }
@@ -50,8 +57,12 @@ impl Person {
     }
 
     fn chat(&mut self, number: usize) {
+        self.chat_on(number.is_multiple_of(TURNS_PER_CONVERSATION));
+    }
+
+    fn chat_on(&mut self, is_new: bool) {
         let mut request = json!({ "type": "chat", "message": "What is the weather like?" });
-        if number.is_multiple_of(TURNS_PER_CONVERSATION) {
+        if is_new {
             self.conversation = None;
         }
         if let Some(conversation) = &self.conversation {
@@ -106,6 +117,44 @@ fn latency(model: &Model, home: &Home, server: &Server, table: &mut Table) {
         .floor(slow_commit)
         .at_most(10.0)
         .how(how),
+    );
+}
+
+/// What a turn costs when its conversation has 400 messages, and all of them are shown.
+fn growth(table: &mut Table) {
+    let model = Model::start(Pace::AtOnce);
+    let home = Home::with_model(model.address(), json!({ "context_tokens": 200_000 }));
+    let server = home.start();
+    let mut bare = Http::connect(model.address()).unwrap();
+    let mut call = |request: &Request| {
+        let request = request.bytes();
+        let calls = one_by_one(LAST, |_| {
+            bare.exchange(&request).unwrap();
+        });
+        calls.p50()
+    };
+    let (mut first, mut last) = (vec![], vec![]);
+    for _ in 0..LATENCY_RUNS {
+        let mut person = Person::new(&server, &home);
+        let firsts = one_by_one(LAST, |_| person.chat(0));
+        let mut turn = 0;
+        let mut next = |person: &mut Person| {
+            person.chat_on(turn == 0);
+            turn += 1;
+        };
+        one_by_one(LONG - LAST, |_| next(&mut person));
+        let lasts = one_by_one(LAST, |_| next(&mut person));
+        first.push(firsts.p50() - call(model.first_request()));
+        last.push(lasts.p50() - call(&model.longest_request()));
+    }
+    let (first, last) = (median(first), median(last));
+    table.add(
+        Figure::new("our share of a turn at message 400, p50", last, "ms")
+            .floor(first)
+            .at_most(first * MOST_GROWTH)
+            .how(format!(
+                "median of {LATENCY_RUNS} conversations; floor: at their first message"
+            )),
     );
 }
 
