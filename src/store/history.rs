@@ -7,14 +7,14 @@ use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::memories::Memory;
-use crate::messages::{Message, find_message, message_columns, message_from_row};
+use crate::messages::{MESSAGE_COLUMNS, Message, message_columns, message_from_row};
 use crate::query::{length, row};
 use crate::shown;
 use crate::steps::{Step, step_from_row};
 use crate::turns::TurnState;
 use crate::viewer::Viewer;
 use base::error::Result;
-use base::ids::{AudienceId, ConversationId, TurnId};
+use base::ids::{AudienceId, ConversationId, MessageId, TurnId};
 
 /// An earlier turn of a conversation.
 #[derive(Clone, Debug)]
@@ -138,21 +138,16 @@ impl Store {
                     has_more = true;
                     break;
                 }
-                let (turn, question) = (row.get("of_turn")?, row.get("question")?);
-                let last = message_from_row(connection, row, 0)?;
-                let last_id = last.id.as_i64();
-                let (message, reply) = match last.id == question {
-                    true => (last, None),
-                    // Missing only if the conversation is being deleted.
-                    false => match find_message(connection, question)? {
-                        Some(message) => (message, Some(last)),
-                        None => continue,
-                    },
-                };
+                let turn = row.get(turn_column::ID)?;
+                let message = message_from_row(connection, row, MESSAGE_COLUMNS)?;
+                let last: MessageId = row.get(0)?;
+                let reply = (last != message.id)
+                    .then(|| message_from_row(connection, row, 0))
+                    .transpose()?;
                 let text =
                     message.content.len() + reply.as_ref().map_or(0, |reply| reply.content.len());
                 let steps = match left.checked_sub(text) {
-                    Some(for_steps) if !row.get::<_, bool>("has_steps")? => {
+                    Some(for_steps) if !row.get::<_, bool>(turn_column::HAS_STEPS)? => {
                         Some((Vec::new(), for_steps))
                     }
                     Some(for_steps) => steps_within(&mut steps_of, turn, for_steps)?,
@@ -168,21 +163,21 @@ impl Store {
                 };
                 left = rest;
                 let memories = match &sight {
-                    Some(sight) if row.get("has_memories")? => {
+                    Some(sight) if row.get(turn_column::HAS_MEMORIES)? => {
                         shown::of_turn(connection, sight, &mut directory, turn)?
                     }
                     _ => Vec::new(),
                 };
                 turns.push(PastTurn {
                     id: turn,
-                    channel: row.get("channel")?,
+                    channel: row.get(turn_column::CHANNEL)?,
                     message,
                     memories,
                     steps,
                     reply,
-                    state: row.get("state")?,
-                    error: row.get("error_message")?,
-                    is_shortened: last_id <= shortened,
+                    state: row.get(turn_column::STATE)?,
+                    error: row.get(turn_column::ERROR)?,
+                    is_shortened: last.as_i64() <= shortened,
                 });
             }
             turns.reverse();
@@ -268,19 +263,35 @@ pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, \
      FROM conversation_summaries s LEFT JOIN turns t ON t.id = s.turn_id \
      WHERE s.conversation_id = ?";
 
-/// Each turn is found by its last message: an imported one may have no reply.
+/// Each turn is found by its last message: an imported one may have no reply. (One whose
+/// question is missing belongs to a conversation that is being deleted.)
 pub(crate) const PAST_TURNS: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", t.id AS of_turn, t.message_id AS question, t.channel AS channel, t.state AS state, \
-       t.error_message AS error_message, \
-       EXISTS (SELECT 1 FROM shown_memories s WHERE s.turn_id = t.id) AS has_memories, \
-       EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id) AS has_steps \
-     FROM messages m INDEXED BY messages_by_conversation CROSS JOIN turns t ON t.id = m.turn_id \
+    ", ",
+    message_columns!("q"),
+    ", t.id, t.channel, t.state, t.error_message, \
+       EXISTS (SELECT 1 FROM shown_memories s WHERE s.turn_id = t.id), \
+       EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id) \
+     FROM messages m INDEXED BY messages_by_conversation \
+         CROSS JOIN turns t ON t.id = m.turn_id \
+         CROSS JOIN messages q ON q.id = t.message_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 \
          AND t.state IN ('done', 'failed', 'cancelled') AND ifnull(t.reply_id, t.message_id) = m.id \
      ORDER BY m.id DESC LIMIT ?3"
 );
+
+/// The columns of [`PAST_TURNS`] behind those of the two messages.
+mod turn_column {
+    use super::MESSAGE_COLUMNS;
+
+    pub const ID: usize = 2 * MESSAGE_COLUMNS;
+    pub const CHANNEL: usize = ID + 1;
+    pub const STATE: usize = ID + 2;
+    pub const ERROR: usize = ID + 3;
+    pub const HAS_MEMORIES: usize = ID + 4;
+    pub const HAS_STEPS: usize = ID + 5;
+}
 
 pub(crate) const SUSPENDED: &str = "SELECT count(*) FROM turns INDEXED BY turns_unfinished \
      WHERE conversation_id = ? AND finished_at IS NULL AND state = 'waiting_approval'";

@@ -193,15 +193,41 @@ impl Page {
 }
 
 /// The columns that [`message_from_row`] reads, by their places: looking for their names
-/// takes as long as the rest of reading a row. The table is `m`.
+/// takes as long as the rest of reading a row. The table is `m` unless it is named.
 macro_rules! message_columns {
     () => {
-        "m.id, m.conversation_id, m.turn_id, m.role, m.content, m.speaker, m.in_reply_to, \
-         m.created_at, m.attachment_count, m.finish_reason"
+        crate::messages::message_columns!("m")
+    };
+    ($table:literal) => {
+        concat!(
+            $table,
+            ".id, ",
+            $table,
+            ".conversation_id, ",
+            $table,
+            ".turn_id, ",
+            $table,
+            ".role, ",
+            $table,
+            ".content, ",
+            $table,
+            ".speaker, ",
+            $table,
+            ".in_reply_to, ",
+            $table,
+            ".created_at, ",
+            $table,
+            ".attachment_count, ",
+            $table,
+            ".finish_reason"
+        )
     };
 }
 
 pub(crate) use message_columns;
+
+/// How many [`message_columns`] there are.
+pub(crate) const MESSAGE_COLUMNS: usize = 10;
 
 const MESSAGE: &str = concat!(
     "SELECT ",
