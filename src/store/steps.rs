@@ -69,6 +69,11 @@ pub enum Step {
         /// The text.
         text: String,
     },
+    /// The model gave its last reply, and the provider wants these members of it back.
+    FinalExtra {
+        /// The members.
+        extra: Value,
+    },
     /// A call is about to run. If a crash leaves it without a result, it is run
     /// again only if the tool is read-only.
     Started {
@@ -124,6 +129,9 @@ impl TryFrom<StepMembers> for Step {
             "note" => Step::Note {
                 text: members.text.ok_or(missing)?,
             },
+            "final_extra" => Step::FinalExtra {
+                extra: members.extra.ok_or(missing)?,
+            },
             "started" => Step::Started {
                 call_id: members.call_id.ok_or(missing)?,
             },
@@ -162,6 +170,7 @@ impl Step {
                     call.extra = None;
                 }
             }
+            Step::FinalExtra { extra } => *extra = Value::Null,
             Step::Result {
                 content, private, ..
             } => {

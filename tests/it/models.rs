@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
-use support::model::{Act, Model};
+use support::model::{Act, Model, whole};
 use support::program::{Program, printed, run};
 use support::served::{page, read_request};
 use support::{MAX_WAIT, eventually};
+
+use crate::memory::say;
 
 /// Where nobody listens.
 const NOBODY: &str = "127.0.0.1:1";
@@ -377,4 +379,37 @@ fn a_first_start_offers_what_the_environment_holds_and_uses_nothing() {
     let output = run(folder.path(), &["config", "get", "provider"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "offline");
     assert_eq!(program.signal("TERM"), Some(0));
+}
+
+/// Some services want the thoughts behind every reply back, in later turns, too: they come
+/// from the database.
+#[test]
+fn the_thoughts_of_a_last_reply_go_back_to_a_service_that_wants_them() {
+    let think = |text: &str, thoughts: &str| {
+        let message =
+            json!({ "role": "assistant", "content": text, "reasoning_content": thoughts });
+        Act::Raw(whole(&message, "stop"))
+    };
+    let replies = vec![
+        think("It is on.", "The lamp."),
+        think("Yes.", "As I said."),
+        think("Still.", ""),
+    ];
+    for (provider, expected) in [
+        ("deepseek", [json!("The lamp."), json!("As I said.")]),
+        ("openai-compatible", [Value::Null, Value::Null]),
+    ] {
+        let model = Model::acting(replies.clone());
+        let mut home =
+            Home::start(model.config_with(json!({ "provider": provider, "api_key": "k" })));
+        let mut client = home.admin();
+        let first = client.ask(json!({ "type": "chat", "message": "is the lamp on?" }));
+        let conversation = first["conversation_id"].clone();
+        say(&mut client, &conversation, "really?");
+        home.restart();
+        say(&mut home.admin(), &conversation, "and now?");
+        let last = model.requests()[2]["messages"].clone();
+        let sent = [2, 4].map(|place| last[place]["reasoning_content"].clone());
+        assert_eq!(sent, expected, "{provider}: {last}");
+    }
 }

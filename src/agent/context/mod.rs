@@ -31,6 +31,7 @@ use crate::model::ChatMessage;
 use base::calendar::Zone;
 use base::finish_reason::FinishReason;
 use base::ids::TurnId;
+use serde_json::Value;
 use store::{Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState};
 
 /// Characters kept of the error of a turn that failed.
@@ -187,10 +188,18 @@ fn past_messages(
         messages.push(ChatMessage::Assistant {
             text,
             calls: Vec::new(),
-            extra: None,
+            extra: final_extra(&turn.steps),
         });
     }
     messages
+}
+
+/// The members of the last reply that its provider wants back.
+fn final_extra(steps: &[Step]) -> Option<Value> {
+    match steps.last() {
+        Some(Step::FinalExtra { extra }) => Some(extra.clone()).filter(|extra| !extra.is_null()),
+        _ => None,
+    }
 }
 
 /// The last reply of an earlier turn, and how the turn ended unless that is whole.
@@ -320,7 +329,7 @@ fn push_results(
                 outside,
                 ..
             } => Some((call_id.as_str(), *ok, content.as_str(), *outside)),
-            Step::Reply { .. } | Step::Note { .. } | Step::Started { .. } => None,
+            _ => None,
         })
         .collect();
     for call in calls {

@@ -75,7 +75,7 @@ fn turn_text(turn: &PastTurn, is_overtaken: bool, zone: &Zone) -> String {
                     false => format!("(result: {line})"),
                 });
             }
-            Step::Note { .. } | Step::Started { .. } => {}
+            Step::Note { .. } | Step::FinalExtra { .. } | Step::Started { .. } => {}
         }
     }
     if let Some(text) = closing_text(turn) {

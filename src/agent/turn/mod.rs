@@ -203,6 +203,9 @@ impl<'a> TurnLoop<'a, '_> {
             let text = Some(reply.text).filter(|text| !text.trim().is_empty());
             let finish_reason = reply.finish_reason;
             if let Some(text) = text.or_else(|| self.said_with_calls()) {
+                if let Some(extra) = reply.extra.filter(|_| reply.calls.is_empty()) {
+                    self.add(Step::FinalExtra { extra });
+                }
                 self.save()?;
                 return Ok(Outcome::Replied {
                     text,
