@@ -270,6 +270,8 @@ fn system_prompt(run: &TurnContext<'_>, may_read_skills: bool) -> Result<String>
             false => None,
         },
         surface: run.turn.surface,
+        // Not a note beside the message: others who speak here would be told it. So the
+        // cache begins anew where people with instructions of their own take turns.
         for_person: person.and_then(|(_, person)| person.instructions.as_deref()),
         of_client: run.turn.instructions.as_deref(),
     };
