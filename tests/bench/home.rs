@@ -50,6 +50,8 @@ impl Home {
             "provider": "openai-compatible",
             "base_url": format!("http://{model}/v1"),
             "model": "scripted",
+            // The model is not asked for its window.
+            "context_tokens": 8_192,
             "limits": unlimited(),
         });
         for (key, value) in more.as_object().unwrap() {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use net::process::has_landlock;
 use support::home::{TemporaryDirectory, make_people, write_config};
+use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 
 fn prepare(config: Value) -> TemporaryDirectory {
@@ -248,6 +249,173 @@ fn what_reaches_the_household_without_a_person_is_listed_beside_a_running_server
     }
     let named = |line: &&(String, String, String)| line.2.contains("does not exist");
     assert_eq!(lines.iter().filter(named).count(), 2, "{lines:?}");
+}
+
+/// What a model answers that does as it is told.
+fn obedient(request: &Value) -> Act {
+    let messages = request["messages"].as_array().unwrap();
+    let last = messages.last().unwrap();
+    let text = last["content"].as_str().unwrap();
+    let code = |text: &str| {
+        let code = text.split(" is ").nth(1).unwrap();
+        code.split('.').next().unwrap().to_owned()
+    };
+    if last["role"] == "tool" {
+        return Act::Say(code(text));
+    }
+    match text {
+        _ if text.contains("the tool") => Act::call("look_up_code", json!({ "door": "garden" })),
+        _ if text.contains("diary") => Act::Say(code(text)),
+        _ => Act::say("ready"),
+    }
+}
+
+/// `hearth doctor --model`: the exit code and what it prints.
+fn tried(config: Value) -> (Option<i32>, String) {
+    let folder = prepare(config);
+    let output = run(folder.path(), &["doctor", "--model"]);
+    (output.status.code(), printed(&output))
+}
+
+#[test]
+fn a_model_is_tried_with_what_a_turn_needs() {
+    let model = Model::start(|request, _| obedient(request));
+    let (code, said) = tried(model.config_with(json!({ "context_tokens": 4096 })));
+    assert_eq!(code, Some(0), "{said}");
+    for says in [
+        "\"scripted\": answers a question (",
+        "10 tokens in, 5 out)",
+        "\"scripted\": calls a tool and uses its result (",
+        "20 tokens in, 10 out)",
+        "of a window of 4096 (",
+    ] {
+        assert!(said.contains(says), "{says}: {said}");
+    }
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let requests = model.requests();
+    let long = requests.last().unwrap().to_string();
+    assert!((7_000..10_000).contains(&long.len()), "{}", long.len());
+}
+
+#[test]
+fn what_a_model_cannot_do_is_a_problem_with_advice() {
+    let has_tools = |request: &Value| request["tools"].is_array();
+    let length = |request: &Value| request.to_string().len();
+    let silent = Model::start(|_, _| Act::error(401, "", "bad key"));
+    let without_tools = Model::start(move |request, _| match has_tools(request) {
+        true => Act::error(400, "", "this model does not support tools"),
+        false if request.to_string().contains("look_up_code") => Act::say("How?"),
+        false => obedient(request),
+    });
+    let talks = Model::start(move |request, _| match has_tools(request) {
+        true => Act::say("I would call it."),
+        false => obedient(request),
+    });
+    let cuts = Model::start(move |request, _| match length(request) {
+        ..3_000 => obedient(request),
+        _ => Act::say("What door?"),
+    });
+    let refuses = Model::start(move |request, _| match length(request) {
+        ..3_000 => obedient(request),
+        _ => Act::error(400, "", "maximum context length is 512 tokens"),
+    });
+    for (model, lines, says, advice) in [
+        (
+            &silent,
+            1,
+            "requires an API key (401)",
+            "doctor` checks address",
+        ),
+        (
+            &without_tools,
+            3,
+            "cannot use tools: it answered in words instead of a call: (The model scripted cannot",
+            "choose a model that is made for them",
+        ),
+        (
+            &talks,
+            3,
+            "instead of a call: I would call it.",
+            "choose a model",
+        ),
+        (
+            &cuts,
+            3,
+            "it read only 10 tokens of it",
+            "context_tokens 10",
+        ),
+        (
+            &refuses,
+            3,
+            "it refused it as too long",
+            "context_tokens TOKENS",
+        ),
+    ] {
+        let (code, said) = tried(model.config_with(json!({ "context_tokens": 4096 })));
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains(says), "{says}: {said}");
+        assert!(said.contains(advice), "{advice}: {said}");
+        let told = said.lines().filter(|line| !line.starts_with("   ")).count();
+        assert_eq!(told, lines, "{said}");
+        assert_eq!(
+            said.lines()
+                .filter(|line| line.starts_with("problem"))
+                .count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn each_model_that_stands_in_is_tried_too() {
+    let first = Model::start(|request, _| obedient(request));
+    let other = Model::start(|request, _| match request["tools"].is_array() {
+        true => Act::say("No."),
+        false => obedient(request),
+    });
+    let mut config = first.config_with(json!({ "context_tokens": 4096 }));
+    let url = format!("http://{}/v1", other.address);
+    config["fallback"] = json!([{
+        "provider": "openai-compatible", "model": "stand-in", "base_url": url,
+    }]);
+    let (code, said) = tried(config);
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(
+        said.lines().filter(|line| line.starts_with("ok")).count(),
+        5,
+        "{said}"
+    );
+    assert!(said.contains("set fallback[0].model in"), "{said}");
+}
+
+#[test]
+fn skills_that_are_left_out_are_named() {
+    let folder = prepare(json!({}));
+    for (name, text) in [
+        (
+            "tea",
+            "---\nname: tea\ndescription: Makes tea.\n---\nBoil.\n",
+        ),
+        ("coffee", "# Coffee"),
+        (
+            "cocoa",
+            "---\nname: tea\ndescription: Makes tea.\n---\nBoil.\n",
+        ),
+    ] {
+        let place = folder.path().join("skills").join(name);
+        fs::create_dir_all(&place).unwrap();
+        fs::write(place.join("SKILL.md"), text).unwrap();
+    }
+    let (code, lines) = doctor(folder.path());
+    assert_eq!(code, Some(1), "{lines:?}");
+    let skills: Vec<_> = lines.iter().filter(|line| line.0 == "skill").collect();
+    let [(_, ok, good), (_, _, cocoa), (_, problem, coffee)] = &skills[..] else {
+        panic!("{lines:?}");
+    };
+    assert_eq!((ok.as_str(), good.as_str()), ("ok", "skills: tea"));
+    assert_eq!(problem, "problem");
+    assert!(cocoa.contains("must have the same name"), "{cocoa}");
+    assert!(coffee.contains("coffee/SKILL.md: line 1"), "{coffee}");
 }
 
 #[test]

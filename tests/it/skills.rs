@@ -160,7 +160,7 @@ fn a_skill_is_used_by_a_running_server_until_it_is_removed() {
 fn what_is_no_skill_is_refused_and_changes_nothing() {
     let data = TemporaryDirectory::new();
     let sources = TemporaryDirectory::new();
-    let good = skill(sources.path(), "good", PLANNER);
+    let good = skill(sources.path(), "meal-planner", PLANNER);
     assert!(skill_command(data.path(), &["add", good.to_str().unwrap()]).0);
     let refused = |folder: &Path| {
         let (ok, said) = skill_command(data.path(), &["add", folder.to_str().unwrap()]);
@@ -186,6 +186,11 @@ fn what_is_no_skill_is_refused_and_changes_nothing() {
     let linked = skill(sources.path(), "linked-folder", PLANNER);
     symlink("/etc", linked.join("etc")).unwrap();
     assert!(refused(&linked).contains("it is a symbolic link"));
+    let said = refused(&skill(sources.path(), "planner", PLANNER));
+    assert!(
+        said.contains("called \"planner\", but its SKILL.md names the skill \"meal-planner\""),
+        "{said}"
+    );
     let large = skill(sources.path(), "large", PLANNER);
     fs::write(large.join("large.bin"), vec![0; 4 * 1024 * 1024]).unwrap();
     assert!(refused(&large).contains("at most 4194304 bytes"));
@@ -257,7 +262,7 @@ fn only_whom_the_tool_is_offered_is_told_of_skills() {
     }));
     let home = Home::start(config);
     let sources = TemporaryDirectory::new();
-    let planner = skill(sources.path(), "x", PLANNER);
+    let planner = skill(sources.path(), "meal-planner", PLANNER);
     assert!(skill_command(home.folder.path(), &["add", planner.to_str().unwrap()]).0);
     home.admin().chat("hello");
     home.websocket(&home.tokens.user).chat("hello");

@@ -175,7 +175,15 @@ fn serve(socket: TcpStream, shared: &Shared) {
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
     let mut reader = BufReader::new(socket);
-    while let Some((_, body)) = read_request(&mut reader) {
+    while let Some((head, body)) = read_request(&mut reader) {
+        // Questions for its window.
+        if head.starts_with("GET ") {
+            let nothing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+            if reader.get_mut().write_all(nothing.as_bytes()).is_err() {
+                return;
+            }
+            continue;
+        }
         let request: Value = serde_json::from_slice(&body).unwrap();
         let number = {
             let mut requests = shared.requests.lock().unwrap();

@@ -19,7 +19,8 @@
 //! `window` asks home servers how large the window of a model is, before a request is
 //! made for it ([`Provider::window`]).
 //!
-//! [`probe`](probe::probe) finds out whether a provider would answer.
+//! [`probe`](probe::probe) finds out whether a provider would answer, and
+//! [`trial`] asks the model for what a turn needs.
 
 mod anthropic;
 mod attempt_error;
@@ -41,6 +42,7 @@ mod reply_stream;
 mod retry;
 mod server_capabilities;
 mod tool_call_builder;
+pub mod trial;
 mod window;
 
 use std::sync::Arc;

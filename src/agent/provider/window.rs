@@ -1,6 +1,7 @@
 //! How many tokens a model's window has, in the words of its server. It is asked once,
-//! and again after a day, after a failed request, and soon if it gave no answer.
+//! and again after a day, after a failed request, and soon if it could not be asked.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use net::http_client::{ClientError, ClientRequest, HttpClient};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long an answer holds.
 const LASTING: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long no answer holds, and one that is about to change.
+/// How long it holds that a server could not be asked, and what is about to change.
 const BRIEF: Duration = Duration::from_secs(60);
 /// Most bytes of an answer.
 const ANSWER_LIMIT: usize = 1024 * 1024;
@@ -76,7 +77,7 @@ impl Windows {
         {
             return known.tokens;
         }
-        let answer = asker.ask(model);
+        let (answer, was_asked) = asker.ask(model);
         if let Some(Answer { tokens, .. }) = answer {
             let subject = &asker.endpoint.subject;
             log::info!("{subject}: the window of {model:?} has {tokens} tokens");
@@ -87,8 +88,10 @@ impl Windows {
                 .or_else(|| before?.tokens),
             until: match answer {
                 Some(Answer {
-                    is_lasting: true, ..
-                }) => now + LASTING,
+                    is_lasting: false, ..
+                }) => now + BRIEF,
+                // It does not know the questions, and will not by the next turn.
+                _ if was_asked => now + LASTING,
                 _ => now + BRIEF,
             },
         };
@@ -103,10 +106,11 @@ impl Windows {
     /// Has the next turn ask again: a request failed, perhaps because the server was
     /// started anew with another window.
     pub fn doubt(&self, model: &str, now: Instant) {
-        if let Some(known) = self.lock().get_mut(model)
-            && known.tokens.is_some()
-        {
-            known.until = now;
+        if let Some(known) = self.lock().get_mut(model) {
+            known.until = match known.tokens {
+                Some(_) => now,
+                None => known.until.min(now + BRIEF),
+            };
         }
     }
 
@@ -116,23 +120,42 @@ impl Windows {
 }
 
 impl Asker<'_> {
-    fn ask(&self, model: &str) -> Option<Answer> {
+    /// The answer, and whether the server has taken every question that was asked.
+    fn ask(&self, model: &str) -> (Option<Answer>, bool) {
+        let was_asked = Cell::new(true);
         let deadline = Instant::now() + PATIENCE;
+        let exchange = |url: &str, body: Option<&str>| {
+            let said = self.exchange(url, body, deadline);
+            was_asked.set(was_asked.get() && said.is_some());
+            said
+        };
+        let mut questions = self.questions.iter();
+        let answer = questions.find_map(|question| self.put(*question, model, &exchange));
+        (answer, was_asked.get())
+    }
+
+    /// Puts one question.
+    fn put(
+        &self,
+        question: WindowQuestion,
+        model: &str,
+        exchange: &dyn Fn(&str, Option<&str>) -> Option<Value>,
+    ) -> Option<Answer> {
         let base_url = &self.endpoint.base_url;
         let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
-        self.questions.iter().find_map(|question| match question {
+        match question {
             WindowQuestion::Props => {
-                let props = self.exchange(&format!("{root}/props"), None, deadline)?;
+                let props = exchange(&format!("{root}/props"), None)?;
                 lasting(props.pointer("/default_generation_settings/n_ctx"))
             }
             WindowQuestion::Models => {
-                let list = self.exchange(&format!("{base_url}/models"), None, deadline)?;
+                let list = exchange(&format!("{base_url}/models"), None)?;
                 let item = item_of(&list, model)?;
                 let tokens = item.get("max_model_len");
                 lasting(tokens.or_else(|| item.pointer("/meta/n_ctx")))
             }
             WindowQuestion::LmStudio => {
-                let list = self.exchange(&format!("{root}/api/v0/models"), None, deadline)?;
+                let list = exchange(&format!("{root}/api/v0/models"), None)?;
                 let item = item_of(&list, model)?;
                 lasting(item.get("loaded_context_length")).or_else(|| {
                     // It is loaded with the first request, seldom with all of its window.
@@ -145,11 +168,9 @@ impl Asker<'_> {
             }
             WindowQuestion::Show => {
                 let body = json!({ "model": model }).to_string();
-                let shown =
-                    self.exchange(&format!("{base_url}/api/show"), Some(&body), deadline)?;
-                self.shown(&shown)
+                self.shown(&exchange(&format!("{base_url}/api/show"), Some(&body))?)
             }
-        })
+        }
     }
 
     /// Ollama loads a model with the window that a request names, but not with more
@@ -171,7 +192,8 @@ impl Asker<'_> {
         })
     }
 
-    /// The JSON of a successful answer.
+    /// The JSON of a successful answer, `null` of a refusal; `None` if there was none, or
+    /// the server was not ready.
     fn exchange(&self, url: &str, body: Option<&str>, deadline: Instant) -> Option<Value> {
         let mut headers = vec![
             ("accept", "application/json"),
@@ -187,11 +209,13 @@ impl Asker<'_> {
             cancel: &Cancel::default(),
         };
         let answer = self.http_client.exchange(&request, |answer| {
-            let body = answer.read_all(ANSWER_LIMIT)?;
-            let is_good = (200..300).contains(&answer.status());
-            Ok::<_, ClientError>(is_good.then_some(body))
+            Ok::<_, ClientError>((answer.status(), answer.read_all(ANSWER_LIMIT)?))
         });
-        serde_json::from_slice(&answer.ok()??).ok()
+        match answer.ok()? {
+            (200..300, body) => Some(serde_json::from_slice(&body).unwrap_or_default()),
+            (400..500, _) => Some(Value::Null),
+            _ => None,
+        }
     }
 }
 

@@ -87,10 +87,11 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> SkillError {
 /// that begin with a dot are left out.
 ///
 /// # Errors
-/// It is no skill, holds symbolic links or is too large; there are too many; the files
+/// It is no skill, has another name than its folder, holds symbolic links or is too large; there are too many; the files
 /// cannot be read or written. Then nothing has changed.
 pub fn add(data_dir: &Path, source: &Path) -> Result<Installed, SkillError> {
     let mut skill = read_skill(source)?;
+    check_folder_name(source, &skill.name)?;
     let folder = data_dir.join(FOLDER);
     make_folder(&folder, data_dir)?;
     remove_leftovers(&folder);
@@ -119,6 +120,22 @@ pub fn add(data_dir: &Path, source: &Path) -> Result<Installed, SkillError> {
     // The source may have changed meanwhile.
     skill = read_skill(&place)?;
     Ok(Installed { skill, was_there })
+}
+
+/// The format wants folder and skill to have the same name: other agents find no skill
+/// otherwise.
+fn check_folder_name(source: &Path, name: &str) -> Result<(), SkillError> {
+    let folder = fs::canonicalize(source).map_err(failed(source))?;
+    let is = folder.file_name().unwrap_or_default();
+    if is == name {
+        return Ok(());
+    }
+    let reason = format!(
+        "the folder is called {:?}, but its {MANIFEST} names the skill {name:?}: the format wants \
+         one name for both, so rename the folder to {name:?} or correct the name",
+        is.to_string_lossy()
+    );
+    Err(refused(source, reason))
 }
 
 /// Removes an installed skill.
@@ -158,7 +175,11 @@ pub(super) fn installed(folder: &Path) -> io::Result<Vec<Result<Skill, SkillErro
             true => Ok(skill),
             false => Err(refused(
                 &path,
-                format!("its {MANIFEST} names it {:?}: install it again", skill.name),
+                format!(
+                    "its {MANIFEST} names it {:?}, and folder and skill must have the same name: \
+                     install it again",
+                    skill.name
+                ),
             )),
         }
     };

@@ -362,7 +362,7 @@ mod tests {
             let is_known = SERVICES
                 .iter()
                 .any(|service| service.provider == preset.name);
-            let has_none = matches!(preset.name, "offline" | "openai-compatible" | "litellm");
+            let has_none = matches!(preset.name, "offline" | "litellm");
             assert!(is_known != has_none, "{}", preset.name);
         }
     }

@@ -235,6 +235,22 @@ pub const SERVICES: &[Service] = &[
         ..hosted("vLLM", "vllm", &[])
     },
     Service {
+        facts: &[fact(
+            Says::WindowQuestions(&[
+                WindowQuestion::Models,
+                WindowQuestion::Props,
+                WindowQuestion::LmStudio,
+            ]),
+            "as of the servers above that may be behind such an address, November 2026",
+        )],
+        families: &[AT_HOME],
+        ..hosted(
+            "Another server (`openai-compatible`)",
+            "openai-compatible",
+            &[],
+        )
+    },
+    Service {
         families: &[GPT],
         ..hosted("Azure OpenAI", "", &["azure.com"])
     },

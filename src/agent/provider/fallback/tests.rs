@@ -27,7 +27,8 @@ fn choice(url: &str, model: &str) -> ModelChoice {
         model: model.to_owned(),
         api_key: None,
         base_url: Some(url.to_owned()),
-        context_tokens: None,
+        // Nobody is asked for the window.
+        context_tokens: Some(8_192),
     }
 }
 

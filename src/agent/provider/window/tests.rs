@@ -142,7 +142,29 @@ fn each_kind_of_server_is_asked_in_its_own_way() {
             vec![show],
         ),
         ("ollama", vec![gone()], 16_384, vec![show]),
-        ("openai-compatible", vec![], 8192, vec![]),
+        // What is behind such an address, nobody has said.
+        (
+            "openai-compatible",
+            vec![list(json!([{"id": "m", "max_model_len": 40_960}]))],
+            40_960,
+            vec![get_models],
+        ),
+        (
+            "openai-compatible",
+            vec![list(json!([{"id": "m"}])), props(12_288)],
+            12_288,
+            vec![get_models, get_props],
+        ),
+        (
+            "openai-compatible",
+            vec![
+                list(json!([{"id": "m"}])),
+                answer(200, &json!({"error": "Unexpected endpoint or method"})),
+                list(json!([{"id": "m", "loaded_context_length": 20_000}])),
+            ],
+            20_000,
+            vec![get_models, get_props, get_lm_studio],
+        ),
     ] {
         assert_eq!(
             window_of(name, answers),
@@ -181,6 +203,30 @@ fn a_server_that_does_not_answer_holds_up_nobody_for_long() {
     assert_eq!(server.heard().len(), 1, "not at once");
     clock.advance(BRIEF);
     assert_eq!(provider.window("m"), 12_288);
+}
+
+#[test]
+fn a_server_that_knows_no_such_question_is_left_alone_for_a_day() {
+    let gone = || answer(404, &json!({"error": {"message": "no"}}));
+    let busy = || answer(503, &json!({"error": {"message": "Loading model"}}));
+    let answers = vec![busy(), gone(), gone(), gone(), gone(), gone(), props(4096)];
+    let server = TestServer::new(answers);
+    let clock = Clock::system();
+    let provider = provider("llamacpp", &server, Options::default(), &clock);
+    let mut asked = 0;
+    // Two questions each time: the first is answered once it is ready.
+    for (wait, more, window) in [
+        (Duration::ZERO, 2, 8192),
+        (BRIEF, 2, 8192),
+        (BRIEF, 0, 8192),
+        (LASTING, 2, 8192),
+        (LASTING, 1, 4096),
+    ] {
+        clock.advance(wait);
+        assert_eq!(provider.window("m"), window);
+        asked += more;
+        assert_eq!(server.heard().len(), asked, "after {wait:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::cli::data_directory::DataDirectory;
 use base::error::without_numbers;
+use config::Settings;
 
 /// The installation that is checked.
 pub struct Installation<'a> {
@@ -11,6 +12,17 @@ pub struct Installation<'a> {
     /// What follows `hearth COMMAND` in advice when the data directory is not
     /// the default one.
     pub option: String,
+}
+
+impl Installation<'_> {
+    /// How to set a key of the model at `place` in the configuration: empty for the first
+    /// one, else such as `fallback[0].`.
+    pub fn set(&self, settings: &Settings, place: &str, key: &str, value: &str) -> String {
+        match place {
+            "" => format!("hearth config set{} {key} {value}", self.option),
+            place => format!("set {place}{key} in {}", settings.path().display()),
+        }
+    }
 }
 
 /// How bad it is.

@@ -9,9 +9,11 @@ mod diagnosis;
 mod exposure;
 mod household;
 mod mcp_servers;
+mod model;
 mod providers;
 mod relay;
 mod server;
+mod skills;
 
 use super::arguments::Arguments;
 use super::command::Command;
@@ -34,6 +36,9 @@ fix it. The exit code is 1 if there is a problem.
 Each provider is asked whether it accepts the key and has the model; nothing is sent to a model.
 MCP servers are started and stopped again. Keys are looked up in this shell's environment, which
 may differ from the server's.
+--model  Send the model, and each that stands in for it, one small question, one call of a
+         tool and one long prompt instead, and say what works, how long it took and how many
+         tokens. Costs what these cost.
 --json
 --data-dir",
 )
@@ -42,13 +47,14 @@ may differ from the server's.
 type SettingsCheck = fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>;
 
 /// Checks of the configuration and of what it refers to, in the order of the output.
-const CHECKS: [(&str, SettingsCheck); 9] = [
+const CHECKS: [(&str, SettingsCheck); 10] = [
     ("configuration", configuration),
     ("exposure", exposure::check),
     ("household", household::check),
     ("tls", certificate::check),
     ("provider", providers::check),
     ("mcp server", mcp_servers::check),
+    ("skill", skills::check),
     ("relay", relay::check),
     ("backup", backups::check),
     ("sandbox", exposure::sandbox),
@@ -75,32 +81,44 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         directory: &directory,
         option: directory.option(arguments.has("data-dir")),
     };
+    let is_json = arguments.has("json");
     let mut diagnoses: Vec<Diagnosis> = Vec::new();
-    let mut note = |name, found: Vec<Diagnosis>| {
-        diagnoses.extend(found.into_iter().map(|one| one.of(name)));
+    let mut printed: CliResult = Ok(());
+    let mut note = |name, found: Diagnosis| {
+        let found = found.of(name);
+        if !is_json && printed.is_ok() {
+            // Some checks take long.
+            printed = print(&found, context).and_then(|()| Ok(context.output.flush()?));
+        }
+        diagnoses.push(found);
     };
-    match Settings::load(&path) {
+    let settings = Settings::load(&path);
+    match &settings {
+        Ok(settings) if arguments.has("model") => {
+            model::check(&installation, settings, &mut |found| note("model", found));
+        }
         Ok(settings) => {
             for (name, check) in CHECKS {
-                note(name, check(&installation, &settings));
+                let found = check(&installation, settings).into_iter();
+                found.for_each(|found| note(name, found));
             }
         }
         Err(problems) => {
             let found = Diagnosis::problem(problems.to_string());
             let fix = format!("Fix {}", path.display());
-            note("configuration", vec![found.advise(fix)]);
+            note("configuration", found.advise(fix));
         }
     }
-    for (name, check) in INSTALLATION_CHECKS {
-        note(name, check(&installation));
+    if !arguments.has("model") {
+        for (name, check) in INSTALLATION_CHECKS {
+            let found = check(&installation).into_iter();
+            found.for_each(|found| note(name, found));
+        }
     }
+    printed?;
     let has_problem = diagnoses.iter().any(|found| found.level == Level::Problem);
-    if arguments.has("json") {
+    if is_json {
         table::print_json(context, &json!({ "ok": !has_problem, "checks": diagnoses }))?;
-    } else {
-        for found in &diagnoses {
-            print(found, context)?;
-        }
     }
     context.output.flush()?;
     match has_problem {

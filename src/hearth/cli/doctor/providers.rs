@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::diagnosis::{Diagnosis, Installation, Level};
 use agent::provider::probe::{Finding, Probe, probe};
-use config::{ModelChoice, Preset, Settings};
+use config::{Config, ModelChoice, Preset, Settings};
 use net::tls::Trust;
 
 /// How long one provider may take to answer.
@@ -15,16 +15,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
     let trust = Trust::new(config.tls.ca_file.as_deref());
-    let first = config.first_choice();
-    let choices: Vec<(String, &ModelChoice)> = std::iter::once((String::new(), &first))
-        .chain(
-            config
-                .fallback
-                .iter()
-                .enumerate()
-                .map(|(index, choice)| (format!("fallback[{index}]."), choice)),
-        )
-        .collect();
+    let choices = choices(&config);
     let probes: Vec<Probe> = thread::scope(|scope| {
         let asked: Vec<_> = choices
             .iter()
@@ -42,6 +33,15 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
         .collect()
 }
 
+/// Every model that may be asked, and how its keys begin in the configuration.
+pub fn choices(config: &Config) -> Vec<(String, ModelChoice)> {
+    let others = config.fallback.iter().cloned().enumerate();
+    let others = others.map(|(index, choice)| (format!("fallback[{index}]."), choice));
+    std::iter::once((String::new(), config.first_choice()))
+        .chain(others)
+        .collect()
+}
+
 fn diagnose(
     installation: &Installation<'_>,
     settings: &Settings,
@@ -50,10 +50,7 @@ fn diagnose(
     probe: Probe,
 ) -> Diagnosis {
     let preset = Preset::of(&choice.provider);
-    let set = |key: &str, value: &str| match place {
-        "" => format!("hearth config set{} {key} {value}", installation.option),
-        place => format!("set {place}{key} in {}", settings.path().display()),
-    };
+    let set = |key: &str, value: &str| installation.set(settings, place, key, value);
     let key_advice = || {
         let mut advice = vec![set("api_key", "-")];
         if let Some(variable) = preset.and_then(|preset| preset.key_variable) {
