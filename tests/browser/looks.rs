@@ -208,8 +208,10 @@ fn colours_keep_their_contrast() {
         ),
         ("quiet", &["ground", "raised", "sunk"]),
         ("accent", &["ground", "raised", "sunk", "accent-soft"]),
-        ("danger", &["ground", "raised", "danger-soft"]),
-        ("good", &["ground", "raised"]),
+        ("danger", &["ground", "raised", "sunk", "danger-soft"]),
+        ("good", &["ground", "raised", "sunk"]),
+        ("code-number", &["sunk"]),
+        ("code-name", &["sunk"]),
         ("on-accent", &["accent"]),
         ("ground", &["text"]),
     ];

@@ -14,6 +14,7 @@ mod looks;
 mod pages;
 mod relay;
 mod relayed;
+mod rendering;
 #[cfg(feature = "tls")]
 mod secure;
 
@@ -304,7 +305,7 @@ fn a_hostile_reply_runs_nothing_and_reaches_nobody() {
         "del",
         "div",
         "em",
-        "h3",
+        "h2",
         "hr",
         "li",
         "ol",

@@ -1,7 +1,7 @@
 // One conversation: its messages, replies in progress, and the composer.
 
 import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain, toast } from "./dom.js";
-import { markdown } from "./markdown.js";
+import { markdown, write } from "./markdown.js";
 import { audienceControl } from "./audience.js";
 import { argumentsOf } from "./approvals.js";
 import { rename, remove } from "./conversations.js";
@@ -29,6 +29,7 @@ export function chat({ household, go, id, sought }) {
   const composing = composer();
   const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down, composing.element);
   const written = new Map();
+  const shown = new WeakMap();
   let hasMore = false;
   let loading = false;
   let isAtEnd = id !== null;
@@ -215,7 +216,7 @@ export function chat({ household, go, id, sought }) {
         isMine ? null : copyButton(() => message.content)),
       message.in_reply_to && h("p.quiet.small.question", questionOf(message)),
       tools?.size ? toolList(tools) : null,
-      h("div.text", ...(isMine ? [message.content] : markdown(message.content))),
+      h("div.text", isMine ? message.content : markdown(message.content)),
       message.finish_reason && cutOff(message));
     row.dataset.id = message.id;
     row.dataset.at = message.timestamp;
@@ -254,8 +255,12 @@ export function chat({ household, go, id, sought }) {
   function schedule() {
     if (frame) return;
     frame = requestAnimationFrame(() => {
-      frame = 0;
+      const begun = performance.now();
       drawLive();
+      // Long replies take their time, of which other things get most.
+      const took = performance.now() - begun;
+      if (took < 20) frame = 0;
+      else setTimeout(() => { frame = 0; if (!stop.signal.aborted) schedule(); }, 3 * took);
     });
   }
 
@@ -301,7 +306,10 @@ export function chat({ household, go, id, sought }) {
     }
     const [, tools, text, state] = row.children;
     redraw(tools, JSON.stringify([...turn.tools]), () => turn.tools.size ? [toolList(turn.tools)] : []);
-    redraw(text, turn.text, () => markdown(turn.text));
+    if (shown.get(row) !== turn.text) {
+      shown.set(row, turn.text);
+      write(text, turn.text);
+    }
     if (turn.state === "failed") {
       const question = [...messages.values()].reverse().find((one) => one.classList.contains("person"));
       const again = household.maySend && question && (() => {

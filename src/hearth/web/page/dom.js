@@ -14,8 +14,18 @@ export function h(selector, ...children) {
     else if (name === "value") element.value = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => (child ?? false) !== false));
+  // One at a time: too many arguments of one call overflow the stack.
+  for (const child of children.flat()) if ((child ?? false) !== false) element.append(child);
   return element;
+}
+
+/** A function that gives `use` a module: now, or once it is loaded. Without it, all stays as it is. */
+export function lazily(load) {
+  let module = null;
+  return (use) => {
+    if (module) use(module);
+    else load().then((loaded) => use(module = loaded), () => {});
+  };
 }
 
 /** A section of a page with a heading. */

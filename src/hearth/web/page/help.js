@@ -72,7 +72,7 @@ export async function show() {
     title.textContent = "There is no such topic.";
   } else {
     title.textContent = text.slice(2, text.indexOf("\n"));
-    article.append(...markdown(readable(text)));
+    for (const node of markdown(readable(text))) article.append(node);
     finish(article);
   }
   contents.hidden = (name || INDEX) === INDEX;
@@ -138,12 +138,10 @@ function readable(text) {
 
 /** Makes the parts of chat messages into those of a page. */
 function finish(article) {
-  // Lines of the sources are wrapped, where those of a chat mean what they say.
-  for (const end of article.querySelectorAll("br")) end.replaceWith(" ");
-  // `##` is an h4 in a message; here the title above it is an h2.
-  for (const heading of article.querySelectorAll("h4, h5, h6")) {
+  // `##` is an h2 in a message; here the title above it is one.
+  for (const heading of article.querySelectorAll("h2, h3, h4, h5")) {
     const id = `help-${slug(heading.textContent)}`;
-    heading.replaceWith(h(`h${heading.tagName[1] - 1}`, { id, tabindex: -1 }, ...heading.childNodes));
+    heading.replaceWith(h(`h${Number(heading.tagName[1]) + 1}`, { id, tabindex: -1 }, ...heading.childNodes));
   }
   for (const link of article.querySelectorAll("a")) {
     if (!link.href.startsWith(BASE)) continue;

@@ -1,57 +1,106 @@
 // Markdown to DOM nodes, never through HTML: a reply becomes text nodes and the few
 // elements created here, and links are http, https or mailto only. Every step takes
-// linear time, so that a hostile reply cannot freeze the page.
+// linear time, so that a hostile reply cannot freeze the page. Colours of code and
+// mathematics have modules of their own, which are loaded when a text first needs them.
 
-import { h, copyButton } from "./dom.js";
+import { h, copyButton, lazily } from "./dom.js";
+import { inline } from "./inline.js";
 
 const DEEPEST = 8;
+const MOST_COLUMNS = 50;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]{0,40})/;
 const ITEM = /^( {0,40})([-*+]|\d{1,9}[.)])(?: +|$)/;
+const TASK = /^\[([ xX])\] +/;
 const HEADING = /^ {0,3}(#{1,6}) +/;
+const QUOTE = /^ {0,3}> ?/;
+const NOTE = /^ {0,3}\[\^([^\]\s]{1,40})\]: */;
+const MATH = /^ {0,3}(\$\$|\\\[)/;
 const RULE = /^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$/;
+
+/** What was rendered into an element, to go on from there. */
+const rendered = new WeakMap();
 
 /** The nodes of a text. */
 export function markdown(text) {
-  return blocks(text.replace(/\r\n?/g, "\n").split("\n"), 0);
+  const lines = linesOf(text);
+  const context = { depth: 0, levels: [], starts: [], isWriting: false, notes: new Map(), used: [] };
+  const nodes = blocks(takeNotes(lines, context.notes), context);
+  if (context.used.length) nodes.push(footnotes(context));
+  return nodes;
 }
 
-function blocks(lines, depth) {
+/**
+ * Renders a text that is still being written. Blocks that cannot change any more stay
+ * as they are, so that what is selected or scrolled in them stays so, too.
+ */
+export function write(place, text) {
+  const before = rendered.get(place);
+  // The last two blocks may still become one, or something else.
+  const goesOn = before && text.startsWith(before.text) ? before.starts.at(-2) : undefined;
+  const { offset, count, levels } = goesOn ?? { offset: 0, count: 0, levels: [] };
+  const lines = linesOf(text.slice(offset));
+  const context = { depth: 0, levels: [...levels], starts: [], isWriting: true, notes: new Map(), used: [] };
+  const nodes = blocks(lines, context);
+  while (place.childNodes.length > count) place.lastChild.remove();
+  for (const node of nodes) place.append(node);
+  const starts = before && goesOn ? before.starts.slice(0, -2) : [];
+  let line = 0;
+  let end = offset;
+  for (const start of context.starts) {
+    for (; line < start.line; line += 1) end += lines[line].length + 1;
+    starts.push({ offset: end, count: count + start.count, levels: start.levels });
+  }
+  // Offsets do not hold where an end of line has two characters.
+  rendered.set(place, { text, starts: text.includes("\r") ? [] : starts });
+}
+
+const linesOf = (text) => text.replace(/\r\n?/g, "\n").split("\n");
+
+function blocks(lines, context) {
   const nodes = [];
+  const { depth } = context;
+  const unclosed = new Set();
   let place = 0;
   while (place < lines.length) {
     const line = lines[place];
     const fence = FENCE.exec(line);
     if (!line.trim()) {
       place += 1;
-    } else if (fence) {
+      continue;
+    }
+    if (depth === 0) context.starts.push({ line: place, count: nodes.length, levels: [...context.levels] });
+    if (fence) {
       const end = closing(lines, place + 1, fence[1]);
-      nodes.push(code(lines.slice(place + 1, end).join("\n"), fence[2]));
+      const isWhole = end < lines.length || !context.isWriting;
+      nodes.push(code(lines.slice(place + 1, end).join("\n"), fence[2], isWhole));
       place = end + 1;
     } else if (HEADING.test(line)) {
-      const level = HEADING.exec(line)[1].length;
-      nodes.push(h(`h${Math.min(level + 2, 6)}`, {}, ...inline(line.replace(HEADING, "").replace(/ #+ *$/, ""), 0)));
+      nodes.push(heading(line, context));
       place += 1;
     } else if (line.length < 200 && RULE.test(line)) {
       nodes.push(h("hr"));
       place += 1;
-    } else if (depth < DEEPEST && /^ {0,3}>/.test(line)) {
-      const end = takeWhile(lines, place, (one) => /^ {0,3}>/.test(one));
-      nodes.push(h("blockquote", ...blocks(lines.slice(place, end).map((one) => one.replace(/^ {0,3}> ?/, "")), depth + 1)));
+    } else if (depth < DEEPEST && QUOTE.test(line)) {
+      const end = takeWhile(lines, place, (one) => QUOTE.test(one));
+      nodes.push(h("blockquote", blocks(lines.slice(place, end).map((one) => one.replace(QUOTE, "")), { ...context, depth: depth + 1 })));
       place = end;
     } else if (depth < DEEPEST && ITEM.test(line)) {
-      place = list(lines, place, depth, nodes);
+      place = list(lines, place, context, nodes);
     } else if (line.startsWith("    ")) {
       const end = takeWhile(lines, place, (one) => one.startsWith("    "));
-      nodes.push(code(lines.slice(place, end).map((one) => one.slice(4)).join("\n"), ""));
+      nodes.push(code(lines.slice(place, end).map((one) => one.slice(4)).join("\n"), "", true));
       place = end;
     } else if (isTable(lines, place)) {
       const end = takeWhile(lines, place, (one) => one.includes("|"));
-      nodes.push(table(lines.slice(place, end)));
+      nodes.push(table(lines.slice(place, end), context));
       place = end;
     } else {
-      let end = place + 1;
-      while (end < lines.length && lines[end].trim() && !startsBlock(lines, end, depth)) end += 1;
-      nodes.push(h("p", ...inline(lines.slice(place, end).map((one) => one.trimStart()).join("\n"), 0)));
+      let end = MATH.test(line) ? mathEnd(lines, place, unclosed, context.isWriting) : -1;
+      if (end < 0) {
+        end = place + 1;
+        while (end < lines.length && lines[end].trim() && !startsBlock(lines, end, depth)) end += 1;
+      }
+      nodes.push(h("p", inline(lines.slice(place, end).map((one) => one.trimStart()).join("\n"), context)));
       place = end;
     }
   }
@@ -60,7 +109,7 @@ function blocks(lines, depth) {
 
 function startsBlock(lines, place, depth) {
   const line = lines[place];
-  return FENCE.test(line) || HEADING.test(line) || (depth < DEEPEST && (ITEM.test(line) || /^ {0,3}>/.test(line)));
+  return FENCE.test(line) || HEADING.test(line) || MATH.test(line) || isTable(lines, place) || (depth < DEEPEST && (ITEM.test(line) || QUOTE.test(line)));
 }
 
 function takeWhile(lines, place, holds) {
@@ -77,7 +126,28 @@ function closing(lines, from, fence) {
   return takeWhile(lines, from, (line) => !ends(line));
 }
 
-function list(lines, place, depth, nodes) {
+/** Where displayed mathematics ends, whose lines may look like those of a list. */
+function mathEnd(lines, place, unclosed, isWriting) {
+  const open = MATH.exec(lines[place])[1];
+  const close = open === "$$" ? "$$" : "\\]";
+  if (unclosed.has(close)) return -1;
+  const begin = lines[place].indexOf(open) + 2;
+  if (lines[place].indexOf(close, begin) >= 0) return -1;
+  const end = takeWhile(lines, place + 1, (line) => !line.includes(close));
+  if (end < lines.length) return end + 1;
+  unclosed.add(close);
+  return isWriting ? end : -1;
+}
+
+/** Headings are numbered from 2, below the title of the page, without gaps. */
+function heading(line, { levels, ...context }) {
+  const level = HEADING.exec(line)[1].length;
+  while (levels.at(-1) >= level) levels.pop();
+  levels.push(level);
+  return h(`h${Math.min(levels.length + 1, 6)}`, inline(line.replace(HEADING, "").replace(/ #+ *$/, ""), context));
+}
+
+function list(lines, place, context, nodes) {
   const first = ITEM.exec(lines[place]);
   const isOrdered = /\d/.test(first[2]);
   const items = [];
@@ -95,7 +165,7 @@ function list(lines, place, depth, nodes) {
         const next = lines[end + 1];
         const goesOn = next !== undefined && next.trim() && next.length - next.trimStart().length > item[1].length;
         if (!goesOn) break;
-      } else if (inner <= item[1].length && (ITEM.test(line) || startsBlock(lines, end, depth) || !lines[end - 1].trim())) {
+      } else if (inner <= item[1].length && (ITEM.test(line) || startsBlock(lines, end, context.depth) || !lines[end - 1].trim())) {
         break;
       }
       body.push(line.slice(Math.min(inner, indent)));
@@ -106,9 +176,17 @@ function list(lines, place, depth, nodes) {
     if (end + 1 < lines.length && !lines[end].trim() && ITEM.test(lines[end + 1])) end += 1;
   }
   const start = isOrdered ? Number.parseInt(first[2], 10) : 1;
-  nodes.push(h(isOrdered ? "ol" : "ul", isOrdered && start !== 1 ? { start } : {},
-    ...items.map((body) => h("li", ...tight(blocks(body, depth + 1))))));
+  nodes.push(h(isOrdered ? "ol" : "ul", isOrdered && start !== 1 ? { start } : {}, items.map((body) => listItem(body, context))));
   return end;
+}
+
+function listItem(body, context) {
+  const task = TASK.exec(body[0]);
+  if (task) body[0] = body[0].slice(task[0].length);
+  const content = tight(blocks(body, { ...context, depth: context.depth + 1 }));
+  if (!task) return h("li", content);
+  const isDone = task[1] !== " ";
+  return h("li.task", h("span", { class: isDone ? "box done" : "box", role: "img", "aria-label": isDone ? "Done:" : "To do:" }), content);
 }
 
 /** Unwraps the only paragraph of an item. */
@@ -118,171 +196,72 @@ function tight(nodes) {
 
 function isTable(lines, place) {
   const rule = lines[place + 1];
-  return lines[place].includes("|") && rule !== undefined && rule.length < 1000 && rule.includes("-") && rule.includes("|") && /^[\s|:-]+$/.test(rule);
+  return rule !== undefined && rule.length < 1000 && rule.includes("-") && rule.includes("|") && lines[place].includes("|") && /^[\s|:-]+$/.test(rule);
 }
 
+/** The cells of a row. A bar after a backslash is part of a cell. */
 function cells(line) {
-  const text = line.trim().replace(/^\|/, "").replace(/\|$/, "");
-  return text.split("|").slice(0, 50).map((cell) => cell.trim());
+  const found = [];
+  const text = line.trim().replace(/^\|/, "");
+  let begin = 0;
+  for (let place = 0; place <= text.length && found.length < MOST_COLUMNS; place += 1) {
+    if (text[place] === "\\" && text[place + 1] === "|") place += 1;
+    else if (text[place] === "|" || (place === text.length && begin < place)) {
+      found.push(text.slice(begin, place).replaceAll("\\|", "|").trim());
+      begin = place + 1;
+    }
+  }
+  return found;
 }
 
-function table(lines) {
-  const row = (line, tag) => h("tr", ...cells(line).map((cell) => h(tag, {}, ...inline(cell, 0))));
-  return h("div.table", { tabindex: 0 }, h("table", h("thead", row(lines[0], "th")), h("tbody", ...lines.slice(2).map((line) => row(line, "td")))));
+function table(lines, context) {
+  const sides = cells(lines[1]).map((rule) => (rule.endsWith(":") ? (rule.startsWith(":") ? "middle" : "right") : null));
+  const row = (line, tag) => h("tr", cells(line).map((cell, column) => h(tag, { class: sides[column] }, inline(cell, context))));
+  return h("div.table", { tabindex: 0, role: "group", "aria-label": "Table" },
+    h("table", h("thead", row(lines[0], "th")), h("tbody", lines.slice(2).map((line) => row(line, "td")))));
 }
+
+/** Takes the definitions of footnotes out of the lines. */
+function takeNotes(lines, notes) {
+  if (!lines.some((line) => NOTE.test(line))) return lines;
+  const kept = [];
+  let fence = null;
+  for (let place = 0; place < lines.length; place += 1) {
+    const line = lines[place];
+    const mark = FENCE.exec(line)?.[1];
+    if (mark && (!fence || line.trim().startsWith(fence))) fence = fence ? null : mark;
+    const note = fence ? null : NOTE.exec(line);
+    if (!note || notes.has(note[1])) {
+      kept.push(line);
+      continue;
+    }
+    const body = [line.slice(note[0].length)];
+    while (/^(?: {2,}|\t)\S/.test(lines[place + 1] ?? "")) body.push(lines[++place].trim());
+    notes.set(note[1], { body, number: 0 });
+  }
+  return kept;
+}
+
+/** The footnotes that the text refers to, and their ways back. */
+function footnotes(context) {
+  // A note may refer to another, which is then at the end of the list.
+  const list = h("ol");
+  for (let place = 0; place < context.used.length; place += 1) {
+    const note = context.used[place];
+    const back = h("button.back", { "aria-label": `Back to the text of footnote ${note.number}`, onclick: () => note.mark.focus() }, "↩");
+    note.item = h("li", { tabindex: -1 }, tight(blocks(note.body, { ...context, depth: 1 })), " ", back);
+    list.append(note.item);
+  }
+  return h("section.footnotes", { "aria-label": "Footnotes" }, list);
+}
+
+const highlighting = lazily(() => import("./highlight.js"));
 
 /** A code block with its language and a copy button. */
-export function code(text, language) {
+function code(text, language, isWhole) {
+  const inner = h("code", text);
+  if (language && isWhole) highlighting(({ highlight }) => highlight(inner, text, language));
   return h("div.code",
     h("div.code-head", h("span", language || "code"), copyButton(() => text)),
-    h("pre", { tabindex: 0 }, h("code", text)));
-}
-
-/** The address if a link may have it, otherwise null. */
-export function safeAddress(text) {
-  try {
-    const url = new URL(text);
-    return ["http:", "https:", "mailto:"].includes(url.protocol) ? url.href : null;
-  } catch {
-    return null;
-  }
-}
-
-function link(address, children) {
-  return h("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow", title: address }, ...children);
-}
-
-const MARKS = [["**", "strong"], ["__", "strong"], ["~~", "del"], ["*", "em"], ["_", "em"]];
-const SPECIAL = /[\\`*_~[!<h\n]/g;
-
-function inline(text, depth) {
-  const nodes = [];
-  let plain = "";
-  let place = 0;
-  // Marks that are not closed later in the text: searched for only once.
-  const unclosed = new Set();
-  const add = (node, end) => {
-    if (plain) nodes.push(plain);
-    plain = "";
-    nodes.push(node);
-    place = end;
-  };
-  while (place < text.length) {
-    SPECIAL.lastIndex = place;
-    const next = SPECIAL.exec(text)?.index ?? text.length;
-    plain += text.slice(place, next);
-    place = next;
-    if (place >= text.length) break;
-    const found = special(text, place, depth, unclosed);
-    if (found) {
-      if (typeof found[0] === "string") {
-        plain += found[0];
-        place = found[1];
-      } else {
-        add(found[0], found[1]);
-      }
-    } else {
-      plain += text[place];
-      place += 1;
-    }
-  }
-  if (plain) nodes.push(plain);
-  return nodes;
-}
-
-/** The node (or text) that begins at `place` and its end, or nothing. */
-function special(text, place, depth, unclosed) {
-  switch (text[place]) {
-    case "\n":
-      return [h("br"), place + 1];
-    case "\\":
-      return /[!-/:-@[-`{-~]/.test(text[place + 1] ?? "") ? [text[place + 1], place + 2] : null;
-    case "`":
-      return codeSpan(text, place, unclosed);
-    case "!":
-      return text[place + 1] === "[" ? reference(text, place + 1, depth) : null;
-    case "[":
-      return reference(text, place, depth);
-    case "<":
-    case "h":
-      return bareAddress(text, place);
-    default:
-      return depth < DEEPEST ? emphasis(text, place, depth, unclosed) : run(text, place);
-  }
-}
-
-/** A run of one character, taken as text where it has no meaning. */
-function run(text, place) {
-  let end = place;
-  while (text[end] === text[place]) end += 1;
-  return [text.slice(place, end), end];
-}
-
-function codeSpan(text, place, unclosed) {
-  const [ticks, begin] = run(text, place);
-  if (!unclosed.has(ticks)) {
-    let end = text.indexOf(ticks, begin);
-    while (end >= 0) {
-      const closer = run(text, end);
-      if (closer[0].length === ticks.length) {
-        const inner = text.slice(begin, end).replace(/\n/g, " ");
-        return [h("code", /^ .* $/.test(inner) ? inner.slice(1, -1) : inner), closer[1]];
-      }
-      end = text.indexOf(ticks, closer[1]);
-    }
-    unclosed.add(ticks);
-  }
-  return [ticks, begin];
-}
-
-function emphasis(text, place, depth, unclosed) {
-  for (const [mark, tag] of MARKS) {
-    if (unclosed.has(mark) || !text.startsWith(mark, place)) continue;
-    const begin = place + mark.length;
-    const isWord = mark[0] === "_" && /\w/.test(text[place - 1] ?? "");
-    if (isWord || /\s|^$/.test(text[begin] ?? "") || text[begin] === mark[0]) continue;
-    let end = text.indexOf(mark, begin + 1);
-    while (end >= 0 && !closes(text, end, mark)) end = text.indexOf(mark, end + 1);
-    if (end < 0) unclosed.add(mark);
-    else return [h(tag, {}, ...inline(text.slice(begin, end), depth + 1)), end + mark.length];
-  }
-  return run(text, place);
-}
-
-function closes(text, end, mark) {
-  const after = text[end + mark.length] ?? "";
-  if (/\s/.test(text[end - 1])) return false;
-  if (mark[0] === "_" && /\w/.test(after)) return false;
-  // A single star is not closed by **.
-  return mark.length === 2 || (after !== mark && text[end - 1] !== mark);
-}
-
-/** [text](address), and ![text](address): images are not loaded, so it becomes a link too. */
-function reference(text, place, depth) {
-  if (depth >= DEEPEST) return null;
-  const middle = within(text, "](", place, 1000);
-  const end = middle < 0 ? -1 : within(text, ")", middle, 2000);
-  if (end < 0) return null;
-  const label = text.slice(place + 1, middle);
-  const address = safeAddress(text.slice(middle + 2, end).trim().split(/\s/)[0]);
-  if (!address || label.includes("\n\n")) return null;
-  return [link(address, label ? inline(label.replace(/[[\]]/g, ""), DEEPEST) : [address]), end + 1];
-}
-
-function within(text, sought, from, most) {
-  const found = text.slice(from, from + most).indexOf(sought);
-  return found < 0 ? -1 : from + found;
-}
-
-function bareAddress(text, place) {
-  const isBracketed = text[place] === "<";
-  const begin = isBracketed ? place + 1 : place;
-  if (!isBracketed && /\w/.test(text[place - 1] ?? "")) return null;
-  const found = /^(?:https?:\/\/|mailto:)[^\s<>"'`]{1,2000}/.exec(text.slice(begin, begin + 2010));
-  if (!found) return null;
-  const written = isBracketed ? found[0] : found[0].replace(/[.,;:!?)\]*_~]+$/, "");
-  const end = begin + written.length;
-  if (isBracketed && text[end] !== ">") return null;
-  const address = safeAddress(written);
-  return address ? [link(address, [written]), end + (isBracketed ? 1 : 0)] : null;
+    h("pre", { tabindex: 0 }, inner));
 }
