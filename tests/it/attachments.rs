@@ -22,7 +22,7 @@ use support::receiver::Receiver;
 use support::socket::connect;
 
 const PART: usize = 256 * 1024;
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+pub const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 fn bearer(token: &str) -> String {
     format!("Bearer {token}")
@@ -35,7 +35,7 @@ fn put(address: SocketAddr, token: &str, more: &[(&str, &str)], body: &[u8]) -> 
     exchange(address, "POST", "/attachments", &headers, body)
 }
 
-fn uploaded(address: SocketAddr, token: &str, name: &str, body: &[u8]) -> Value {
+pub fn uploaded(address: SocketAddr, token: &str, name: &str, body: &[u8]) -> Value {
     let disposition = format!("attachment; filename=\"{name}\"");
     let answer = put(
         address,

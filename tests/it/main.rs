@@ -59,6 +59,7 @@ mod sandbox;
 mod scarcity;
 #[path = "../faults/mod.rs"]
 mod scenarios;
+mod sdk_peers;
 mod service;
 mod skills;
 mod sockets;

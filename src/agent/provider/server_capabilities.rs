@@ -51,6 +51,7 @@ impl ServerCapabilities {
     pub fn before(traits: &Traits) -> ServerCapabilities {
         ServerCapabilities {
             newer_limit_name: traits.limit_name == NEWER_LIMIT_NAME,
+            no_stream_options: traits.no_stream_options,
             no_tool_choice: !traits.tool_choice,
             thoughts: traits.thoughts,
             no_effort: !traits.effort,

@@ -59,6 +59,8 @@ pub enum Says {
     Effort(Option<&'static str>),
     /// The form of images; `None` if it takes none.
     Images(Option<&'static str>),
+    /// Knows no `stream_options`, and counts at the end of a stream without it.
+    NoStreamOptions,
     /// Ids of tool calls must be 9 letters or digits.
     ShortCallIds,
     /// Wants a signature of its own with the first call of every reply, and takes this
@@ -113,6 +115,8 @@ pub struct Traits {
     pub effort: bool,
     /// See [`Says::Images`].
     pub images: bool,
+    /// See [`Says::NoStreamOptions`].
+    pub no_stream_options: bool,
     /// See [`Says::ShortCallIds`].
     pub short_call_ids: bool,
     /// See [`Says::CallSignature`].
@@ -161,6 +165,7 @@ impl Service {
             window_questions: &[],
             effort: true,
             images: true,
+            no_stream_options: false,
             short_call_ids: false,
             call_signature: None,
             responses: false,
@@ -197,6 +202,7 @@ impl Traits {
             Says::WindowQuestions(questions) => self.window_questions = questions,
             Says::Effort(member) => self.effort = member.is_some(),
             Says::Images(form) => self.images = form.is_some(),
+            Says::NoStreamOptions => self.no_stream_options = true,
             Says::ShortCallIds => self.short_call_ids = true,
             Says::CallSignature(foreign) => self.call_signature = Some(foreign),
             Says::Responses => self.responses = true,
@@ -252,6 +258,7 @@ impl fmt::Display for Says {
             Says::Effort(None) => f.write_str("takes no reasoning effort"),
             Says::Images(Some(form)) => write!(f, "takes images as {form}"),
             Says::Images(None) => f.write_str("takes no images"),
+            Says::NoStreamOptions => f.write_str("counts the tokens of a stream unasked"),
             Says::ShortCallIds => f.write_str("wants ids of tool calls of 9 letters or digits"),
             Says::CallSignature(foreign) => write!(
                 f,

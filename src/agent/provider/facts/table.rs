@@ -179,6 +179,10 @@ pub const SERVICES: &[Service] = &[
         facts: &[
             fact(Says::Thoughts(Thoughts::Nothing), MISTRAL_DOCS),
             fact(Says::ShortCallIds, MISTRAL_DOCS),
+            fact(
+                Says::NoStreamOptions,
+                "mistralai 3.7.0 for Python, November 2026",
+            ),
             LARGE,
         ],
         ..hosted("Mistral", "mistral", &["mistral.ai"])
