@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use base::error::{Code, Error};
 use base::finish_reason::FinishReason;
+use base::ids::AttachmentId;
 use base::secret::random_bytes;
 use net::cancel::Cancel;
 use store::{ToolCall, Usage};
@@ -19,6 +20,8 @@ pub enum ChatMessage {
     User {
         /// The message, with what the context added to it.
         text: String,
+        /// What came with it, in the order in which the text names it.
+        files: Vec<ModelFile>,
     },
     /// From the model.
     Assistant {
@@ -41,7 +44,106 @@ pub enum ChatMessage {
         content: String,
         /// Whether the tool ran and did not fail.
         ok: bool,
+        /// What the tool brought, in the order in which the content names it.
+        files: Vec<ModelFile>,
     },
+}
+
+/// A file of a message or a result. What it holds is read when a request is written:
+/// see [`FileReader`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFile {
+    /// Where it is stored.
+    pub id: AttachmentId,
+    /// What its sender called it.
+    pub name: String,
+    /// Its media type, by its content.
+    pub media_type: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Most characters that are shown, if it is text.
+    pub most_chars: usize,
+    /// Whether it is only named, because the conversation has become long.
+    pub is_folded: bool,
+    /// About how many tokens it takes.
+    pub tokens: usize,
+}
+
+/// What can be done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// PNG, JPEG, GIF or WebP, which every model takes that takes images.
+    Image,
+    /// PDF.
+    Document,
+    /// Text, or what is called so.
+    Text,
+    /// Anything else: it is only named.
+    Other,
+}
+
+/// How the names of text files end that are not UTF-8, and so not known as text.
+const TEXT_ENDINGS: [&str; 12] = [
+    "txt", "csv", "tsv", "md", "log", "json", "xml", "html", "htm", "ini", "ics", "vcf",
+];
+
+impl FileKind {
+    /// The kind of a file with this media type, by its content, and this name.
+    pub fn of(media_type: &str, name: &str) -> FileKind {
+        match media_type {
+            "image/png" | "image/jpeg" | "image/gif" | "image/webp" => FileKind::Image,
+            "application/pdf" => FileKind::Document,
+            "text/plain" => FileKind::Text,
+            "application/octet-stream" => {
+                let ending = name
+                    .rsplit_once('.')
+                    .map(|(_, ending)| ending.to_lowercase());
+                match ending.is_some_and(|ending| TEXT_ENDINGS.contains(&&*ending)) {
+                    true => FileKind::Text,
+                    false => FileKind::Other,
+                }
+            }
+            _ => FileKind::Other,
+        }
+    }
+}
+
+impl ModelFile {
+    /// What can be done with it.
+    pub fn kind(&self) -> FileKind {
+        FileKind::of(&self.media_type, &self.name)
+    }
+}
+
+/// Reads the files of a conversation while a request is written, so that none is in
+/// memory before.
+pub trait FileReader: Sync {
+    /// All of a file; none if it is gone.
+    fn bytes(&self, file: &ModelFile) -> Option<Vec<u8>>;
+
+    /// The beginning of a text, with a note of how to read on; none if it is gone, or no
+    /// text.
+    fn text(&self, file: &ModelFile) -> Option<String>;
+}
+
+/// There are none.
+impl FileReader for () {
+    fn bytes(&self, _: &ModelFile) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn text(&self, _: &ModelFile) -> Option<String> {
+        None
+    }
+}
+
+/// What a model takes beside text, as far as its provider knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Takes {
+    /// Images.
+    pub images: bool,
+    /// PDF.
+    pub documents: bool,
 }
 
 /// A tool, as it is described to the model.
@@ -64,6 +166,8 @@ pub struct ModelRequest<'a> {
     /// The conversation so far, oldest first, ending with a user message or a
     /// tool's result.
     pub messages: &'a [ChatMessage],
+    /// Reads the files of the messages.
+    pub files: &'a dyn FileReader,
     /// The tools that the model knows.
     pub tools: &'a [ToolSpec],
     /// Whether it may call them, or must answer in words. They are sent nevertheless:
@@ -127,6 +231,12 @@ pub trait Provider: Send + Sync {
     fn window(&self, model: &str) -> usize {
         let _ = model;
         USUAL_WINDOW
+    }
+
+    /// What a model takes beside text. Does not ask its server.
+    fn takes(&self, model: &str) -> Takes {
+        let _ = model;
+        Takes::default()
     }
 
     /// The health of each model if there are several, in the order in which they

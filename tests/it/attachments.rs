@@ -190,7 +190,7 @@ fn a_file_is_put_sent_and_served_over_http() {
     let said = messages.last().unwrap()["content"].as_str().unwrap();
     let fence = said.split_once("\n<outside ").expect(said).1;
     assert!(
-        fence.contains("- \"grüße\\\" .bin\", application/octet-stream, 700001 bytes"),
+        fence.contains("1. \"grüße\\\" .bin\", application/octet-stream, 700001 bytes"),
         "{said}"
     );
     let system = messages[0]["content"].as_str().unwrap();

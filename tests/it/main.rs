@@ -37,6 +37,7 @@ mod memory_cli;
 mod metrics;
 mod model_api;
 mod model_api_peers;
+mod model_files;
 mod models;
 mod noise;
 mod own_network;

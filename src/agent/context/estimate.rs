@@ -7,11 +7,18 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::model::{ChatMessage, ToolSpec};
+use crate::model::{ChatMessage, FileKind, ModelFile, Takes, ToolSpec};
 use base::sync::lock;
 
 /// The tokens that a message takes in addition to its text.
 const MESSAGE_TOKENS: usize = 4;
+/// The tokens of an image: services count 800 to 1,600 for a photograph.
+const IMAGE_TOKENS: usize = 1_300;
+/// The fewest and the most tokens that are counted of a PDF, whose pages nobody knows.
+const DOCUMENT_TOKENS: (usize, usize) = (3_000, 30_000);
+const DOCUMENT_BYTES_PER_TOKEN: usize = 100;
+/// The tokens of a sentence about a file that is not shown.
+pub const NAMED_TOKENS: usize = 40;
 /// The last character of Unicode's Latin blocks.
 const LAST_LATIN: char = '\u{24F}';
 /// Smaller estimates say little: the fixed cost of a request outweighs them.
@@ -48,7 +55,7 @@ fn json_tokens(bytes: usize) -> usize {
 /// The tokens of messages.
 pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> usize {
     let of_message = |message: &ChatMessage| match message {
-        ChatMessage::User { text } => text_tokens(text),
+        ChatMessage::User { text, files } => text_tokens(text) + tokens_of_files(files),
         ChatMessage::Assistant { text, calls, extra } => {
             let calls = calls.iter().map(|call| {
                 MESSAGE_TOKENS + text_tokens(&call.tool) + json_tokens(call.arguments.len())
@@ -56,12 +63,32 @@ pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -
             let extra = extra.as_ref().map_or(0, |extra| extra.to_string().len());
             text_tokens(text) + calls.sum::<usize>() + json_tokens(extra)
         }
-        ChatMessage::ToolResult { content, .. } => text_tokens(content),
+        ChatMessage::ToolResult { content, files, .. } => {
+            text_tokens(content) + tokens_of_files(files)
+        }
     };
     messages
         .into_iter()
         .map(|message| MESSAGE_TOKENS + of_message(message))
         .sum()
+}
+
+fn tokens_of_files(files: &[ModelFile]) -> usize {
+    files.iter().map(|file| file.tokens).sum()
+}
+
+/// The tokens of a file of this kind and size, of which a text is shown up to so many
+/// characters.
+pub fn file_tokens(kind: FileKind, bytes: u64, most_chars: usize, takes: Takes) -> usize {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    match kind {
+        FileKind::Image if takes.images => IMAGE_TOKENS,
+        FileKind::Document if takes.documents => {
+            (DOCUMENT_TOKENS.0 + bytes / DOCUMENT_BYTES_PER_TOKEN).min(DOCUMENT_TOKENS.1)
+        }
+        FileKind::Text => NAMED_TOKENS + json_tokens(bytes.min(most_chars)),
+        _ => NAMED_TOKENS,
+    }
 }
 
 /// The tokens of tool specifications.
@@ -167,6 +194,7 @@ mod tests {
             (
                 ChatMessage::User {
                     text: "four".to_owned(),
+                    files: Vec::new(),
                 },
                 5,
             ),
@@ -184,6 +212,7 @@ mod tests {
                     tool: "look".to_owned(),
                     content: "12345678".to_owned(),
                     ok: true,
+                    files: Vec::new(),
                 },
                 6,
             ),

@@ -5,7 +5,7 @@
 
 use super::estimate::{message_tokens, text_tokens};
 use super::{Context, PromptInput, Results, past_messages, with_overtaken};
-use crate::model::ChatMessage;
+use crate::model::{ChatMessage, FileKind, Takes};
 use base::calendar::Zone;
 use store::PastTurn;
 
@@ -75,10 +75,10 @@ pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> 
         budget.tokens.saturating_sub(taken)
     };
 
-    let mut past = shown(input.past, 0, budget, input.zone);
+    let mut past = shown(input.past, 0, budget, input.zone, input.takes);
     if tokens_of(&past) > left(&earlier) {
         let older = input.past.len().saturating_sub(WHOLE_TURNS);
-        past = shown(input.past, older, budget, input.zone);
+        past = shown(input.past, older, budget, input.zone, input.takes);
     }
     if tokens_of(&past) > left(&earlier) {
         earlier = input.earlier(true);
@@ -89,7 +89,7 @@ pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> 
     let tokens = taken(&earlier) + present_tokens + tokens_of(&past);
     let mut messages: Vec<ChatMessage> = past.into_iter().flat_map(|turn| turn.messages).collect();
     messages.extend(present);
-    if let (Some(ChatMessage::User { text }), Some(earlier)) = (messages.first_mut(), earlier) {
+    if let (Some(ChatMessage::User { text, .. }), Some(earlier)) = (messages.first_mut(), earlier) {
         text.insert_str(0, &earlier);
     }
     Fitted {
@@ -110,14 +110,20 @@ pub fn is_comfortable(tokens: usize, budget: TokenBudget) -> bool {
 ///
 /// First the results of tools in older turns are shortened. If that does not help much, the
 /// oldest turns go, until less than half of the budget is used, and half of the turns.
-pub fn fold(past: &[PastTurn], fixed: usize, budget: TokenBudget, zone: &Zone) -> Option<Fold> {
+pub fn fold(
+    past: &[PastTurn],
+    fixed: usize,
+    budget: TokenBudget,
+    zone: &Zone,
+    takes: Takes,
+) -> Option<Fold> {
     let part = |share: f64| ((budget.tokens as f64 * share) as usize).saturating_sub(fixed);
     let is_few = past.len() < budget.turns;
-    if is_few && tokens_of(&shown(past, 0, budget, zone)) <= part(COMFORTABLE) {
+    if is_few && tokens_of(&shown(past, 0, budget, zone, takes)) <= part(COMFORTABLE) {
         return None;
     }
     let shortened = past.len().saturating_sub(WHOLE_TURNS);
-    let turns = shown(past, shortened, budget, zone);
+    let turns = shown(past, shortened, budget, zone, takes);
     if is_few && tokens_of(&turns) <= part(ROOMY) {
         let hidden = 0;
         return Some(Fold { hidden, shortened });
@@ -145,13 +151,19 @@ fn tokens_of(turns: &[Shown]) -> usize {
 }
 
 /// The turns of the past, at least the oldest `shortened` with short results of tools.
-fn shown(past: &[PastTurn], shortened: usize, budget: TokenBudget, zone: &Zone) -> Vec<Shown> {
+fn shown(
+    past: &[PastTurn],
+    shortened: usize,
+    budget: TokenBudget,
+    zone: &Zone,
+    takes: Takes,
+) -> Vec<Shown> {
     let in_order = with_overtaken(past).enumerate();
     in_order
         .map(|(place, (turn, is_overtaken))| {
             let is_shortened = turn.is_shortened || place < shortened;
             let chars = budget.result_chars;
-            let messages = past_messages(turn, is_overtaken, is_shortened, chars, zone);
+            let messages = past_messages(turn, is_overtaken, is_shortened, chars, zone, takes);
             Shown {
                 tokens: message_tokens(&messages),
                 messages,
@@ -183,6 +195,7 @@ fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Ve
         .rev()
         .take_while(|message| matches!(message, ChatMessage::ToolResult { .. }))
         .count();
+    let results = results + texts(&shortened);
     if results == 0 || fixed + message_tokens(&shortened) <= budget.tokens {
         return shortened;
     }
@@ -190,6 +203,15 @@ fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Ve
     // A token has at least one character and a half.
     let left = budget.tokens.saturating_sub(beside) * 3 / 2;
     input.present_shortened((left / results).max(LEAST_RESULT))
+}
+
+/// How many of the files are text.
+fn texts(messages: &[ChatMessage]) -> usize {
+    let files = messages.iter().flat_map(|message| match message {
+        ChatMessage::User { files, .. } => &files[..],
+        _ => &[],
+    });
+    files.filter(|file| file.kind() == FileKind::Text).count()
 }
 
 #[cfg(test)]

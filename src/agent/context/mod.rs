@@ -27,12 +27,13 @@ use crate::message_text::{
     EARLIER_TAG, OUTSIDE_TAG, SCHEDULE_NOTE, fenced, is_untrusted, overtaken_text, user_text,
     with_note,
 };
-use crate::model::ChatMessage;
+use crate::model::{ChatMessage, FileKind, ModelFile, Takes};
 use base::calendar::Zone;
 use base::finish_reason::FinishReason;
 use base::ids::TurnId;
+use estimate::{NAMED_TOKENS, file_tokens};
 use serde_json::Value;
-use store::{Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState};
+use store::{Attachment, Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState};
 
 /// Characters kept of the error of a turn that failed.
 const ERROR_CHARS: usize = 200;
@@ -89,6 +90,8 @@ pub struct PromptInput<'a> {
     pub steps: &'a [Step],
     /// Where the present message came from.
     pub channel: &'a str,
+    /// What the model takes beside text.
+    pub takes: Takes,
 }
 
 /// How much is shown of the results of tools.
@@ -128,7 +131,8 @@ impl PromptInput<'_> {
 
     /// The messages of the present turn.
     fn present(&self, results: Results) -> Vec<ChatMessage> {
-        turn_messages(self.present_text(), self.steps, |_| results)
+        let files = files(&self.present.attachments, results, self.takes);
+        turn_messages(self.present_text(), files, self.steps, |_| results)
     }
 
     /// The same, with each result cut to at most this many characters in the last
@@ -136,7 +140,8 @@ impl PromptInput<'_> {
     fn present_shortened(&self, last: usize) -> Vec<ChatMessage> {
         let of_reply = |step: &Step| matches!(step, Step::Reply { .. });
         let newest = self.steps.iter().rposition(of_reply);
-        turn_messages(self.present_text(), self.steps, |round| {
+        let files = files(&self.present.attachments, Results::Capped(last), self.takes);
+        turn_messages(self.present_text(), files, self.steps, |round| {
             match Some(round) == newest {
                 true => Results::Capped(last),
                 false => Results::Line,
@@ -171,6 +176,7 @@ fn past_messages(
     is_shortened: bool,
     result_chars: usize,
     zone: &Zone,
+    takes: Takes,
 ) -> Vec<ChatMessage> {
     let results = match is_shortened {
         true => Results::Line,
@@ -182,7 +188,8 @@ fn past_messages(
         text = cap_text(text, result_chars);
     }
     let text = before(memories::block(&turn.memories), text);
-    let mut messages = turn_messages(text, &turn.steps, |_| results);
+    let files = files(&turn.message.attachments, results, takes);
+    let mut messages = turn_messages(text, files, &turn.steps, |_| results);
     // An empty assistant message is refused by some model APIs.
     if let Some(text) = closing_text(turn) {
         messages.push(ChatMessage::Assistant {
@@ -267,14 +274,36 @@ fn question(message: &Message, channel: &str, is_overtaken: bool, zone: &Zone) -
     }
 }
 
-/// The messages of one turn, the first with this text; `shown` says how much of the
+/// The files of a message, of which so much is shown.
+fn files(attachments: &[Attachment], shown: Results, takes: Takes) -> Vec<ModelFile> {
+    let of = |file: &Attachment| {
+        let kind = FileKind::of(&file.media_type, &file.name);
+        let (most_chars, tokens) = match shown {
+            Results::Capped(most) => (most, file_tokens(kind, file.bytes, most, takes)),
+            Results::Line => (0, NAMED_TOKENS),
+        };
+        ModelFile {
+            id: file.attachment_id,
+            name: file.name.clone(),
+            media_type: file.media_type.clone(),
+            bytes: file.bytes,
+            most_chars,
+            is_folded: shown == Results::Line,
+            tokens,
+        }
+    };
+    attachments.iter().map(of).collect()
+}
+
+/// The messages of one turn, the first with this text and these files; `shown` says how much of the
 /// results of the reply at this place among the steps.
 fn turn_messages(
     text: String,
+    files: Vec<ModelFile>,
     steps: &[Step],
     shown: impl Fn(usize) -> Results,
 ) -> Vec<ChatMessage> {
-    let mut messages = vec![ChatMessage::User { text }];
+    let mut messages = vec![ChatMessage::User { text, files }];
     let notes = steps
         .iter()
         .take_while(|step| matches!(step, Step::Note { .. }));
@@ -301,7 +330,7 @@ fn add_notes<'a>(messages: &mut [ChatMessage], steps: impl Iterator<Item = &'a S
     for step in steps {
         if let (
             Step::Note { text: note },
-            Some(ChatMessage::User { text } | ChatMessage::ToolResult { content: text, .. }),
+            Some(ChatMessage::User { text, .. } | ChatMessage::ToolResult { content: text, .. }),
         ) = (step, messages.last_mut())
         {
             *text = with_note(text, note);
@@ -346,6 +375,7 @@ fn push_results(
                 (false, text) => text,
             },
             ok,
+            files: Vec::new(),
         });
     }
 }

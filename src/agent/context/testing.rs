@@ -1,6 +1,7 @@
 //! Messages, turns and steps for tests.
 
 use super::PromptInput;
+use crate::model::Takes;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
@@ -58,6 +59,7 @@ pub fn input<'a>(zone: &'a Zone, past: &'a [PastTurn], present: &'a Message) -> 
         memories: &[],
         steps: &[],
         channel: HOME,
+        takes: Takes::default(),
     }
 }
 

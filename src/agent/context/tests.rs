@@ -38,7 +38,7 @@ fn short(context: &Context) -> Vec<String> {
         .messages
         .iter()
         .map(|message| match message {
-            ChatMessage::User { text } => format!("u:{}", unstamped(text)),
+            ChatMessage::User { text, .. } => format!("u:{}", unstamped(text)),
             ChatMessage::Assistant { text, calls, .. } => {
                 calls.iter().fold(format!("a:{text}"), |text, call| {
                     format!("{text}+{}#{}", call.tool, call.id)
@@ -49,6 +49,7 @@ fn short(context: &Context) -> Vec<String> {
                 tool,
                 content,
                 ok,
+                ..
             } => format!("{}:{tool}#{call_id}={content}", if *ok { "r" } else { "f" }),
         })
         .collect()
@@ -295,7 +296,7 @@ fn what_is_added_stands_before_the_messages_and_not_in_the_prompt() {
             .messages
             .iter()
             .filter_map(|message| match message {
-                ChatMessage::User { text } => Some(text.as_str()),
+                ChatMessage::User { text, .. } => Some(text.as_str()),
                 _ => None,
             })
             .collect();

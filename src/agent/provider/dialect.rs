@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::extra::own_members;
 use super::facts::{Thoughts, Traits};
+use super::files::Files;
 use super::plain_schema::parameters_of;
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
@@ -37,6 +38,8 @@ pub struct RequestContext<'a> {
     pub options: Options,
     /// What was known of the model before.
     pub traits: Traits,
+    /// What is shown of the files of messages.
+    pub files: &'a Files<'a>,
 }
 
 impl<'a> RequestContext<'a> {

@@ -9,7 +9,8 @@
 //! 3. `Remote::complete` asks one server over HTTP, with retries
 //!    (`retry::with_retries`). `Offline::complete` answers from rules instead.
 //! 4. `Dialect::body` writes the request in the form that the server accepts
-//!    ([`facts`], `ServerCapabilities`), with extra members for it alone (`extra`).
+//!    ([`facts`], `ServerCapabilities`), with extra members for it alone (`extra`) and
+//!    the files of messages (`files`).
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
 //!    (`ReplyStream`), tool calls (`ToolCallBuilder`), usage and finish reason.
@@ -31,6 +32,7 @@ pub(super) mod event_stream;
 mod extra;
 pub mod facts;
 mod fallback;
+mod files;
 mod offline;
 mod ollama;
 mod openai;

@@ -1,7 +1,7 @@
 //! A model server behind HTTP, whatever API it speaks: sends a request, reads the
 //! reply, retries, and remembers what the server does not accept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,16 @@ use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
 use super::error_response::ErrorResponse;
 use super::facts::{Service, Thoughts, Traits};
+use super::files::{Files, Refusal};
 use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
 use super::retry::{Retry, RetryDecision, with_retries};
 use super::server_capabilities::ServerCapabilities;
 use super::window::{Asker, Windows};
-use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
+use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Takes};
 use base::clock::Clock;
 use base::finish_reason::FinishReason;
+use base::ids::AttachmentId;
 use base::sync::lock;
 use net::http_client::{ClientRequest, HttpClient};
 use net::tls::Trust;
@@ -33,6 +35,8 @@ const ERROR_LIMIT: usize = 1024 * 1024;
 const MODELS: usize = 64;
 /// How long what a server's errors have shown holds: servers learn, too.
 const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Refused files that are remembered.
+const REFUSED_FILES: usize = 1_000;
 /// Rough bytes per token, for servers that do not count.
 const TOKEN_BYTES: usize = 4;
 
@@ -48,6 +52,8 @@ pub struct Remote {
     always_streams: bool,
     /// What errors and replies have shown, and when, by model.
     learned: Mutex<BTreeMap<String, (Instant, ServerCapabilities)>>,
+    /// Files of messages that were refused, when, and by which model.
+    refused: Mutex<BTreeMap<(String, AttachmentId), Instant>>,
     windows: Windows,
 }
 
@@ -68,6 +74,7 @@ impl Remote {
             http_client: HttpClient::new(),
             always_streams: false,
             learned: Mutex::default(),
+            refused: Mutex::default(),
             windows: Windows::default(),
         }
     }
@@ -117,6 +124,26 @@ impl Remote {
             learned.clear();
         }
         learned.insert(model.to_owned(), (self.clock.monotonic(), capabilities));
+    }
+
+    /// The files that a model has refused.
+    fn refused(&self, model: &str) -> BTreeSet<AttachmentId> {
+        let now = self.clock.monotonic();
+        let mut refused = lock(&self.refused);
+        refused.retain(|_, at| now.saturating_duration_since(*at) < MEMORY);
+        let of_model = refused.keys().filter(|(by, _)| by == model);
+        of_model.map(|(_, id)| *id).collect()
+    }
+
+    fn remember_refused(&self, model: &str, ids: Vec<AttachmentId>) {
+        let subject = &self.endpoint.subject;
+        log::info!("{subject}, {model:?}: from now on, requests go without {ids:?}");
+        let now = self.clock.monotonic();
+        let mut refused = lock(&self.refused);
+        if refused.len() >= REFUSED_FILES {
+            refused.clear();
+        }
+        refused.extend(ids.into_iter().map(|id| ((model.to_owned(), id), now)));
     }
 
     /// Makes one attempt. Sets `answered` when the head of a reply has arrived.
@@ -179,8 +206,14 @@ impl Remote {
         context: &RequestContext<'_>,
     ) -> RetryDecision {
         let model = context.request.model;
-        let change = match &error {
-            AttemptError::Reported(response) => context.capabilities.after_error(
+        let refusal = match &error {
+            AttemptError::Reported(response) => context.files.refusal(response),
+            _ => None,
+        };
+        let change = match (&error, &refusal) {
+            (_, Some(Refusal::Files(_))) => None,
+            (_, Some(Refusal::Kind(kind))) => Some(context.capabilities.without(*kind)),
+            (AttemptError::Reported(response), None) => context.capabilities.after_error(
                 response,
                 context.request,
                 &self.endpoint.base_url,
@@ -204,8 +237,18 @@ impl Remote {
             }
             decision.retry = Retry::Now;
         }
+        if let Some(Refusal::Files(ids)) = refusal {
+            self.remember_refused(model, ids);
+            decision.retry = Retry::Now;
+        }
         decision
     }
+}
+
+/// A request as it is sent, and about how many tokens it has.
+struct Body {
+    bytes: Vec<u8>,
+    tokens: usize,
 }
 
 impl Provider for Remote {
@@ -227,23 +270,31 @@ impl Provider for Remote {
             context_tokens: window.or_else(|| u32::try_from(known_window()).ok()),
             ..self.options
         };
-        let mut kept: Option<(ServerCapabilities, Vec<u8>)> = None;
+        let mut kept: Option<(ServerCapabilities, BTreeSet<AttachmentId>, Body)> = None;
         with_retries(request.deadline, request.cancel, || {
             let capabilities = self.capabilities(request.model);
             let path = self.dialect.origin_path(capabilities);
+            let refused = self.refused(request.model);
+            let files = Files::of(request, traits, capabilities, refused.clone());
             let context = RequestContext {
                 request,
                 origin: &format!("{}{path}", self.endpoint.base_url),
                 capabilities,
                 options,
                 traits,
+                files: &files,
             };
             let body = match &kept {
-                Some((form, body)) if *form == capabilities => body,
+                Some((form, without, body)) if (*form, without) == (capabilities, &refused) => body,
                 _ => {
-                    &kept
-                        .insert((capabilities, self.dialect.body(&context).into_bytes()))
-                        .1
+                    let bytes = self.dialect.body(&context).into_bytes();
+                    let (of_files, tokens) = files.written();
+                    let text_tokens = (bytes.len() - of_files) / TOKEN_BYTES;
+                    let body = Body {
+                        bytes,
+                        tokens: text_tokens + tokens,
+                    };
+                    &kept.insert((capabilities, refused, body)).2
                 }
             };
             let note = (had_tools && capabilities.no_tools).then(|| {
@@ -264,7 +315,7 @@ impl Provider for Remote {
                 builder.offered = request.tools;
             }
             let mut answered = false;
-            let result = self.attempt(&context, body, &mut builder, &mut answered);
+            let result = self.attempt(&context, &body.bytes, &mut builder, &mut answered);
             let mut reply = match result {
                 Ok(reply) => reply,
                 Err(error) => {
@@ -284,12 +335,20 @@ impl Provider for Remote {
                 self.remember(request.model, learned, change);
             }
             if reply.usage == Usage::default() {
-                reply.usage = estimate(body.len(), &reply);
+                reply.usage = estimate(body.tokens, &reply);
                 reply.is_estimated = true;
             }
             reply.model = Some(request.model.to_owned());
             Ok(reply)
         })
+    }
+
+    fn takes(&self, model: &str) -> Takes {
+        let capabilities = self.capabilities(model);
+        Takes {
+            images: !capabilities.no_images,
+            documents: !capabilities.no_documents,
+        }
     }
 
     fn window(&self, model: &str) -> usize {
@@ -336,14 +395,14 @@ fn keep_heard(
 }
 
 /// For servers that do not count tokens: a budget must not be free with them.
-fn estimate(sent: usize, reply: &ModelReply) -> Usage {
+fn estimate(sent_tokens: usize, reply: &ModelReply) -> Usage {
     let calls: usize = reply
         .calls
         .iter()
         .map(|call| call.tool.len() + call.arguments.len())
         .sum();
     Usage {
-        input: (sent / TOKEN_BYTES) as u64,
+        input: sent_tokens as u64,
         output: (reply.text.len() + calls).div_ceil(TOKEN_BYTES) as u64,
         cached: 0,
     }

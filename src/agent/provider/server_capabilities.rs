@@ -5,7 +5,7 @@
 use super::error_response::ErrorResponse;
 use super::extra::own_members;
 use super::facts::{Thoughts, Traits};
-use crate::model::{ChatMessage, ModelRequest};
+use crate::model::{ChatMessage, FileKind, ModelRequest};
 
 /// What OpenAI calls the limit on a reply's tokens.
 const NEWER_LIMIT_NAME: &str = "max_completion_tokens";
@@ -42,6 +42,10 @@ pub struct ServerCapabilities {
     pub effort_none: bool,
     /// It accepts tools only through the Responses API.
     pub needs_responses: bool,
+    /// It takes no images.
+    pub no_images: bool,
+    /// It takes no PDF files.
+    pub no_documents: bool,
     /// Its replies begin with thoughts of which only the end is marked.
     pub opens_thinking: bool,
 }
@@ -56,6 +60,8 @@ impl ServerCapabilities {
             thoughts: traits.thoughts,
             no_effort: !traits.effort,
             needs_responses: traits.responses,
+            no_images: !traits.images,
+            no_documents: !traits.documents,
             opens_thinking: traits.opens_thinking,
             ..ServerCapabilities::default()
         }
@@ -68,6 +74,16 @@ impl ServerCapabilities {
         } else {
             "max_tokens"
         }
+    }
+
+    /// The same without files of this kind, and a description of the change.
+    pub fn without(mut self, kind: FileKind) -> (ServerCapabilities, &'static str) {
+        if kind == FileKind::Document {
+            self.no_documents = true;
+            return (self, "without PDF files");
+        }
+        self.no_images = true;
+        (self, "without images")
     }
 
     /// What to change so that the server does not answer the next request with

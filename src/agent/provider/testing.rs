@@ -8,7 +8,9 @@ use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
 use super::facts::Service;
 use super::remote::Remote;
-use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
+use crate::model::{
+    ChatMessage, FileReader, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
+};
 use base::finish_reason::FinishReason;
 use base::secret::Secret;
 use config::Preset;
@@ -23,6 +25,7 @@ pub const KEY: &str = "sk-test-0123456789abcdefWXYZ";
 pub struct Ask {
     pub model: &'static str,
     pub messages: Vec<ChatMessage>,
+    pub files: Box<dyn FileReader>,
     pub tools: Vec<ToolSpec>,
     pub may_call: bool,
     pub temperature: Option<f64>,
@@ -38,6 +41,7 @@ impl Ask {
         Ask {
             model: "m",
             messages: vec![user("hello")],
+            files: Box::new(()),
             tools: vec![ToolSpec {
                 name: "light".to_owned(),
                 description: "Switches a light.".to_owned(),
@@ -59,6 +63,7 @@ impl Ask {
             model: self.model,
             system: "You are Ada.",
             messages: &self.messages,
+            files: self.files.as_ref(),
             tools: &self.tools,
             may_call: self.may_call,
             temperature: self.temperature,
@@ -128,6 +133,7 @@ impl Ask {
 pub fn user(text: &str) -> ChatMessage {
     ChatMessage::User {
         text: text.to_owned(),
+        files: Vec::new(),
     }
 }
 
@@ -147,6 +153,7 @@ pub fn tool_result(call_id: &str, content: &str, ok: bool) -> ChatMessage {
         tool: "light".to_owned(),
         content: content.to_owned(),
         ok,
+        files: Vec::new(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Tests of all providers.
 
+use std::collections::BTreeSet;
+
 use super::dialect::RequestContext;
+use super::files::Files;
 use super::server_capabilities::ServerCapabilities;
 use super::testing::{Ask, assistant, call, tool_result};
 use super::*;
@@ -84,12 +87,15 @@ fn provider_errors_become_errors_of_hearth() {
 
 /// The body of a request, in the form of a dialect.
 fn body(dialect: &dyn Dialect, ask: &Ask, capabilities: ServerCapabilities) -> Value {
+    let request = &ask.request();
+    let traits = Service::of("openai-compatible", "").traits(ask.model, "");
     let context = RequestContext {
-        request: &ask.request(),
+        request,
         origin: "",
         capabilities,
         options: Options::default(),
-        traits: Service::of("openai-compatible", "").traits(ask.model, ""),
+        traits,
+        files: &Files::of(request, traits, capabilities, BTreeSet::new()),
     };
     serde_json::from_slice(&dialect.body(&context).into_bytes()).unwrap()
 }

@@ -269,6 +269,7 @@ impl Asking<'_> {
             model: &self.trial.model,
             system: SYSTEM,
             messages,
+            files: &(),
             tools,
             may_call: true,
             temperature: self.trial.temperature,
@@ -302,7 +303,10 @@ impl Asking<'_> {
 }
 
 fn user(text: String) -> ChatMessage {
-    ChatMessage::User { text }
+    ChatMessage::User {
+        text,
+        files: Vec::new(),
+    }
 }
 
 fn result_of(call: &ToolCall, content: String) -> ChatMessage {
@@ -311,6 +315,7 @@ fn result_of(call: &ToolCall, content: String) -> ChatMessage {
         tool: call.tool.clone(),
         content,
         ok: true,
+        files: Vec::new(),
     }
 }
 

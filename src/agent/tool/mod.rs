@@ -12,6 +12,7 @@
 //! output::cap_result        the result within bounds
 //! ```
 
+mod attached;
 mod builtin;
 mod custom;
 mod custom_command;
@@ -31,9 +32,11 @@ pub(crate) mod testing;
 mod toolbox;
 mod web_fetch;
 
+pub use attached::ConversationFiles;
 pub use definition::{
     Arguments, Definition, Origin, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
 };
+pub use files::READ_FILE;
 pub(crate) use files::Workspace;
 pub use known_address::Address;
 pub use read_skill::READ_SKILL;

@@ -14,7 +14,7 @@ use super::{Progress, TurnLoop};
 use crate::model::{ModelReply, make_call_id};
 use crate::parallel::run_parallel;
 use crate::permission::{self, Circumstances};
-use crate::tool::{Origin, Start, Tool, ToolContext, check_arguments, output};
+use crate::tool::{Origin, READ_FILE, Start, Tool, ToolContext, check_arguments, output};
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use config::Permission;
@@ -363,9 +363,6 @@ impl<'a> TurnLoop<'a, '_> {
         }
     }
 }
-
-/// What reads a kept result on.
-const READ_FILE: &str = "read_file";
 
 /// What a result is made of.
 #[derive(Clone, Copy)]

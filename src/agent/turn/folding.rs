@@ -52,7 +52,13 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
         + tool_tokens(&offered)
         + earlier.map_or(0, text_tokens);
     let budget = history.token_budget();
-    let folded = fit::fold(&past.turns, fixed, budget, &run.assistant.zone);
+    let folded = fit::fold(
+        &past.turns,
+        fixed,
+        budget,
+        &run.assistant.zone,
+        history.takes(),
+    );
     if let Some(folded) = folded {
         let last = |count: usize| past.turns[..count].last().map(|turn| turn.id);
         store.fold(conversation, last(folded.hidden), last(folded.shortened));
@@ -119,7 +125,11 @@ fn summarise(
     let request = ModelRequest {
         model,
         system: summary::INSTRUCTIONS,
-        messages: &[ChatMessage::User { text }],
+        messages: &[ChatMessage::User {
+            text,
+            files: Vec::new(),
+        }],
+        files: &(),
         tools: &[],
         may_call: false,
         temperature: config.temperature,

@@ -9,7 +9,7 @@ use crate::context::estimate::{TokenSample, tool_tokens};
 use crate::context::fit::{Fitted, TokenBudget, fit, is_comfortable};
 use crate::context::prompt::{MOST_PEOPLE, SystemPrompt};
 use crate::context::{Context, PromptInput, window};
-use crate::model::ToolSpec;
+use crate::model::{Takes, ToolSpec};
 use crate::tool::Address;
 use crate::tool::output::MAX_RESULT_CHARS;
 use base::error::Result;
@@ -102,12 +102,18 @@ impl<'a> History<'a> {
             memories: &self.memories,
             steps,
             channel: &self.run.turn.channel,
+            takes: self.takes(),
         };
         let Fitted {
             context, tokens, ..
         } = fit(&input, tool_tokens(tools), self.token_budget());
         self.sent = tokens;
         context
+    }
+
+    /// What the model takes beside text.
+    pub fn takes(&self) -> Takes {
+        self.run.assistant.provider.takes(self.model)
     }
 
     /// How many turns wait for a person's decision.

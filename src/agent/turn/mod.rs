@@ -17,7 +17,7 @@ pub use crate::context::{cut_by, said_so_far};
 use crate::message_text::is_untrusted;
 use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::permission::{self, Circumstances};
-use crate::tool::READ_SKILL;
+use crate::tool::{ConversationFiles, READ_FILE, READ_SKILL};
 use crate::{budget, repetition};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
@@ -350,6 +350,11 @@ impl<'a> TurnLoop<'a, '_> {
                 model: self.model,
                 system: &context.system,
                 messages: &context.messages,
+                files: &ConversationFiles {
+                    store: run.store,
+                    conversation: run.turn.conversation_id,
+                    can_read_on: tools.iter().any(|tool| tool.name == READ_FILE),
+                },
                 tools,
                 may_call,
                 temperature: config.temperature,

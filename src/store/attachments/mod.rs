@@ -23,7 +23,7 @@ use crate::job::Write;
 use crate::query::{self, not_found, row};
 use crate::viewer::{Belongs, Sight, Viewer};
 use base::error::{Error, Result};
-use base::ids::{AttachmentId, AudienceId, MessageId, UserId};
+use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, UserId};
 use protocol::event::Attachment;
 
 pub(crate) use upload::link;
@@ -61,6 +61,34 @@ impl Store {
             let attachment = find(connection, viewer, id)?;
             let expected = attachment.bytes.saturating_sub(start).min(most as u64);
             let part = part(connection, id, start, most)?;
+            match part.len() as u64 == expected {
+                true => Ok((attachment, part)),
+                // It was deleted between the two statements.
+                false => Err(not_found("attachment", id)),
+            }
+        })
+    }
+
+    /// A file of a message of this conversation, with at most `most` of its first bytes.
+    ///
+    /// # Errors
+    /// `not_found`, also for one of another conversation.
+    pub fn attachment_in(
+        &self,
+        conversation: ConversationId,
+        id: AttachmentId,
+        most: usize,
+    ) -> Result<(Attachment, Vec<u8>)> {
+        self.read(|connection| {
+            let found = row(
+                connection,
+                IN_CONVERSATION,
+                params![id, conversation],
+                attachment_from_row,
+            )?;
+            let attachment = found.ok_or_else(|| not_found("attachment", id))?;
+            let expected = attachment.bytes.min(most as u64);
+            let part = part(connection, id, 0, most)?;
             match part.len() as u64 == expected {
                 true => Ok((attachment, part)),
                 // It was deleted between the two statements.
@@ -133,6 +161,10 @@ pub(crate) const FIND: &str = "SELECT a.id, a.name, a.media_type, a.bytes, a.use
      LEFT JOIN messages m ON m.id = a.message_id \
      LEFT JOIN conversations c ON c.id = m.conversation_id \
      WHERE a.id = ? AND a.media_type IS NOT NULL";
+
+pub(crate) const IN_CONVERSATION: &str = "SELECT a.id, a.name, a.media_type, a.bytes \
+     FROM attachments a CROSS JOIN messages m ON m.id = a.message_id \
+     WHERE a.id = ?1 AND m.conversation_id = ?2 AND a.media_type IS NOT NULL";
 
 pub(crate) const OF_MESSAGE: &str = "SELECT id, name, media_type, bytes FROM attachments \
      WHERE message_id = ? AND media_type IS NOT NULL ORDER BY id";

@@ -48,6 +48,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         usage::USAGE_BY,
         deliveries::UNDELIVERED_STATES,
         attachments::FIND,
+        attachments::IN_CONVERSATION,
         attachments::OF_MESSAGE,
         attachments::PIECE_AT,
         messages::PAGE_OF_MESSAGES,

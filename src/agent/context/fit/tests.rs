@@ -128,7 +128,7 @@ fn a_fold_leaves_room_for_many_turns() {
         (3_200, 0, None),
         (3_200, 400, of(0, 4)),
     ] {
-        let found = fold(&turns, fixed, budget(tokens), &utc);
+        let found = fold(&turns, fixed, budget(tokens), &utc, Takes::default());
         assert_eq!(found, expected, "{tokens} {fixed}");
     }
     // Once folded, there is nothing more to do.
@@ -136,13 +136,16 @@ fn a_fold_leaves_room_for_many_turns() {
     for turn in &mut folded[..4] {
         turn.is_shortened = true;
     }
-    assert_eq!(fold(&folded, 0, budget(2_500), &utc), None);
+    assert_eq!(
+        fold(&folded, 0, budget(2_500), &utc, Takes::default()),
+        None
+    );
 }
 
 #[test]
 fn of_too_many_turns_half_go() {
     let turns: Vec<PastTurn> = (0..100).map(|number| turn(number, 1, vec![])).collect();
-    let fold = |turns| fold(turns, 0, budget(100_000), &utc());
+    let fold = |turns| fold(turns, 0, budget(100_000), &utc(), Takes::default());
     assert_eq!(fold(&turns[1..]), None);
     assert_eq!(fold(&turns).map(|fold| fold.hidden), Some(50));
 }
@@ -194,7 +197,7 @@ fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
         }
         assert!(matches!(
             &messages[0],
-            ChatMessage::User { text } if unstamped(text) == now.content
+            ChatMessage::User { text, .. } if unstamped(text) == now.content
         ));
     }
     let tight = fit(&with(&steps), 0, budget(600));
@@ -296,7 +299,7 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
         let shown: Vec<&str> = messages
             .iter()
             .filter_map(|message| match message {
-                ChatMessage::User { text } => Some(text.split("00:00] ").last().unwrap()),
+                ChatMessage::User { text, .. } => Some(text.split("00:00] ").last().unwrap()),
                 _ => None,
             })
             .map(|text| text.split(' ').next().unwrap())
@@ -311,7 +314,7 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
             .iter()
             .rposition(|message| matches!(message, ChatMessage::User { .. }))
             .unwrap();
-        let ChatMessage::User { text } = &messages[begin] else {
+        let ChatMessage::User { text, .. } = &messages[begin] else {
             panic!("{:?}", messages[begin])
         };
         assert!(text.ends_with(&format!("00:00] {}", now.content)), "{text}");

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::arguments_object;
+use crate::provider::files::Media;
 use serde_json::json;
 use store::ToolCall;
 
@@ -143,11 +144,15 @@ fn messages(context: &RequestContext<'_>) -> Vec<Message> {
     };
     for message in context.request.messages {
         match message {
-            // Blank blocks are refused.
-            ChatMessage::User { text } if text.trim().is_empty() => {
-                add(USER, vec![text_block("(empty)")]);
+            ChatMessage::User { text, files } => {
+                let (text, media) = context.files.with(text, files);
+                // Images before the text, as Anthropic recommends.
+                let mut blocks: Vec<Value> = media.into_iter().map(media_block).collect();
+                // Blank blocks are refused.
+                let is_blank = text.trim().is_empty();
+                blocks.push(text_block(if is_blank { "(empty)" } else { &text }));
+                add(USER, blocks);
             }
-            ChatMessage::User { text } => add(USER, vec![text_block(text)]),
             ChatMessage::Assistant { text, calls, extra } => {
                 let of_call = ("tool_use", "id");
                 let own = context.own_blocks(extra.as_ref(), calls, "content", of_call);
@@ -158,8 +163,17 @@ fn messages(context: &RequestContext<'_>) -> Vec<Message> {
                 call_id,
                 content,
                 ok,
+                files,
                 ..
             } => {
+                let (content, media) = context.files.with(content, files);
+                let content = match media.is_empty() {
+                    true => json!(content),
+                    false => {
+                        let media = media.into_iter().map(media_block);
+                        [text_block(&content)].into_iter().chain(media).collect()
+                    }
+                };
                 let mut result = json!({
                     "type": "tool_result",
                     "tool_use_id": safe_id(call_id),
@@ -177,6 +191,17 @@ fn messages(context: &RequestContext<'_>) -> Vec<Message> {
 
 fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
+}
+
+fn media_block(media: Media) -> Value {
+    let block = |kind: &str, media_type: String, data: String| {
+        let source = json!({ "type": "base64", "media_type": media_type, "data": data });
+        json!({ "type": kind, "source": source })
+    };
+    match media {
+        Media::Image { media_type, data } => block("image", media_type, data),
+        Media::Document { data, .. } => block("document", "application/pdf".to_owned(), data),
+    }
 }
 
 fn blocks_of(text: &str, calls: &[ToolCall]) -> Vec<Value> {

@@ -61,6 +61,14 @@ pub enum Says {
     Images(Option<&'static str>),
     /// Knows no `stream_options`, and counts at the end of a stream without it.
     NoStreamOptions,
+    /// Most images of one request.
+    MostImages(usize),
+    /// Most bytes of an image, before base64.
+    LargestImage(u64),
+    /// The form of PDF files; `None` if it takes none.
+    Documents(Option<&'static str>),
+    /// Whether a message of a person may follow the results of tools.
+    MessageAfterResults(bool),
     /// Ids of tool calls must be 9 letters or digits.
     ShortCallIds,
     /// Wants a signature of its own with the first call of every reply, and takes this
@@ -117,6 +125,14 @@ pub struct Traits {
     pub images: bool,
     /// See [`Says::NoStreamOptions`].
     pub no_stream_options: bool,
+    /// See [`Says::MostImages`].
+    pub most_images: usize,
+    /// See [`Says::LargestImage`].
+    pub largest_image: u64,
+    /// See [`Says::Documents`].
+    pub documents: bool,
+    /// See [`Says::MessageAfterResults`].
+    pub message_after_results: bool,
     /// See [`Says::ShortCallIds`].
     pub short_call_ids: bool,
     /// See [`Says::CallSignature`].
@@ -127,6 +143,12 @@ pub struct Traits {
     pub opens_thinking: bool,
 }
 
+/// Most images of a request that Hearth sends: with more, Anthropic refuses those of more
+/// than 2,000 pixels.
+pub const MOST_IMAGES: usize = 20;
+/// Most bytes of images and documents in one request, before base64: a small computer
+/// has this in memory twice, and services take 20 MB and more.
+pub const MOST_BYTES: u64 = 12 * 1024 * 1024;
 /// The window of a model of which nothing is known: many servers load models with no
 /// more.
 const SMALL_WINDOW: usize = 8_192;
@@ -166,6 +188,10 @@ impl Service {
             effort: true,
             images: true,
             no_stream_options: false,
+            most_images: MOST_IMAGES,
+            largest_image: MOST_BYTES,
+            documents: false,
+            message_after_results: true,
             short_call_ids: false,
             call_signature: None,
             responses: false,
@@ -203,6 +229,10 @@ impl Traits {
             Says::Effort(member) => self.effort = member.is_some(),
             Says::Images(form) => self.images = form.is_some(),
             Says::NoStreamOptions => self.no_stream_options = true,
+            Says::MostImages(most) => self.most_images = most.min(MOST_IMAGES),
+            Says::LargestImage(bytes) => self.largest_image = bytes.min(MOST_BYTES),
+            Says::Documents(form) => self.documents = form.is_some(),
+            Says::MessageAfterResults(may) => self.message_after_results = may,
             Says::ShortCallIds => self.short_call_ids = true,
             Says::CallSignature(foreign) => self.call_signature = Some(foreign),
             Says::Responses => self.responses = true,
@@ -259,6 +289,18 @@ impl fmt::Display for Says {
             Says::Images(Some(form)) => write!(f, "takes images as {form}"),
             Says::Images(None) => f.write_str("takes no images"),
             Says::NoStreamOptions => f.write_str("counts the tokens of a stream unasked"),
+            Says::MostImages(most) => write!(f, "takes at most {most} images in a request"),
+            Says::LargestImage(bytes) => {
+                write!(f, "takes images of at most {} KiB", bytes / 1024)
+            }
+            Says::Documents(Some(form)) => write!(f, "takes PDF files as {form}"),
+            Says::Documents(None) => f.write_str("takes no PDF files"),
+            Says::MessageAfterResults(true) => {
+                f.write_str("is shown the images of tools in a message behind their results")
+            }
+            Says::MessageAfterResults(false) => f.write_str(
+                "is not shown the images of tools: it takes no message behind their results",
+            ),
             Says::ShortCallIds => f.write_str("wants ids of tool calls of 9 letters or digits"),
             Says::CallSignature(foreign) => write!(
                 f,

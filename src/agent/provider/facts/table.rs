@@ -9,6 +9,11 @@ const fn fact(says: Says, source: &'static str) -> Fact {
 const OPENAI_SDK: &str = "openai-python 3.52.0, November 2026";
 const OPENAI_TABLES: &str = "@ai-sdk/openai 3.0.141 and litellm 1.106.2, November 2026";
 const ANTHROPIC_SDK: &str = "anthropic-python 2.11.0, November 2026";
+const ANTHROPIC_VISION: &str = "Anthropic's documentation (vision), November 2026";
+const ANTHROPIC_ERRORS: &str =
+    "errors of its API in issues of its clients (pi #424, lobehub #14711), November 2026";
+const OPENAI_FILES: &str = "OpenAI's documentation (images, file inputs), November 2026";
+const OPENROUTER_DOCS: &str = "OpenRouter's documentation (PDF inputs), November 2026";
 const OLLAMA_SOURCE: &str = "Ollama's source of August 2026 and ollama-python 0.6.3, November 2026";
 const LLAMACPP_TRIED: &str = "llama.cpp of October 2026; tried, November 2026";
 const LLAMACPP_DOCS: &str = "llama.cpp's documentation of its server, November 2026";
@@ -44,6 +49,8 @@ pub const EVERY_SERVER: Service = Service {
             Says::Images(Some("`image_url` with a `data:` address")),
             OPENAI_SDK,
         ),
+        fact(Says::Documents(None), CAUTION),
+        fact(Says::MessageAfterResults(true), OPENAI_SDK),
     ],
     families: &[AT_HOME],
 };
@@ -130,6 +137,11 @@ pub const SERVICES: &[Service] = &[
         facts: &[
             fact(Says::Limit("max_completion_tokens"), OPENAI_SDK),
             fact(Says::LimitCountsThinking(true), OPENAI_SDK),
+            fact(Says::MostImages(500), OPENAI_FILES),
+            fact(
+                Says::Documents(Some("`file`, or `input_file` of the Responses API")),
+                OPENAI_FILES,
+            ),
             LARGE,
         ],
         families: &[GPT, GPT_INTERFACES],
@@ -142,7 +154,17 @@ pub const SERVICES: &[Service] = &[
             fact(Says::LimitCountsThinking(true), ANTHROPIC_SDK),
             fact(Says::Effort(Some("output_config.effort")), ANTHROPIC_SDK),
             fact(
-                Says::Images(Some("`image` blocks in base64")),
+                Says::Images(Some("`image` blocks in base64, also in results of tools")),
+                ANTHROPIC_SDK,
+            ),
+            fact(Says::MostImages(100), ANTHROPIC_VISION),
+            // 5 MiB of base64.
+            fact(
+                Says::LargestImage(5 * 1024 * 1024 / 4 * 3),
+                ANTHROPIC_ERRORS,
+            ),
+            fact(
+                Says::Documents(Some("`document` blocks in base64")),
                 ANTHROPIC_SDK,
             ),
             fact(Says::Window(128_000), CAUTION),
@@ -157,6 +179,7 @@ pub const SERVICES: &[Service] = &[
             fact(Says::Limit("options.num_predict"), OLLAMA_SOURCE),
             fact(Says::Effort(Some("think")), OLLAMA_SOURCE),
             fact(Says::Images(Some("`images` in base64")), OLLAMA_SOURCE),
+            fact(Says::Documents(None), OLLAMA_SOURCE),
             fact(
                 Says::WindowQuestions(&[WindowQuestion::Show]),
                 OLLAMA_SOURCE,
@@ -171,10 +194,22 @@ pub const SERVICES: &[Service] = &[
         ..hosted("Ollama", "ollama", &[])
     },
     Service {
+        facts: &[
+            fact(Says::Documents(Some("`file`")), OPENROUTER_DOCS),
+            LARGE,
+        ],
         families: &[GPT, CLAUDE],
         ..hosted("OpenRouter", "openrouter", &["openrouter.ai"])
     },
-    hosted("Groq", "groq", &["groq.com"]),
+    Service {
+        facts: &[
+            fact(Says::MostImages(5), COMMON),
+            // 4 MiB of base64 in a request.
+            fact(Says::LargestImage(3 * 1024 * 1024), COMMON),
+            LARGE,
+        ],
+        ..hosted("Groq", "groq", &["groq.com"])
+    },
     Service {
         facts: &[
             fact(Says::Thoughts(Thoughts::Nothing), MISTRAL_DOCS),
@@ -183,6 +218,9 @@ pub const SERVICES: &[Service] = &[
                 Says::NoStreamOptions,
                 "mistralai 3.7.0 for Python, November 2026",
             ),
+            fact(Says::MostImages(8), COMMON),
+            fact(Says::LargestImage(10_000_000), COMMON),
+            fact(Says::MessageAfterResults(false), COMMON),
             LARGE,
         ],
         ..hosted("Mistral", "mistral", &["mistral.ai"])

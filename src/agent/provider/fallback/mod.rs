@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::context::window::request_tokens;
-use crate::model::{Cause, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError};
+use crate::model::{Cause, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError, Takes};
 use base::finish_reason::FinishReason;
 use base::sync::lock;
 use breaker::Breaker;
@@ -144,6 +144,10 @@ impl Provider for Fallback {
 
     fn window(&self, model: &str) -> usize {
         self.entries[0].provider.window(model)
+    }
+
+    fn takes(&self, model: &str) -> Takes {
+        self.entries[0].provider.takes(model)
     }
 
     fn health(&self, model: &str) -> Vec<ModelHealth> {

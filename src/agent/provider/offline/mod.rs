@@ -89,7 +89,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         .enumerate()
         .rev()
         .find_map(|(place, message)| match message {
-            ChatMessage::User { text } => Some((place, text)),
+            ChatMessage::User { text, .. } => Some((place, text)),
             _ => None,
         });
     let Some((place, text)) = newest else {
@@ -226,7 +226,7 @@ fn is_memory_id(word: &str) -> bool {
 
 fn repeat(earlier: &[ChatMessage]) -> String {
     let said = earlier.iter().rev().find_map(|message| match message {
-        ChatMessage::User { text } => Some(spoken_text(text)),
+        ChatMessage::User { text, .. } => Some(spoken_text(text)),
         _ => None,
     });
     match said {

@@ -32,6 +32,7 @@ fn tools() -> Vec<ToolSpec> {
 fn user(text: &str) -> ChatMessage {
     ChatMessage::User {
         text: text.to_owned(),
+        files: Vec::new(),
     }
 }
 
@@ -41,6 +42,7 @@ fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
         tool: tool.to_owned(),
         content: content.to_owned(),
         ok,
+        files: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext};
 use super::extra::{arguments_object, result_text};
+use super::files::{FROM_RESULTS, Media};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
 use super::tool_call_builder::{ToolCallBuilder, merge_member};
@@ -64,8 +65,46 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
-    messages.extend(request.messages.iter().map(|message| match message {
-        ChatMessage::User { text } => json!({ "role": "user", "content": text }),
+    let mut of_results = Vec::new();
+    for message in request.messages {
+        let is_result = matches!(message, ChatMessage::ToolResult { .. });
+        if !is_result && !of_results.is_empty() {
+            let images = std::mem::take(&mut of_results);
+            messages.push(with_images(FROM_RESULTS, images));
+        }
+        messages.push(message_of(message, context, &mut of_results));
+    }
+    if !of_results.is_empty() {
+        messages.push(with_images(FROM_RESULTS, of_results));
+    }
+    body.put("messages", messages);
+    body
+}
+
+/// A person's message.
+fn with_images(text: &str, media: Vec<Media>) -> Value {
+    let mut message = json!({ "role": "user", "content": text });
+    if !media.is_empty() {
+        let data = media.into_iter().map(|media| match media {
+            Media::Image { data, .. } | Media::Document { data, .. } => data,
+        });
+        message["images"] = data.collect();
+    }
+    message
+}
+
+/// A message; adds what a result brings to `of_results`: templates of models show images
+/// of a person's messages alone.
+fn message_of(
+    message: &ChatMessage,
+    context: &RequestContext<'_>,
+    of_results: &mut Vec<Media>,
+) -> Value {
+    match message {
+        ChatMessage::User { text, files } => {
+            let (text, media) = context.files.with(text, files);
+            with_images(&text, media)
+        }
         ChatMessage::Assistant { text, calls, extra } => {
             let mut said = json!({ "role": "assistant", "content": text });
             if !calls.is_empty() {
@@ -82,15 +121,16 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
             tool,
             content,
             ok,
+            files,
         } => {
-            let content = result_text(content, *ok);
+            let (content, media) = context.files.with_result(content, files);
+            of_results.extend(media);
+            let content = result_text(&content, *ok);
             json!({
                 "role": "tool", "tool_name": tool, "tool_call_id": call_id, "content": content,
             })
         }
-    }));
-    body.put("messages", messages);
-    body
+    }
 }
 
 fn call_of(call: &ToolCall) -> Value {

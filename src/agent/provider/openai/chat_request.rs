@@ -8,6 +8,7 @@ use crate::model::ChatMessage;
 use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
+use crate::provider::files::{FROM_RESULTS, Media};
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -40,8 +41,58 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
-    let messages = request.messages.iter().map(|message| match message {
-        ChatMessage::User { text } => json!({ "role": "user", "content": text }),
+    let mut of_results = Vec::new();
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    for message in request.messages {
+        let is_result = matches!(message, ChatMessage::ToolResult { .. });
+        if !is_result && !of_results.is_empty() {
+            messages.push(behind_results(std::mem::take(&mut of_results)));
+        }
+        messages.push(message_of(message, context, &mut of_results));
+    }
+    if !of_results.is_empty() {
+        messages.push(behind_results(of_results));
+    }
+    body.put("messages", messages);
+    body
+}
+
+/// What tools brought, as a message behind their results, which hold only text.
+fn behind_results(media: Vec<Media>) -> Value {
+    json!({ "role": "user", "content": parts(FROM_RESULTS, media) })
+}
+
+/// A text and what comes with it.
+fn parts(text: &str, media: Vec<Media>) -> Value {
+    if media.is_empty() {
+        return text.into();
+    }
+    let part = |media: Media| match media {
+        Media::Image { .. } => json!({ "type": "image_url", "image_url": { "url": media.url() } }),
+        Media::Document { ref name, .. } => {
+            let file = json!({ "filename": name, "file_data": media.url() });
+            json!({ "type": "file", "file": file })
+        }
+    };
+    let text = json!({ "type": "text", "text": text });
+    [text]
+        .into_iter()
+        .chain(media.into_iter().map(part))
+        .collect()
+}
+
+/// A message; adds what a result brings and cannot hold to `of_results`.
+fn message_of(
+    message: &ChatMessage,
+    context: &RequestContext<'_>,
+    of_results: &mut Vec<Media>,
+) -> Value {
+    let capabilities = context.capabilities;
+    match message {
+        ChatMessage::User { text, files } => {
+            let (text, media) = context.files.with(text, files);
+            json!({ "role": "user", "content": parts(&text, media) })
+        }
         ChatMessage::Assistant { text, calls, extra } => {
             // An empty content, not null or absent: the one form that all servers take.
             let mut message = json!({ "role": "assistant", "content": text });
@@ -67,18 +118,18 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             call_id,
             content,
             ok,
+            files,
             ..
-        } => json!({
-            "role": "tool",
-            "tool_call_id": short_id(call_id, context),
-            "content": result_text(content, *ok),
-        }),
-    });
-    body.put(
-        "messages",
-        system.into_iter().chain(messages).collect::<Vec<_>>(),
-    );
-    body
+        } => {
+            let (content, media) = context.files.with_result(content, files);
+            of_results.extend(media);
+            json!({
+                "role": "tool",
+                "tool_call_id": short_id(call_id, context),
+                "content": result_text(&content, *ok),
+            })
+        }
+    }
 }
 
 fn call_of(call: &ToolCall, context: &RequestContext<'_>) -> Value {

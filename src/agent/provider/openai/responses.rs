@@ -10,6 +10,7 @@ use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
+use crate::provider::files::Media;
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
 use serde_json::json;
@@ -75,7 +76,15 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
     let mut items = Vec::new();
     for message in context.request.messages {
         match message {
-            ChatMessage::User { text } => items.push(message_item("user", text)),
+            ChatMessage::User { text, files } => {
+                let (text, media) = context.files.with(text, files);
+                items.push(match media.is_empty() {
+                    true => message_item("user", &text),
+                    false => json!({
+                        "type": "message", "role": "user", "content": parts(&text, media),
+                    }),
+                });
+            }
             ChatMessage::Assistant { text, calls, extra } => {
                 let of_call = ("function_call", "call_id");
                 match context.own_blocks(extra.as_ref(), calls, ITEMS, of_call) {
@@ -92,9 +101,15 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
                 call_id,
                 content,
                 ok,
+                files,
                 ..
             } => {
-                let output = result_text(content, *ok);
+                let (content, media) = context.files.with(content, files);
+                let output = result_text(&content, *ok);
+                let output = match media.is_empty() {
+                    true => json!(output),
+                    false => parts(&output, media),
+                };
                 items.push(json!({
                     "type": "function_call_output", "call_id": call_id, "output": output,
                 }));
@@ -102,6 +117,21 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
         }
     }
     items
+}
+
+/// A text and what comes with it.
+fn parts(text: &str, media: Vec<Media>) -> Value {
+    let part = |media: Media| match media {
+        Media::Image { .. } => json!({ "type": "input_image", "image_url": media.url() }),
+        Media::Document { ref name, .. } => {
+            json!({ "type": "input_file", "filename": name, "file_data": media.url() })
+        }
+    };
+    let text = json!({ "type": "input_text", "text": text });
+    [text]
+        .into_iter()
+        .chain(media.into_iter().map(part))
+        .collect()
 }
 
 fn message_item(role: &str, text: &str) -> Value {

@@ -8,13 +8,17 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 
+use super::attached::ConversationFiles;
 use super::definition::{Arguments, Definition, Origin, Tool, ToolContext, required_text, text};
 use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
-use base::ids::ResultId;
+use base::ids::{AttachmentId, ResultId};
 use base::measure::byte_count;
 use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
+
+/// The tool that reads a file, or reads on in what the model was shown in part.
+pub const READ_FILE: &str = "read_file";
 
 /// Most bytes of a file that are read.
 const MAX_READ: usize = 2 * 1024 * 1024;
@@ -32,7 +36,7 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
         &[],
     );
     let read = Definition::builtin(
-        "read_file",
+        READ_FILE,
         "Read a text file.",
         json!({
             "path": {"type": "string", "description": "Such as notes/trip.txt"},
@@ -116,10 +120,15 @@ impl Tool for FileTool {
         let path = || required_text(arguments, "path");
         match self.action {
             Action::List => list(&workspace, text(arguments, "path").unwrap_or_default()),
-            Action::Read => match path()?.parse() {
-                Ok(id) => read_kept(id, arguments, context),
-                Err(_) => read(&workspace, path()?, arguments),
-            },
+            Action::Read => {
+                if let Ok(id) = path()?.parse() {
+                    read_kept(id, arguments, context)
+                } else if let Ok(id) = path()?.parse() {
+                    read_attached(id, arguments, context)
+                } else {
+                    read(&workspace, path()?, arguments)
+                }
+            }
             Action::Write => write(&workspace, path()?, arguments),
         }
     }
@@ -170,6 +179,21 @@ fn read_kept(
         context.found(Origin::Trusted);
     }
     page(&text, arguments)
+}
+
+/// Reads on in a file that a message of this conversation carries.
+fn read_attached(
+    id: AttachmentId,
+    arguments: &Arguments,
+    context: &ToolContext<'_>,
+) -> Result<String, String> {
+    let files = ConversationFiles {
+        store: context.store,
+        conversation: context.conversation_id,
+        can_read_on: true,
+    };
+    let (text, after) = files.whole_text(id)?;
+    Ok(page(&text, arguments)? + &after)
 }
 
 fn read(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<String, String> {

@@ -307,6 +307,7 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         model: "m",
         system: "",
         messages: &ask.messages,
+        files: &(),
         tools: &[],
         may_call: true,
         temperature: None,

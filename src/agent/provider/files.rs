@@ -1,0 +1,331 @@
+//! What a request shows of the files of its messages: images and documents in the form
+//! of the dialect, text as text, and of everything else why it is not shown, so that the
+//! model can say so.
+//!
+//! All images and documents of a request have a bound. Where a new one exceeds it, so many
+//! of the oldest go that half of the bound is free again: what was sent stays as it
+//! was for many turns, and providers can cache it. What goes follows from the messages
+//! alone.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
+
+use super::error_response::ErrorResponse;
+use super::facts::{MOST_BYTES, Traits};
+use super::server_capabilities::ServerCapabilities;
+use crate::message_text::{NOTE_TAG, OUTSIDE_TAG, fenced};
+use crate::model::{ChatMessage, FileKind, ModelFile, ModelRequest};
+use base::ids::AttachmentId;
+use protocol::attachment::encode;
+
+/// Stands before what tools brought, where that is a message of its own.
+pub const FROM_RESULTS: &str = "(These came with the results above, in that order.)";
+
+/// A file that a dialect sends in its own form.
+pub enum Media {
+    /// An image.
+    Image {
+        /// PNG, JPEG, GIF or WebP.
+        media_type: String,
+        /// In base64.
+        data: String,
+    },
+    /// A PDF.
+    Document {
+        /// What its sender called it.
+        name: String,
+        /// In base64.
+        data: String,
+    },
+}
+
+impl Media {
+    /// The file as a `data:` address.
+    pub fn url(&self) -> String {
+        match self {
+            Media::Image { media_type, data } => format!("data:{media_type};base64,{data}"),
+            Media::Document { data, .. } => format!("data:application/pdf;base64,{data}"),
+        }
+    }
+}
+
+/// The files of one request to one model.
+pub struct Files<'a> {
+    request: &'a ModelRequest<'a>,
+    traits: Traits,
+    capabilities: ServerCapabilities,
+    /// Those that the model's server has refused.
+    refused: BTreeSet<AttachmentId>,
+    /// The images and documents that are within the bound.
+    kept: BTreeSet<AttachmentId>,
+    /// Bytes of base64 that were written, and the estimated tokens of what they show.
+    written: Cell<(usize, usize)>,
+}
+
+/// What a server does not take.
+#[derive(Debug, PartialEq)]
+pub enum Refusal {
+    /// Any file of this kind.
+    Kind(FileKind),
+    /// These.
+    Files(Vec<AttachmentId>),
+}
+
+impl<'a> Files<'a> {
+    /// The files of a request to a server with these capabilities, which has refused some.
+    pub fn of(
+        request: &'a ModelRequest<'a>,
+        traits: Traits,
+        capabilities: ServerCapabilities,
+        refused: BTreeSet<AttachmentId>,
+    ) -> Files<'a> {
+        let mut files = Files {
+            request,
+            traits,
+            capabilities,
+            refused,
+            kept: BTreeSet::new(),
+            written: Cell::default(),
+        };
+        let mut kept: VecDeque<&ModelFile> = VecDeque::new();
+        let mut bytes = 0;
+        for file in all(request).filter(|file| files.is_media(file)) {
+            let (most, most_bytes) = (traits.most_images, MOST_BYTES);
+            if kept.len() >= most || bytes + file.bytes > most_bytes {
+                while let Some(oldest) = kept.front()
+                    && (kept.len() > most / 2 || bytes + file.bytes > most_bytes / 2)
+                {
+                    bytes -= oldest.bytes;
+                    kept.pop_front();
+                }
+            }
+            bytes += file.bytes;
+            kept.push_back(file);
+        }
+        files.kept = kept.into_iter().map(|file| file.id).collect();
+        files
+    }
+
+    /// The text of a message or result with what is shown of its files as text, and those
+    /// that are sent in the dialect's own form.
+    pub fn with<'t>(&self, text: &'t str, files: &[ModelFile]) -> (Cow<'t, str>, Vec<Media>) {
+        let (mut text, mut media) = (Cow::Borrowed(text), Vec::new());
+        for (place, file) in files.iter().enumerate() {
+            let number = place + 1;
+            let shown = match self.why_not(file) {
+                Some(why) => Err(why),
+                None => self.shown(file),
+            };
+            match shown {
+                Ok(Shown::Media(one)) => media.push(one),
+                Ok(Shown::Text(content)) => {
+                    let content = fenced(OUTSIDE_TAG, &format!("File {number}:\n{content}"));
+                    text.to_mut().push_str(&format!("\n{content}"));
+                }
+                Err(why) => {
+                    let note = format!("File {number} is not shown to you: {why}");
+                    text.to_mut()
+                        .push_str(&format!("\n{}", fenced(NOTE_TAG, &note)));
+                }
+            }
+        }
+        (text, media)
+    }
+
+    /// The same for the result of a tool, where only a message behind it can hold media.
+    pub fn with_result<'t>(
+        &self,
+        content: &'t str,
+        files: &[ModelFile],
+    ) -> (Cow<'t, str>, Vec<Media>) {
+        if self.traits.message_after_results {
+            return self.with(content, files);
+        }
+        let (mut content, media) = self.with(content, files);
+        if !media.is_empty() {
+            let note = "The service of the model takes no images and documents with the results of \
+                 tools, so you are not shown those of this one.";
+            let note = fenced(NOTE_TAG, note);
+            content.to_mut().push_str(&format!("\n{note}"));
+        }
+        (content, Vec::new())
+    }
+
+    fn shown(&self, file: &ModelFile) -> Result<Shown, String> {
+        let gone = || "it is stored no more.".to_owned();
+        let reader = self.request.files;
+        Ok(Shown::Media(match file.kind() {
+            FileKind::Text => {
+                let text = reader.text(file);
+                return text
+                    .map(Shown::Text)
+                    .ok_or_else(|| format!("it is no text. {SAY_SO}"));
+            }
+            FileKind::Image => Media::Image {
+                media_type: file.media_type.clone(),
+                data: self.encoded(file).ok_or_else(gone)?,
+            },
+            _ => Media::Document {
+                name: file.name.clone(),
+                data: self.encoded(file).ok_or_else(gone)?,
+            },
+        }))
+    }
+
+    fn encoded(&self, file: &ModelFile) -> Option<String> {
+        let data = encode(&self.request.files.bytes(file)?);
+        let (bytes, tokens) = self.written.get();
+        self.written.set((bytes + data.len(), tokens + file.tokens));
+        Some(data)
+    }
+
+    /// Bytes of base64 in what was written, and about how many tokens they are for.
+    pub fn written(&self) -> (usize, usize) {
+        self.written.get()
+    }
+
+    /// Whether a file would be sent in the dialect's own form if all had room.
+    fn is_media(&self, file: &ModelFile) -> bool {
+        matches!(file.kind(), FileKind::Image | FileKind::Document)
+            && self.why_never(file).is_none()
+    }
+
+    /// Why a file is not shown, for the model.
+    fn why_not(&self, file: &ModelFile) -> Option<String> {
+        self.why_never(file).or_else(|| {
+            let is_out = self.is_media(file) && !self.kept.contains(&file.id);
+            is_out.then(|| {
+                format!(
+                    "newer files took its place, since a request has at most {} images and {} of \
+                     them.",
+                    self.traits.most_images,
+                    megabytes(MOST_BYTES)
+                )
+            })
+        })
+    }
+
+    /// The same, whatever else is sent.
+    fn why_never(&self, file: &ModelFile) -> Option<String> {
+        let (what, is_taken, most) = match file.kind() {
+            FileKind::Other => {
+                return Some(format!("files of its type cannot be read here. {SAY_SO}"));
+            }
+            FileKind::Text if file.is_folded => {
+                let how = "read_file shows it with the path";
+                return Some(format!("it came long ago; {how} {}.", file.id));
+            }
+            FileKind::Text => return None,
+            FileKind::Image => (
+                "images",
+                !self.capabilities.no_images,
+                self.traits.largest_image,
+            ),
+            FileKind::Document => ("PDF files", !self.capabilities.no_documents, MOST_BYTES),
+        };
+        if !is_taken {
+            return Some(format!("the model that you are takes no {what}. {SAY_SO}"));
+        }
+        if file.is_folded {
+            return Some("it came long ago.".to_owned());
+        }
+        if file.bytes > most {
+            let most = megabytes(most);
+            return Some(format!(
+                "it is larger than {most}, the most there may be. {SAY_SO}"
+            ));
+        }
+        let is_refused = self.refused.contains(&file.id);
+        is_refused.then(|| format!("the service of the model refused it. {SAY_SO}"))
+    }
+
+    /// What of the files an error is about.
+    pub fn refusal(&self, response: &ErrorResponse) -> Option<Refusal> {
+        if !matches!(response.status, 200 | 400 | 404 | 413 | 415 | 422 | 500) {
+            return None;
+        }
+        let kinds = [
+            (
+                FileKind::Document,
+                &DOCUMENT_WORDS[..],
+                self.capabilities.no_documents,
+            ),
+            (
+                FileKind::Image,
+                &IMAGE_WORDS[..],
+                self.capabilities.no_images,
+            ),
+        ];
+        for (kind, words, is_known) in kinds {
+            let is_sent = |file: &&ModelFile| file.kind() == kind && self.kept.contains(&file.id);
+            let is_about = response.mentions(words) || response.status == 413;
+            if is_known || !is_about || !all(self.request).any(|file| is_sent(&file)) {
+                continue;
+            }
+            if response.mentions(&UNSUPPORTED_WORDS) {
+                return Some(Refusal::Kind(kind));
+            }
+            if response.status == 500 {
+                return None;
+            }
+            // Nobody says which. Those that came before were taken then, unless the newest
+            // were refused already.
+            let is_of_kind = |file: &ModelFile| file.kind() == kind;
+            let mut messages = self.request.messages.iter().rev().map(files_of);
+            let newest = messages.find(|files| files.iter().any(is_of_kind))?;
+            let sent = newest.iter().filter(is_sent).map(|file| file.id);
+            let sent: Vec<AttachmentId> = sent.collect();
+            return Some(match sent.is_empty() {
+                true => Refusal::Kind(kind),
+                false => Refusal::Files(sent),
+            });
+        }
+        None
+    }
+}
+
+enum Shown {
+    Text(String),
+    Media(Media),
+}
+
+/// Asks the model to tell the person.
+const SAY_SO: &str = "Say so if that matters for your answer.";
+
+/// How errors name images.
+const IMAGE_WORDS: [&str; 4] = ["image", "vision", "multimodal", "mmproj"];
+/// How errors name documents.
+const DOCUMENT_WORDS: [&str; 4] = ["pdf", "document", "`file`", "file input"];
+/// How they say that a model takes none at all: DeepSeek and others that read JSON by its
+/// types, OpenRouter, Ollama, llama.cpp, vLLM.
+const UNSUPPORTED_WORDS: [&str; 10] = [
+    "not support",
+    "unsupported",
+    "only supported",
+    "unknown variant",
+    "no endpoints found",
+    "not a multimodal",
+    "mmproj",
+    "must be a string",
+    "missing data required for image",
+    "expected `text`",
+];
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / (1024.0 * 1024.0))
+}
+
+fn files_of(message: &ChatMessage) -> &[ModelFile] {
+    match message {
+        ChatMessage::User { files, .. } | ChatMessage::ToolResult { files, .. } => files,
+        ChatMessage::Assistant { .. } => &[],
+    }
+}
+
+fn all<'a>(request: &ModelRequest<'a>) -> impl Iterator<Item = &'a ModelFile> {
+    request.messages.iter().flat_map(files_of)
+}
+
+#[cfg(test)]
+mod tests;
