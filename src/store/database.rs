@@ -10,6 +10,7 @@ use crate::commit_gate::{CommitGate, CommitHooks};
 use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
+use crate::memory_index::MemoryIndex;
 use crate::meter::WriterMeter;
 use crate::query::row;
 use crate::readers::Readers;
@@ -29,6 +30,7 @@ pub struct Store {
 pub(crate) struct Inner {
     pub readers: Readers,
     pub writer: Writer,
+    pub memory_index: MemoryIndex,
     pub clock: Clock,
     pub last_at_open: i64,
     #[cfg(any(test, feature = "testing"))]
@@ -53,6 +55,7 @@ impl Store {
             inner: Arc::new(Inner {
                 readers: Readers::new(path.to_owned()),
                 writer,
+                memory_index: MemoryIndex::default(),
                 clock,
                 last_at_open: last,
                 #[cfg(any(test, feature = "testing"))]

@@ -53,6 +53,7 @@ mod kept_results;
 mod lists;
 mod machines;
 mod memories;
+mod memory_index;
 mod messages;
 mod meter;
 mod new_turn;

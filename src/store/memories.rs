@@ -11,8 +11,8 @@ use crate::conversations::check_seen;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{each_row, length, not_found};
-use crate::recall::{Choice, rank};
+use crate::query::{each_row, not_found};
+use crate::recall::Choice;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -21,7 +21,7 @@ use base::ids::{AudienceId, ConversationId, MemoryId, UserId};
 /// Most rows of one list.
 const MOST: usize = 1000;
 
-/// Most memories that are compared with a message, the newest ones.
+/// Most memories that are compared with one that is to be replaced, the newest ones.
 const MOST_COMPARED: usize = 10_000;
 
 /// Bytes of all memories up to which they are shown whole: cheaper than to miss one.
@@ -125,8 +125,11 @@ impl Store {
     pub fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Result<Vec<Memory>> {
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
-            let seen = glances(connection, &sight)?;
-            let ids = choose(&seen, query, Choice::Any, limit.min(MOST));
+            let index = &self.inner.memory_index;
+            let most = limit.min(MOST);
+            let ids = index
+                .seen(connection, &sight)?
+                .choose(query, Choice::Any, most);
             load(connection, &sight, ids)
         })
     }
@@ -146,16 +149,21 @@ impl Store {
     ) -> Result<Vec<Memory>> {
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
-            let seen = glances(connection, &sight)?;
-            let bytes: usize = seen.iter().map(|one| one.bytes).sum();
-            let is_small = bytes <= SMALL && seen.len() <= FEW;
-            let mut ids = choose(&seen, message, Choice::Relevant, MOST_RELEVANT);
+            let index = &self.inner.memory_index;
+            let mut seen = index.seen(connection, &sight)?;
+            let bytes: usize = seen.glances().map(|one| one.bytes as usize).sum();
+            let is_small = bytes <= SMALL && seen.glances().count() <= FEW;
+            let mut ids = match is_small && !seen.glances().any(|one| one.is_outside) {
+                true => Vec::new(),
+                false => seen.choose(message, Choice::Relevant, MOST_RELEVANT),
+            };
             if is_small {
                 let whole = seen
-                    .iter()
+                    .glances()
                     .filter(|one| !one.is_outside || ids.contains(&one.id));
                 ids = whole.map(|one| one.id).collect();
             }
+            drop(seen);
             ids.retain(|id| !shown.contains(id));
             load(connection, &sight, ids)
         })
@@ -188,37 +196,6 @@ impl Store {
             Ok(())
         })
     }
-}
-
-/// What the choice of memories needs of one.
-struct Glance {
-    id: MemoryId,
-    /// The beginning of its text.
-    text: String,
-    /// Of the whole text.
-    bytes: usize,
-    is_outside: bool,
-}
-
-/// The memories that are seen, oldest first.
-fn glances(connection: &Connection, sight: &Sight) -> Outcome<Vec<Glance>> {
-    let mut seen = sight.rows(connection, GLANCES, params![], MOST_COMPARED, |row| {
-        Ok(Glance {
-            id: row.get("id")?,
-            text: row.get("text")?,
-            bytes: length(row, "content")?,
-            is_outside: row.get("is_outside")?,
-        })
-    })?;
-    seen.reverse();
-    Ok(seen)
-}
-
-/// The best of these memories for a message.
-fn choose(seen: &[Glance], message: &str, choice: Choice, limit: usize) -> Vec<MemoryId> {
-    let texts: Vec<&str> = seen.iter().map(|one| one.text.as_str()).collect();
-    let places = rank(&texts, message, &choice, limit);
-    places.into_iter().map(|place| seen[place].id).collect()
 }
 
 /// The memories with these ids, in this order.
@@ -306,7 +283,7 @@ fn find_to_replace(
         return Ok(Some(id));
     }
     let same = plain(replaced);
-    let found = sight.rows(connection, GLANCES, params![], MOST_COMPARED, |row| {
+    let found = sight.rows(connection, MEMORIES, params![], MOST_COMPARED, |row| {
         Ok((row.get("id")?, plain(row.get_ref("content")?.as_str()?)))
     })?;
     let mut found = found.into_iter();
@@ -337,14 +314,6 @@ const MEMORY: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
     ", m.* FROM memories m WHERE id = ?"
-);
-
-/// A fact stands at the beginning; the rest of a long text costs time.
-const GLANCES: &str = concat!(
-    "SELECT ",
-    seen_columns!("m"),
-    ", id, content, substr(content, 1, 1000) AS text, is_outside \
-     FROM memories m ORDER BY id DESC"
 );
 
 /// Of a row that begins with the [`seen_columns`].

@@ -215,7 +215,7 @@ enum Actor {
 }
 
 /// To whom a thing belongs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Belongs {
     pub owner_id: Option<UserId>,
     pub audience_id: AudienceId,

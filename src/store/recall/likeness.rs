@@ -66,7 +66,11 @@ fn is_part(short: &str, long: &str) -> bool {
             .is_some_and(|place| place > 0 && long.len() - place - part.len() <= PART_ENDING)
     };
     part.len() + 2 < long.len()
-        && (is_last() || short.len() >= FIRST_PART && long.starts_with(part))
+        && (is_last()
+            || part.len() >= FIRST_PART && long.starts_with(part)
+            || short.len() >= FIRST_PART - 1
+                && short.len() + 3 < long.len()
+                && long.starts_with(short))
 }
 
 fn starts_with_digit(word: &str) -> bool {

@@ -1,24 +1,31 @@
-//! Which memories fit a message, by the words that they share.
+//! Which memories fit a message, by the words and the topics that they share.
 //!
-//! Every memory is compared with the message: there are thousands at most, and an
-//! index of words would miss inflections and compounds. The cost is linear, and each
-//! different word is compared once.
+//! [`Vocabulary`] has each different word of the memories once, so that a message is
+//! compared with words, and not with memories: first each word of the message with each
+//! of those, and then each memory gets the sum of what its words say. Words are compared
+//! as they are, and not looked up: an index would miss inflections and compounds.
 
+mod household;
 mod likeness;
+mod outdated;
 mod stop_words;
 mod terms;
-
-use std::collections::HashMap;
+mod topics;
+mod vocabulary;
 
 use likeness::likeness;
+use outdated::Subjects;
 use terms::{Kind, Term, each_term, fold, significant_terms};
+use topics::Topics;
+use vocabulary::{Known, Runs};
+
+pub(crate) use vocabulary::Vocabulary;
 
 /// Most terms of a message; the rest is ignored.
 const MOST_TERMS: usize = 64;
-/// Most terms of a memory in the search for an older one of the same content.
-const MOST_MEMORY_TERMS: usize = 256;
 
 /// Which of the matches are good enough.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// All that share a term.
     Any,
@@ -29,196 +36,370 @@ pub(crate) enum Choice {
 /// The least score of a memory that is worth showing: one rare word of a short
 /// message, or several of a longer one.
 const FLOOR: f64 = 0.3;
+/// The same of a message that asks for something general, as a poem or a translation.
+const GENERAL_FLOOR: f64 = 2.0;
+/// The same of a memory of a topic of which everything is wanted.
+const WHOLE_FLOOR: f64 = 0.08;
 /// The share of the best score that a memory needs besides.
-const SHARE_OF_BEST: f64 = 0.6;
+const SHARE_OF_BEST: f64 = 0.7;
+/// The share of these that a newer memory needs to take the place of an older one.
+const NEWER: f64 = 0.5;
 /// How much the terms of a message that a memory lacks count against it.
-const LACK: f64 = 0.4;
-/// The least share of its weight that one of two memories has in common with the other
-/// if they say something of the same subject.
-const SAME_SUBJECT: f64 = 0.3;
-/// The same if they share a single term.
-const SAME_WORD: f64 = 0.7;
+const LACK: f64 = 0.35;
+/// What a topic weighs, for one word between spaces.
+const TOPIC: f64 = 0.6;
+/// How much of this a memory lacks that is of another topic.
+const TOPIC_LACK: f64 = 0.45;
+/// What the name of somebody weighs of whom many memories are.
+const SUBJECT: f64 = 0.6;
+/// What is left of the score of a memory of somebody else.
+const OTHER_SUBJECT: f64 = 0.5;
 /// Of fewer memories, how many have a word says little about the word.
-const LEAST_TEXTS: usize = 50;
+const LEAST_MEMORIES: usize = 50;
+/// How many memories begin with the name of somebody or something at least.
+const SUBJECT_MEMORIES: u32 = 2;
 /// Letters of the beginning of a word that a person searches for.
 const SEARCHED_PREFIX: usize = 3;
+/// Most matches of which outdated ones are dropped, for each that is wanted.
+const POOL: usize = 4;
 
 impl Kind {
     /// Runs overlap, and say less each.
     fn weight(self) -> f64 {
         match self {
             Kind::Word => 1.0,
-            Kind::WeakWord => 0.2,
-            Kind::Run => 0.5,
-            Kind::ThaiRun => 0.3,
+            Kind::WeakWord => 0.5,
+            Kind::Run => 0.35,
+            Kind::ThaiRun => 0.25,
             Kind::Character => 0.35,
         }
     }
 }
 
-/// A term of the memories.
-struct Known {
-    /// The memories that have it.
-    memories: usize,
-    /// The terms of the message that are like it, and how much.
-    like: Vec<(usize, f64)>,
+/// What a message asks for.
+struct Question {
+    terms: Vec<Term>,
+    /// The topics of each of the terms.
+    topics_of: Vec<Topics>,
+    topics: Topics,
+    is_general: bool,
 }
 
-/// A memory that shares a term with the message.
+/// A memory that may fit.
 struct Match {
     place: usize,
-    /// Each shared term of the message once, and how alike.
-    shared: Vec<(usize, f64)>,
     score: f64,
+    /// Whether it is good enough.
+    is_kept: bool,
 }
 
-/// The places of the texts that fit a message, best first, at most `limit`. Of two
-/// that fit as well, the later one comes first.
-pub(crate) fn rank(texts: &[&str], message: &str, choice: &Choice, limit: usize) -> Vec<usize> {
-    let asked = significant_terms(message, MOST_TERMS);
-    let (mut matches, known) = find_matches(texts, &asked, choice);
-    let mut having = vec![0; asked.len()];
-    for (term, _) in matches.iter().flat_map(|found| &found.shared) {
-        having[*term] += 1;
-    }
-    let weights: Vec<f64> = asked
-        .iter()
-        .zip(having)
-        .map(|(term, having)| term.kind.weight() * rarity(having, texts.len()))
-        .collect();
-    let counted = asked.iter().zip(&weights);
-    let all: f64 = counted
-        .filter(|(term, _)| term.kind != Kind::Character)
-        .map(|(_, weight)| weight)
-        .sum();
-    // As of half a word, if it is only of single characters.
-    let all = all.max(0.5).powf(LACK);
-    for found in &mut matches {
-        let shared = found.shared.iter();
-        found.score = shared
-            .map(|(term, like)| weights[*term] * like)
-            .sum::<f64>()
-            / all;
-    }
-    matches.sort_by(|one, other| {
-        let by_score = other.score.total_cmp(&one.score);
+/// A word of the memories that is like terms of the message.
+struct Hit {
+    term: usize,
+    likeness: f64,
+}
+
+/// How many of the memories that are seen have each word, and begin with it.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    having: u32,
+    beginning: u32,
+}
+
+/// The places of the memories that fit a message, best first, at most `limit`. Of two
+/// that fit as well, the later one comes first. Only those that are seen count, in any way.
+pub(crate) fn rank(
+    vocabulary: &mut Vocabulary,
+    is_seen: &[bool],
+    message: &str,
+    choice: Choice,
+    limit: usize,
+) -> Vec<usize> {
+    let question = Question::of(vocabulary, message, choice);
+    let search = Search::new(vocabulary, &question, is_seen, choice);
+    let mut matches = search.matches();
+    let by_score = |one: &Match, other: &Match| {
+        let kept = other.is_kept.cmp(&one.is_kept);
+        let by_score = kept.then(other.score.total_cmp(&one.score));
         by_score.then(other.place.cmp(&one.place))
-    });
-    if let Choice::Relevant = choice {
-        let best = matches.first().map_or(0.0, |best| best.score);
-        let least = FLOOR.max(SHARE_OF_BEST * best);
-        matches.retain(|found| found.score >= least);
-        matches.truncate(2 * limit);
-        drop_outdated(&mut matches, texts, &known);
+    };
+    if choice == Choice::Any {
+        matches.sort_unstable_by(by_score);
+        matches.truncate(limit);
+        return matches.into_iter().map(|found| found.place).collect();
     }
-    matches.truncate(limit);
-    matches.into_iter().map(|found| found.place).collect()
+    search.keep_relevant(&mut matches);
+    matches.sort_unstable_by(by_score);
+    matches.truncate(POOL * limit);
+    let subjects = Subjects {
+        vocabulary,
+        counts: &search.counts,
+        seen: search.seen.len(),
+        topics: question.topics,
+    };
+    let mut found: Vec<usize> = Vec::new();
+    for old in matches.iter().filter(|found| found.is_kept) {
+        let is_newer = |new: &&Match| {
+            let counts = new.is_kept || vocabulary.is_update(new.place);
+            counts && new.place > old.place && subjects.is_same(old.place, new.place)
+        };
+        let newer = matches.iter().filter(is_newer).map(|new| new.place).max();
+        let place = newer.unwrap_or(old.place);
+        if !found.contains(&place) {
+            found.push(place);
+        }
+    }
+    found.truncate(limit);
+    found
 }
 
-/// The texts that share a term with the message, and all terms of all texts.
-fn find_matches(
-    texts: &[&str],
-    asked: &[Term],
-    choice: &Choice,
-) -> (Vec<Match>, HashMap<String, Known>) {
-    let is_begun = |term: &Term, text: &str| {
-        matches!(choice, Choice::Any)
-            && term.text.len() >= SEARCHED_PREFIX
-            && text.starts_with(&term.text)
-    };
-    let mut known: HashMap<String, Known> = HashMap::new();
-    let mut matches = Vec::new();
-    for (place, text) in texts.iter().enumerate() {
-        let mut shared: Vec<(usize, f64)> = Vec::new();
-        let mut note = |term: &mut Known| {
-            term.memories += 1;
-            for (asked, like) in &term.like {
-                match shared.iter_mut().find(|(term, _)| term == asked) {
-                    Some((_, best)) => *best = best.max(*like),
-                    None => shared.push((*asked, *like)),
+impl Question {
+    fn of(vocabulary: &mut Vocabulary, message: &str, choice: Choice) -> Question {
+        let tables = vocabulary.tables();
+        let (folded, cues) = (fold(message), &tables.cues);
+        let terms = significant_terms(&folded, MOST_TERMS, &tables.stop_words);
+        let topics_of: Vec<Topics> = terms.iter().map(|term| cues.asked(&term.text)).collect();
+        let (mut topics, mut is_general) = cues.of_unspaced_message(&folded);
+        topics_of.iter().for_each(|of_term| topics |= *of_term);
+        each_term(&folded, &mut |kind, word| {
+            if kind == Kind::Word {
+                topics |= cues.whole(word);
+                is_general |= cues.is_general(word);
+            }
+        });
+        if choice == Choice::Any {
+            topics = Topics::default();
+        }
+        Question {
+            terms,
+            topics_of,
+            topics,
+            is_general,
+        }
+    }
+}
+
+/// The memories that are seen, beside a question.
+struct Search<'a> {
+    vocabulary: &'a Vocabulary,
+    question: &'a Question,
+    /// By place in the vocabulary.
+    counts: Vec<Count>,
+    /// The place in `hits` of each word that is like a term, counted from 1.
+    marks: Vec<u32>,
+    hits: Vec<Vec<Hit>>,
+    seen: Vec<usize>,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        vocabulary: &'a Vocabulary,
+        question: &'a Question,
+        is_seen: &[bool],
+        choice: Choice,
+    ) -> Search<'a> {
+        let mut counts = vec![Count::default(); vocabulary.word_count()];
+        let seen: Vec<usize> = (0..vocabulary.len())
+            .filter(|place| is_seen[*place])
+            .collect();
+        for memory in &seen {
+            for term in vocabulary.terms(*memory) {
+                counts[*term as usize].having += 1;
+            }
+            if let Some(first) = vocabulary.first_term(*memory) {
+                counts[first].beginning += 1;
+            }
+        }
+        let runs: Vec<Runs> = question
+            .terms
+            .iter()
+            .map(|term| Runs::of(&term.text))
+            .collect();
+        let mut marks = vec![0; vocabulary.word_count()];
+        let mut hits: Vec<Vec<Hit>> = Vec::new();
+        for (place, word) in vocabulary.words().enumerate() {
+            let asked = question.terms.iter().zip(&runs).enumerate();
+            let like = asked.filter_map(|(term, (asked, runs))| {
+                let likeness = likeness_of(asked, *runs, &word, choice);
+                (likeness > 0.0).then_some(Hit { term, likeness })
+            });
+            let like: Vec<Hit> = like.collect();
+            if !like.is_empty() {
+                hits.push(like);
+                marks[place] = hits.len() as u32;
+            }
+        }
+        Search {
+            vocabulary,
+            question,
+            counts,
+            marks,
+            hits,
+            seen,
+        }
+    }
+
+    /// How much a memory has of each term, and then of each topic; false if of none.
+    fn shared(&self, memory: usize, shared: &mut [f64]) -> bool {
+        shared.fill(0.0);
+        let terms = self.question.terms.len();
+        let mut is_any = false;
+        for word in self.vocabulary.terms(memory) {
+            let Some(hits) = (self.marks[*word as usize] as usize).checked_sub(1) else {
+                continue;
+            };
+            for hit in &self.hits[hits] {
+                shared[hit.term] = shared[hit.term].max(hit.likeness);
+                is_any = true;
+            }
+        }
+        let topics = self.vocabulary.topics(memory) & self.question.topics;
+        if topics.is_empty() {
+            return is_any;
+        }
+        for topic in (0..Topics::COUNT).filter(|topic| topics.has(*topic)) {
+            // The word itself says more.
+            let mut of_terms = self.question.topics_of.iter().zip(&shared[..terms]);
+            if !of_terms.any(|(of_term, shared)| of_term.has(topic) && *shared > 0.0) {
+                shared[terms + topic] = 1.0;
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    /// The memories that share something, with their scores, unordered.
+    fn matches(&self) -> Vec<Match> {
+        let terms = &self.question.terms;
+        let mut shared = vec![0.0; terms.len() + Topics::COUNT];
+        let mut having = vec![0; shared.len()];
+        let mut found: Vec<usize> = Vec::new();
+        for memory in &self.seen {
+            if self.shared(*memory, &mut shared) {
+                found.push(*memory);
+                for (count, shared) in having.iter_mut().zip(&shared) {
+                    *count += u32::from(*shared > 0.0);
                 }
             }
-        };
-        each_term(&fold(text), &mut |kind, text| {
-            if let Some(term) = known.get_mut(text) {
-                return note(term);
-            }
-            let like = asked.iter().enumerate().filter_map(|(place, term)| {
-                let alike = match likeness_of(term, kind, text) {
-                    0.0 if is_begun(term, text) => 0.5,
-                    alike => alike,
+        }
+        let is_subject = self.asked_subjects();
+        let weights: Vec<f64> = having
+            .iter()
+            .enumerate()
+            .map(|(place, having)| {
+                let weight = match (terms.get(place), is_subject.get(place)) {
+                    (Some(term), Some(true)) => SUBJECT * term.kind.weight(),
+                    (Some(term), _) => term.kind.weight(),
+                    (None, _) => TOPIC,
                 };
-                (alike > 0.0).then_some((place, alike))
-            });
-            let mut term = Known {
-                memories: 0,
-                like: like.collect(),
-            };
-            note(&mut term);
-            known.insert(text.to_owned(), term);
-        });
-        if !shared.is_empty() {
-            let score = 0.0;
-            matches.push(Match {
-                place,
-                shared,
-                score,
-            });
-        }
-    }
-    (matches, known)
-}
-
-fn likeness_of(term: &Term, kind: Kind, text: &str) -> f64 {
-    match (term.kind, kind) {
-        (Kind::Word | Kind::WeakWord, Kind::Word | Kind::WeakWord) => likeness(&term.text, text),
-        _ if term.text == text => 1.0,
-        _ => 0.0,
-    }
-}
-
-/// What a term says, by how many of the texts have it: 1 if none or hardly any, and
-/// near 0 if all do.
-fn rarity(having: usize, texts: usize) -> f64 {
-    let all = (texts.max(LEAST_TEXTS) + 1) as f64;
-    (all / (having as f64 + 0.5)).ln() / (all / 0.5).ln()
-}
-
-/// Drops those of which a later one says something newer.
-fn drop_outdated(matches: &mut Vec<Match>, texts: &[&str], known: &HashMap<String, Known>) {
-    let terms: Vec<Vec<Term>> = matches
-        .iter()
-        .map(|found| significant_terms(texts[found.place], MOST_MEMORY_TERMS))
-        .collect();
-    let weight = |term: &Term| match term.kind {
-        Kind::WeakWord | Kind::Character => 0.0,
-        kind => {
-            let having = known.get(&term.text).map_or(0, |known| known.memories);
-            kind.weight() * rarity(having, texts.len())
-        }
-    };
-    let sum = |terms: &mut dyn Iterator<Item = &Term>| terms.map(weight).sum::<f64>();
-    let is_same_subject = |old: &[Term], new: &[Term]| {
-        let all = sum(&mut old.iter()).min(sum(&mut new.iter()));
-        let is_shared = |term: &&Term| {
-            let like = |other: &Term| likeness_of(term, other.kind, &other.text) > 0.0;
-            weight(term) > 0.0 && new.iter().any(like)
-        };
-        let shared: Vec<&Term> = old.iter().filter(is_shared).collect();
-        // A single word may be the place where both are.
-        let least = match shared.len() {
-            1 => SAME_WORD,
-            _ => SAME_SUBJECT,
-        };
-        sum(&mut shared.into_iter()) >= least * all
-    };
-    let is_outdated: Vec<bool> = (0..matches.len())
-        .map(|old| {
-            (0..matches.len()).any(|new| {
-                matches[new].place > matches[old].place && is_same_subject(&terms[old], &terms[new])
+                weight * rarity(*having, self.seen.len())
             })
-        })
-        .collect();
-    let mut outdated = is_outdated.into_iter();
-    matches.retain(|_| outdated.next() != Some(true));
+            .collect();
+        let all = self.weight_of_all(&weights);
+        let asks_subject = is_subject.contains(&true);
+        found
+            .into_iter()
+            .map(|place| {
+                self.shared(place, &mut shared);
+                let sum: f64 = shared
+                    .iter()
+                    .zip(&weights)
+                    .map(|(one, two)| one * two)
+                    .sum();
+                let mut asked = is_subject.iter().zip(&shared);
+                let is_of_other = asks_subject
+                    && !asked.any(|(is_subject, shared)| *is_subject && *shared > 0.0)
+                    && self.has_subject(place);
+                let score = match is_of_other {
+                    true => OTHER_SUBJECT * sum / all,
+                    false => sum / all,
+                };
+                Match {
+                    place,
+                    score,
+                    is_kept: true,
+                }
+            })
+            .collect()
+    }
+
+    /// What a memory would have of everything that is asked.
+    fn weight_of_all(&self, weights: &[f64]) -> f64 {
+        let terms = &self.question.terms;
+        let of_terms = terms.iter().zip(weights);
+        let of_terms = of_terms.filter(|(term, _)| term.kind != Kind::Character);
+        let sum: f64 = of_terms.map(|(_, weight)| weight).sum();
+        let topics = weights[terms.len()..].iter().enumerate();
+        let topics = topics.filter(|(topic, _)| self.question.topics.has(*topic));
+        let topics: f64 = topics.map(|(_, weight)| TOPIC_LACK * weight).sum();
+        // As of half a word, if it is only of single characters.
+        (sum + topics).max(0.5).powf(LACK)
+    }
+
+    /// Which terms name somebody or something of which several memories are.
+    fn asked_subjects(&self) -> Vec<bool> {
+        let mut is_subject = vec![false; self.question.terms.len()];
+        let marked = self.counts.iter().zip(&self.marks);
+        for (_, mark) in marked.filter(|(count, _)| count.beginning >= SUBJECT_MEMORIES) {
+            let Some(hits) = (*mark as usize).checked_sub(1) else {
+                continue;
+            };
+            for hit in self.hits[hits].iter().filter(|hit| hit.likeness >= 1.0) {
+                is_subject[hit.term] = true;
+            }
+        }
+        is_subject
+    }
+
+    fn has_subject(&self, memory: usize) -> bool {
+        let mut terms = self.vocabulary.terms(memory).iter();
+        terms.any(|term| self.counts[*term as usize].beginning >= SUBJECT_MEMORIES)
+    }
+
+    /// Marks what is worth showing, and drops what cannot even take the place of that.
+    fn keep_relevant(&self, matches: &mut Vec<Match>) {
+        let floor = match self.question.is_general {
+            true => GENERAL_FLOOR,
+            false => FLOOR,
+        };
+        let best = matches.iter().map(|found| found.score).fold(0.0, f64::max);
+        let least = floor.max(SHARE_OF_BEST * best);
+        let wanted = self.question.topics.wanted_whole();
+        for found in matches.iter_mut() {
+            let topics = self.vocabulary.topics(found.place) & wanted;
+            let is_wanted = !topics.is_empty() && !self.question.is_general;
+            found.is_kept = found.score >= least || is_wanted && found.score >= WHOLE_FLOOR;
+        }
+        matches.retain(|found| found.is_kept || found.score >= NEWER * least);
+    }
+}
+
+fn likeness_of(asked: &Term, runs: Runs, word: &Known<'_>, choice: Choice) -> f64 {
+    let is_word = |kind| matches!(kind, Kind::Word | Kind::WeakWord);
+    if asked.text == word.text {
+        return 1.0;
+    }
+    if !is_word(asked.kind) || !is_word(word.kind) {
+        return 0.0;
+    }
+    let alike = match runs.may_share(word.runs) {
+        true => likeness(&asked.text, word.text),
+        false => 0.0,
+    };
+    let is_begun = || {
+        choice == Choice::Any
+            && asked.text.len() >= SEARCHED_PREFIX
+            && word.text.starts_with(&asked.text)
+    };
+    match alike {
+        0.0 if is_begun() => 0.5,
+        alike => alike,
+    }
+}
+
+/// What a term says, by how many of the memories have it: 1 if none or hardly any, and
+/// near 0 if all do.
+fn rarity(having: u32, memories: usize) -> f64 {
+    let all = (memories.max(LEAST_MEMORIES) + 1) as f64;
+    (all / (f64::from(having) + 0.5)).ln() / (all / 0.5).ln()
 }

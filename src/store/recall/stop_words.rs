@@ -9,7 +9,7 @@ const STOP_WORDS: [&str; 8] = [
      anyone anyone's anything are around as ask at away back bad be because been before \
      being best better big but by called came can come comes could day days did different \
      do does doing don done down draft each eight else enough evening ever every find \
-     first five for found four from get gets getting give given go goes going gone gonna \
+     first five for forget forgot forgotten found four from get gets getting give given go goes going gone gonna \
      good got had has have having he hello help her here hers hi him his hour hours how \
      idea ideas if in into is it its just keep keeps kind know last later left let like \
      line ll long look looking made make makes many may maybe me message might mine \
@@ -42,13 +42,13 @@ const STOP_WORDS: [&str; 8] = [
      sagen sagt satz schon schone schones schreib schreibe schreiben schreibt sechs sehr \
      sein seine seinem seinen seiner seit sich sie sieben sind so soll sollen sollte \
      sollten sonst sowie stunde stunden tag tage tagen text tun uber uhr um und uns unser \
-     unsere unserem unseren unserer unter viel viele vielleicht vier vom von vor \
+     unsere unserem unseren unserer unter vergessen viel viele vielleicht vier vom von vor \
      vormittag wann war ware waren warum was weiss welche welchem welchen welcher welches \
      wem wen wenn wer werde werden wie wieder wieso will willst wir wird wo woche wochen \
      wochenende woher wohin wollen wort worte wurde wurden zehn zeigen zeigt zeit zu zum \
      zur zwei zwischen",
     // French
-    "ai aider ainsi alors an annee annees ans appelle appelles apres as au aucun aujourd \
+    "heure heures ouvre ai aider ainsi alors an annee annees ans appelle appelles apres as au aucun aujourd \
      aura aussi autre autres aux avant avec avez avoir avons bas besoin bien bonjour ca \
      car ce cela celle celui ces cet cette ceux chaque chez chose choses cinq combien \
      comme comment dans de deja demain depuis dernier derniere des deux devant devoir \
@@ -66,7 +66,7 @@ const STOP_WORDS: [&str; 8] = [
      tout toute toutes traduis tres trois trop trouve trouver tu un une va vais vas venir \
      vers veut veux viennent vient voici voila vont vos votre voudrais vous vrai",
     // Spanish
-    "aca ahi ahora al algo alguien algun alguna algunas alguno algunos alli ano anos \
+    "toca tocan aca ahi ahora al algo alguien algun alguna algunas alguno algunos alli ano anos \
      antes aqui asi aun aunque ayer ayuda ayudame bien bueno busca busco cada casi cinco \
      como con corrige cosa cosas cual cuales cuando cuanta cuantas cuanto cuantos cuatro \
      cuentame da dame de debe debo decir del desde despues di dias dice diez dime donde \
@@ -177,32 +177,52 @@ const WEAK_WORDS: &str = "abril agosto aout april aprile august augusti augustus
     tirsdager tisdag torsdag torsdager tuesday tuesdays vendredi venerdi viernes vrijdag \
     wednesday wednesdays woensdag zaterdag zondag";
 
-/// Which of these folded words are stop words of the language that most of them are of:
-/// "bin" is a word of grammar in German alone.
-pub(super) fn stop_words(words: &[&str]) -> Vec<bool> {
-    let by_language = STOP_WORDS.map(|list| listed(list, words));
-    let count = |marks: &Vec<bool>| marks.iter().filter(|mark| **mark).count();
-    let most = by_language.iter().map(count).max().unwrap_or(0);
-    let likely = || by_language.iter().filter(|marks| 2 * count(marks) >= most);
-    (0..words.len())
-        .map(|place| likely().any(|marks| marks[place]))
-        .collect()
-}
+/// The lists, to look words up in.
+pub(super) struct StopWords(Vec<(&'static str, Lists)>);
 
-/// Which of these folded words are weekdays and the like.
-pub(super) fn weak_words(words: &[&str]) -> Vec<bool> {
-    listed(WEAK_WORDS, words)
-}
+/// On which lists a word is: a bit for each language, and one for the weak words.
+type Lists = u16;
 
-/// Goes through the list once: a message has few words.
-fn listed(list: &str, words: &[&str]) -> Vec<bool> {
-    let mut marks = vec![false; words.len()];
-    for entry in list.split(' ') {
-        for (mark, word) in marks.iter_mut().zip(words) {
-            *mark |= *word == entry;
-        }
+const WEAK: Lists = 1 << STOP_WORDS.len();
+
+impl Default for StopWords {
+    fn default() -> StopWords {
+        let lists = STOP_WORDS.into_iter().chain([WEAK_WORDS]).enumerate();
+        let words =
+            lists.flat_map(|(place, list)| list.split(' ').map(move |word| (word, 1 << place)));
+        let mut words: Vec<(&str, Lists)> = words.collect();
+        words.sort_unstable_by_key(|(word, _)| *word);
+        words.dedup_by(|again, first| {
+            let is_same = again.0 == first.0;
+            first.1 |= if is_same { again.1 } else { 0 };
+            is_same
+        });
+        StopWords(words)
     }
-    marks
+}
+
+impl StopWords {
+    /// Which of these words are stop words of the language that most of them are of, as
+    /// "bin" is a word of grammar in German alone; and which are weak.
+    pub fn marks(&self, words: &[&str]) -> Vec<(bool, bool)> {
+        let lists: Vec<Lists> = words.iter().map(|word| self.lists(word)).collect();
+        let count = |language: usize| {
+            let with = lists.iter().filter(|lists| **lists >> language & 1 == 1);
+            with.count()
+        };
+        let counts: [usize; STOP_WORDS.len()] = std::array::from_fn(count);
+        let most = counts.iter().max().copied().unwrap_or(0);
+        let likely = (0..counts.len()).filter(|language| 2 * counts[*language] >= most);
+        let stopped = likely.fold(0, |all, language| all | 1 << language);
+        let marks = lists.iter();
+        let marks = marks.map(|lists| (lists & stopped != 0, lists & WEAK != 0));
+        marks.collect()
+    }
+
+    fn lists(&self, word: &str) -> Lists {
+        let found = self.0.binary_search_by_key(&word, |(word, _)| *word);
+        found.map_or(0, |place| self.0[place].1)
+    }
 }
 
 /// Thai words of grammar and of asking. They end a word, where no space does.

@@ -1,7 +1,7 @@
 //! What of a text is compared: its words, and in scripts without spaces runs of
 //! characters.
 
-use super::stop_words::{HAN_STOP_CHARACTERS, THAI_STOP_WORDS, stop_words, weak_words};
+use super::stop_words::{HAN_STOP_CHARACTERS, StopWords, THAI_STOP_WORDS};
 
 /// Characters of a run of Thai, Lao, Khmer or Burmese letters: one syllable or more.
 const THAI_RUN: usize = 3;
@@ -43,27 +43,25 @@ enum Script {
     Other,
 }
 
-/// The terms that say what a text is about, each once, at most `most`.
-pub(super) fn significant_terms(text: &str, most: usize) -> Vec<Term> {
-    let folded = fold(text);
+/// The terms that say what a folded text is about, each once, at most `most`.
+pub(super) fn significant_terms(folded: &str, most: usize, stop_words: &StopWords) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
-    each_term(&folded, &mut |kind, text| {
+    each_term(folded, &mut |kind, text| {
         if terms.len() < most && !terms.iter().any(|term| term.text == text) {
             let text = text.to_owned();
             terms.push(Term { text, kind });
         }
     });
     let words: Vec<&str> = terms.iter().map(|term| term.text.as_str()).collect();
-    let (stop, weak) = (stop_words(&words), weak_words(&words));
-    let kept = terms.into_iter().zip(stop.into_iter().zip(weak));
-    kept.filter(|(_, (is_stop, _))| !is_stop)
-        .map(|(mut term, (_, is_weak))| {
-            if is_weak {
-                term.kind = Kind::WeakWord;
-            }
-            term
-        })
-        .collect()
+    let mut marks = stop_words.marks(&words).into_iter();
+    terms.retain_mut(|term| {
+        let (is_stop, is_weak) = marks.next().unwrap_or_default();
+        if is_weak {
+            term.kind = Kind::WeakWord;
+        }
+        !is_stop
+    });
+    terms
 }
 
 /// Calls `take` with each term of a folded text, stop words among them.

@@ -233,3 +233,60 @@ fn a_word_is_found_in_other_forms_and_in_compounds() {
         assert_eq!(shown(&store, message), [memory], "{message}");
     }
 }
+
+#[test]
+fn what_was_remembered_and_forgotten_since_the_last_question_counts() {
+    let store = TestStore::new();
+    let keep = |text: &str| store.remember(fact(text, None)).unwrap().id;
+    for number in 0..60 {
+        keep(&format!(
+            "shelf {number} holds cassettes of the years {number} to {number}9"
+        ));
+    }
+    let spade = "where is the spade?";
+    assert!(shown(&store, spade).is_empty());
+    let first = keep("the spade leans on the shed");
+    assert_eq!(shown(&store, spade), ["the spade leans on the shed"]);
+    // As many as before.
+    store.forget(&all(), first).unwrap();
+    keep("the rake lies in the spade bed");
+    assert_eq!(shown(&store, spade), ["the rake lies in the spade bed"]);
+    let last = keep("a spade is lent to Arne");
+    store.forget(&all(), last).unwrap();
+    assert_eq!(shown(&store, spade), ["the rake lies in the spade bed"]);
+}
+
+#[test]
+fn what_is_known_by_another_word_is_found() {
+    for (memory, message) in [
+        ("Zoë was born on 3 May 2015", "when is zoe's birthday?"),
+        ("Oma ist Vegetarierin", "Was kann ich für Oma kochen?"),
+        (
+            "Le plombier est M. Aubry",
+            "il y a une fuite dans la cuisine",
+        ),
+        (
+            "Lucía y Javier se casaron en mayo",
+            "¿cuándo es la boda de Lucía?",
+        ),
+        ("美咲は卵アレルギー", "美咲の夕飯は何がいい？"),
+    ] {
+        let store = TestStore::new();
+        store.remember(fact(memory, None)).unwrap();
+        for number in 0..60 {
+            let text = format!("shelf {number} holds cassettes of the years {number} to {number}9");
+            store.remember(fact(&text, None)).unwrap();
+        }
+        assert_eq!(shown(&store, message), [memory], "{message}");
+    }
+    // Whoever wants a poem does not ask for a date.
+    let store = TestStore::new();
+    for text in HOUSEHOLD.into_iter().chain(["Zoë was born on 3 May 2015"]) {
+        store.remember(fact(text, None)).unwrap();
+    }
+    for number in 0..60 {
+        let text = format!("shelf {number} holds cassettes of the years {number} to {number}9");
+        store.remember(fact(&text, None)).unwrap();
+    }
+    assert!(shown(&store, "a birthday poem for a colleague, please").is_empty());
+}

@@ -1,0 +1,160 @@
+//! The words of all memories, kept from question to question.
+
+use std::ops::ControlFlow;
+
+use rusqlite::{Connection, params};
+
+use crate::failure::Outcome;
+use crate::query::{each_row, length, row};
+use crate::recall::{Choice, Vocabulary, rank};
+use crate::viewer::{Belongs, Sight, seen_columns};
+use base::ids::MemoryId;
+use base::sync::{Mutex, MutexGuard, lock};
+
+/// Most memories that are compared with a message, the newest ones. They take about 1 MB
+/// of memory; a household with a hundred takes 80 KB, and one without any takes none.
+const MOST_COMPARED: usize = 10_000;
+
+/// The words of the memories, as far as they have been asked for.
+///
+/// It is read from the database when somebody first asks and when something was
+/// forgotten; what was remembered since is added. Whether it still fits is asked of the
+/// database each time, so that neither another process nor a lost write can make it wrong.
+#[derive(Default)]
+pub(crate) struct MemoryIndex(Mutex<Indexed>);
+
+#[derive(Default)]
+struct Indexed {
+    state: State,
+    vocabulary: Vocabulary,
+    /// In the order of the vocabulary: oldest first.
+    memories: Vec<Glance>,
+    /// To whom they belong, each once.
+    owners: Vec<Belongs>,
+}
+
+/// What changes with the memories in the database.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct State {
+    memories: i64,
+    owned: i64,
+    last: i64,
+}
+
+/// What the choice of memories needs of one.
+pub(crate) struct Glance {
+    pub id: MemoryId,
+    /// Of the whole text.
+    pub bytes: u32,
+    /// Its place in `owners`.
+    owner: u32,
+    pub is_outside: bool,
+}
+
+/// The memories that somebody sees.
+pub(crate) struct Seen<'a> {
+    index: MutexGuard<'a, Indexed>,
+    /// By place in the index.
+    is_seen: Vec<bool>,
+}
+
+impl MemoryIndex {
+    /// The memories that are seen at this moment.
+    pub fn seen(&self, connection: &Connection, sight: &Sight) -> Outcome<Seen<'_>> {
+        let mut index = lock(&self.0);
+        index.bring_up_to_date(connection)?;
+        let sees: Vec<bool> = index.owners.iter().map(|owner| sight.sees(owner)).collect();
+        let is_seen = |memory: &Glance| sees[memory.owner as usize];
+        let is_seen = index.memories.iter().map(is_seen).collect();
+        Ok(Seen { index, is_seen })
+    }
+}
+
+impl Seen<'_> {
+    /// All of them, oldest first.
+    pub fn glances(&self) -> impl Iterator<Item = &Glance> {
+        let all = self.index.memories.iter().zip(&self.is_seen);
+        all.filter(|(_, is_seen)| **is_seen)
+            .map(|(glance, _)| glance)
+    }
+
+    /// The best of them for a message, at most `limit`, best first.
+    pub fn choose(&mut self, message: &str, choice: Choice, limit: usize) -> Vec<MemoryId> {
+        if !self.is_seen.contains(&true) {
+            return Vec::new();
+        }
+        let vocabulary = &mut self.index.vocabulary;
+        let places = rank(vocabulary, &self.is_seen, message, choice, limit);
+        let ids = places
+            .into_iter()
+            .map(|place| self.index.memories[place].id);
+        ids.collect()
+    }
+}
+
+impl Indexed {
+    fn bring_up_to_date(&mut self, connection: &Connection) -> Outcome<()> {
+        let now = row(connection, STATE, params![], |row| {
+            Ok(State {
+                memories: row.get(0)?,
+                owned: row.get(1)?,
+                last: row.get(2)?,
+            })
+        })?;
+        let now = now.unwrap_or_default();
+        if now == self.state {
+            return Ok(());
+        }
+        let is_more = now.last > self.state.last && now.memories <= MOST_COMPARED as i64;
+        if is_more && self.add(connection)? == now.memories - self.state.memories {
+            self.state = now;
+            return Ok(());
+        }
+        *self = Indexed::default();
+        self.add(connection)?;
+        self.state = now;
+        Ok(())
+    }
+
+    /// Adds what is newer than what is known; returns how many these are.
+    fn add(&mut self, connection: &Connection) -> Outcome<i64> {
+        let mut texts: Vec<String> = Vec::new();
+        let mut added: Vec<Glance> = Vec::new();
+        let known = self.state.last;
+        each_row(
+            connection,
+            NEWER,
+            params![known, MOST_COMPARED as i64],
+            &mut |row| {
+                let belongs = Belongs::from_row(row)?;
+                let owner = self.owners.iter().position(|owner| *owner == belongs);
+                added.push(Glance {
+                    id: row.get("id")?,
+                    bytes: length(row, "content")? as u32,
+                    owner: owner.unwrap_or(self.owners.len()) as u32,
+                    is_outside: row.get("is_outside")?,
+                });
+                texts.push(row.get("text")?);
+                if owner.is_none() {
+                    self.owners.push(belongs);
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        let count = added.len() as i64;
+        self.memories.extend(added.into_iter().rev());
+        self.vocabulary.add(texts.iter().rev().map(String::as_str));
+        Ok(count)
+    }
+}
+
+/// An owner is taken from a memory, and not given to another one.
+const STATE: &str = "SELECT count(*), count(owner_id), ifnull(max(id), 0) FROM memories";
+
+/// A fact stands at the beginning; the rest of a long text costs time.
+const NEWER: &str = concat!(
+    "SELECT ",
+    seen_columns!("m"),
+    ", id, content, substr(content, 1, 1000) AS text, is_outside \
+     FROM memories m WHERE id > ?1 ORDER BY id DESC LIMIT ?2"
+);

@@ -1,0 +1,227 @@
+//! What households speak of, in eight languages: short lists of everyday words.
+//!
+//! They are folded as [`super::terms`] folds a text; `-` stands for any beginning or
+//! ending.
+
+/// What is asked about, and the words of a message and of a memory that tell.
+pub(super) struct Topic {
+    /// Of both.
+    pub both: &'static str,
+    /// Of a message alone.
+    pub asked: &'static str,
+    /// Of a memory alone.
+    pub said: &'static str,
+}
+
+/// By place: [`super::topics::Topics`] names some of them.
+pub(super) const TOPICS: [Topic; 25] = [
+    // Everybody who lives here.
+    Topic {
+        both: "",
+        asked: "all everyone everybody anyone anybody household family guests alle jemand familie \
+            gaste tous famille monde ensemble todos alguien familia nosotros noen familien sammen \
+            全家 咱们 我们家 大家 家族 みんな 全員 ทั้งบ้าน ทุกคน ใคร",
+        said: "",
+    },
+    // What to cook; who does not eat what.
+    Topic {
+        both: "",
+        asked: "cook- dinner lunch breakfast supper recipe- menu meal- bake baking cake \
+            barbecue bbq restaurant snack- eat eating food takeaway \
+            koch- abendessen mittagessen fruhstuck- rezept- essen gericht kuchen grill- backe backen \
+            cuisin- diner dejeuner repas recette- gateau- manger mange plat gouter \
+            cocin- cena cenar comida comidas comer receta- tarta- pastel barbacoa restaurante \
+            almuerzo desayuno merienda plato \
+            middag- lunsj frokost oppskrift- mat maten spise- spiser kake- grille- \
+            做饭 吃 菜 晚饭 午饭 早饭 晚餐 午餐 聚餐 火锅 蛋糕 餐厅 食谱 烧烤 \
+            料理 ごはん ご飯 夕食 夕飯 昼食 朝食 献立 弁当 レシピ 食べ ケーキ レストラン \
+            กับข้าว อาหาร เมนู กินข้าว เค้ก ร้านอาหาร กิน",
+        said: "-allerg- vegetar- vegan- intoleran- lactose gluten- coeliac celiac diabet- diet eat \
+            eats sugary salt meat pork spicy \
+            laktose- zoliakie vertragt isst fleisch- salz- unvertraglich- \
+            regime vegetalien- mange sel viande \
+            celiac- comer dieta sal carne alergi- intoleran- \
+            spiser taler diett kjott- svinekjott \
+            过敏 吃素 不吃 不能吃 糖尿病 忌口 \
+            アレルギー 食べられない 苦手 糖質 糖尿病 菜食 \
+            แพ้ เบาหวาน กินเจ มังสวิรัติ กินเผ็ด กินไม่ได้",
+    },
+    Topic {
+        both: "birthday- born bday geburtstag- geboren anniversaire- naissance nee \
+            cumpleanos cumple nacio nacid- nacimiento bursdag- fodt fodselsdag- \
+            生日 出生 誕生日 生まれ วันเกิด เกิดวันที่ เกิดปี",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "wedding- marri- anniversary hochzeit- geheiratet heirat- mariage \
+            maries maries boda bodas casaron casar- casaron casad- aniversario bryllup- giftet \
+            结婚 结婚纪念 結婚 入籍 แต่งงาน ครบรอบ",
+        asked: "",
+        said: "",
+    },
+    // What to give; what somebody likes.
+    Topic {
+        both: "hobby- hobbies hobbys",
+        asked: "present presents gift gifts -geschenk- schenk- cadeau- offrir regalo- regal- \
+            julegave- bursdagsgave- gaveide- gavetips 礼物 送什么 买点什么 プレゼント 贈 ของขวัญ ซื้ออะไรให้",
+        said: "likes loves fan enjoys collects supports supporter adores liebt gern sammelt \
+            aime adore passionne collectionne gusta gustan encanta aficionad- colecciona \
+            liker elsker samler 喜欢 球迷 爱好 好き ファン 趣味 ชอบ เชียร์",
+    },
+    // Water where it should not be; who and what stops it.
+    Topic {
+        both: "plumb- stopcock klempner installateur haupthahn plombier fontaner- \
+            rorlegger- stoppekran hovedkran 总阀 水管 元栓 水道 วาล์ว ประปา",
+        asked: "leak- pipe pipes burst flood- dripping pouring rohr rohrbruch undicht tropft \
+            wasserschaden fuite- fuit tuyau- inond- fuga fugas tuberia- gotea inunda- \
+            lekk- ror roret spruter drypper 漏水 渗水 水漏れ 水浸し 漏れ 蛇口 ท่อ รั่ว น้ำท่วม",
+        said: "shutoff wasserhahn abgedreht robinet paso 水回り",
+    },
+    Topic {
+        both: "fuse fuses breaker breakers electrician sicherung- disjoncteur- \
+            electricien- electrique fusible- diferencial electricista sikring- elektriker- \
+            电闸 电工 ブレーカー 電器店 เบรกเกอร์ ช่างไฟ",
+        asked: "outage blackout socket electric- strom stromausfall steckdose- elektr- courant \
+            prise luz apagon enchufe- strommen stikkontakt- elektrisk- \
+            停电 跳闸 没电 插座 停電 コンセント ไฟดับ ไฟตก ปลั๊ก",
+        said: "",
+    },
+    Topic {
+        both: "shoe- boots boot sneakers trainers sandals foot feet -schuh- stiefel- fusse \
+            sandalen chauss- pointure botte- baskets zapat- calza botas pie deportivas \
+            sko skor stovler fotter 鞋 脚 码 靴 足 スニーカー センチ รองเท้า เท้า",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "size coat jacket trousers jeans shirt- dress sweater clothes clothing \
+            kleidergrosse mantel jacke hose hemd pullover kleid kleidung taille veste manteau \
+            pantalon- chemise robe vetement- talla camiseta abrigo chaqueta vestido ropa \
+            storrelse- klaer jakke- bukse- genser kjole 衣服 裤子 外套 尺码 サイズ コート ズボン \
+            เสื้อ กางเกง ไซส์",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "car vehicle registration plate auto wagen familienwagen kennzeichen voiture \
+            immatricul- coche matricul- bil bilen elbil familiebil- registreringsnummer- regnr \
+            skilt- 车牌 汽车 ナンバー ทะเบียน",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "dog dogs puppy cat cats kitten pet pets vet hund hunde hunden katze katzen- kater \
+            tierarzt- haustier- -futter- chien- chat chatte croquettes veterinaire perro- gato- \
+            pienso veterinari- mascota- katt- dyrlege- veterinaer dyreklinikk torrfor \
+            宠物 狗粮 猫粮 ペット 動物病院 สัตว์เลี้ยง",
+        asked: "feed feeding futtern",
+        said: "food",
+    },
+    Topic {
+        both: "medicine medication- ibuprofen- aspirin- paracetamol antibiotic- penicillin- tablets \
+            medikament- tablette- fieber- antibiotik- medicament- medicamento- medicina- \
+            medisin- tablett- 药 薬 แพ้ยา กินยา",
+        asked: "painkiller- pill pills headache fever ill sick schmerz- kopfschmerz- kopfweh krank \
+            fievre malade doliprane comprime- fiebre dolor pastilla- enferm- feber vondt syk \
+            smertestillende ibux paracet- 发烧 头疼 头痛 生病 发炎 感冒 熱 頭痛 風邪 ปวด ป่วย",
+        said: "-allerg- alergi- insulin- blutdruck- anticoagulant- blodfortynnende thermometer \
+            过敏 アレルギー 体温计 体温計",
+    },
+    Topic {
+        both: "key keys -schlussel- ersatzschlussel cle cles llave llaves nokkel- ekstranokkel- \
+            钥匙 合鍵 กุญแจ",
+        asked: "locked lockout ausgesperrt serrurier cerrajero",
+        said: "",
+    },
+    Topic {
+        both: "wifi fi wlan internet router network reseau tradlos- nettet 无线网 网络 路由器 \
+            ルーター ネット ไวไฟ เน็ต",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "holiday- trip vacation travel- flight- cottage hotel packing -urlaub- ferien- reise- \
+            flug- vacances voyage- sejour vol vacaciones viaje- vuelo- ferie- tur turen fly \
+            flyet hotell sommerhus 旅游 旅行 行程 机票 酒店 飛行機 ホテル ทริป เที่ยว โรงแรม",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "school teacher class homework schul- lehrer- klassenlehrer- klasse hausaufgabe- \
+            elternabend ecole lycee professeur prof maitresse devoirs colegio instituto profesor- \
+            tutora clase deberes skole- laerer- kontaktlaerer lekse- \
+            学校 小学 中学 班主任 老师 小学校 担任 先生 幼稚園 โรงเรียน ครู",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "bins bin rubbish garbage trash recycling waste mull- -tonne restmull \
+            altpapier sperrmull abfall- poubelle- dechet- bac recyclage encombrants basura- cubo \
+            reciclaje soppel- avfall- matavfall restavfall 垃圾 ゴミ ごみ ขยะ",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "plant plants watering flowers orchid- cactus pflanze- blumen giess- kakteen \
+            plante- arros- fleurs regar riega- maceta- flores vannes blomst- kaktus- \
+            植物 浇水 浇花 多肉 水やり รดน้ำ ต้นไม้",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "insur- policy -versicherung- haftpflicht- hausrat- assurance- mutuelle seguro- \
+            poliza -forsikring- 保险 保单 车险 保険 証券 ประกัน กรมธรรม์",
+        asked: "claim sinistre siniestro 理赔",
+        said: "",
+    },
+    // When somebody is at home.
+    Topic {
+        both: "homeoffice teletravail teletrabaj- hjemmekontor 在家 在宅 ทำงานที่บ้าน",
+        asked: "technician parcel deliver- techniker handwerker paket- technicien livreur colis \
+            tecnico paquete- repartidor tekniker- pakke- handverker- 快递 上门 宅配 配達 พัสดุ",
+        said: "",
+    },
+    Topic {
+        both: "babysit- babysitter barnevakt nounou ninera canguro 保姆 ベビーシッター พี่เลี้ยง",
+        asked: "",
+        said: "garde passer",
+    },
+    Topic {
+        both: "dentist tooth teeth braces orthodont- zahn- kieferorthop- spange dentiste dent \
+            dents dentista diente- muela- brackets ortodon- tannlege- tannregulering 牙科 牙医 歯医者 ทำฟัน",
+        asked: "",
+        said: "",
+    },
+    Topic {
+        both: "doctor gp surgery paediatric- pediatr- arzt arztin kinderarzt- hausarzt- medecin \
+            docteur medico doctora lege legen fastlege- 医生 医院 看病 小児科 かかりつけ 病院 หมอ โรงพยาบาล",
+        asked: "ill sick krank malade enferm- syk 生病 医者 ป่วย",
+        said: "",
+    },
+    Topic {
+        both: "match football- soccer team club fussball- verein supporter fan foot partido- futbol \
+            equipo fotball- kamp 比赛 足球 球迷 試合 サッカー 野球 ファン ฟุตบอล บอล",
+        asked: "",
+        said: "supports",
+    },
+    Topic {
+        both: "christmas xmas weihnacht- christbaum- noel sapin navidad belen jul jule- 圣诞 クリスマス คริสต์มาส",
+        asked: "",
+        said: "",
+    },
+];
+
+/// Words of a message that asks for something general: a text, a meaning, a translation.
+pub(super) const GENERAL: &str = "poem joke translate translation synonym mean means meaning spell define \
+    definition colleague capital gedicht witz ubersetze ubersetz- synonym bedeutet schreibt kollegen kollegin kollege \
+    poeme blague traduis traduire signifie synonyme collegue capitale poema chiste traduce traducir \
+    significa sinonimo colega companero dikt vits oversett- oversette betyr kollega synonym- hovedstad- \
+    翻译 意思 诗 笑话 同事 同义 首都 意味 訳し 翻訳 ジョーク 同僚 俳句 首都 แปล หมายความ ความหมาย กลอน เพื่อนร่วมงาน เมืองหลวง มุก";
+
+/// Words of a memory that says what has changed.
+pub(super) const UPDATES: &str = "now since new moved changed sold anymore longer instead already inzwischen \
+    mittlerweile jetzt seit nachdem verschoben geandert verkauft gewachsen neue neuer neuen \
+    maintenant depuis desormais decale change vendu grandi encore nouveau nouvelle ahora ya desde \
+    cambiado vendido nuevo nueva flyttet endret solgt na siden storre ny nytt etter \
+    改了 换了 现在 卖掉 变更 変更 今は 新しく ตอนนี้ เปลี่ยน เลื่อน แล้ว";

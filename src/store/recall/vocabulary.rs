@@ -1,0 +1,177 @@
+//! The words of all memories, each once, and which memory has which.
+
+use std::collections::HashMap;
+
+use super::stop_words::StopWords;
+use super::terms::{Kind, each_term, fold, significant_terms};
+use super::topics::{Cues, Topics};
+
+/// Most terms of a memory that are compared: a long one says what it is about first.
+const MOST_TERMS: usize = 128;
+
+/// The terms of memories, oldest first, without the words of grammar.
+///
+/// A memory of a sentence takes about 50 bytes here, and each different word 40.
+#[derive(Default)]
+pub(crate) struct Vocabulary {
+    /// All different terms, one after the other.
+    text: String,
+    words: Vec<Word>,
+    /// The terms of all memories, as places in `words`.
+    terms: Vec<u32>,
+    memories: Vec<Entry>,
+    /// What is looked up while memories are added; made when first needed.
+    tables: Option<Box<Tables>>,
+}
+
+/// A different term of the memories.
+struct Word {
+    /// Where its text ends, which begins where that of the one before ends.
+    end: u32,
+    /// The topics for which a memory that has it is wanted.
+    topics: Topics,
+    /// Which runs of four bytes it has.
+    runs: Runs,
+    kind: Kind,
+}
+
+struct Entry {
+    /// Where its terms end.
+    end: u32,
+    topics: Topics,
+    is_update: bool,
+}
+
+/// What of a message and a text is looked up.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub stop_words: StopWords,
+    pub cues: Cues,
+}
+
+/// A set of runs of four bytes, in which one may seem to be that is not. Two words that
+/// are alike and not the same have one in common.
+#[derive(Clone, Copy)]
+pub(super) struct Runs(u64);
+
+impl Runs {
+    pub fn of(word: &str) -> Runs {
+        let runs = word.as_bytes().windows(4).map(|run| {
+            let number = run
+                .iter()
+                .fold(0u32, |all, byte| all << 8 | u32::from(*byte));
+            1u64 << (number.wrapping_mul(0x9e37_79b1) >> 26)
+        });
+        Runs(runs.fold(0, |all, run| all | run))
+    }
+
+    pub fn may_share(self, other: Runs) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// A term and what is known of it.
+pub(super) struct Known<'a> {
+    pub text: &'a str,
+    pub kind: Kind,
+    pub runs: Runs,
+}
+
+impl Vocabulary {
+    /// How many memories there are.
+    pub fn len(&self) -> usize {
+        self.memories.len()
+    }
+
+    /// Adds memories after those that are there.
+    pub fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+        let mut places: HashMap<String, u32> = (0..self.words.len())
+            .map(|place| (self.word(place).text.to_owned(), place as u32))
+            .collect();
+        let tables = self.tables.take().unwrap_or_default();
+        for text in texts {
+            let folded = fold(text);
+            let (mut topics, mut is_update) = tables.cues.of_unspaced_memory(&folded);
+            // What says that something has changed is often a word of grammar.
+            each_term(&folded, &mut |kind, text| {
+                is_update |= kind == Kind::Word && tables.cues.is_update(text);
+            });
+            for term in significant_terms(&folded, MOST_TERMS, &tables.stop_words) {
+                let place = places.get(&term.text).copied().unwrap_or_else(|| {
+                    let topics = match term.kind {
+                        Kind::Word => tables.cues.said(&term.text),
+                        _ => Topics::default(),
+                    };
+                    self.text.push_str(&term.text);
+                    self.words.push(Word {
+                        end: self.text.len() as u32,
+                        topics,
+                        runs: Runs::of(&term.text),
+                        kind: term.kind,
+                    });
+                    let place = self.words.len() as u32 - 1;
+                    places.insert(term.text, place);
+                    place
+                });
+                topics |= self.words[place as usize].topics;
+                self.terms.push(place);
+            }
+            self.memories.push(Entry {
+                end: self.terms.len() as u32,
+                topics,
+                is_update,
+            });
+        }
+        self.tables = Some(tables);
+    }
+
+    /// What a message is looked up in.
+    pub(super) fn tables(&mut self) -> &Tables {
+        self.tables.get_or_insert_default()
+    }
+
+    pub(super) fn words(&self) -> impl Iterator<Item = Known<'_>> {
+        (0..self.words.len()).map(|place| self.word(place))
+    }
+
+    pub(super) fn word_count(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(super) fn word(&self, place: usize) -> Known<'_> {
+        let begin = match place {
+            0 => 0,
+            place => self.words[place - 1].end as usize,
+        };
+        let word = &self.words[place];
+        Known {
+            text: &self.text[begin..word.end as usize],
+            kind: word.kind,
+            runs: word.runs,
+        }
+    }
+
+    /// The terms of a memory, each once, in the order of its text.
+    pub(super) fn terms(&self, memory: usize) -> &[u32] {
+        let begin = match memory {
+            0 => 0,
+            memory => self.memories[memory - 1].end as usize,
+        };
+        &self.terms[begin..self.memories[memory].end as usize]
+    }
+
+    /// The term that a memory begins with, which often is whom it is about.
+    pub(super) fn first_term(&self, memory: usize) -> Option<usize> {
+        let mut terms = self.terms(memory).iter().map(|term| *term as usize);
+        terms.find(|term| self.words[*term].kind != Kind::Character)
+    }
+
+    pub(super) fn topics(&self, memory: usize) -> Topics {
+        self.memories[memory].topics
+    }
+
+    /// Whether a memory says that something has changed.
+    pub(super) fn is_update(&self, memory: usize) -> bool {
+        self.memories[memory].is_update
+    }
+}
