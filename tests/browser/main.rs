@@ -4,6 +4,7 @@
 #![cfg(all(feature = "web", feature = "relay"))]
 
 mod approvals;
+mod attachments;
 mod audiences;
 mod chromium;
 mod elsewhere;

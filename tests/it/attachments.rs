@@ -692,3 +692,41 @@ fn a_large_file_costs_little_memory_and_delays_nobody() {
     // The threads and connections that serve the chats beside it count, too.
     assert!(most - before < 5 * 1024, "{before} KiB, then {most}");
 }
+
+#[test]
+fn the_terminal_sends_files_with_the_first_message() {
+    let folder = TemporaryDirectory::new();
+    let model = Model::saying("a long text");
+    write_config(folder.path(), model.config());
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let file = folder.path().join("long.txt");
+    // More than one part.
+    let text = "0123456789".repeat(60_000);
+    std::fs::write(&file, &text).unwrap();
+    let path = file.to_str().unwrap();
+    let two = ["chat", "--attach", path, "--attach", path, "what is it"];
+    let answer = run(folder.path(), &two);
+    assert!(answer.status.success(), "{}", printed(&answer));
+    let mut admin = Client::websocket(program.address);
+    admin.ask(json!({ "type": "auth", "token": tokens.admin }));
+    let found = admin.ask(json!({ "type": "search_messages", "query": "what" }));
+    let files = found["messages"][0]["attachments"].as_array().unwrap();
+    assert_eq!(files.len(), 2);
+    for file in files {
+        assert_eq!(
+            (&file["name"], &file["bytes"]),
+            (&json!("long.txt"), &json!(text.len()))
+        );
+    }
+    let refused = run(
+        folder.path(),
+        &["chat", "--attach", "/nowhere/x", "what is it"],
+    );
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        printed(&refused).contains("/nowhere/x"),
+        "{}",
+        printed(&refused)
+    );
+}

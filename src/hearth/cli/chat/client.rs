@@ -26,6 +26,8 @@ pub struct ChatMode {
     pub conversation: Option<String>,
     /// Whether the token is that of `HEARTH_TOKEN`, which a refusal then names.
     pub is_from_environment: bool,
+    /// Files for the first message: ids of attachments.
+    pub attachments: Vec<String>,
 }
 
 /// Something to react to.
@@ -410,6 +412,10 @@ impl ChatClient {
         };
         if let Some(conversation) = &self.conversation {
             chat["conversation_id"] = Value::from(conversation.as_str());
+        }
+        let attachments = std::mem::take(&mut self.mode.attachments);
+        if !attachments.is_empty() {
+            chat["attachments"] = Value::from(attachments);
         }
         Action::Send(chat)
     }

@@ -8,6 +8,7 @@ mod action;
 mod address;
 pub(super) mod approval;
 pub(super) mod approvals;
+mod attach;
 mod client;
 pub(super) mod connection;
 mod encryption;
@@ -54,6 +55,8 @@ to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C e
 --user
 --conversation ID    Continue this conversation
 --new                Start a new conversation (the default)
+--attach FILE...     Send this file with the first message; may be
+                     repeated
 --data-dir",
 )
 .run(run);
@@ -73,7 +76,9 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         interactive: context.input_is_terminal,
         conversation: conversation.map(str::to_owned),
         is_from_environment: false,
+        attachments: Vec::new(),
     };
+    let files = arguments.texts("attach")?;
     let color = context.variable("NO_COLOR").is_none()
         && context.variable("TERM").is_none_or(|term| term != "dumb");
     let rich = context.output_is_terminal;
@@ -86,7 +91,8 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let outcome = SignalSockets::catch()
         .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))
         .and_then(|signals| {
-            let connection = ChatConnection::open(&access)?;
+            let mut connection = ChatConnection::open(&access)?;
+            mode.attachments = attach::put(&files, &access, &mut connection)?;
             let event_loop = EventLoop {
                 connection,
                 screen,

@@ -1,19 +1,13 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain, toast } from "./dom.js";
-import { markdown, write } from "./markdown.js";
+import { h, icon, sign, dayName, announce, commands, iconButton, complain, toast } from "./dom.js";
+import { write } from "./markdown.js";
 import { audienceControl } from "./audience.js";
-import { argumentsOf } from "./approvals.js";
+import { composer } from "./composer.js";
 import { rename, remove } from "./conversations.js";
+import { fileList, messageRow, toolList } from "./message.js";
 
 const PAGE = 50;
-const DRAFT = "hearth.draft.";
-const CUT_BY = {
-  length: "Cut off: the model reached its limit.",
-  content_filter: "Cut off by the provider’s content filter.",
-  refusal: "The model refused to go on.",
-  interrupted: "This reply was not finished.",
-};
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
 export function chat({ household, go, id, sought }) {
@@ -26,8 +20,7 @@ export function chat({ household, go, id, sought }) {
   const down = h("button.down", { "aria-label": "Scroll to the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
   const title = h("h1", "");
   const controls = h("span.row");
-  const composing = composer();
-  const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down, composing.element);
+  const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down);
   const written = new Map();
   const shown = new WeakMap();
   let hasMore = false;
@@ -36,6 +29,14 @@ export function chat({ household, go, id, sought }) {
   let isGone = false;
   let lastTop = 0;
   let frame = 0;
+  /** The first message of a new conversation. */
+  let opening = null;
+  const composing = composer({
+    household, id, send, target: element,
+    running: () => (id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined),
+    state: () => (isGone ? "This conversation was deleted" : null),
+  });
+  element.append(composing.element);
 
   const stop = new AbortController();
   const listen = (name, handler) => household.addEventListener(name, handler, { signal: stop.signal });
@@ -44,8 +45,11 @@ export function chat({ household, go, id, sought }) {
   listen("sent", ({ detail }) => sentChanged(detail));
   listen("conversations", head);
   listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
-  listen("reload", () => { if (id) catchUp().catch(lost); else if (!composing.first) welcome(); });
-  listen("config", () => { if (!id && !composing.first) welcome(); });
+  listen("reload", () => { if (id) catchUp().catch(lost); else if (!opening) welcome(); });
+  listen("config", () => {
+    if (!id && !opening) welcome();
+    composing.draw();
+  });
   listen("approvals", schedule);
   scroller.addEventListener("scroll", () => {
     // Only scrolling up leaves the end; new content does not.
@@ -68,7 +72,7 @@ export function chat({ household, go, id, sought }) {
     stop.abort();
     watcher.disconnect();
     cancelAnimationFrame(frame);
-    composing.keep();
+    composing.close();
   }
 
   function head() {
@@ -144,7 +148,7 @@ export function chat({ household, go, id, sought }) {
       // Otherwise the browser's own scroll anchoring would move it again.
       scroller.style.overflowAnchor = "none";
       const rows = page.messages.filter((one) => !messages.has(one.id)).map((one) => {
-        const row = messageRow(one);
+        const row = rowOf(one);
         messages.set(one.id, row);
         return row;
       });
@@ -175,7 +179,7 @@ export function chat({ household, go, id, sought }) {
 
   function add(message, tools) {
     if (messages.has(message.id)) return;
-    const row = messageRow(message, tools);
+    const row = rowOf(message, tools);
     messages.set(message.id, row);
     const later = [...log.children].reverse();
     const before = later.find((other) => other.dataset.id < message.id);
@@ -183,6 +187,16 @@ export function chat({ household, go, id, sought }) {
     else log.prepend(row);
     for (const note of log.querySelectorAll("li.note")) note.remove();
     days();
+  }
+
+  function rowOf(message, tools) {
+    return messageRow(message, { household, id, tools, find: (other) => messages.get(other), quote: composing.quote, goOn });
+  }
+
+  /** Asks for the rest of a reply that was cut off. */
+  function goOn(reply) {
+    if ([...messages.keys()].every((other) => other <= reply)) household.send("Continue where you stopped.", id);
+    else toast("Other messages came after this reply.");
   }
 
   /** A heading where a new day begins. */
@@ -207,38 +221,6 @@ export function chat({ household, go, id, sought }) {
     schedule();
   }
 
-  function messageRow(message, tools) {
-    const isMine = message.role === "user";
-    const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
-      h("div.who",
-        isMine ? h("strong", message.speaker ?? "Unknown") : [sign(20), h("strong", "Hearth")],
-        timeOfDay(message.timestamp),
-        isMine ? null : copyButton(() => message.content)),
-      message.in_reply_to && h("p.quiet.small.question", questionOf(message)),
-      tools?.size ? toolList(tools) : null,
-      h("div.text", isMine ? message.content : markdown(message.content)),
-      message.finish_reason && cutOff(message));
-    row.dataset.id = message.id;
-    row.dataset.at = message.timestamp;
-    return row;
-  }
-
-  /** Says why a reply is not whole, and offers to go on. */
-  function cutOff({ id: reply, finish_reason: reason }) {
-    const isLast = () => [...messages.keys()].every((other) => other <= reply);
-    const go = () => isLast() ? household.send("Continue where you stopped.", id) : toast("Other messages came after this reply.");
-    return h("div.row.wrap.cut",
-      h("span.quiet", CUT_BY[reason] ?? "This reply is not whole."),
-      household.maySend && reason !== "refusal" && h("button", { onclick: go }, "Continue"));
-  }
-
-  /** Names the question of a reply that came after later messages. */
-  function questionOf({ in_reply_to: question }) {
-    const asked = messages.get(question)?.querySelector(".text").textContent;
-    const words = asked ? `“${asked.length > 80 ? `${asked.slice(0, 80)}…` : asked}”` : "an earlier message";
-    return ["In reply to ", h("a", { href: `#/c/${id}/${question}` }, words)];
-  }
-
   function turnChanged(turn) {
     if (turn.state === "done") dropLive(turn.id);
     else if (turn.state === "failed") announce(turn.isCancelled ? "Stopped." : `Failed: ${turn.error}`);
@@ -247,7 +229,7 @@ export function chat({ household, go, id, sought }) {
 
   function sentChanged(message) {
     // The first message of a new conversation now has a conversation.
-    if (!id && message === composing.first && message.conversation) return go(message.conversation, null, true);
+    if (!id && message === opening && message.conversation) return go(message.conversation, null, true);
     if (message.conversation === id) schedule();
   }
 
@@ -284,8 +266,9 @@ export function chat({ household, go, id, sought }) {
   function outgoingRow(message) {
     return h("li", { class: `message person ${message.error ? "failed" : "sending"}` },
       h("div.who", h("strong", household.identity?.user ?? "You"), h("span.quiet.small", message.error ? "not sent" : "sending…")),
+      fileList(household, message.attachments),
       h("div.text", message.text),
-      message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id); }, () => household.discard(message)));
+      message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments); }, () => household.discard(message)));
   }
 
   function failure(text, again, discard) {
@@ -352,73 +335,14 @@ export function chat({ household, go, id, sought }) {
     scroller.scrollTop = scroller.scrollHeight;
   }
 
-  function composer() {
-    const field = h("textarea", { rows: 1, placeholder: "Message Hearth", "aria-label": "Message", enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
-    const button = h("button", { type: "submit", class: "primary send", "aria-label": "Send" }, icon("send"));
-    const form = h("form.composer", h("div.field", field, button), h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
-    const self = { element: form, first: null, draw, send, keep, focus: () => field.focus({ preventScroll: true }) };
-    const isTouch = matchMedia("(pointer: coarse)").matches;
-
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const turn = running();
-      if (turn && !field.value.trim()) household.stop(turn).catch(complain);
-      else send(field.value);
-    });
-    field.addEventListener("input", () => { grow(); draw(); });
-    field.addEventListener("keydown", (event) => {
-      // On a phone, Enter must start a new line.
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
-        event.preventDefault();
-        if (field.value.trim()) send(field.value);
-      } else if (event.key === "Escape") {
-        const turn = running();
-        if (turn) household.stop(turn).catch(complain);
-      }
-    });
-    queueMicrotask(() => { grow(); draw(); });
-    return self;
-
-    function running() {
-      return id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined;
+  function send(text, attachments) {
+    const message = household.send(text.trim(), id, attachments);
+    if (!id) {
+      opening = message;
+      log.replaceChildren();
     }
-
-    function send(text) {
-      if (!text.trim() || !household.maySend || isGone) return;
-      const message = household.send(text.trim(), id);
-      if (!id) self.first = message;
-      field.value = "";
-      keep();
-      grow();
-      if (!id) log.replaceChildren();
-      schedule();
-      toEnd(true);
-    }
-
-    function draw() {
-      const isAllowed = household.maySend && !isGone;
-      const turn = running();
-      const stops = Boolean(turn) && !field.value.trim();
-      field.disabled = household.identity !== null && !isAllowed;
-      field.placeholder = field.disabled ? (isGone ? "This conversation was deleted" : "Your role is read-only") : "Message Hearth";
-      button.disabled = !isAllowed || (!stops && !field.value.trim());
-      const label = stops ? "Stop" : "Send";
-      if (button.getAttribute("aria-label") !== label) {
-        button.setAttribute("aria-label", label);
-        button.title = stops ? "Stop (Esc)" : "";
-        button.replaceChildren(icon(stops ? "stop" : "send"));
-      }
-    }
-
-    function grow() {
-      field.style.height = "auto";
-      field.style.height = `${Math.min(field.scrollHeight + 2, innerHeight * 0.4)}px`;
-    }
-
-    function keep() {
-      if (field.value.trim()) sessionStorage.setItem(DRAFT + (id ?? "new"), field.value);
-      else sessionStorage.removeItem(DRAFT + (id ?? "new"));
-    }
+    schedule();
+    toEnd(true);
   }
 }
 
@@ -427,17 +351,6 @@ function redraw(place, content, make) {
   if (place.dataset.content === content) return;
   place.dataset.content = content;
   place.replaceChildren(...make());
-}
-
-/** The tool calls of a turn, each with its details. */
-function toolList(tools) {
-  return h("ul.tools", [...tools.values()].map(({ tool, arguments: given, result }) =>
-    h("li", { class: result ? (result.ok ? "ok" : "bad") : "busy" },
-      h("details",
-        h("summary", icon(result ? (result.ok ? "check" : "cross") : "tool"), h("code", tool),
-          h("span.quiet", result ? (result.ok ? "done" : "failed") : "running…")),
-        argumentsOf(given),
-        result && h("pre", { tabindex: 0 }, result.summary)))));
 }
 
 /** How to connect a model. */

@@ -22,9 +22,11 @@ export function h(selector, ...children) {
 /** A function that gives `use` a module: now, or once it is loaded. Without it, all stays as it is. */
 export function lazily(load) {
   let module = null;
+  let loading = null;
   return (use) => {
-    if (module) use(module);
-    else load().then((loaded) => use(module = loaded), () => {});
+    if (module) return use(module);
+    loading ??= load();
+    loading.then((loaded) => use(module = loaded), () => { loading = null; });
   };
 }
 
@@ -48,6 +50,11 @@ const ICONS = {
   key: "M15.5 3.5a5 5 0 1 0 0 10 5 5 0 0 0 0-10zM12 12l-8 8M6 18l2.5 2.5M9 15l2 2",
   home: "M4 11l8-7 8 7v9h-6v-6h-4v6H4z",
   people: "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2 20c0-4 3-6 7-6s7 2 7 6M16 4.5a3.5 3.5 0 0 1 0 6M18 14.5c2.6.8 4 2.5 4 5.5",
+  attach: "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7l-8.5 8.5a1.6 1.6 0 0 1-2.3-2.3L14 7.8",
+  camera: "M4 8h4l1.5-3h5L16 8h4v11H4zM12 10a3.3 3.3 0 1 0 0 6.6 3.3 3.3 0 0 0 0-6.6z",
+  file: "M6 3h8l4 4v14H6zM14 3v4h4",
+  download: "M12 4v11M7 11l5 5 5-5M5 20h14",
+  quote: "M5 17c2.5 0 4-2 4-5V8H5v4h4M14 17c2.5 0 4-2 4-5V8h-4v4h4",
   retry: "M19 12a7 7 0 1 1-2-5M19 4v4h-4",
 };
 

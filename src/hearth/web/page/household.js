@@ -2,7 +2,7 @@
 // approvals. Events from the connection update it; the views listen to its events.
 
 import { idempotencyKey } from "./connection.js";
-import { sentence } from "./session.js";
+import { ROLE_KEY, sentence } from "./session.js";
 
 const PAGE = 50;
 
@@ -19,7 +19,7 @@ export class Household extends EventTarget {
   approvals = new Map();
   /** Turns that wait for somebody's approval. */
   waiting = new Set();
-  /** Messages being sent: {key, text, conversation, turn, error}. */
+  /** Messages being sent: {key, text, conversation, attachments, turn, error}. */
   outgoing = [];
   unread = new Set();
   config = null;
@@ -36,17 +36,22 @@ export class Household extends EventTarget {
     return this.connection.identity;
   }
 
+  /** The role, also before the connection is there if this tab was signed in before. */
+  get role() {
+    return this.identity?.role ?? sessionStorage.getItem(ROLE_KEY);
+  }
+
   get isAdmin() {
-    return this.identity?.role === "admin";
+    return this.role === "admin";
   }
 
   get maySend() {
-    return this.identity !== null && this.identity.role !== "viewer";
+    return Boolean(this.role) && this.role !== "viewer";
   }
 
   /** A guest reads what is shared with them, and nothing of the household. */
   get isGuest() {
-    return this.identity?.role === "viewer";
+    return this.role === "viewer";
   }
 
   /** Whether this person may rename and delete a conversation. */
@@ -136,12 +141,13 @@ export class Household extends EventTarget {
   }
 
   /** Sends a message, repeatedly under the same key until there is a response. */
-  send(text, conversation) {
-    const message = { key: idempotencyKey(), text, conversation, turn: null, error: null };
+  send(text, conversation, attachments = []) {
+    const message = { key: idempotencyKey(), text, conversation, attachments, turn: null, error: null };
     this.outgoing.push(message);
     this.#emit("sent", message);
     const fields = { message: text, idempotency_key: message.key, surface: "page" };
     if (conversation) fields.conversation_id = conversation;
+    if (attachments.length) fields.attachments = attachments.map((one) => one.attachment_id);
     this.request("chat", fields, { keep: true, timeout: 0 }).then(
       (data) => this.#sent(message, data),
       (error) => this.#notSent(message, error),
@@ -166,6 +172,7 @@ export class Household extends EventTarget {
   }
 
   async #ready(lost) {
+    sessionStorage.setItem(ROLE_KEY, this.identity.role);
     // Missed chat.delta events are not replayed, so streamed replies have a gap.
     for (const turn of this.turns.values()) {
       turn.text = "";

@@ -3,6 +3,8 @@
 
 const KEY = "hearth.token";
 const RELAY_KEY = "hearth.relay_token";
+/** The role of who is signed in, so that a page that is loaded again knows it at once. */
+export const ROLE_KEY = "hearth.role";
 const ENDPOINT_KEY = "hearth.way";
 const TIMEOUT = 30000;
 /** Only an exported page has its policy in a meta element. It has no server of its own. */
@@ -23,7 +25,7 @@ export function savedEndpoint() {
 
 /** Deletes the tokens from this browser. */
 export function forget() {
-  for (const key of [KEY, RELAY_KEY]) {
+  for (const key of [KEY, RELAY_KEY, ROLE_KEY]) {
     sessionStorage.removeItem(key);
     localStorage.removeItem(key);
   }

@@ -1,0 +1,255 @@
+// Files that messages carry: pictures made small and without what the camera wrote into
+// them, uploads in parts over the connection, and so through a relay too, thumbnails and
+// a viewer.
+
+import { h, icon, iconButton, complain, toast } from "./dom.js";
+
+const MOST = 16;
+/** Bytes of a part. Divisible by 3, so that the parts of a file in base64 are its base64. */
+const PART = 3 * 65536;
+/** Longest side of a picture that is sent, in pixels. */
+const LONGEST_SIDE = 2048;
+/** A PNG that stays larger becomes a JPEG. */
+const LARGEST_PNG = 1500000;
+/** Larger pictures are shown when somebody asks for them. */
+const LARGEST_THUMBNAIL = 3000000;
+const MOST_KEPT = 40;
+const SENT = /^image\/(jpeg|png|webp|avif|heic|heif|bmp|tiff)$/;
+const SHOWN = /^image\/(jpeg|png|webp|gif)$/;
+
+const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
+
+/** The files of a message that is being written. `changed` is called when one comes, is ready or goes. */
+export function pendingFiles(household, changed) {
+  const element = h("ul.files.pending", { "aria-label": "Files to send" });
+  let entries = [];
+  // One after the other, so that they arrive in their order.
+  let queue = Promise.resolve();
+  return {
+    element,
+    add: (files) => [...files].forEach(add),
+    take,
+    close: () => entries.forEach(drop),
+    get count() { return entries.length; },
+    get isReady() { return entries.every((entry) => entry.id); },
+  };
+
+  function add(file) {
+    if (entries.length >= MOST) return toast(`A message can carry ${MOST} files.`);
+    const entry = { file, id: null, stop: new AbortController() };
+    entry.place = h("span.picture", icon("file"));
+    entry.note = h("span.quiet.small", "Preparing…");
+    entry.bar = h("progress", { max: 1, "aria-label": `Upload of ${file.name}` });
+    entry.again = h("button.plain", { hidden: true, onclick: () => later(entry) }, "Try again");
+    entry.row = h("li", entry.place,
+      h("span.grow", h("span.name", file.name), entry.note, entry.bar, entry.again),
+      iconButton("cross", `Remove ${file.name}`, "Remove", () => { drop(entry); changed(); }));
+    entries.push(entry);
+    element.append(entry.row);
+    later(entry);
+    changed();
+  }
+
+  function later(entry) {
+    queue = queue.then(() => begin(entry));
+  }
+
+  async function begin(entry) {
+    if (entry.stop.signal.aborted) return;
+    entry.again.hidden = true;
+    entry.bar.hidden = false;
+    entry.note.classList.remove("problem");
+    try {
+      entry.ready ??= await prepare(entry.file);
+      const { blob, name, thumbnail } = entry.ready;
+      if (thumbnail) entry.place.replaceChildren(thumbnail);
+      entry.note.textContent = size(blob.size);
+      entry.id = await upload(household, blob, name, entry.stop.signal, (part) => { entry.bar.value = part; });
+      entry.bar.hidden = true;
+    } catch (error) {
+      if (entry.stop.signal.aborted) return;
+      entry.note.textContent = error.message;
+      entry.note.classList.add("problem");
+      entry.bar.hidden = true;
+      entry.again.hidden = error.isFinal;
+    }
+    changed();
+  }
+
+  function drop(entry) {
+    entry.stop.abort();
+    entry.row.remove();
+    entries = entries.filter((other) => other !== entry);
+  }
+
+  /** Those that are sent now: [{attachment_id, name}]. */
+  function take() {
+    const taken = entries.map(({ id, ready }) => ({ attachment_id: id, name: ready.name, type: ready.blob.type, bytes: ready.blob.size }));
+    entries = [];
+    element.replaceChildren();
+    return taken;
+  }
+}
+
+/** A picture is drawn anew: small, upright, and without place and time. Other files stay as they are. */
+async function prepare(file) {
+  if (!SENT.test(file.type)) return { blob: file, name: file.name };
+  let bitmap;
+  try {
+    bitmap = await createImageBitmap(file, { imageOrientation: "from-image" });
+  } catch {
+    throw Object.assign(new Error("This browser cannot open the picture. Save it as JPEG first."), { isFinal: true });
+  }
+  const scale = Math.min(1, LONGEST_SIDE / Math.max(bitmap.width, bitmap.height));
+  const draw = (longest, ground) => {
+    const canvas = h("canvas");
+    canvas.width = Math.max(1, Math.round(bitmap.width * longest));
+    canvas.height = Math.max(1, Math.round(bitmap.height * longest));
+    const context = canvas.getContext("2d");
+    context.imageSmoothingQuality = "high";
+    if (ground) {
+      context.fillStyle = "#fff";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+    }
+    context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+    return canvas;
+  };
+  const encode = (canvas, type) => new Promise((resolve, reject) => {
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture is too large for this browser."))), type, 0.86);
+  });
+  let blob = file.type === "image/png" ? await encode(draw(scale), "image/png") : null;
+  if (!blob || blob.size > LARGEST_PNG) blob = await encode(draw(scale, true), "image/jpeg");
+  const name = `${file.name.replace(/\.\w{2,5}$/, "")}.${blob.type === "image/png" ? "png" : "jpg"}`;
+  const thumbnail = draw(Math.min(1, 160 / Math.min(bitmap.width, bitmap.height)), true);
+  bitmap.close();
+  return { blob, name, thumbnail };
+}
+
+/** Sends a file in parts and resolves to its id. Parts are sent again after an interruption. */
+async function upload(household, blob, name, signal, progress) {
+  const ask = (type, fields) => household.request(type, fields, { keep: true, timeout: 0 });
+  const { attachment_id: id } = await ask("put_attachment", { name, bytes: blob.size, ...(blob.type && { media_type: blob.type }) });
+  for (let offset = 0; offset < blob.size; offset += PART) {
+    const data = await base64(blob.slice(offset, offset + PART));
+    if (signal.aborted) throw new Error("The upload was stopped.");
+    await ask("put_attachment_part", { attachment_id: id, offset, data });
+    progress(Math.min(1, (offset + PART) / blob.size));
+  }
+  return id;
+}
+
+function base64(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => reject(new Error("The file cannot be read any more."));
+    reader.readAsDataURL(blob);
+  });
+}
+
+/** What was loaded last: the base64 of files, by their id. */
+const loaded = new Map();
+
+/** The content of a file, in base64. */
+function load(household, { attachment_id: id, bytes }, progress = () => {}) {
+  if (!loaded.has(id)) {
+    const loading = fetchParts(household, id, bytes, progress);
+    loaded.set(id, loading);
+    loading.catch(() => loaded.delete(id));
+    for (const old of [...loaded.keys()].slice(0, -MOST_KEPT)) loaded.delete(old);
+  }
+  return loaded.get(id);
+}
+
+async function fetchParts(household, id, bytes, progress) {
+  const parts = [];
+  for (let offset = 0; offset < bytes; offset += PART) {
+    const { data } = await household.request("get_attachment", { attachment_id: id, offset, length: PART }, { keep: true, timeout: 0 });
+    parts.push(data);
+    progress(Math.min(1, (offset + PART) / bytes));
+  }
+  return parts.join("");
+}
+
+const bytesOf = (data) => Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+
+/** Thumbnails of pictures, and the other files with their names and sizes. */
+export function attachmentList(household, attachments) {
+  return h("ul.files", { "aria-label": "Files" }, attachments.map((one) => {
+    const isPicture = SHOWN.test(one.type);
+    const button = h(isPicture ? "button.thumbnail" : "button.file", {
+      "aria-label": `${isPicture || one.type === "text/plain" ? "Show" : "Download"} ${one.name}, ${size(one.bytes)}`,
+      title: one.name,
+      onclick: () => (isPicture || one.type === "text/plain" ? view(household, attachments, one) : save(household, one).catch(complain)),
+    });
+    button.append(icon("file"), h("span.grow", h("span.name", one.name), h("span.quiet.small", size(one.bytes))));
+    if (isPicture && one.bytes <= LARGEST_THUMBNAIL) thumbnail(household, one, button);
+    return h("li", button);
+  }));
+}
+
+/** Loads a picture once somebody scrolls to it. */
+function thumbnail(household, one, button) {
+  const watcher = new IntersectionObserver(async ([{ isIntersecting }]) => {
+    if (!isIntersecting) return;
+    watcher.disconnect();
+    const data = await load(household, one).catch(() => null);
+    if (data !== null) button.replaceChildren(h("img", { src: `data:${one.type};base64,${data}`, alt: "" }));
+  }, { rootMargin: "300px" });
+  watcher.observe(button);
+}
+
+/** Saves a file on this device. */
+async function save(household, one) {
+  const note = h("progress", { max: 1 });
+  const data = await load(household, one, (part) => { note.value = part; });
+  const address = URL.createObjectURL(new Blob([bytesOf(data)], { type: "application/octet-stream" }));
+  h("a", { href: address, download: one.name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
+/** Shows a picture or a text whole; the arrow keys go on to the others of the message. */
+function view(household, attachments, first) {
+  const all = attachments.filter((one) => SHOWN.test(one.type) || one.type === "text/plain");
+  let at = all.indexOf(first);
+  const name = h("h2");
+  const place = h("div.view");
+  const count = h("span.quiet.small");
+  const move = (step) => {
+    at = (at + step + all.length) % all.length;
+    draw();
+  };
+  const dialog = h("dialog.viewer", { "aria-label": "File" },
+    h("div.row", name, count,
+      all.length > 1 && iconButton("back", "Previous file", "Previous", () => move(-1)),
+      all.length > 1 && h("span.turned", iconButton("back", "Next file", "Next", () => move(1))),
+      iconButton("download", "Download", "Download", () => save(household, all[at]).catch(complain)),
+      iconButton("cross", "Close", "Close", () => dialog.close())),
+    place);
+  dialog.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step && all.length > 1) move(step);
+  });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog || event.target === place) dialog.close(); });
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  draw();
+
+  async function draw() {
+    const one = all[at];
+    name.textContent = one.name;
+    count.textContent = all.length > 1 ? `${at + 1} of ${all.length}` : "";
+    const bar = h("progress", { max: 1, "aria-label": "Loading" });
+    place.replaceChildren(bar);
+    try {
+      const data = await load(household, one, (part) => { bar.value = part; });
+      if (all[at] !== one) return;
+      place.replaceChildren(SHOWN.test(one.type)
+        ? h("img", { src: `data:${one.type};base64,${data}`, alt: one.name })
+        : h("pre", { tabindex: 0 }, new TextDecoder().decode(bytesOf(data))));
+    } catch (error) {
+      place.replaceChildren(h("p.problem", { role: "alert" }, error.message));
+    }
+  }
+}

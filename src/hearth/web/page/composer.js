@@ -1,0 +1,153 @@
+// Where a message is written: its text, its files, and the button that sends or stops.
+
+import { h, icon, iconButton, complain, lazily } from "./dom.js";
+
+const DRAFT = "hearth.draft.";
+const attaching = lazily(() => import("./attachments.js"));
+
+/**
+ * The composer of a conversation. `running` is the turn that Stop would stop, `state` is
+ * null or why nothing can be sent, `send` gets the text and the files. Files dropped on
+ * `target` are added.
+ */
+export function composer({ household, id, target, running, state, send: deliver }) {
+  const field = h("textarea", { rows: 1, placeholder: "Message Hearth", "aria-label": "Message", enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
+  const button = h("button", { type: "submit", class: "primary send", "aria-label": "Send" }, icon("send"));
+  const isTouch = matchMedia("(pointer: coarse)").matches;
+  const files = h("div");
+  const chosen = h("input", { type: "file", multiple: true, hidden: true });
+  const taken = h("input", { type: "file", accept: "image/*", capture: "environment", hidden: true });
+  const attach = iconButton("attach", "Attach files", "Attach files", () => chosen.click());
+  const photograph = iconButton("camera", "Take a picture", "Take a picture", () => taken.click());
+  photograph.hidden = !isTouch;
+  const form = h("form.composer", files,
+    h("div.field", attach, photograph, chosen, taken, field, button),
+    h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
+  let pending = null;
+  let wantsFocus = false;
+
+  for (const input of [chosen, taken]) {
+    input.addEventListener("change", () => {
+      add([...input.files]);
+      input.value = "";
+    });
+  }
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const turn = running();
+    if (turn && isEmpty()) household.stop(turn).catch(complain);
+    else send();
+  });
+  field.addEventListener("input", () => { grow(); draw(); });
+  field.addEventListener("keydown", (event) => {
+    // On a phone, Enter must start a new line.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
+      event.preventDefault();
+      if (!isEmpty()) send();
+    } else if (event.key === "Escape") {
+      const turn = running();
+      if (turn) household.stop(turn).catch(complain);
+    }
+  });
+  field.addEventListener("paste", (event) => {
+    if (!event.clipboardData.files.length) return;
+    event.preventDefault();
+    add([...event.clipboardData.files]);
+  });
+  for (const name of ["dragenter", "dragover"]) {
+    target.addEventListener(name, (event) => {
+      if (!maySend() || !event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      target.classList.add("dropping");
+    });
+  }
+  target.addEventListener("dragleave", (event) => { if (!target.contains(event.relatedTarget)) target.classList.remove("dropping"); });
+  target.addEventListener("drop", (event) => {
+    if (!target.classList.contains("dropping")) return;
+    event.preventDefault();
+    target.classList.remove("dropping");
+    add([...event.dataTransfer.files]);
+  });
+  draw();
+  queueMicrotask(grow);
+  return { element: form, draw, close, quote, send: (text) => deliver(text, []), focus };
+
+  /** Focuses the field, or does so once it is known that one may write. */
+  function focus() {
+    wantsFocus = field.disabled;
+    field.focus({ preventScroll: true });
+  }
+
+  function maySend() {
+    return household.maySend && !state();
+  }
+
+  function isEmpty() {
+    return !field.value.trim() && !pending?.count;
+  }
+
+  function add(list) {
+    if (!maySend() || !list.length) return;
+    attaching(({ pendingFiles }) => {
+      if (!pending) {
+        pending = pendingFiles(household, draw);
+        files.append(pending.element);
+      }
+      pending.add(list);
+      draw();
+    });
+  }
+
+  function send() {
+    if (!maySend() || isEmpty() || pending?.isReady === false) return;
+    const sent = pending?.take() ?? [];
+    // A message has words; those of a picture alone are its name.
+    deliver(field.value.trim() || sent.map(({ name }) => name).join(", "), sent);
+    field.value = "";
+    keep();
+    grow();
+    draw();
+  }
+
+  /** Puts a text into the field as a quotation, to write below it. */
+  function quote(text) {
+    const lines = text.trim().split("\n").map((line) => `> ${line}`).join("\n");
+    field.value = `${field.value.trimEnd()}${field.value.trim() ? "\n\n" : ""}${lines}\n\n`;
+    grow();
+    draw();
+    field.focus();
+    field.setSelectionRange(field.value.length, field.value.length);
+  }
+
+  function draw() {
+    const why = household.maySend ? state() : household.identity && "Your role is read-only";
+    const turn = running();
+    const stops = Boolean(turn) && isEmpty();
+    field.disabled = !maySend();
+    if (wantsFocus && !field.disabled) focus();
+    attach.disabled = photograph.disabled = field.disabled;
+    field.placeholder = why || "Message Hearth";
+    button.disabled = field.disabled || (!stops && (isEmpty() || pending?.isReady === false));
+    const label = stops ? "Stop" : "Send";
+    button.title = stops ? "Stop (Esc)" : pending?.isReady === false ? "The files are still being uploaded" : "";
+    if (button.getAttribute("aria-label") !== label) {
+      button.setAttribute("aria-label", label);
+      button.replaceChildren(icon(stops ? "stop" : "send"));
+    }
+  }
+
+  function grow() {
+    field.style.height = "auto";
+    field.style.height = `${Math.min(field.scrollHeight + 2, innerHeight * 0.4)}px`;
+  }
+
+  function keep() {
+    if (field.value.trim()) sessionStorage.setItem(DRAFT + (id ?? "new"), field.value);
+    else sessionStorage.removeItem(DRAFT + (id ?? "new"));
+  }
+
+  function close() {
+    keep();
+    pending?.close();
+  }
+}

@@ -1,0 +1,76 @@
+// One message of a conversation, and what tools did for it.
+
+import { h, icon, sign, timeOfDay, copyButton, lazily } from "./dom.js";
+import { markdown } from "./markdown.js";
+import { argumentsOf } from "./approvals.js";
+
+const CUT_BY = {
+  length: "Cut off: the model reached its limit.",
+  content_filter: "Cut off by the provider’s content filter.",
+  refusal: "The model refused to go on.",
+  interrupted: "This reply was not finished.",
+};
+const attaching = lazily(() => import("./attachments.js"));
+
+/**
+ * The row of a message. `tools` are the calls of its turn if they are known, `find` gives
+ * the row of another message, `quote` puts a text into the composer, and `goOn` asks for
+ * the rest of a reply.
+ */
+export function messageRow(message, { household, id, tools, find, quote, goOn }) {
+  const isMine = message.role === "user";
+  const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
+    h("div.who",
+      isMine ? h("strong", message.speaker ?? "Unknown") : [sign(20), h("strong", "Hearth")],
+      timeOfDay(message.timestamp)),
+    message.in_reply_to && h("p.quiet.small.question", questionOf(message, id, find)),
+    tools?.size ? toolList(tools) : null,
+    fileList(household, message.attachments),
+    h("div.text", isMine ? message.content : markdown(message.content)),
+    message.finish_reason && cutOff(message, household, goOn),
+    h("div.deeds",
+      copyButton(() => message.content),
+      household.maySend && h("button.copy", { onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote"))));
+  row.dataset.id = message.id;
+  row.dataset.at = message.timestamp;
+  return row;
+}
+
+/** What is selected of a row. */
+function selectedIn(row) {
+  const selection = getSelection();
+  return selection.rangeCount && row.contains(selection.getRangeAt(0).commonAncestorContainer) ? selection.toString() : "";
+}
+
+/** The files of a message. */
+export function fileList(household, attachments) {
+  if (!attachments?.length) return null;
+  const place = h("div.attached", attachments.map(({ name }) => name).join(", "));
+  attaching(({ attachmentList }) => place.replaceChildren(attachmentList(household, attachments)));
+  return place;
+}
+
+/** Says why a reply is not whole, and offers to go on. */
+function cutOff({ id: reply, finish_reason: reason }, household, goOn) {
+  return h("div.row.wrap.cut",
+    h("span.quiet", CUT_BY[reason] ?? "This reply is not whole."),
+    household.maySend && reason !== "refusal" && h("button", { onclick: () => goOn(reply) }, "Continue"));
+}
+
+/** Names the question of a reply that came after later messages. */
+function questionOf({ in_reply_to: question }, id, find) {
+  const asked = find(question)?.querySelector(".text").textContent;
+  const words = asked ? `“${asked.length > 80 ? `${asked.slice(0, 80)}…` : asked}”` : "an earlier message";
+  return ["In reply to ", h("a", { href: `#/c/${id}/${question}` }, words)];
+}
+
+/** The tool calls of a turn, each with its details. */
+export function toolList(tools) {
+  return h("ul.tools", { "aria-label": "Tools" }, [...tools.values()].map(({ tool, arguments: given, result }) =>
+    h("li", { class: result ? (result.ok ? "ok" : "bad") : "busy" },
+      h("details",
+        h("summary", icon(result ? (result.ok ? "check" : "cross") : "tool"), h("code", tool),
+          h("span.quiet", result ? (result.ok ? "done" : "failed") : "running…")),
+        argumentsOf(given),
+        result && h("pre", { tabindex: 0 }, result.summary)))));
+}
