@@ -212,12 +212,21 @@ pub(super) const TOPICS: [Topic; 25] = [
     },
 ];
 
-/// Words of a message that asks for something general: a text, a meaning, a translation.
-pub(super) const GENERAL: &str = "poem joke translate translation synonym mean means meaning spell define \
-    definition colleague capital gedicht witz ubersetze ubersetz- synonym bedeutet schreibt kollegen kollegin kollege \
-    poeme blague traduis traduire signifie synonyme collegue capitale poema chiste traduce traducir \
-    significa sinonimo colega companero dikt vits oversett- oversette betyr kollega synonym- hovedstad- \
-    翻译 意思 诗 笑话 同事 同义 首都 意味 訳し 翻訳 ジョーク 同僚 俳句 首都 แปล หมายความ ความหมาย กลอน เพื่อนร่วมงาน เมืองหลวง มุก";
+/// Words of a message that asks for something general: a text, a meaning, a translation,
+/// what everybody can look up.
+pub(super) const GENERAL: &str = "poem poems joke translate translation synonym mean means meaning \
+    spell define definition colleague capital wrote invented painted discovered composed president \
+    population percent convert kilometres miles ounces \
+    gedicht witz ubersetze ubersetz- synonym bedeutet schreibt kollegen kollegin kollege hauptstadt \
+    geschrieben erfunden gemalt entdeckt komponiert prasident einwohner prozent \
+    poeme blague traduis traduire signifie synonyme collegue capitale invente peint ecrit \
+    president habitants pourcent poema chiste traduce traducir significa sinonimo colega companero \
+    capital escribio invento pinto descubrio presidente habitantes milla millas kilometros \
+    dikt vits oversett- betyr kollega synonym- hovedstad- skrev oppfant malte oppdaget president \
+    innbyggere prosent \
+    翻译 意思 诗 笑话 同事 同义 首都 发明 作者 总统 人口 世界 \
+    意味 訳し 翻訳 ジョーク 同僚 俳句 発明 大統領 人口 世界 \
+    แปล ความหมาย กลอน เพื่อนร่วมงาน เมืองหลวง มุก ประธานาธิบดี ประชากร";
 
 /// Words of a memory that says what has changed.
 pub(super) const UPDATES: &str = "now since new moved changed sold anymore longer instead already inzwischen \

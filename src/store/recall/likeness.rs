@@ -42,7 +42,8 @@ pub(super) fn likeness(one: &str, other: &str) -> f64 {
         return 0.9;
     }
     if is_part(short, long) {
-        return 0.7;
+        // A short one may be there by chance.
+        return if short.len() > LAST_PART { 0.7 } else { 0.5 };
     }
     let ends = short.bytes().rev().zip(long.bytes().rev());
     match ends.take_while(|(a, b)| a == b).count() >= SHARED_PART {

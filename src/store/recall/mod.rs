@@ -37,7 +37,7 @@ pub(crate) enum Choice {
 /// message, or several of a longer one.
 const FLOOR: f64 = 0.3;
 /// The same of a message that asks for something general, as a poem or a translation.
-const GENERAL_FLOOR: f64 = 2.0;
+const GENERAL_FLOOR: f64 = 0.8;
 /// The same of a memory of a topic of which everything is wanted.
 const WHOLE_FLOOR: f64 = 0.08;
 /// The share of the best score that a memory needs besides.
@@ -54,6 +54,10 @@ const TOPIC_LACK: f64 = 0.45;
 const SUBJECT: f64 = 0.6;
 /// What is left of the score of a memory of somebody else.
 const OTHER_SUBJECT: f64 = 0.5;
+/// The terms at the beginning of a memory, which say what it is about, and what the
+/// others say beside them.
+const BEGINNING: usize = 4;
+const LATER: f64 = 0.9;
 /// Of fewer memories, how many have a word says little about the word.
 const LEAST_MEMORIES: usize = 50;
 /// How many memories begin with the name of somebody or something at least.
@@ -244,12 +248,13 @@ impl<'a> Search<'a> {
         shared.fill(0.0);
         let terms = self.question.terms.len();
         let mut is_any = false;
-        for word in self.vocabulary.terms(memory) {
+        for (place, word) in self.vocabulary.terms(memory).iter().enumerate() {
+            let weight = if place < BEGINNING { 1.0 } else { LATER };
             let Some(hits) = (self.marks[*word as usize] as usize).checked_sub(1) else {
                 continue;
             };
             for hit in &self.hits[hits] {
-                shared[hit.term] = shared[hit.term].max(hit.likeness);
+                shared[hit.term] = shared[hit.term].max(weight * hit.likeness);
                 is_any = true;
             }
         }
