@@ -168,6 +168,9 @@ section! {
         /// addresses only: for clients of Ollama that cannot send a key. Anybody in your network
         /// can then talk to the assistant as this user.
         pub ollama_user: Option<String> = Text(1..=64).optional("nobody: a token is needed");
+        /// Whether a program that streams a reply and hangs up stops its turn: the button Stop of
+        /// most programs does no more than that.
+        pub cancel_on_disconnect: bool = Flag.or(true);
     }
 }
 

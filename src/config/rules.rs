@@ -154,13 +154,13 @@ pub(super) const TOOL_NAME: Parsed<String> = Parsed {
     },
 };
 
-/// A web origin, as browsers send it (RFC 6454, section 6.2).
+/// An origin, as browsers and the programs that are made of one send it (RFC 6454, section
+/// 6.2): `app://` and `chrome-extension://` too.
 pub(super) const ORIGIN: Parsed<String> = Parsed {
     expected: "an origin such as https://home.example, in lower case and without a path",
     parse: |text| {
         let url = Url::parse(text).ok()?;
-        let is_web = matches!(url.scheme.as_str(), "http" | "https");
-        (is_web && url.origin() == text).then(|| text.to_owned())
+        (url.origin() == text).then(|| text.to_owned())
     },
 };
 

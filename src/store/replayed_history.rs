@@ -23,6 +23,9 @@ pub struct ReplayedHistory {
     pub user_id: UserId,
     /// The earlier messages, oldest first.
     pub history: Vec<Exchange>,
+    /// The client's own name for the chat, which is its conversation whatever the history
+    /// says.
+    pub chat: Option<String>,
     /// Instructions for this turn, in addition to the system prompt.
     pub instructions: Option<String>,
 }
@@ -56,7 +59,7 @@ pub(crate) fn place<'a>(
 ) -> Outcome<Placement> {
     let message = new.message;
     let history = newest(&replayed.history);
-    let placement = match find(write.connection, sight, replayed.user_id, history)? {
+    let placement = match find(write.connection, sight, replayed, history)? {
         Some((conversation_id, audience_id)) => Placement {
             conversation_id,
             external_name: None,
@@ -91,35 +94,46 @@ pub(crate) fn place<'a>(
         params![
             placement.conversation_id,
             replayed.user_id,
-            sha256(message.as_bytes())
+            match &replayed.chat {
+                Some(chat) => mark_of(chat),
+                None => sha256(message.as_bytes()),
+            }
         ],
     )?;
     Ok(placement)
+}
+
+/// What stands in the place of the newest message of a conversation that the client names.
+fn mark_of(chat: &str) -> [u8; 32] {
+    sha256(format!("\0chat\0{chat}").as_bytes())
 }
 
 fn newest(history: &[Exchange]) -> &[Exchange] {
     &history[history.len().saturating_sub(MOST_EXCHANGES)..]
 }
 
-/// The user's newest conversation that ends in this history.
+/// The user's conversation that the client names, or else the newest that ends in this
+/// history.
 fn find(
     connection: &Connection,
     sight: &Sight,
-    user: UserId,
+    replayed: &ReplayedHistory,
     history: &[Exchange],
 ) -> Outcome<Option<(ConversationId, AudienceId)>> {
-    let Some(last) = history.last() else {
-        return Ok(None);
+    let mark = match (&replayed.chat, history.last()) {
+        (Some(chat), _) => mark_of(chat),
+        (None, Some(last)) => sha256(last.message.as_bytes()),
+        (None, None) => return Ok(None),
     };
     let candidates = sight.rows(
         connection,
         CANDIDATES,
-        params![user, sha256(last.message.as_bytes())],
+        params![replayed.user_id, mark],
         MOST_CANDIDATES,
         |row| Ok((row.get("id")?, Belongs::from_row(row)?.audience_id)),
     )?;
     for (candidate, audience_id) in candidates {
-        if ends_in(connection, candidate, history)? {
+        if replayed.chat.is_some() || ends_in(connection, candidate, history)? {
             return Ok(Some((candidate, audience_id)));
         }
     }
@@ -147,8 +161,7 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
             let is_same = stored.role == role
                 && match role {
                     Role::User => stored.content == exchange.message,
-                    // A streamed reply includes the text before tool calls.
-                    Role::Assistant => exchange.reply.trim_end().ends_with(stored.content.trim()),
+                    Role::Assistant => is_same_reply(&exchange.reply, &stored.content),
                 };
             if !is_same {
                 return Ok(false);
@@ -156,6 +169,14 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
         }
     }
     Ok(history.len() >= ENOUGH_EXCHANGES || rows.next()?.is_none())
+}
+
+/// Whether a client's copy of a reply is what is stored of it. A streamed one includes the
+/// text before tool calls. One that the client stopped may lack what was written while it
+/// hung up.
+fn is_same_reply(copy: &str, stored: &str) -> bool {
+    let (copy, stored) = (copy.trim(), stored.trim());
+    copy.ends_with(stored) || (!copy.is_empty() && stored.starts_with(copy))
 }
 
 /// Stores an exchange as a finished turn.

@@ -397,7 +397,10 @@ fn a_signal_ends_the_programs_too() {
     let folder = TemporaryDirectory::new();
     write_config(
         folder.path(),
-        config(json!({"stub": stub.entry(json!({}))}), json!({})),
+        config(
+            json!({"stub": stub.entry(json!({}))}),
+            json!({"log_level": "debug"}),
+        ),
     );
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());

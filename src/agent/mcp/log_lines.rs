@@ -13,6 +13,9 @@ const LINE_BYTES: usize = 4 * LINE_CHARS;
 const LINES: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(10);
 
+/// Words of lines that are logged at the usual level.
+const TROUBLE: [&str; 6] = ["error", "fail", "exception", "traceback", "panic", "fatal"];
+
 /// One output stream of one server.
 pub(super) struct LogLines {
     /// What the lines begin with.
@@ -81,7 +84,7 @@ impl LogLines {
         }
         if self.logged < LINES {
             self.logged += 1;
-            log::info!("{}: {}", self.label, self.last);
+            log::log!(level(&self.last), "{}: {}", self.label, self.last);
         } else {
             self.left_out += 1;
         }
@@ -89,9 +92,19 @@ impl LogLines {
 
     fn tell_left_out(&mut self) {
         if self.left_out > 0 {
-            log::info!("{}: {} more lines left out", self.label, self.left_out);
+            log::debug!("{}: {} more lines left out", self.label, self.left_out);
             self.left_out = 0;
         }
+    }
+}
+
+/// Programs tell of each call; the log keeps what looks like trouble.
+fn level(line: &str) -> log::Level {
+    let line = line.to_lowercase();
+    let is_trouble = |word: &&str| line.contains(*word);
+    match TROUBLE.iter().any(|word| is_trouble(&word)) {
+        true => log::Level::Info,
+        false => log::Level::Debug,
     }
 }
 
@@ -127,6 +140,20 @@ mod tests {
                 lines.push(piece.as_bytes());
             }
             assert_eq!(lines.finish(), last);
+        }
+    }
+
+    #[test]
+    fn what_looks_like_trouble_is_kept() {
+        for (line, level_of) in [
+            (
+                "Processing request of type CallToolRequest",
+                log::Level::Debug,
+            ),
+            ("Traceback (most recent call last):", log::Level::Info),
+            ("npm ERROR! missing script", log::Level::Info),
+        ] {
+            assert_eq!(level(line), level_of, "{line}");
         }
     }
 

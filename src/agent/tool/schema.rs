@@ -128,7 +128,13 @@ fn check_members(
         .flatten()
         .filter_map(Value::as_str)
     {
-        if !members.contains_key(name) {
+        // Some say required of what they have a default for.
+        let has_default = || {
+            known
+                .get(name)
+                .is_some_and(|one| one.get("default").is_some())
+        };
+        if !members.contains_key(name) && !has_default() {
             let expected = known
                 .get(name)
                 .and_then(expected)

@@ -107,7 +107,11 @@ impl Router {
     ) -> Result<Admitted<'_>, Response> {
         check_origin(head, config).map_err(|error| Response::error(&error))?;
         if is_preflight(route, head, config) {
-            return Ok(Admitted::new(0, move |_| Answer::Now(preflight(route))));
+            let asked = head.header("access-control-request-headers");
+            let asked = asked.unwrap_or_default().to_owned();
+            return Ok(Admitted::new(0, move |_| {
+                Answer::Now(preflight(route, &asked))
+            }));
         }
         match route {
             Route::Other => self.webhooks.admit(head, config),
@@ -203,34 +207,39 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
         };
         response.add("WWW-Authenticate", challenge);
     }
-    if head.header("origin").is_some() {
-        share(head, &config.allowed_origins, &mut response);
-    }
+    share(head, config, &mut response);
     response
 }
 
-/// Lets a listed page from elsewhere read the response.
-fn share(head: &Head, allowed_origins: &[String], response: &mut Response) {
+/// Lets a listed page from elsewhere read the response. The router does so itself, except
+/// for a deferred response.
+pub fn share(head: &Head, config: &Config, response: &mut Response) {
+    if head.header("origin").is_none() {
+        return;
+    }
     response.add("Vary", "Origin");
-    if let Some(origin) = origin::listed(head, allowed_origins) {
+    if let Some(origin) = origin::listed(head, &config.allowed_origins) {
         response.add("Access-Control-Allow-Origin", origin.to_owned());
+        response.add(
+            "Access-Control-Expose-Headers",
+            "Retry-After, X-Should-Retry",
+        );
     }
 }
 
-/// The answer to a CORS-preflight request.
-fn preflight(route: Route) -> Response {
+/// The answer to a CORS-preflight request for these headers: a page that may use the
+/// server may send any.
+fn preflight(route: Route, asked: &str) -> Response {
     let headers = [
-        ("Access-Control-Allow-Methods", route.methods()),
         (
-            "Access-Control-Allow-Headers",
-            "Authorization, Content-Type, Content-Disposition, Range",
+            "Access-Control-Allow-Methods",
+            Cow::Borrowed(route.methods()),
         ),
-        ("Access-Control-Max-Age", "600"),
+        ("Access-Control-Allow-Headers", Cow::Owned(asked.to_owned())),
+        ("Access-Control-Max-Age", Cow::Borrowed("600")),
     ];
     Response {
-        headers: headers
-            .map(|(name, value)| (name, Cow::Borrowed(value)))
-            .into(),
+        headers: headers.into(),
         ..Response::empty(204)
     }
 }
@@ -242,9 +251,6 @@ impl Handler for Router {
         let admitted = self
             .admission(route, head, &config)
             .map_err(|response| finish(route, head, &config, response))?;
-        if matches!(route, Route::Extension(_)) && head.method != "OPTIONS" {
-            return Ok(admitted);
-        }
         Ok(admitted.map(move |head, response| finish(route, head, &config, response)))
     }
 
@@ -277,7 +283,10 @@ mod tests {
 
     #[test]
     fn only_listed_pages_from_elsewhere_may_read_responses() {
-        let listed = ["https://app.example".to_owned()];
+        let listed = Config {
+            allowed_origins: vec!["https://app.example".to_owned()],
+            ..Config::default()
+        };
         for (origin, shared) in [
             ("https://app.example", true),
             ("https://evil.example", false),
@@ -288,7 +297,7 @@ mod tests {
                 "/auth",
                 &[("host", "localhost"), ("origin", origin)],
             );
-            let mut response = preflight(Route::Authentication);
+            let mut response = preflight(Route::Authentication, "x-a");
             share(&head, &listed, &mut response);
             let granted = response
                 .headers

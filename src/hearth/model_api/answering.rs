@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
+use crate::http::share;
 use crate::service::Service;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
@@ -19,6 +20,11 @@ use protocol::command::check_idempotency_key;
 use store::{TurnState, Usage, Viewer};
 
 use super::transcript::Transcript;
+
+/// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
+const CHAT: &str = "x-chat";
+/// Most bytes of that name.
+const CHAT_BYTES: usize = 255;
 
 /// How often a client that waits for more is sent something, so that neither it
 /// nor a proxy gives up.
@@ -39,7 +45,7 @@ pub trait Form: Send {
     fn text(&self, text: &str) -> String;
 
     /// Something that clients ignore.
-    fn keep_alive(&self, awaits_approval: bool) -> String;
+    fn keep_alive(&self) -> String;
 
     /// What follows the last piece.
     fn closing(&self, summary: &TurnSummary) -> String;
@@ -102,6 +108,8 @@ pub fn stream_head(content_type: &'static str) -> Response {
 pub struct Task {
     pub asker: Asker,
     pub transcript: Transcript,
+    /// The client's own name for the chat, unless a header has it.
+    pub chat: Option<String>,
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
     pub stream: bool,
@@ -116,10 +124,18 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     let Task {
         asker,
         transcript,
+        chat,
         channel,
         stream,
         form,
     } = task;
+    let chat = head.header(CHAT).map(str::to_owned).or(chat);
+    let chat = chat.filter(|chat| !chat.is_empty());
+    if chat.as_ref().is_some_and(|chat| chat.len() > CHAT_BYTES) {
+        return Err(Error::invalid_request(format!(
+            "the name of the chat (\"X-Chat\") has at most {CHAT_BYTES} bytes"
+        )));
+    }
     let idempotency = head.header("idempotency-key");
     if let Some(key) = idempotency {
         check_idempotency_key("the header \"Idempotency-Key\"", key)?;
@@ -132,14 +148,18 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     let wake = Arc::clone(&waker);
     let question = Question {
         history: transcript.history,
+        chat,
         message: transcript.message,
         instructions: transcript.instructions,
         idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
         channel,
         stream,
     };
-    let limits = service.settings().current().limits.clone();
+    let config = service.settings().current();
+    let (limits, cancels) = (&config.limits, config.openai_api.cancel_on_disconnect);
     let turn_stream = service.follow(&asker, question, move || wake.wake())?;
+    let mut shared = Response::empty(200);
+    share(head, &config, &mut shared);
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
     // cannot, and its client would give up first.
@@ -156,7 +176,8 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         began,
         deadline: began + Duration::from_secs(seconds),
         next_keep_alive: began + KEEP_ALIVE,
-        awaits_approval: false,
+        cancels: stream && cancels,
+        shared: shared.headers,
         has_begun: false,
         is_over: false,
         sent: SentText::default(),
@@ -173,7 +194,10 @@ struct Answering {
     began: Instant,
     deadline: Instant,
     next_keep_alive: Instant,
-    awaits_approval: bool,
+    /// Whether the turn is stopped when its client goes.
+    cancels: bool,
+    /// Headers of the response for pages from elsewhere.
+    shared: Vec<(&'static str, Cow<'static, str>)>,
     has_begun: bool,
     is_over: bool,
     sent: SentText,
@@ -205,16 +229,15 @@ impl Answering {
         for progress in news.progress {
             match progress {
                 TurnProgress::Text(text) => {
-                    self.awaits_approval = false;
                     let text = self.sent.add(&text);
                     self.say(&text);
                 }
                 TurnProgress::ToolCall => self.sent.end_round(),
-                TurnProgress::AwaitsApproval => {
-                    self.awaits_approval = true;
-                    self.next_keep_alive = now;
-                }
+                TurnProgress::AwaitsApproval { tool } => self.say_that_it_waits(&tool),
             }
+        }
+        if self.is_over {
+            return;
         }
         match news.end {
             // These interfaces have no word for it; a reply cut short is none.
@@ -229,10 +252,26 @@ impl Answering {
                 self.fail(&error);
             }
             None if self.stream && now >= self.next_keep_alive => {
-                let text = self.form.keep_alive(self.awaits_approval);
+                let text = self.form.keep_alive();
                 self.push(text);
             }
             None => {}
+        }
+    }
+
+    /// Says that somebody has to permit a tool. A response that is not streamed ends there:
+    /// whoever speaks to it would wait in silence. Its turn goes on.
+    fn say_that_it_waits(&mut self, tool: &str) {
+        let text = format!("Waiting for permission to use {tool}: answer in Hearth.");
+        if self.stream {
+            self.sent.end_round();
+            let text = self.sent.add(&text);
+            self.sent.end_round();
+            return self.say(&text);
+        }
+        if !self.is_over {
+            let text = format!("{text} The reply will be in the conversation there.");
+            self.conclude(&text, None);
         }
     }
 
@@ -254,7 +293,7 @@ impl Answering {
         self.is_over = true;
         if !self.stream {
             let response = self.form.whole(reply, &summary);
-            return self.parts.push_back(ResponsePart::Whole(response));
+            return self.push_whole(response);
         }
         let rest = self.sent.rest(reply);
         self.say(&rest);
@@ -270,8 +309,10 @@ impl Answering {
             self.push(failure);
             self.parts.push_back(ResponsePart::End);
         } else {
-            let response = self.form.refusal(error);
-            self.parts.push_back(ResponsePart::Whole(response));
+            let mut response = self.form.refusal(error);
+            // OpenAI's libraries repeat a request by themselves. Each would be a turn.
+            response.add("x-should-retry", "false");
+            self.push_whole(response);
         }
     }
 
@@ -300,18 +341,33 @@ impl Answering {
         }
     }
 
+    fn push_whole(&mut self, mut response: Response) {
+        response.headers.append(&mut self.shared);
+        self.parts.push_back(ResponsePart::Whole(response));
+    }
+
     /// Sends something, after the head and opening if it is the first.
     fn push(&mut self, piece: String) {
         self.next_keep_alive = Instant::now() + KEEP_ALIVE;
         if !self.has_begun {
             self.has_begun = true;
-            self.parts.push_back(ResponsePart::Head(self.form.head()));
+            let mut head = self.form.head();
+            head.headers.append(&mut self.shared);
+            self.parts.push_back(ResponsePart::Head(head));
             let opening = self.form.opening();
             self.parts
                 .push_back(ResponsePart::Piece(opening.into_bytes()));
         }
         self.parts
             .push_back(ResponsePart::Piece(piece.into_bytes()));
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if self.cancels && !self.is_over {
+            self.turn_stream.cancel();
+        }
     }
 }
 

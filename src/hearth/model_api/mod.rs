@@ -168,7 +168,10 @@ impl Extension for ModelApi {
             .map_err(|error| refusal(&error))?;
         let mut body_bytes = 0;
         if head.method == "POST" {
-            checks::json(head).map_err(|error| refusal(&error))?;
+            // A page of another origin can send any other type without asking first.
+            if head.header("origin").is_some() {
+                checks::json(head).map_err(|error| refusal(&error))?;
+            }
             body_bytes = config.limits.body_bytes;
         }
         let config = Arc::clone(config);

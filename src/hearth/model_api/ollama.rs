@@ -198,6 +198,7 @@ fn begin(
     let task = Task {
         asker,
         transcript: transcript::read(said)?,
+        chat: None,
         channel: CHANNEL,
         stream: stream.unwrap_or(true),
         form: Box::new(lines),
@@ -267,7 +268,7 @@ impl Form for Lines {
         format!("{}\n", self.object(text, false))
     }
 
-    fn keep_alive(&self, _: bool) -> String {
+    fn keep_alive(&self) -> String {
         self.text("")
     }
 

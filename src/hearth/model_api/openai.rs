@@ -33,6 +33,15 @@ struct Completion {
     stream_options: Option<StreamOptions>,
     #[serde(default)]
     n: Option<u64>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    /// The client's own name for the chat.
+    #[serde(default)]
+    chat_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -43,12 +52,7 @@ struct StreamOptions {
 
 /// An error in OpenAI's shape.
 pub fn refusal(error: &Error) -> Response {
-    let mut response = refusal_as(error, kind_and_code(error).1);
-    if error.status() == 504 {
-        // Otherwise OpenAI's libraries repeat the request by themselves.
-        response.add("x-should-retry", "false");
-    }
-    response
+    refusal_as(error, kind_and_code(error).1)
 }
 
 /// [`refusal`] with this `code`.
@@ -131,6 +135,7 @@ pub fn complete(
     let task = Task {
         asker,
         transcript: transcript::read(completion.messages)?,
+        chat: completion.metadata.and_then(|metadata| metadata.chat_id),
         channel: CHANNEL,
         stream,
         form: Box::new(form),
@@ -204,11 +209,8 @@ impl Form for Chunks {
         self.delta(json!({ "content": text }), None)
     }
 
-    fn keep_alive(&self, awaits_approval: bool) -> String {
-        match awaits_approval {
-            true => ": waiting for approval\n\n".to_owned(),
-            false => ": working\n\n".to_owned(),
-        }
+    fn keep_alive(&self) -> String {
+        ": working\n\n".to_owned()
     }
 
     fn closing(&self, summary: &TurnSummary) -> String {

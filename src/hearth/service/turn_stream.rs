@@ -32,6 +32,8 @@ pub struct Asker {
 pub struct Question {
     /// What was said before, oldest first.
     pub history: Vec<Exchange>,
+    /// The client's own name for the chat, if it has one.
+    pub chat: Option<String>,
     /// The message to answer.
     pub message: String,
     /// The client's instructions to the model for this turn.
@@ -52,7 +54,10 @@ pub enum TurnProgress {
     /// The model called a tool: text that follows is a new beginning.
     ToolCall,
     /// A person has to decide before it continues.
-    AwaitsApproval,
+    AwaitsApproval {
+        /// About the use of this tool.
+        tool: String,
+    },
 }
 
 /// A turn and what happens in it. Dropping it leaves the turn as it is.
@@ -104,7 +109,7 @@ impl Watcher for Collector {
     fn event(&mut self, kind: &EventKind) {
         let mut pending = lock(&self.pending);
         match kind {
-            _ if !self.is_streamed => return,
+            EventKind::Delta { .. } | EventKind::ToolCall { .. } if !self.is_streamed => return,
             EventKind::Delta { text } => {
                 if pending.bytes + text.len() > self.most_bytes {
                     self.is_streamed = false;
@@ -114,9 +119,10 @@ impl Watcher for Collector {
                 pending.progress.push(TurnProgress::Text(text.clone()));
             }
             EventKind::ToolCall { .. } => pending.progress.push(TurnProgress::ToolCall),
-            // The client learns that a person is asked, not what.
-            EventKind::ApprovalRequested { .. } => {
-                pending.progress.push(TurnProgress::AwaitsApproval);
+            // The client learns which tool a person is asked about, not with what.
+            EventKind::ApprovalRequested { tool, .. } => {
+                let tool = tool.clone();
+                pending.progress.push(TurnProgress::AwaitsApproval { tool });
             }
             _ => return,
         }
@@ -143,7 +149,7 @@ impl Service {
         question: Question,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
-        let has_history = !question.history.is_empty();
+        let is_searched = !question.history.is_empty() || question.chat.is_some();
         let (viewer, scope, person) = match &asker.identity {
             Some(identity) => (
                 identity.viewer(),
@@ -172,6 +178,7 @@ impl Service {
             target: Target::ReplayedHistory(ReplayedHistory {
                 user_id: asker.user_id,
                 history: question.history,
+                chat: question.chat,
                 instructions: question.instructions,
             }),
             channel: question.channel.to_owned(),
@@ -189,7 +196,7 @@ impl Service {
             tools: scope.tools,
         };
         let _place = self.reserve_place(&new)?;
-        let begun = match has_history {
+        let begun = match is_searched {
             // The history is read from the database as soon as the turn runs.
             true => self.store.begin_turn(new)?.into_inner(),
             false => self.store.begin_turn_deferred(new)?.uncommitted(),
@@ -246,6 +253,18 @@ impl TurnStream {
     /// The turn.
     pub fn turn(&self) -> TurnId {
         self.turn
+    }
+
+    /// Stops the turn, whose client has gone. A server that stops leaves it for its next
+    /// start.
+    pub fn cancel(&self) {
+        if self.service.queue.is_stopping() {
+            return;
+        }
+        let by = "the program that asked, which hung up";
+        if let Err(error) = self.service.cancel(&Viewer::server(), self.turn, by) {
+            log::warn!("{}: it could not be stopped: {error}", self.turn);
+        }
     }
 
     /// What has happened since the last call.

@@ -12,13 +12,13 @@ use support::model::{Act, Model};
 use support::socket::{Socket, connect};
 
 /// How many connections have signed in, that of this question among them.
-fn open(home: &Home) -> u64 {
+pub fn open(home: &Home) -> u64 {
     let info = home.admin().ask(json!({ "type": "server_info" }));
     info["connections"].as_u64().unwrap()
 }
 
 /// A request on a socket of its own, whose response is not read yet.
-fn begin(address: SocketAddr, token: &str, body: &Value) -> Socket {
+pub fn begin(address: SocketAddr, token: &str, body: &Value) -> Socket {
     let mut socket = connect(address);
     let body = body.to_string();
     write!(
@@ -32,7 +32,7 @@ fn begin(address: SocketAddr, token: &str, body: &Value) -> Socket {
 }
 
 /// Reads lines until one holds this text.
-fn read_until(reader: &mut impl BufRead, text: &str) {
+pub fn read_until(reader: &mut impl BufRead, text: &str) {
     let mut line = String::new();
     while !line.contains(text) {
         line.clear();
@@ -103,7 +103,8 @@ fn a_failure_has_its_status_or_ends_the_stream() {
 #[test]
 fn a_client_that_leaves_loses_nothing() {
     let model = Model::acting(vec![Act::Pause("half and half".to_owned())]);
-    let home = home(&model);
+    let api = json!({ "enabled": true, "cancel_on_disconnect": false });
+    let home = home_with(&model, json!({ "openai_api": api }));
     let body = json!({
         "model": "hearth", "messages": [{ "role": "user", "content": "hi" }], "stream": true,
     });
@@ -153,7 +154,7 @@ fn a_stream_shows_that_it_waits_for_approval() {
     let mut admin = home.admin();
     admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
     let mut reader = BufReader::new(begin(home.address(), &home.tokens.user, &body));
-    read_until(&mut reader, ": waiting for approval");
+    read_until(&mut reader, "Waiting for permission to use remember");
     let asked = admin.event("approval.requested");
     admin.ask(json!({ "type": "approve", "approval_id": asked["approval_id"] }));
     read_until(&mut reader, "remember.");

@@ -29,8 +29,10 @@ fn light() -> Value {
                 "required": ["seconds"],
             },
             "anything": {},
+            "speed": {"type": "integer", "default": 3},
         },
-        "required": ["room"],
+        // Some say required of what has a default.
+        "required": ["room", "speed"],
     })
 }
 
