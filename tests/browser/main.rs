@@ -12,6 +12,7 @@ mod files;
 mod handbook;
 mod invitations;
 mod looks;
+mod navigation;
 mod pages;
 mod relay;
 mod relayed;

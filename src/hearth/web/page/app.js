@@ -1,6 +1,6 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, sign, toast, announce, ask } from "./dom.js";
+import { h, icon, iconButton, sign, toast, announce, ask, roving } from "./dom.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported } from "./session.js";
 
 const root = document.getElementById("app");
@@ -115,11 +115,14 @@ async function start() {
   const list = conversations(household, go);
   const who = h("p.who-am-i");
   const links = h("ul.pages");
-  const begins = h("button.primary.new", { onclick: () => go(null) }, icon("plus"), "New conversation");
+  const refreshLinks = roving(links, () => [...links.querySelectorAll("a")], () => [], true);
+  const begins = h("button.primary.new", { "aria-label": "New conversation", onclick: () => go(null) }, icon("plus"), "New");
+  const anew = iconButton("plus", "New conversation", "New conversation", () => go(null));
+  anew.classList.add("anew");
+  const skip = h("button.skip", { onclick: () => (view?.focus ? view.focus() : place.querySelector("a, button, input, select, textarea")?.focus()) }, "Skip to the content");
   const side = h("nav.side", { id: "side", "aria-label": "Conversations and pages" },
-    h("div.brand", sign(30), h("strong", "Hearth"),
+    h("div.brand", sign(30), h("strong", "Hearth"), begins,
       h("button.icon-button.close-side", { "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
-    begins,
     list.element,
     links,
     h("div.row.foot", who, h("button.plain", { onclick: leave }, "Sign out")));
@@ -131,7 +134,7 @@ async function start() {
   const main = h("main.main", header, banner, place, tray);
   const isWide = matchMedia("(min-width: 56rem)");
   const shade = h("div.shade", { onclick: () => menu(false) });
-  root.replaceChildren(h("div.frame", side, shade, main));
+  root.replaceChildren(h("div.frame", skip, side, shade, main));
   approvals(tray, household, () => menu(false));
 
   connection.addEventListener("state", ({ detail }) => state(detail));
@@ -166,9 +169,10 @@ async function start() {
   function ready() {
     const { user, role, server } = connection.identity;
     who.replaceChildren(h("strong", user), h("span.quiet.small", ` ${household.isGuest ? "guest" : role}`));
-    begins.hidden = household.isGuest;
+    begins.hidden = anew.hidden = household.isGuest;
     links.replaceChildren(...PAGES.filter(([page]) => mayOpen(page)).map(([page, label]) =>
-      h("li", h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, label))));
+      h("li", h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, icon(page), label))));
+    refreshLinks(links.querySelector("[aria-current]"));
     if (version && version !== server.version) {
       toast("Hearth was updated. Reload the page to use the new version.");
     }
@@ -237,9 +241,10 @@ async function start() {
       if (link.hash === `#/${page}`) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+    refreshLinks(links.querySelector("[aria-current]"));
     if (isChat) {
       view = chat({ household, go, id, sought: message });
-      header.replaceChildren(opener, view.title, view.controls);
+      header.replaceChildren(opener, view.title, view.controls, anew);
       household.markRead(id);
     } else {
       await showPage(page);
@@ -252,7 +257,7 @@ async function start() {
 
   async function showPage(page) {
     const label = PAGES.find(([name]) => name === page)?.[1];
-    header.replaceChildren(opener, h("h1", label ?? "Page not found"));
+    header.replaceChildren(opener, h("h1", label ?? "Page not found"), anew);
     document.title = label ? `${label} · Hearth` : "Hearth";
     announce(label ?? "Page not found.");
     if (!label) {

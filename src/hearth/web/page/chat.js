@@ -1,6 +1,6 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, announce, commands, iconButton, complain, toast } from "./dom.js";
+import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
 import { write } from "./markdown.js";
 import { audienceControl } from "./audience.js";
 import { composer } from "./composer.js";
@@ -8,17 +8,21 @@ import { rename, remove } from "./conversations.js";
 import { fileList, messageRow, toolList } from "./message.js";
 
 const PAGE = 50;
+const exporting = lazily(() => import("./exporting.js"));
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
 export function chat({ household, go, id, sought }) {
   const messages = new Map();
-  const log = h("ol.messages", { role: "log", "aria-live": "off", "aria-label": "Messages" });
+  const log = h("ol.messages");
   const live = h("ol.messages.live");
   const older = h("div.older");
-  const content = h("div.content", older, log, live);
+  const content = h("div.content", older, h("div", { role: "log", "aria-live": "off", "aria-label": "Messages" }, log), live);
   const scroller = h("div.scroller", { tabindex: -1 }, content);
   const down = h("button.down", { "aria-label": "Scroll to the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
-  const title = h("h1", "");
+  const heading = h("h1", "");
+  const model = h("p.quiet.small.model");
+  const title = h("div.heading", heading, model);
+  const refresh = roving(log, () => [...log.children].filter((one) => one.dataset.id), (row) => [...row.querySelectorAll(":scope > .deeds button")]);
   const controls = h("span.row");
   const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down);
   const written = new Map();
@@ -47,6 +51,7 @@ export function chat({ household, go, id, sought }) {
   listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
   listen("reload", () => { if (id) catchUp().catch(lost); else if (!opening) welcome(); });
   listen("config", () => {
+    describe();
     if (!id && !opening) welcome();
     composing.draw();
   });
@@ -64,6 +69,7 @@ export function chat({ household, go, id, sought }) {
   watcher.observe(scroller);
 
   head();
+  describe();
   if (id) begin();
   else welcome();
   return { element, title, controls, focus: composing.focus, close };
@@ -77,17 +83,26 @@ export function chat({ household, go, id, sought }) {
 
   function head() {
     const known = household.conversations.get(id);
-    title.textContent = id ? known?.title ?? "Conversation" : "New conversation";
+    heading.textContent = id ? known?.title ?? "Conversation" : "New conversation";
     document.title = id && known ? `${known.title} · Hearth` : "Hearth";
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
       ...(account ? [h("span.badge", { title: "This conversation came from a webhook" }, account)] : []),
       ...[audienceControl(household, known)].filter(Boolean),
-      ...(household.mayChange(known) ? [
-        iconButton("edit", "Rename conversation", "Rename", () => rename(household, known)),
-        iconButton("trash", "Delete conversation", "Delete", () => remove(household, known, go)),
-      ] : []),
+      menuButton("more", "More about this conversation", [
+        household.mayChange(known) && ["edit", "Rename", () => rename(household, known)],
+        ["download", "Export", () => exporting(({ save }) => save(household, known))],
+        ["print", "Print", () => exporting(({ print }) => print(loadOlder, () => hasMore))],
+        household.mayChange(known) && ["trash", "Delete", () => remove(household, known, go)],
+      ]),
     ] : []));
+  }
+
+  /** Which model answers. */
+  function describe() {
+    const { provider, model: name } = household.config ?? {};
+    model.textContent = !provider ? "" : provider === "offline" ? "No model connected" : name;
+    model.title = provider ? `Model of ${provider}` : "";
   }
 
   async function begin() {
@@ -208,6 +223,7 @@ export function chat({ household, go, id, sought }) {
       else delete row.dataset.day;
       last = day;
     }
+    refresh(log.querySelector("li[data-id]:last-child"));
   }
 
   function arrived(message) {

@@ -1,12 +1,16 @@
 // The list of conversations: search, rename, delete, and loading more on scrolling.
 
 import { audienceIcon } from "./audience.js";
-import { h, icon, moment, ask, iconButton, complain } from "./dom.js";
+import { h, icon, moment, ask, iconButton, complain, roving } from "./dom.js";
+
+const MONTH = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
 
 /** The list with its search field. `go` opens a conversation, or a new one for null. */
 export function conversations(household, go) {
   const field = h("input", { type: "search", placeholder: "Search", "aria-label": "Search conversations (Ctrl+K)", autocomplete: "off", enterkeyhint: "search" });
-  const list = h("ul.list", { "aria-label": "Conversations" });
+  const list = h("div.list", { role: "group", "aria-label": "Conversations" });
+  const links = () => [...list.querySelectorAll("a")];
+  const refresh = roving(list, links, (link) => [...link.parentElement.querySelectorAll("button")]);
   const scroller = h("div.list-scroll", list);
   let found = null;
   let asked = 0;
@@ -38,16 +42,13 @@ export function conversations(household, go) {
     }
   });
   list.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    const links = [...list.querySelectorAll("a")];
-    const next = links.indexOf(document.activeElement) + step;
-    if (next < 0) field.focus();
-    else links[next]?.focus();
+    if (event.key !== "ArrowUp" || event.target !== links()[0]) return;
+    field.focus();
     event.preventDefault();
   });
   const search = h("div.search", icon("search"), field, h("kbd", "Ctrl K"));
   household.addEventListener("conversations", draw);
+  household.addEventListener("approvals", draw);
   draw();
 
   return { element: h("div.conversations", search, scroller), field, draw };
@@ -80,16 +81,21 @@ export function conversations(household, go) {
     search.hidden = household.isGuest;
     const words = field.value.trim().toLowerCase();
     const matching = household.list().filter((one) => !words || one.title.toLowerCase().includes(words));
-    const focused = document.activeElement?.closest?.("li")?.dataset.id;
-    const rows = matching.map(row);
-    if (words) {
-      rows.push(...(found ?? []).map(foundRow));
-      if (!matching.length && found && !found.length) rows.push(h("li.empty", "No results."));
-      if (!found && words.length > 1) rows.push(h("li.empty", "Searching…"));
-    } else if (!rows.length) {
-      rows.push(h("li.empty", household.isGuest ? "Conversations that are shared with you appear here." : "Your conversations appear here."));
+    const focused = list.contains(document.activeElement) ? document.activeElement.closest("li").dataset.id : null;
+    const groups = [];
+    for (const one of matching) {
+      const name = words ? "Conversations" : period(one.updated_at);
+      if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
+      groups.at(-1).rows.push(row(one));
     }
-    list.replaceChildren(...rows);
+    if (words && found?.length) groups.push({ name: "Messages", rows: found.map(foundRow) });
+    const empty = words
+      ? (!found && words.length > 1 ? "Searching…" : !matching.length && found && !found.length && "No results.")
+      : !matching.length && (household.isGuest ? "Conversations that are shared with you appear here." : "Your conversations appear here.");
+    list.replaceChildren(
+      ...groups.flatMap(({ name, rows }) => [h("p.period", { "aria-hidden": "true" }, name), h("ul", { "aria-label": name }, rows)]),
+      ...(empty ? [h("p.empty", empty)] : []));
+    refresh(list.querySelector("[aria-current]"));
     if (focused) list.querySelector(`li[data-id="${CSS.escape(focused)}"] a`)?.focus();
   }
 
@@ -98,10 +104,14 @@ export function conversations(household, go) {
     const account = one.channel?.startsWith("webhook:") ? one.channel.slice(8) : null;
     const isUnread = household.unread.has(one.id);
     const isBusy = household.turnsOf(one.id).some((turn) => turn.state === "running");
+    const waits = [...household.approvals.values()].some((other) => other.conversation_id === one.id);
     const item = h("li", { class: `${isOpen ? "open" : ""} ${isUnread ? "unread" : ""}` },
       h("a", { href: `#/c/${one.id}`, "aria-current": isOpen ? "page" : null, onclick: (event) => { event.preventDefault(); go(one.id); } },
+        audienceIcon(one, household.identity?.user),
         h("span.title", one.title || "Untitled"),
-        h("span.quiet.small", audienceIcon(one, household.identity?.user), account && h("span.badge", account), moment(one.updated_at), isBusy && " · writing…", isUnread && h("span.unseen", " unread"))),
+        isUnread && h("span.unseen", " unread"),
+        account && h("span.badge", account),
+        h("span.quiet.small", waits ? "asks you" : isBusy ? "writing…" : moment(one.updated_at))),
       household.mayChange(one) && h("span.actions",
         iconButton("edit", `Rename ${one.title}`, "Rename", () => rename(household, one)),
         iconButton("trash", `Delete ${one.title}`, "Delete", () => remove(household, one, go))));
@@ -111,7 +121,7 @@ export function conversations(household, go) {
 
   function foundRow(message) {
     const id = message.conversation_id;
-    return h("li",
+    return h("li.found",
       h("a", { href: `#/c/${id}/${message.id}`, onclick: (event) => { event.preventDefault(); go(id, message.id); } },
         h("span.snippet", snippet(message.content, field.value.trim())),
         h("span.quiet.small", household.conversations.get(id)?.title ?? "", " · ", moment(message.timestamp))));
@@ -124,6 +134,13 @@ function snippet(text, words) {
   if (place < 0) return [flat.slice(0, 120)];
   const begin = Math.max(0, place - 40);
   return [(begin ? "…" : "") + flat.slice(begin, place), h("mark", flat.slice(place, place + words.length)), flat.slice(place + words.length, place + words.length + 80)];
+}
+
+/** The heading above the conversations of a day, a week or a month. */
+function period(timestamp) {
+  const date = new Date(timestamp);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
+  return days <= 0 ? "Today" : days === 1 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : MONTH.format(date);
 }
 
 /** Asks for a new title. */

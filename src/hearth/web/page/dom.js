@@ -50,6 +50,17 @@ const ICONS = {
   key: "M15.5 3.5a5 5 0 1 0 0 10 5 5 0 0 0 0-10zM12 12l-8 8M6 18l2.5 2.5M9 15l2 2",
   home: "M4 11l8-7 8 7v9h-6v-6h-4v6H4z",
   people: "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2 20c0-4 3-6 7-6s7 2 7 6M16 4.5a3.5 3.5 0 0 1 0 6M18 14.5c2.6.8 4 2.5 4 5.5",
+  settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 5a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM9 15a2 2 0 1 0 0 4 2 2 0 0 0 0-4z",
+  tools: "M14 6a4 4 0 0 1 5-1l-3 3 1 2 2 1 3-3a4 4 0 0 1-6 5l-7 7-3-3 7-7a4 4 0 0 1 1-4z",
+  lists: "M4 7l1.5 1.5L8 6M4 16l1.5 1.5L8 15M11 7h9M11 16h9",
+  memories: "M7 4h10v17l-5-4-5 4z",
+  reminders: "M12 4a5.5 5.5 0 0 0-5.5 5.5c0 5-2 6.5-2 6.5h15s-2-1.5-2-6.5A5.5 5.5 0 0 0 12 4zM10 19.5a2.2 2.2 0 0 0 4 0",
+  account: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM4.5 20.5c0-4.5 3.5-6 7.5-6s7.5 1.5 7.5 6",
+  webhooks: "M9 7H7a5 5 0 0 0 0 10h2M15 7h2a5 5 0 0 1 0 10h-2M8.5 12h7",
+  status: "M3 13h4l3-8 4 14 3-6h4",
+  help: "M9.2 9a3 3 0 1 1 4.300 2.700c-1 .5-1.5 1.2-1.5 2.300M12 18v.01M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
+  more: "M5.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM12 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM18.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2z",
+  print: "M7 9V4h10v5M7 17H4V9h16v8h-3M7 14h10v6H7z",
   attach: "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7l-8.5 8.5a1.6 1.6 0 0 1-2.3-2.3L14 7.8",
   camera: "M4 8h4l1.5-3h5L16 8h4v11H4zM12 10a3.3 3.3 0 1 0 0 6.6 3.3 3.3 0 0 0 0-6.6z",
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
@@ -73,6 +84,80 @@ export function icon(name) {
 
 /** A button that is an icon; `label` is for screen readers. */
 export const iconButton = (name, label, title, onclick) => h("button.icon-button", { "aria-label": label, title, onclick }, icon(name));
+
+/**
+ * Makes a list one stop of the Tab key. Arrow keys go from item to item, and sideways
+ * through the controls of the current one. Call the function that it returns when the
+ * items have changed; it gets the item that is current if none has the focus.
+ */
+export function roving(list, itemsOf, controlsOf = () => [], isRow = false) {
+  const [back, forth] = isRow ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
+  const stop = (item) => {
+    for (const one of itemsOf()) {
+      one.tabIndex = one === item ? 0 : -1;
+      for (const control of controlsOf(one)) control.tabIndex = -1;
+    }
+  };
+  list.addEventListener("focusin", ({ target }) => {
+    const item = itemsOf().find((one) => one === target);
+    if (item && item.tabIndex !== 0) stop(item);
+  });
+  list.addEventListener("keydown", (event) => {
+    const items = itemsOf();
+    const item = items.find((one) => one === event.target || controlsOf(one).includes(event.target));
+    if (!item) return;
+    const controls = controlsOf(item);
+    const at = controls.indexOf(event.target);
+    const to = event.key === forth ? items[items.indexOf(item) + 1]
+      : event.key === back ? items[items.indexOf(item) - 1]
+      : event.key === "Home" ? items[0]
+      : event.key === "End" ? items.at(-1)
+      : isRow ? undefined
+      : event.key === "ArrowRight" ? controls[at + 1]
+      : event.key === "ArrowLeft" && at >= 0 ? controls[at - 1] ?? item
+      : undefined;
+    if (!to) return;
+    event.preventDefault();
+    to.focus();
+  });
+  return (current) => {
+    const items = itemsOf();
+    stop(items.find((one) => one === document.activeElement) ?? current ?? items[0]);
+  };
+}
+
+/** A button that opens a menu of [icon, label, action]. */
+export function menuButton(name, label, entries) {
+  const menu = h("div.menu", { role: "menu", hidden: true }, entries.filter(Boolean).map(([sign, words, action]) =>
+    h("button.plain", { role: "menuitem", tabindex: -1, onclick: () => { open(false); action(); } }, icon(sign), words)));
+  const button = iconButton(name, label, label, () => open(menu.hidden));
+  button.setAttribute("aria-haspopup", "menu");
+  button.setAttribute("aria-expanded", "false");
+  const element = h("span.menu-place", button, menu);
+  element.addEventListener("focusout", ({ relatedTarget }) => { if (!element.contains(relatedTarget)) open(false); });
+  element.addEventListener("keydown", (event) => {
+    const items = [...menu.children];
+    const at = items.indexOf(document.activeElement);
+    const to = { ArrowDown: items[(at + 1) % items.length], ArrowUp: items.at(at <= 0 ? -1 : at - 1) }[event.key];
+    if (event.key === "Escape" && !menu.hidden) {
+      open(false);
+      button.focus();
+      event.stopPropagation();
+    } else if (to) {
+      open(true);
+      to.focus();
+      event.preventDefault();
+    }
+  });
+  return element;
+
+  function open(isOpen) {
+    if (menu.hidden !== isOpen) return;
+    menu.hidden = !isOpen;
+    button.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) menu.firstChild.focus();
+  }
+}
 
 /** Options from pairs of value and label. */
 export const options = (pairs, chosen) => pairs.map(([value, words]) => h("option", { value, selected: value === chosen }, words));

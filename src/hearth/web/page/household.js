@@ -269,8 +269,8 @@ export class Household extends EventTarget {
         return turn && this.#emit("turn", { ...turn, state: "done" });
       }
       case "chat.failed": {
-        this.#settled(conversation);
-        return this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error, response: event.text });
+        this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error, response: event.text });
+        return this.#settled(conversation);
       }
       case "approval.requested":
         // The asker hears of it, too, who may not be the one to answer.
