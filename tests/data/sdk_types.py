@@ -119,7 +119,9 @@ def ollama():
         whole(request)
         # Within the whole, any mapping is taken.
         for one in request["messages"]:
-            message(one)
+            # The library turns an Image into the text that is sent.
+            images = [{"value": image} for image in one.get("images", [])]
+            message({**one, "images": images} if images else one)
         for one in request.get("tools", []):
             tool(one)
         options(request.get("options", {}))

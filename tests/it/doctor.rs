@@ -255,6 +255,12 @@ fn what_reaches_the_household_without_a_person_is_listed_beside_a_running_server
 fn obedient(request: &Value) -> Act {
     let messages = request["messages"].as_array().unwrap();
     let last = messages.last().unwrap();
+    if last["content"].is_array() {
+        let shows = last
+            .to_string()
+            .contains("data:image/png;base64,iVBORw0KGgo");
+        return Act::say(if shows { "Red." } else { "Nothing." });
+    }
     let text = last["content"].as_str().unwrap();
     let code = |text: &str| {
         let code = text.split(" is ").nth(1).unwrap();
@@ -287,11 +293,12 @@ fn a_model_is_tried_with_what_a_turn_needs() {
         "10 tokens in, 5 out)",
         "\"scripted\": calls a tool and uses its result (",
         "20 tokens in, 10 out)",
+        "\"scripted\": sees a picture (",
         "of a window of 4096 (",
     ] {
         assert!(said.contains(says), "{says}: {said}");
     }
-    assert_eq!(said.lines().count(), 3, "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
     let requests = model.requests();
     let long = requests.last().unwrap().to_string();
     assert!((7_000..10_000).contains(&long.len()), "{}", long.len());
@@ -312,11 +319,11 @@ fn what_a_model_cannot_do_is_a_problem_with_advice() {
         false => obedient(request),
     });
     let cuts = Model::start(move |request, _| match length(request) {
-        ..3_000 => obedient(request),
+        ..7_000 => obedient(request),
         _ => Act::say("What door?"),
     });
     let refuses = Model::start(move |request, _| match length(request) {
-        ..3_000 => obedient(request),
+        ..7_000 => obedient(request),
         _ => Act::error(400, "", "maximum context length is 512 tokens"),
     });
     for (model, lines, says, advice) in [
@@ -328,25 +335,25 @@ fn what_a_model_cannot_do_is_a_problem_with_advice() {
         ),
         (
             &without_tools,
-            3,
+            4,
             "cannot use tools: it answered in words instead of a call: (The model scripted cannot",
             "choose a model that is made for them",
         ),
         (
             &talks,
-            3,
+            4,
             "instead of a call: I would call it.",
             "choose a model",
         ),
         (
             &cuts,
-            3,
+            4,
             "it read only 10 tokens of it",
             "context_tokens 10",
         ),
         (
             &refuses,
-            3,
+            4,
             "it refused it as too long",
             "context_tokens TOKENS",
         ),
@@ -367,6 +374,34 @@ fn what_a_model_cannot_do_is_a_problem_with_advice() {
 }
 
 #[test]
+fn a_model_that_sees_nothing_is_warned_about() {
+    let refuses = Model::start(
+        |request, _| match request.to_string().contains("image_url") {
+            true => Act::error(400, "", "image_url is not supported by this model"),
+            false => obedient(request),
+        },
+    );
+    let blind = Model::start(
+        |request, _| match request.to_string().contains("image_url") {
+            true => Act::say("I see no picture."),
+            false => obedient(request),
+        },
+    );
+    for (model, says) in [
+        (&refuses, "sees no pictures: it takes none"),
+        (
+            &blind,
+            "sees no pictures: it answered without what it was to read: I see",
+        ),
+    ] {
+        let (code, said) = tried(model.config_with(json!({ "context_tokens": 4096 })));
+        assert!(said.contains(says), "{says}: {said}");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("choose a model that sees"), "{said}");
+    }
+}
+
+#[test]
 fn each_model_that_stands_in_is_tried_too() {
     let first = Model::start(|request, _| obedient(request));
     let other = Model::start(|request, _| match request["tools"].is_array() {
@@ -382,7 +417,7 @@ fn each_model_that_stands_in_is_tried_too() {
     assert_eq!(code, Some(1), "{said}");
     assert_eq!(
         said.lines().filter(|line| line.starts_with("ok")).count(),
-        5,
+        7,
         "{said}"
     );
     assert!(said.contains("set fallback[0].model in"), "{said}");

@@ -1,5 +1,7 @@
-//! Tries a model with requests like those of a turn: a question, a call of a tool and a
-//! long prompt. Says what came of each, how long it took and what it cost.
+//! Tries a model with requests like those of a turn: a question, a call of a tool, a picture
+//! and a long prompt. Says what came of each, how long it took and what it cost.
+
+mod picture;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +13,16 @@ use super::endpoint::Endpoint;
 use super::provider_of;
 use crate::context::estimate::text_tokens;
 use crate::context::window::request_tokens;
-use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
+use crate::model::{
+    ChatMessage, FileReader, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
+};
 use base::clock::Clock;
 use base::finish_reason::FinishReason;
 use base::secret::reference;
 use config::{Config, ModelChoice, OFFLINE};
 use net::cancel::Cancel;
 use net::tls::Trust;
+use picture::{COLOUR, Picture};
 use store::{ToolCall, Usage};
 
 /// How long all but the long prompt may take. The first question may have to wait until
@@ -95,6 +100,8 @@ pub enum Outcome {
         /// What it said, cut.
         said: String,
     },
+    /// The model takes no images.
+    NoImages,
     /// The server cut a prompt of so many tokens, by our estimate, or refused it.
     Cut {
         /// The tokens that it was to read.
@@ -195,6 +202,28 @@ impl Trial {
         })
     }
 
+    /// Shows it a picture and has it say what it sees.
+    pub fn image(&self) -> Tried {
+        let picture = Picture::new();
+        let question = "What colour is this picture? Reply with one word, in English.";
+        let message = ChatMessage::User {
+            text: question.to_owned(),
+            files: vec![picture.file()],
+        };
+        let takes = || self.provider.takes(&self.model).images;
+        self.measure(LIMIT, |asking| {
+            if !takes() {
+                return Outcome::NoImages;
+            }
+            match asking.ask_with(&[message], &[], &picture) {
+                // It was left out when the server refused it.
+                Ok(_) if !takes() => Outcome::NoImages,
+                Ok(reply) => said(COLOUR, reply),
+                Err(failed) => failed,
+            }
+        })
+    }
+
     /// Has it find a word at the beginning of a prompt that is as long as Hearth's may
     /// become, up to a limit. Returns the prompt's tokens, too.
     pub fn long_prompt(&self) -> (usize, Tried) {
@@ -265,11 +294,20 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     fn ask(&mut self, messages: &[ChatMessage], tools: &[ToolSpec]) -> Result<ModelReply, Outcome> {
+        self.ask_with(messages, tools, &())
+    }
+
+    fn ask_with(
+        &mut self,
+        messages: &[ChatMessage],
+        tools: &[ToolSpec],
+        files: &dyn FileReader,
+    ) -> Result<ModelReply, Outcome> {
         let request = ModelRequest {
             model: &self.trial.model,
             system: SYSTEM,
             messages,
-            files: &(),
+            files,
             tools,
             may_call: true,
             temperature: self.trial.temperature,
@@ -329,9 +367,9 @@ fn outcome_of(reply: ModelReply) -> Outcome {
     }
 }
 
-/// Whether a reply says the code.
-fn said(code: &str, reply: ModelReply) -> Outcome {
-    match reply.text.contains(code) {
+/// Whether a reply says the word.
+fn said(word: &str, reply: ModelReply) -> Outcome {
+    match reply.text.to_lowercase().contains(word) {
         true => Outcome::Works,
         false if reply.text.trim().is_empty() => outcome_of(reply),
         false => Outcome::Unread {

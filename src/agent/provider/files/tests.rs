@@ -165,8 +165,7 @@ fn each_dialect_has_its_form() {
 
     let sent_to = sent(&OpenAi, "openai", true);
     let input = &sent_to["input"];
-    let image =
-        |content: &str| json!({ "type": "input_image", "image_url": url("image/png", content) });
+    let image = |content: &str| json!({ "type": "input_image", "image_url": url("image/png", content), "detail": "auto" });
     let first = &input[0]["content"];
     assert_eq!(
         (&first[0]["type"], &first[1]),

@@ -122,7 +122,9 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
 /// A text and what comes with it.
 fn parts(text: &str, media: Vec<Media>) -> Value {
     let part = |media: Media| match media {
-        Media::Image { .. } => json!({ "type": "input_image", "image_url": media.url() }),
+        Media::Image { .. } => {
+            json!({ "type": "input_image", "image_url": media.url(), "detail": "auto" })
+        }
         Media::Document { ref name, .. } => {
             json!({ "type": "input_file", "filename": name, "file_data": media.url() })
         }

@@ -31,6 +31,7 @@ pub fn check(
             continue;
         }
         note(report.tool_call(&trial.tool_call()));
+        note(report.image(&trial.image()));
         let (sent, tried) = trial.long_prompt();
         note(report.long_prompt(sent, trial.window(), &tried));
     }
@@ -60,6 +61,19 @@ impl Report<'_> {
                     .advise((self.set)("model", "NAME"))
                     .advise("vLLM: start it with --enable-auto-tool-choice and --tool-call-parser")
             })
+    }
+
+    fn image(&self, tried: &Tried) -> Diagnosis {
+        let found = self.diagnose("sees a picture", tried);
+        found.unwrap_or_else(|what| match tried.outcome {
+            Outcome::NoImages | Outcome::Unread { .. } => {
+                Diagnosis::warning(format!("{}: sees no pictures: it {what}", self.subject))
+                    .advise("it is told only the names of pictures: choose a model that sees")
+            }
+            _ => self
+                .problem(&format!("fails with pictures: it {what}"))
+                .advise("choose another model, or send it no pictures"),
+        })
     }
 
     fn long_prompt(&self, sent: usize, window: usize, tried: &Tried) -> Diagnosis {
@@ -119,6 +133,7 @@ impl Report<'_> {
             Outcome::BadCall { arguments } => {
                 format!("made a call that nothing can run: {arguments}")
             }
+            Outcome::NoImages => "takes none".to_owned(),
             Outcome::Unread { said } => format!("answered without what it was to read: {said}"),
             Outcome::Cut {
                 counted: Some(counted),
