@@ -95,6 +95,7 @@ mod tests {
                     content: (*content).to_owned(),
                     outside: false,
                     private: false,
+                    files: Vec::new(),
                 }),
         );
         steps

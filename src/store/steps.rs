@@ -5,12 +5,14 @@ use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::attachments;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::rows;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TurnId};
+use protocol::event::Attachment;
 
 /// Most steps that are read of one turn.
 const MOST_STEPS: i64 = 10_000;
@@ -95,7 +97,38 @@ pub enum Step {
         /// as they were then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         private: bool,
+        /// What the tool brought beside the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "brought")]
+        files: Vec<Attachment>,
     },
+}
+
+/// Files in the body of a step.
+mod brought {
+    use base::ids::AttachmentId;
+    use protocol::event::Attachment;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Row = (i64, String, String, u64);
+
+    pub fn serialize<S: Serializer>(files: &[Attachment], to: S) -> Result<S::Ok, S::Error> {
+        let row = |file: &Attachment| {
+            let (name, media_type) = (file.name.clone(), file.media_type.clone());
+            (file.attachment_id.as_i64(), name, media_type, file.bytes)
+        };
+        to.collect_seq(files.iter().map(row))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Attachment>, D::Error> {
+        let file = |(id, name, media_type, bytes): Row| Attachment {
+            attachment_id: AttachmentId::from(id),
+            name,
+            media_type,
+            bytes,
+        };
+        let rows = Vec::<Row>::deserialize(from)?;
+        Ok(rows.into_iter().map(file).collect())
+    }
 }
 
 /// The members of all variants of [`Step`]. Deserializing the enum directly would
@@ -113,6 +146,8 @@ struct StepMembers {
     outside: bool,
     #[serde(default)]
     private: bool,
+    #[serde(default, with = "brought")]
+    files: Vec<Attachment>,
 }
 
 impl TryFrom<StepMembers> for Step {
@@ -141,6 +176,7 @@ impl TryFrom<StepMembers> for Step {
                 content: members.content.ok_or(missing)?,
                 outside: members.outside,
                 private: members.private,
+                files: members.files,
             },
             _ => return Err("a step has an unknown kind"),
         })
@@ -160,7 +196,7 @@ impl Step {
 
     /// Removes what only the earlier readers of the conversation may see, from a private
     /// result or a step after one.
-    fn withdraw(&mut self) {
+    fn withdraw(&mut self, write: &Write<'_>) -> Outcome<()> {
         match self {
             Step::Reply { text, calls, extra } => {
                 text.clear();
@@ -172,13 +208,20 @@ impl Step {
             }
             Step::FinalExtra { extra } => *extra = Value::Null,
             Step::Result {
-                content, private, ..
+                content,
+                private,
+                files,
+                ..
             } => {
                 WITHDRAWN.clone_into(content);
                 *private = false;
+                for file in files.drain(..) {
+                    attachments::delete_brought(write, file.attachment_id)?;
+                }
             }
             _ => {}
         }
+        Ok(())
     }
 }
 
@@ -212,7 +255,7 @@ pub(crate) fn insert_steps(
     for mut step in steps {
         is_private |= is_shared && step.is_private();
         if is_private {
-            step.withdraw();
+            step.withdraw(write)?;
         }
         let body = serde_json::to_string(&step)
             .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
@@ -244,7 +287,7 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
         Ok((row.get::<_, i64>("id")?, step_from_row(row)?))
     })?;
     for (step_id, mut step) in found {
-        step.withdraw();
+        step.withdraw(write)?;
         let body = serde_json::to_string(&step)
             .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
         write.execute(

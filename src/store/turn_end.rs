@@ -4,6 +4,7 @@ use rusqlite::params;
 
 use crate::approvals;
 use crate::askers;
+use crate::attachments;
 use crate::database::Store;
 use crate::deliveries::{self, Delivery, NewDelivery};
 use crate::durability::Durable;
@@ -136,7 +137,7 @@ fn end_turn(
     };
     // What was said before the end stays, unless nothing was.
     let text = text.filter(|text| state == TurnState::Done || !text.trim().is_empty());
-    let reply = text
+    let mut reply = text
         .map(|text| {
             let new = NewMessage {
                 in_reply_to,
@@ -146,6 +147,9 @@ fn end_turn(
             insert_message(write, turn.conversation_id, turn.id, new)
         })
         .transpose()?;
+    if let Some(reply) = &mut reply {
+        reply.attachments = attachments::link_brought(write, turn.id, reply.id)?;
+    }
     (turn.state, turn.error) = (state, error);
     turn.reply_id = reply.as_ref().map(|reply| reply.id);
     let error = turn.error.as_ref();

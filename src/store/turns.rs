@@ -6,6 +6,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::approvals::{self, Approval, NewApproval};
 use crate::askers;
+use crate::attachments::{self, IncludedFile, UploadLimits};
 use crate::audience::{self, Readers};
 use crate::database::Store;
 use crate::durability::{Durable, Provisional};
@@ -21,6 +22,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, TurnId, UserId};
 use base::surface::Surface;
+use protocol::event::Attachment;
 
 /// Most unfinished turns that are read at the start: far more than may queue.
 const MOST_UNFINISHED: i64 = 100_000;
@@ -189,6 +191,23 @@ impl Store {
             });
             append(write, &turn, steps, found_for)?;
             Ok(StartedCall { call_id })
+        })
+    }
+
+    /// Keeps what a tool brought in a running turn. It is seen as the conversation is.
+    ///
+    /// # Errors
+    /// As of [`Store::record_steps`]; `invalid_request` 413 for a file that is too large,
+    /// `server_error` 507 without space.
+    pub fn keep_brought(
+        &self,
+        id: TurnId,
+        files: Vec<IncludedFile>,
+        limits: UploadLimits,
+    ) -> Result<Vec<Attachment>> {
+        self.write(move |write| {
+            find_running(write, id)?;
+            attachments::insert_brought(write, id, files, &limits)
         })
     }
 

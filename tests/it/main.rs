@@ -30,6 +30,7 @@ mod injections;
 mod late_replies;
 mod lists;
 mod mcp;
+mod mcp_files;
 mod mcp_http;
 mod mcp_peers;
 mod memory;

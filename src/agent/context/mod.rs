@@ -132,7 +132,9 @@ impl PromptInput<'_> {
     /// The messages of the present turn.
     fn present(&self, results: Results) -> Vec<ChatMessage> {
         let files = files(&self.present.attachments, results, self.takes);
-        turn_messages(self.present_text(), files, self.steps, |_| results)
+        turn_messages(self.present_text(), files, self.steps, self.takes, |_| {
+            results
+        })
     }
 
     /// The same, with each result cut to at most this many characters in the last
@@ -141,12 +143,16 @@ impl PromptInput<'_> {
         let of_reply = |step: &Step| matches!(step, Step::Reply { .. });
         let newest = self.steps.iter().rposition(of_reply);
         let files = files(&self.present.attachments, Results::Capped(last), self.takes);
-        turn_messages(self.present_text(), files, self.steps, |round| {
-            match Some(round) == newest {
+        turn_messages(
+            self.present_text(),
+            files,
+            self.steps,
+            self.takes,
+            |round| match Some(round) == newest {
                 true => Results::Capped(last),
                 false => Results::Line,
-            }
-        })
+            },
+        )
     }
 }
 
@@ -189,7 +195,7 @@ fn past_messages(
     }
     let text = before(memories::block(&turn.memories), text);
     let files = files(&turn.message.attachments, results, takes);
-    let mut messages = turn_messages(text, files, &turn.steps, |_| results);
+    let mut messages = turn_messages(text, files, &turn.steps, takes, |_| results);
     // An empty assistant message is refused by some model APIs.
     if let Some(text) = closing_text(turn) {
         messages.push(ChatMessage::Assistant {
@@ -301,6 +307,7 @@ fn turn_messages(
     text: String,
     files: Vec<ModelFile>,
     steps: &[Step],
+    takes: Takes,
     shown: impl Fn(usize) -> Results,
 ) -> Vec<ChatMessage> {
     let mut messages = vec![ChatMessage::User { text, files }];
@@ -316,7 +323,7 @@ fn turn_messages(
                 extra: extra.clone(),
             });
             let following = &steps[position + 1..];
-            push_results(&mut messages, calls, following, shown(position));
+            push_results(&mut messages, calls, following, takes, shown(position));
             let of_round = |step: &&Step| !matches!(step, Step::Reply { .. });
             add_notes(&mut messages, following.iter().take_while(of_round));
         }
@@ -345,9 +352,10 @@ fn push_results(
     messages: &mut Vec<ChatMessage>,
     calls: &[ToolCall],
     following: &[Step],
+    takes: Takes,
     shown: Results,
 ) {
-    let mut results: Vec<(&str, bool, &str, bool)> = following
+    let mut results: Vec<(&str, bool, &str, bool, &[Attachment])> = following
         .iter()
         .take_while(|step| !matches!(step, Step::Reply { .. }))
         .filter_map(|step| match step {
@@ -356,17 +364,23 @@ fn push_results(
                 ok,
                 content,
                 outside,
+                files,
                 ..
-            } => Some((call_id.as_str(), *ok, content.as_str(), *outside)),
+            } => Some((
+                call_id.as_str(),
+                *ok,
+                content.as_str(),
+                *outside,
+                &files[..],
+            )),
             _ => None,
         })
         .collect();
     for call in calls {
         let found = results.iter().position(|(id, ..)| *id == call.id);
-        let (ok, content, outside) = match found.map(|position| results.remove(position)) {
-            Some((_, ok, content, outside)) => (ok, content, outside),
-            None => (false, INTERRUPTED, false),
-        };
+        let found = found.map(|position| results.remove(position));
+        let (_, ok, content, outside, brought) =
+            found.unwrap_or(("", false, INTERRUPTED, false, &[]));
         messages.push(ChatMessage::ToolResult {
             call_id: call.for_provider().id,
             tool: call.tool.clone(),
@@ -375,7 +389,7 @@ fn push_results(
                 (false, text) => text,
             },
             ok,
-            files: Vec::new(),
+            files: files(brought, shown, takes),
         });
     }
 }

@@ -115,5 +115,6 @@ pub fn result(id: &str, ok: bool, content: &str) -> Step {
         content: content.to_owned(),
         outside: false,
         private: false,
+        files: Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::content::text_of;
+use super::content::read_result;
 use super::peer::{CallError, ReadTimeout};
 use super::server::SharedServer;
 use super::session::RemoteTool;
@@ -115,7 +115,11 @@ impl Tool for McpTool {
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         match self.call(arguments, context.deadline, context.cancel) {
-            Ok(result) => text_of(&result),
+            Ok(result) => {
+                let (text, files) = read_result(&result);
+                context.bring(files);
+                text
+            }
             Err(error) => Err(self.failure(&error, context.deadline)),
         }
     }

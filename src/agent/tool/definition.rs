@@ -12,7 +12,7 @@ use base::clock::Clock;
 use base::ids::{ConversationId, UserId};
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
-use store::{Durable, StartedCall, Store, Viewer};
+use store::{Durable, IncludedFile, StartedCall, Store, Viewer};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -201,6 +201,8 @@ pub struct ToolContext<'a> {
     pub found: OnceLock<Origin>,
     /// The list that the run has changed.
     pub changed_list: OnceLock<String>,
+    /// The files that the run has brought.
+    pub brought: OnceLock<Vec<IncludedFile>>,
     /// When the tool must be finished: its own limit or the turn's, whichever
     /// is sooner.
     pub deadline: Instant,
@@ -215,6 +217,12 @@ impl ToolContext<'_> {
     pub fn found(&self, origin: Origin) {
         // A tool knows it once.
         let _ = self.found.set(origin);
+    }
+
+    /// Gives files, which its result names in this order.
+    pub fn bring(&self, files: Vec<IncludedFile>) {
+        // A tool brings them at its end.
+        let _ = self.brought.set(files);
     }
 
     /// Says which list the run has changed, on disk.

@@ -213,6 +213,7 @@ mod tests {
                 content: format!("found: {content}"),
                 outside: true,
                 private: false,
+                files: Vec::new(),
             },
         ]
     }

@@ -98,6 +98,7 @@ impl Household {
                 is_outside: false,
                 found: OnceLock::new(),
                 changed_list: OnceLock::new(),
+                brought: OnceLock::new(),
             },
         )
     }

@@ -18,7 +18,9 @@ use crate::tool::{Origin, READ_FILE, Start, Tool, ToolContext, check_arguments, 
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use config::Permission;
-use store::{Approval, Durable, NewApproval, Step, ToolCall};
+use store::{
+    Approval, Attachment, Durable, IncludedFile, NewApproval, Step, ToolCall, UploadLimits,
+};
 
 /// Most tools that run in parallel within one turn.
 const MOST_AT_A_TIME: usize = 4;
@@ -259,6 +261,7 @@ impl<'a> TurnLoop<'a, '_> {
             is_outside: self.is_outside,
             found: OnceLock::new(),
             changed_list: OnceLock::new(),
+            brought: OnceLock::new(),
             deadline: run.deadline,
             cancel: run.cancel,
             data_dir: run.data_dir,
@@ -278,7 +281,12 @@ impl<'a> TurnLoop<'a, '_> {
         for ((call, runnable), result) in calls.iter().zip(results) {
             let found = runnable.as_ref().ok();
             let found = found.map(|(tool, _, context)| Found::by(tool.as_ref(), context));
-            self.add_result(call, result, found.unwrap_or(NOTHING));
+            let brought = runnable
+                .as_ref()
+                .ok()
+                .and_then(|(.., context)| context.brought.get());
+            let brought = brought.cloned().unwrap_or_default();
+            self.add_result(call, result, found.unwrap_or(NOTHING), brought);
         }
         Ok(())
     }
@@ -300,7 +308,7 @@ impl<'a> TurnLoop<'a, '_> {
             // Whoever asked may do nothing any more since this was decided.
             Err(error) if error.code() == Code::Unauthorized => {
                 self.unsaved = count;
-                self.add_result(call, Err(NOT_PERMITTED.to_owned()), NOTHING);
+                self.add_result(call, Err(NOT_PERMITTED.to_owned()), NOTHING, Vec::new());
                 return Ok(());
             }
             started => started?,
@@ -311,7 +319,9 @@ impl<'a> TurnLoop<'a, '_> {
         if let Some(list) = context.changed_list.get() {
             (self.observe)(Progress::ListChanged(list));
         }
-        self.add_result(call, result, Found::by(tool, &context));
+        let found = Found::by(tool, &context);
+        let brought = context.brought.into_inner().unwrap_or_default();
+        self.add_result(call, result, found, brought);
         self.save()
     }
 
@@ -320,13 +330,18 @@ impl<'a> TurnLoop<'a, '_> {
         call: &ToolCall,
         result: std::result::Result<String, String>,
         found: Found,
+        brought: Vec<IncludedFile>,
     ) {
         if found.origin == Origin::Outside {
             self.note_outside_text();
         }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
-        let content = output::cap_result(text, |whole| self.keep(whole, found));
+        let mut content = output::cap_result(text, |whole| self.keep(whole, found));
+        let files = self.keep_brought(brought).unwrap_or_else(|why| {
+            content.push_str(&format!("\n[what came with this is not kept: {why}]"));
+            Vec::new()
+        });
         let summary = content.floor_char_boundary(SUMMARY_BYTES);
         (self.observe)(Progress::ToolResult {
             call_id: &call.id,
@@ -339,7 +354,33 @@ impl<'a> TurnLoop<'a, '_> {
             content,
             outside: found.origin != Origin::Tool,
             private: found.is_private,
+            files,
         });
+    }
+
+    /// Keeps what a tool brought, before the step that names it.
+    ///
+    /// # Errors
+    /// Why not, for the model.
+    fn keep_brought(
+        &self,
+        files: Vec<IncludedFile>,
+    ) -> std::result::Result<Vec<Attachment>, String> {
+        if files.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (store, turn) = (self.run.store, self.run.turn.id);
+        let limits = &self.run.assistant.config.limits;
+        let limits = UploadLimits {
+            bytes: limits.attachment_bytes,
+            total_bytes: limits.attachments_total_bytes,
+            time: Duration::from_secs(limits.attachment_seconds),
+        };
+        let kept = store.keep_brought(turn, files, limits);
+        kept.map_err(|error| {
+            log::warn!("{turn}: what a tool brought is not kept: {error}");
+            error.message().to_owned()
+        })
     }
 
     /// Keeps a result for the tool that reads it on, if the model has that. What depends on

@@ -9,6 +9,8 @@
 //!
 //! Deleting removes the row at once, and the pieces later, some at a time
 //! ([`Store::purge`]).
+//!
+//! What tools bring belongs to their turn, and then to its reply.
 
 mod content;
 pub(crate) mod imported;
@@ -20,13 +22,14 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{self, not_found, row};
+use crate::query::{self, not_found, row, rows};
 use crate::viewer::{Belongs, Sight, Viewer};
 use base::error::{Error, Result};
-use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, UserId};
+use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, TurnId, UserId};
 use protocol::event::Attachment;
 
 pub(crate) use upload::link;
+use upload::store_file;
 pub use upload::{IncludedFile, NewAttachments, NewUpload, Upload, UploadLimits};
 
 /// Most bytes of a piece, in a row and in what a client is sent at once.
@@ -34,6 +37,9 @@ pub const PIECE_BYTES: usize = protocol::attachment::PART_BYTES;
 
 /// Pieces that are deleted at once.
 const DELETED_AT_ONCE: usize = 8;
+
+/// Most files of one turn that are found again: no turn has so many rounds.
+const MOST_BROUGHT: i64 = 10_000;
 
 impl Store {
     /// An attachment that the viewer sees: one of a conversation, or their own that
@@ -159,12 +165,16 @@ pub(crate) const FIND: &str = "SELECT a.id, a.name, a.media_type, a.bytes, a.use
          a.household_only, c.audience_id, c.owner_id, c.account \
      FROM attachments a \
      LEFT JOIN messages m ON m.id = a.message_id \
-     LEFT JOIN conversations c ON c.id = m.conversation_id \
+     LEFT JOIN turns t ON t.id = a.turn_id \
+     LEFT JOIN conversations c ON c.id = ifnull(m.conversation_id, t.conversation_id) \
      WHERE a.id = ? AND a.media_type IS NOT NULL";
 
 pub(crate) const IN_CONVERSATION: &str = "SELECT a.id, a.name, a.media_type, a.bytes \
-     FROM attachments a CROSS JOIN messages m ON m.id = a.message_id \
-     WHERE a.id = ?1 AND m.conversation_id = ?2 AND a.media_type IS NOT NULL";
+     FROM attachments a \
+     LEFT JOIN messages m ON m.id = a.message_id \
+     LEFT JOIN turns t ON t.id = a.turn_id \
+     WHERE a.id = ?1 AND ?2 IN (m.conversation_id, t.conversation_id) \
+         AND a.media_type IS NOT NULL";
 
 pub(crate) const OF_MESSAGE: &str = "SELECT id, name, media_type, bytes FROM attachments \
      WHERE message_id = ? AND media_type IS NOT NULL ORDER BY id";
@@ -238,6 +248,62 @@ fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
 fn column(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
+
+/// Keeps what a tool brought in a turn.
+pub(crate) fn insert_brought(
+    write: &Write<'_>,
+    turn: TurnId,
+    files: Vec<IncludedFile>,
+    limits: &UploadLimits,
+) -> Outcome<Vec<Attachment>> {
+    let bytes = files.iter().map(|file| file.data.len() as u64).sum();
+    check_space(write, bytes, limits)?;
+    let keep = |file: IncludedFile| {
+        let kept = store_file(write, None, &file, limits)?;
+        write.execute(
+            "UPDATE attachments SET turn_id = ?2 WHERE id = ?1",
+            params![kept.attachment_id, turn],
+        )?;
+        Ok(kept)
+    };
+    files.into_iter().map(keep).collect()
+}
+
+/// Gives the reply of a turn what its tools brought.
+pub(crate) fn link_brought(
+    write: &Write<'_>,
+    turn: TurnId,
+    reply: MessageId,
+) -> Outcome<Vec<Attachment>> {
+    let brought = rows(
+        write.connection,
+        OF_TURN,
+        params![turn, MOST_BROUGHT],
+        attachment_from_row,
+    )?;
+    if !brought.is_empty() {
+        write.execute(
+            "UPDATE attachments SET message_id = ?2 WHERE turn_id = ?1",
+            params![turn, reply],
+        )?;
+        count(write, reply, brought.len())?;
+    }
+    Ok(brought)
+}
+
+/// Deletes what a tool brought that only the earlier readers of a conversation may see.
+pub(crate) fn delete_brought(write: &Write<'_>, id: AttachmentId) -> Outcome<()> {
+    write.execute(
+        "UPDATE messages SET attachment_count = attachment_count - 1
+         WHERE id = (SELECT message_id FROM attachments WHERE id = ?)",
+        params![id],
+    )?;
+    write.execute("DELETE FROM attachments WHERE id = ?", params![id])?;
+    Ok(())
+}
+
+pub(crate) const OF_TURN: &str =
+    "SELECT id, name, media_type, bytes FROM attachments WHERE turn_id = ?1 ORDER BY id LIMIT ?2";
 
 /// Finds attachments whose pieces do not make up the whole.
 pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {

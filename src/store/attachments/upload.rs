@@ -339,7 +339,7 @@ pub(crate) fn link(
             check_space(write, bytes, &limits)?;
             files
                 .into_iter()
-                .map(|file| insert(write, message, &file, &limits))
+                .map(|file| store_file(write, Some(message), &file, &limits))
                 .collect::<Outcome<Vec<Attachment>>>()?
         }
     };
@@ -391,9 +391,10 @@ fn take(
     Err(Error::not_found(format!("{id} was sent already; upload the file again")).into())
 }
 
-fn insert(
+/// Stores a file whole; without a message, the caller says whose it is.
+pub(super) fn store_file(
     write: &Write<'_>,
-    message: MessageId,
+    message: Option<MessageId>,
     file: &IncludedFile,
     limits: &UploadLimits,
 ) -> Outcome<Attachment> {

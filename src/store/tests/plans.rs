@@ -49,6 +49,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         deliveries::UNDELIVERED_STATES,
         attachments::FIND,
         attachments::IN_CONVERSATION,
+        attachments::OF_TURN,
         attachments::OF_MESSAGE,
         attachments::PIECE_AT,
         messages::PAGE_OF_MESSAGES,

@@ -31,6 +31,7 @@ fn steps() -> Vec<Step> {
             content: "no".to_owned(),
             outside: true,
             private: true,
+            files: Vec::new(),
         },
     ]
 }

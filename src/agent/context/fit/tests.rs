@@ -251,6 +251,7 @@ impl Numbers {
                         content: self.text(longest),
                         outside: false,
                         private: false,
+                        files: Vec::new(),
                     });
                 }
             }

@@ -267,6 +267,7 @@ fn found(text: &str) -> Vec<Step> {
         content: text.to_owned(),
         outside: false,
         private: true,
+        files: Vec::new(),
     }]
 }
 

@@ -9,6 +9,7 @@ fn result(call_id: &str, content: &str, private: bool) -> Step {
         content: content.to_owned(),
         outside: false,
         private,
+        files: Vec::new(),
     }
 }
 
@@ -71,4 +72,79 @@ fn what_came_of_a_private_result_goes_with_it() {
         );
     }
     assert_eq!(store.steps(harmless.id).unwrap(), kept);
+}
+
+/// A picture that a tool made of what it found goes, one of a turn without that stays.
+#[test]
+fn what_tools_brought_after_a_private_result_goes_with_it() {
+    let house = House::new();
+    let store = &house.store;
+    let (ann, id) = (house.viewer("ann"), house.id("diary"));
+    let bring = |turn: &Turn| {
+        let file = IncludedFile {
+            name: "chart.png".to_owned(),
+            declared_type: None,
+            data: b"\x89PNG\r\n\x1a\n4711".to_vec(),
+        };
+        let limits = UploadLimits {
+            bytes: 100,
+            total_bytes: 1_000,
+            time: Duration::from_secs(1),
+        };
+        store.keep_brought(turn.id, vec![file], limits).unwrap()
+    };
+    let with = |brought: &[Attachment]| match result("2", "a chart", false) {
+        Step::Result {
+            call_id,
+            ok,
+            content,
+            outside,
+            private,
+            ..
+        } => Step::Result {
+            call_id,
+            ok,
+            content,
+            outside,
+            private,
+            files: brought.to_vec(),
+        },
+        step => step,
+    };
+    let turns = [true, false].map(|private| {
+        let turn = begin(store, Target::Existing(id), "now");
+        let brought = bring(&turn);
+        let found = result("1", "4711", private);
+        let steps = vec![reply("1", "a"), found, reply("2", "b"), with(&brought)];
+        store
+            .record_steps(turn.id, steps.clone(), turn.audience_id)
+            .unwrap();
+        assert_eq!(store.steps(turn.id).unwrap(), steps);
+        finish(store, &turn, "done");
+        brought[0].attachment_id
+    });
+    let carried = |viewer: &Viewer| {
+        let page = store.messages(viewer, id, 100, None).unwrap();
+        let replies = page
+            .messages
+            .into_iter()
+            .rev()
+            .filter(|message| message.content == "done");
+        let counts: Vec<usize> = replies.map(|reply| reply.attachments.len()).collect();
+        counts
+    };
+    assert_eq!(carried(&ann)[..2], [1, 1]);
+    let bob = house.viewer("bob");
+    assert!(store.attachment(&bob, turns[1]).is_err());
+    store
+        .share_conversation(&ann, id, &audience("bob"))
+        .unwrap();
+    assert_eq!(carried(&bob)[..2], [1, 0]);
+    for viewer in [&ann, &bob] {
+        assert!(store.attachment(viewer, turns[0]).is_err());
+        assert_eq!(
+            store.attachment(viewer, turns[1]).unwrap().name,
+            "chart.png"
+        );
+    }
 }
