@@ -149,7 +149,7 @@ fn a_call_is_allowed_once_its_end_was_shown() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
-fn several_approvals_are_a_list_that_names_who_asks() {
+fn approvals_are_where_the_call_is_and_counted_elsewhere() {
     let (_model, home) = running("ls -l".to_owned());
     let browser = Chromium::start();
     let mut page = browser.page();
@@ -159,16 +159,22 @@ fn several_approvals_are_a_list_that_names_who_asks() {
             json!({ "message": "go", "conversation_id": format!("{number}"), "user_id": "bell" });
         assert_eq!(post(home.address(), "/hooks/door", &[], &body).status, 202);
         page.until(&format!(
-            "document.querySelectorAll('.approval').length === {}",
+            "document.querySelector('.waiting span').textContent === '{}' && !document.querySelector('.waiting').hidden",
             number + 1
         ));
     }
-    page.until("!document.querySelector('.approval[open]')");
-    let part = page.evaluate("document.querySelector('.tray').offsetHeight / innerHeight");
-    assert!(part.as_f64().unwrap() < 0.3, "{part}");
+    assert_eq!(
+        page.evaluate("document.querySelector('.approval')"),
+        Value::Null
+    );
+    page.until("[...document.querySelectorAll('.list a > .small')].every((one) => one.textContent === 'asks you')");
     look(&mut page, "approvals");
-    page.click(".approval:nth-child(2) summary");
-    page.until(&format!("!{ALLOW}[1].disabled && {ALLOW}[2].disabled"));
+    page.click(".waiting");
+    page.until(&format!("{ALLOW}.length === 1 && !{ALLOW}[0].disabled"));
+    assert_eq!(
+        page.evaluate("document.querySelector('.live .message .approval') !== null"),
+        true
+    );
     let text = page.evaluate("document.querySelector('.approval[open]').innerText");
     for expected in ["webhook door", "ls -l", "nobody else"] {
         assert!(
@@ -176,9 +182,67 @@ fn several_approvals_are_a_list_that_names_who_asks() {
             "{expected}: {text}"
         );
     }
+    assert_eq!(
+        page.evaluate("document.querySelector('.waiting').getAttribute('aria-label')"),
+        "2 approvals wait for you"
+    );
     look(&mut page, "approvals-open");
-    page.click(".approval:nth-child(2) .primary");
-    page.until("document.querySelectorAll('.approval').length === 2");
+    page.click(".approval .primary");
+    page.until("!document.querySelector('.approval')");
+    until_last_reply(&mut page, "done");
+
+    // It is there again after a reload, which forgets the calls.
+    page.click(".waiting");
+    page.until(&format!("{ALLOW}.length === 1 && !{ALLOW}[0].disabled"));
+    page.reload();
+    page.until(&format!("{ALLOW}.length === 1 && !{ALLOW}[0].disabled"));
+    page.click(".approval .danger");
+    until_last_reply(&mut page, "done");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_call_says_whether_it_waits_was_denied_failed_or_is_done() {
+    let model = Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        match (
+            last["role"] == "tool",
+            last["content"].as_str().unwrap_or_default(),
+        ) {
+            (true, _) => Act::Stall("never".into()),
+            (false, text) if text.contains("fail") => {
+                Act::call("run_command", json!({ "command": "exit 3" }))
+            }
+            _ => Act::call("run_command", json!({ "command": "true" })),
+        }
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["tools"] = json!({ "run_command": { "enabled": true } });
+    let home = Home::start(config);
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    let state = "[...document.querySelectorAll('.tools summary .quiet')].at(-1)?.textContent";
+    for (text, answer, expected) in [
+        ("go", ".approval .danger", "denied"),
+        ("fail", ".approval .primary", "failed"),
+        ("go again", ".approval .primary", "done"),
+    ] {
+        page.click(".new");
+        page.until("document.querySelector('.welcome')");
+        say(&mut page, text);
+        page.until(&format!("{state} === 'waiting for approval'"));
+        page.until("document.querySelector('.approval summary').textContent.includes('admin from a page or a terminal asks to run run_command')");
+        page.click(answer);
+        page.until(&format!("{state} === '{expected}'"));
+        page.screenshot(&format!("call-{expected}"));
+        page.evaluate("document.querySelector('.composer textarea').focus()");
+        page.press("Escape", 0);
+        page.until("document.querySelector('.live')?.textContent.includes('Stopped.')");
+    }
     check(&page, &home);
 }
 

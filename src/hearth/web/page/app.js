@@ -101,7 +101,7 @@ function showSignIn(note, known = savedEndpoint()) {
 
 async function start() {
   // The sign-in form does not need these modules.
-  const [{ Connection }, { Household }, { conversations }, { chat }, { approvals }] = await Promise.all([
+  const [{ Connection }, { Household }, { conversations }, { chat }, { waitingElsewhere }] = await Promise.all([
     import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
   ]);
   const connection = new Connection(await dialer(savedEndpoint()), token());
@@ -128,14 +128,13 @@ async function start() {
     h("div.row.foot", who, h("button.plain", { onclick: leave }, "Sign out")));
   const opener = h("button.icon-button.open-side", { "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
   const banner = h("div.banner", { role: "status", hidden: true });
-  const tray = h("div.tray", { "aria-label": "Approval requests", hidden: true });
   const header = h("header.top");
   const place = h("div.place");
-  const main = h("main.main", header, banner, place, tray);
+  const main = h("main.main", header, banner, place);
   const isWide = matchMedia("(min-width: 56rem)");
   const shade = h("div.shade", { onclick: () => menu(false) });
   root.replaceChildren(h("div.frame", skip, side, shade, main));
-  approvals(tray, household, () => menu(false));
+  const waiting = waitingElsewhere(household, go);
 
   connection.addEventListener("state", ({ detail }) => state(detail));
   connection.addEventListener("ready", ready);
@@ -244,7 +243,7 @@ async function start() {
     refreshLinks(links.querySelector("[aria-current]"));
     if (isChat) {
       view = chat({ household, go, id, sought: message });
-      header.replaceChildren(opener, view.title, view.controls, anew);
+      header.replaceChildren(opener, view.title, waiting, view.controls, anew);
       household.markRead(id);
     } else {
       await showPage(page);
@@ -257,7 +256,7 @@ async function start() {
 
   async function showPage(page) {
     const label = PAGES.find(([name]) => name === page)?.[1];
-    header.replaceChildren(opener, h("h1", label ?? "Page not found"), anew);
+    header.replaceChildren(opener, h("h1", label ?? "Page not found"), waiting, anew);
     document.title = label ? `${label} · Hearth` : "Hearth";
     announce(label ?? "Page not found.");
     if (!label) {

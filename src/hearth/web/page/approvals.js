@@ -1,4 +1,4 @@
-// Approval requests, wherever the turn came from: one is open, several are a list.
+// Approval requests: in the conversation where the call is, and elsewhere how many wait.
 
 import { h, icon, announce, complain } from "./dom.js";
 import { marked, visible } from "./visible.js";
@@ -6,78 +6,75 @@ import { marked, visible } from "./visible.js";
 /** Characters of a value that are shown at once: of a longer one, its beginning and its end. */
 const MOST = 3000;
 
-/** Shows the pending approvals in `tray`. */
-export function approvals(tray, household, openConversation) {
+/** How many requests wait in other conversations: a button that opens the first of them. */
+export function waitingElsewhere(household, go) {
+  const count = h("span");
+  const button = h("button.waiting", { hidden: true }, icon("tool"), count);
+  const elsewhere = () => [...household.approvals.values()].filter((one) => one.conversation_id !== household.open);
+  button.addEventListener("click", () => go(elsewhere()[0]?.conversation_id ?? null));
   household.addEventListener("approvals", ({ detail }) => {
-    draw();
+    const waiting = elsewhere();
+    button.hidden = waiting.length === 0;
+    count.textContent = String(waiting.length);
+    const words = waiting.length === 1 ? "1 approval waits for you" : `${waiting.length} approvals wait for you`;
+    button.setAttribute("aria-label", words);
+    button.title = words;
     if (detail?.isNew) announce(`${asker(detail.approval)} asks to run ${detail.approval.tool}.`);
   });
-  household.addEventListener("conversations", draw);
-  draw();
+  return button;
+}
 
-  function draw() {
-    const kept = new Map([...tray.children].map((card) => [card.dataset.approval, card]));
-    const cards = [...household.approvals.values()].map((one) => kept.get(one.approval_id) ?? card(one));
-    for (const old of tray.children) if (!cards.includes(old)) old.remove();
-    cards.forEach((one, place) => { if (tray.children[place] !== one) tray.append(one); });
-    for (const one of cards) {
-      place(one);
-      if (!one.dataset.chosen) one.open = cards.length === 1;
-    }
-    tray.hidden = cards.length === 0;
+/** The requests of a turn. What is there already stays, so that it keeps the focus and its place. */
+export function drawApprovals(place, household, turn) {
+  const kept = new Map([...place.children].map((card) => [card.dataset.approval, card]));
+  const cards = [...household.approvals.values()].filter((one) => one.turn_id === turn).map((one) => kept.get(one.approval_id) ?? approvalCard(household, one));
+  for (const old of [...place.children]) if (!cards.includes(old)) old.remove();
+  cards.forEach((one, at) => { if (place.children[at] !== one) place.append(one); });
+  for (const one of cards) if (!one.dataset.chosen) one.open = cards.length === 1;
+}
+
+function approvalCard(household, approval) {
+  const choice = (decision, label, title, kind) => h("button", { class: kind, title, disabled: decision !== "deny", onclick: () => decide(decision) }, label);
+  const covers = approval.covers ?? approval.requested_by ?? "whoever asked";
+  const mayLast = approval.covers !== null;
+  const end = h("span.end");
+  const call = h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" },
+    approval.reason && h("p", marked(beginning(approval))), argumentsOf(approval.arguments), end);
+  const hint = h("p.quiet.small", { hidden: true }, "Read to the end of the text to allow it.");
+  const summary = h("summary", icon("tool"), h("span", h("strong", ...marked(visible(asker(approval)))), ...marked(visible(channel(approval.channel))), " asks to run ", h("code", ...marked(visible(approval.tool)))));
+  const element = h("details.approval", summary,
+    call, hint,
+    h("div.row.wrap",
+      choice("once", "Allow once", "This call only", "primary"),
+      mayLast && choice("conversation", "Allow in this conversation", `Calls of this tool in this conversation, when ${covers} asks`, ""),
+      mayLast && choice("always", "Always allow", `Calls of this tool from now on, when ${covers} asks`, ""),
+      choice("deny", "Deny", "The assistant continues without this call", "danger")),
+    approval.outside && h("p.quiet.small", "Text from outside is in this conversation, so here the tool asks each time, whatever the answer."),
+    mayLast && h("p.quiet.small", "Once is this call. The conversation and always cover ", h("code", ...marked(visible(approval.tool))), " when ", h("strong", ...marked(visible(covers))), " asks, and nobody else."));
+  element.dataset.approval = approval.approval_id;
+  summary.addEventListener("click", () => { element.dataset.chosen = "yes"; });
+  // What was scrolled away, or is not unfolded, was not read.
+  const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
+    hint.hidden = isIntersecting && !element.querySelector(".unfold");
+    if (!hint.hidden) return;
+    watcher.disconnect();
+    able(true);
+  });
+  watcher.observe(end);
+  element.addEventListener("unfolded", () => { watcher.unobserve(end); watcher.observe(end); });
+  return element;
+
+  function able(isAble) {
+    for (const button of element.querySelectorAll(".row button")) button.disabled = !isAble;
   }
 
-  function place(card) {
-    const { conversation_id: id } = household.approvals.get(card.dataset.approval);
-    card.querySelector(".from").replaceChildren(...(household.open === id ? [] : [
-      "In ", h("a", { href: `#/c/${id}`, onclick: () => openConversation(id) }, household.conversations.get(id)?.title ?? "another conversation"),
-    ]));
-  }
-
-  function card(approval) {
-    const choice = (decision, label, title, kind) => h("button", { class: kind, title, disabled: decision !== "deny", onclick: () => decide(decision) }, label);
-    const covers = approval.covers ?? approval.requested_by ?? "whoever asked";
-    const mayLast = approval.covers !== null;
-    const end = h("span.end");
-    const call = h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" },
-      approval.reason && h("p", marked(beginning(approval))), argumentsOf(approval.arguments), end);
-    const hint = h("p.quiet.small", { hidden: true }, "Read to the end of the text to allow it.");
-    const summary = h("summary", icon("tool"), h("span", h("strong", ...marked(visible(asker(approval)))), ...marked(visible(channel(approval.channel))), " asks to run ", h("code", ...marked(visible(approval.tool)))));
-    const element = h("details.approval", summary,
-      h("p.from.quiet.small"),
-      call, hint,
-      h("div.row.wrap",
-        choice("once", "Allow once", "This call only", "primary"),
-        mayLast && choice("conversation", "Allow in this conversation", `Calls of this tool in this conversation, when ${covers} asks`, ""),
-        mayLast && choice("always", "Always allow", `Calls of this tool from now on, when ${covers} asks`, ""),
-        choice("deny", "Deny", "The assistant continues without this call", "danger")),
-      approval.outside && h("p.quiet.small", "Text from outside is in this conversation, so here the tool asks each time, whatever the answer."),
-      mayLast && h("p.quiet.small", "Once is this call. The conversation and always cover ", h("code", ...marked(visible(approval.tool))), " when ", h("strong", ...marked(visible(covers))), " asks, and nobody else."));
-    element.dataset.approval = approval.approval_id;
-    summary.addEventListener("click", () => { element.dataset.chosen = "yes"; });
-    // What was scrolled away, or is not unfolded, was not read.
-    const watcher = new IntersectionObserver(([{ isIntersecting }]) => {
-      hint.hidden = isIntersecting && !element.querySelector(".unfold");
-      if (!hint.hidden) return;
-      watcher.disconnect();
+  async function decide(decision) {
+    able(false);
+    try {
+      await household.decide(approval, decision);
+    } catch (error) {
+      complain(error);
       able(true);
-    });
-    watcher.observe(end);
-    element.addEventListener("unfolded", () => { watcher.unobserve(end); watcher.observe(end); });
-    return element;
-
-    function able(isAble) {
-      for (const button of element.querySelectorAll(".row button")) button.disabled = !isAble;
-    }
-
-    async function decide(decision) {
-      able(false);
-      try {
-        await household.decide(approval, decision);
-      } catch (error) {
-        complain(error);
-        able(true);
-      }
     }
   }
 }
@@ -87,7 +84,7 @@ const asker = (approval) => approval.requested_by ?? "Somebody";
 /** Where a request came from. */
 function channel(name = "") {
   if (name?.startsWith("webhook:")) return ` through the webhook ${name.slice(8)}`;
-  return { schedule: " by a reminder", openai_api: " through the model API", ollama_api: " through the model API" }[name] ?? "";
+  return { websocket: " from a page or a terminal", schedule: " by a reminder", openai_api: " through the model API", ollama_api: " through the model API" }[name] ?? "";
 }
 
 /** The reason, without an argument at its end: those follow, each in full. */

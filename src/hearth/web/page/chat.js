@@ -2,6 +2,7 @@
 
 import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
 import { write } from "./markdown.js";
+import { drawApprovals } from "./approvals.js";
 import { audienceControl } from "./audience.js";
 import { composer } from "./composer.js";
 import { rename, remove } from "./conversations.js";
@@ -269,6 +270,10 @@ export function chat({ household, go, id, sought }) {
 
   function drawLive() {
     const rows = [];
+    // A turn that has waited for long is not the newest.
+    for (const one of id ? household.approvals.values() : []) {
+      if (one.conversation_id === id) household.lookUp(one.turn_id, id).catch(() => {});
+    }
     for (const message of household.outgoing) {
       if (message.conversation === id && (!message.turn || message.error)) rows.push(outgoingRow(message));
     }
@@ -300,11 +305,12 @@ export function chat({ household, go, id, sought }) {
     if (!row) {
       row = h("li.message.assistant",
         h("div.who", sign(20), h("strong", "Hearth")),
-        h("div.tools-place"), h("div.text"), h("div.state"));
+        h("div.tools-place"), h("div.asks"), h("div.text"), h("div.state"));
       written.set(turn.id, row);
     }
-    const [, tools, text, state] = row.children;
+    const [, tools, asks, text, state] = row.children;
     redraw(tools, JSON.stringify([...turn.tools]), () => turn.tools.size ? [toolList(turn.tools)] : []);
+    drawApprovals(asks, household, turn.id);
     if (shown.get(row) !== turn.text) {
       shown.set(row, turn.text);
       write(text, turn.text);

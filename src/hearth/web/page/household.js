@@ -22,6 +22,8 @@ export class Household extends EventTarget {
   /** Messages being sent: {key, text, conversation, attachments, turn, error}. */
   outgoing = [];
   unread = new Set();
+  /** Turns that are being looked up. */
+  #sought = new Set();
   config = null;
   open = null;
 
@@ -134,8 +136,9 @@ export class Household extends EventTarget {
 
   /** Loads a turn of which only the id is known. */
   async lookUp(id, conversation) {
-    if (this.turns.has(id)) return;
-    const turn = await this.read("get_turn", { turn_id: id });
+    if (this.turns.has(id) || this.#sought.has(id)) return;
+    this.#sought.add(id);
+    const turn = await this.read("get_turn", { turn_id: id }).finally(() => this.#sought.delete(id));
     if (this.turns.has(id) || turn.state === "done") return;
     this.#end(this.#turn(id, conversation, true), turn);
   }
@@ -272,15 +275,21 @@ export class Household extends EventTarget {
         this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error, response: event.text });
         return this.#settled(conversation);
       }
-      case "approval.requested":
+      case "approval.requested": {
+        const call = this.#callOf(event);
+        if (call) Object.assign(call, { approval: event.approval_id, isWaiting: true });
         // The asker hears of it, too, who may not be the one to answer.
         this.waiting.add(id);
         this.#emit("approvals");
         return this.#loadApprovals().catch(() => {});
-      case "approval.resolved":
+      }
+      case "approval.resolved": {
+        const call = [...this.turns.get(id)?.tools.values() ?? []].find((one) => one.approval === event.approval_id);
+        if (call) Object.assign(call, { decision: event.decision, isWaiting: false });
         this.waiting.delete(id);
         this.approvals.delete(event.approval_id);
         return this.#emit("approvals");
+      }
       case "conversation.renamed":
         return this.#changed(conversation, { title: event.title });
       case "conversation.shared":
@@ -297,6 +306,12 @@ export class Household extends EventTarget {
       case "delivery.updated":
         return this.#emit("delivery", event);
     }
+  }
+
+  /** The call of a turn that a request for approval is about. */
+  #callOf({ turn_id: id, tool, arguments: given }) {
+    return [...this.turns.get(id)?.tools.values() ?? []].find((call) =>
+      call.tool === tool && !call.result && !call.approval && JSON.stringify(call.arguments) === JSON.stringify(given));
   }
 
   /** Other people see a conversation now, perhaps also this person. */

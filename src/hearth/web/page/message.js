@@ -10,6 +10,15 @@ const CUT_BY = {
   refusal: "The model refused to go on.",
   interrupted: "This reply was not finished.",
 };
+/** The icon and the class of each state of a call. */
+const STATES = {
+  "running…": ["tool", "busy"],
+  "waiting for approval": ["tool", "waits"],
+  denied: ["cross", "denied"],
+  "nobody answered": ["cross", "denied"],
+  failed: ["cross", "bad"],
+  done: ["check", "ok"],
+};
 const attaching = lazily(() => import("./attachments.js"));
 
 /**
@@ -64,13 +73,23 @@ function questionOf({ in_reply_to: question }, id, find) {
   return ["In reply to ", h("a", { href: `#/c/${id}/${question}` }, words)];
 }
 
-/** The tool calls of a turn, each with its details. */
+/** The tool calls of a turn, each with its state and details. */
 export function toolList(tools) {
-  return h("ul.tools", { "aria-label": "Tools" }, [...tools.values()].map(({ tool, arguments: given, result }) =>
-    h("li", { class: result ? (result.ok ? "ok" : "bad") : "busy" },
+  return h("ul.tools", { "aria-label": "Tools" }, [...tools.values()].map((call) => {
+    const state = stateOf(call);
+    const [sign, kind] = STATES[state];
+    return h("li", { class: kind },
       h("details",
-        h("summary", icon(result ? (result.ok ? "check" : "cross") : "tool"), h("code", tool),
-          h("span.quiet", result ? (result.ok ? "done" : "failed") : "running…")),
-        argumentsOf(given),
-        result && h("pre", { tabindex: 0 }, result.summary)))));
+        h("summary", icon(sign), h("code", call.tool), h("span.quiet", state)),
+        argumentsOf(call.arguments),
+        call.result && h("pre", { tabindex: 0 }, call.result.summary)));
+  }));
+}
+
+/** What became of a call. */
+function stateOf({ result, decision, isWaiting }) {
+  if (decision === "denied") return "denied";
+  if (decision === "expired") return "nobody answered";
+  if (result) return result.ok ? "done" : "failed";
+  return isWaiting ? "waiting for approval" : "running…";
 }
