@@ -75,6 +75,9 @@ section! {
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable"), writable;
         /// The model's name at the provider.
         pub model: String = Text(1..=200).or(OFFLINE.to_owned()), writable;
+        /// The models of the same provider that people may choose for a conversation or a reply,
+        /// beside `model`; any when empty.
+        pub models: Vec<String> = list(Text(1..=200)).or(Vec::new()), writable;
         /// Sampling temperature; sent to the provider only when set.
         pub temperature: Option<f64> = Number(0.0..=2.0).optional("the provider's own"), writable;
         /// The provider's address, if it is not the usual one; required for `openai-compatible`.

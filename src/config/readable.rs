@@ -33,6 +33,7 @@ impl Config {
             "model": self.model,
             "temperature": self.temperature.unwrap_or(PROVIDER_TEMPERATURE),
             "api_key_set": self.api_key.is_some(),
+            "models": self.models,
             "base_url": self.base_url.as_deref().map(masked),
             "assistant": self.assistant,
             "system_prompt": self.system_prompt,

@@ -208,6 +208,10 @@ events! {
         title: String,
     },
 
+    /// Messages of it were deleted, another version of one is shown, or its settings are
+    /// others: read it anew.
+    "conversation.changed" ConversationChanged [Kept Streamed],
+
     /// Other people see the conversation from now on. Its earlier events are theirs, too,
     /// as far as they are kept, but for results of tools.
     "conversation.shared" ConversationShared [Kept Streamed] {
@@ -264,6 +268,10 @@ pub struct Message {
     /// while its turn waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_reply_to: Option<MessageId>,
+    /// All its versions, oldest first, this one among them; absent unless it was written
+    /// anew.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<MessageId>,
     /// Why it is not whole, as in `chat.done`; absent for one that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,

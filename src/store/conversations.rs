@@ -1,24 +1,17 @@
-//! Conversations: the list, and creating, renaming and deleting one.
+//! Conversations: finding, creating, renaming and deleting one.
 
-use std::cmp::Reverse;
-
-use rusqlite::types::Null;
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::audience::{self, Audience, Directory, Readers};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{self, row, rows};
-use crate::viewer::{BELONGS, Belongs, Seen, Sight, Viewer, seen_columns};
+use crate::query::{self, row};
+use crate::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
 use base::surface::Surface;
-use protocol::command::ConversationCursor;
-
-/// Most conversations of one page, whatever a caller asks for.
-const PAGE: usize = 1000;
 
 /// Longest title made from a message, in characters.
 const TITLE_CHARACTERS: usize = 60;
@@ -53,15 +46,23 @@ pub struct Conversation {
     pub message_count: u64,
     /// The id of its newest message: orders the list and is its cursor.
     pub latest: MessageId,
+    /// The model that is asked in it, if its owner chose one.
+    pub model: Option<String>,
+    /// What its owner wants of the assistant in it.
+    pub instructions: Option<String>,
+    /// What the viewer has noted about it, in lists.
+    pub marks: Marks,
 }
 
-/// A page of conversations, newest activity first.
-#[derive(Clone, Debug)]
-pub struct ConversationPage {
-    /// At most as many as requested.
-    pub conversations: Vec<Conversation>,
-    /// Where the next page begins; `None` on the last.
-    pub next: Option<ConversationCursor>,
+/// What one person has noted about a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Kept at the top of the list.
+    pub is_pinned: bool,
+    /// Left out of the list.
+    pub is_archived: bool,
+    /// Whether it has messages that this person has not seen.
+    pub is_unread: bool,
 }
 
 impl Store {
@@ -85,33 +86,6 @@ impl Store {
                 params![account, name],
                 |row| row.get(0),
             )
-        })
-    }
-
-    /// A page of at most 1,000 conversations, newest activity first.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn conversations(
-        &self,
-        viewer: &Viewer,
-        limit: usize,
-        after: Option<ConversationCursor>,
-    ) -> Result<ConversationPage> {
-        let limit = limit.min(PAGE);
-        let before = after.map_or(i64::MAX, |cursor| cursor.0.as_i64());
-        self.read(|connection| {
-            let sight = viewer.sight(connection)?;
-            // One more than the page: then there is a next page.
-            let mut conversations = newest(connection, &sight, before, limit + 1)?;
-            let has_more = conversations.len() > limit;
-            conversations.truncate(limit);
-            let next = conversations.last().filter(|_| has_more);
-            let next = next.map(|last| ConversationCursor(last.latest));
-            Ok(ConversationPage {
-                conversations,
-                next,
-            })
         })
     }
 
@@ -148,19 +122,7 @@ impl Store {
             let sight = viewer.sight(write.connection)?;
             let thing = check_seen(write.connection, &sight, id)?;
             sight.check_delete(write.connection, "conversation", &thing)?;
-            let unfinished = row(
-                write.connection,
-                "SELECT 1 FROM turns INDEXED BY turns_unfinished
-                 WHERE conversation_id = ? AND finished_at IS NULL",
-                params![id],
-                |_| Ok(()),
-            )?;
-            if unfinished.is_some() {
-                return Err(Error::invalid_request(
-                    "the conversation has an unfinished turn; wait until it ends or cancel it first",
-                )
-                .into());
-            }
+            check_no_turn(write, id)?;
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
             write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
@@ -175,47 +137,12 @@ macro_rules! conversation_columns {
         concat!(
             seen_columns!("c"),
             ", c.id, c.title, c.channel, c.external_name, c.created_at, c.updated_at, \
-             c.message_count, c.latest "
+             c.message_count, c.latest, c.model, c.instructions "
         )
     };
 }
 
-/// The newest conversations of these audiences. Each has the index in the order of the
-/// list, and SQLite merges them: it reads no more of each than the page takes.
-macro_rules! newest_of {
-    ($first:literal $(, $other:literal)*) => {
-        concat!(
-            "SELECT ",
-            conversation_columns!(),
-            "FROM (",
-            newest_of!(@one $first),
-            $(" UNION ALL ", newest_of!(@one $other),)*
-            " ORDER BY latest DESC LIMIT ?3) newest \
-             CROSS JOIN conversations c ON c.id = newest.id"
-        )
-    };
-    (@one $audience:literal) => {
-        concat!(
-            "SELECT latest, id FROM conversations INDEXED BY conversations_by_audience \
-             WHERE audience_id = ",
-            $audience,
-            " AND latest > ?1 AND latest < ?2"
-        )
-    };
-}
-
-pub(crate) const NEWEST_OF_AUDIENCES: &str =
-    newest_of!("?4", "?5", "?6", "?7", "?8", "?9", "?10", "?11");
-
-/// As many as the statement merges.
-const MERGED: usize = 8;
-
-pub(crate) const OF_ACCOUNT: &str = concat!(
-    "SELECT ",
-    conversation_columns!(),
-    "FROM conversations c INDEXED BY conversations_by_name \
-     WHERE c.account = ?1 AND c.external_name IS NOT NULL AND c.latest < ?2"
-);
+pub(crate) use conversation_columns;
 
 pub(crate) const CONVERSATION_NAMED: &str =
     "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
@@ -225,67 +152,6 @@ const CONVERSATION: &str = concat!(
     conversation_columns!(),
     "FROM conversations c WHERE c.id = ?"
 );
-
-/// The newest conversations that are seen, at most `most`, newest first.
-fn newest(
-    connection: &Connection,
-    sight: &Sight,
-    before: i64,
-    most: usize,
-) -> Outcome<Vec<Conversation>> {
-    let mut directory = Directory::default();
-    let mut conversation = |row: &Row<'_>| conversation_from_row(connection, &mut directory, row);
-    let mut newest: Vec<Conversation> = Vec::new();
-    let every;
-    let audiences = match sight.seen() {
-        Seen::Of(audiences) => &audiences[..],
-        Seen::All => {
-            every = rows(connection, "SELECT id FROM audiences", params![], |row| {
-                row.get(0)
-            })?;
-            &every
-        }
-        Seen::OfAccount(account) => {
-            let parameters = params![account, before];
-            newest = sight.rows(
-                connection,
-                OF_ACCOUNT,
-                parameters,
-                usize::MAX,
-                &mut conversation,
-            )?;
-            sort_newest_first(&mut newest, most);
-            &[]
-        }
-    };
-    for audiences in audiences.chunks(MERGED) {
-        // Older ones have no place beside those that are found already.
-        let oldest = newest
-            .get(most - 1)
-            .map_or(i64::MIN, |one| one.latest.as_i64());
-        let limit = match sight.has_caller() {
-            true => i64::MAX,
-            false => most as i64,
-        };
-        let mut parameters: Vec<&dyn ToSql> = vec![&oldest, &before, &limit];
-        parameters.extend(audiences.iter().map(|audience| audience as &dyn ToSql));
-        parameters.resize(3 + MERGED, &Null);
-        newest.extend(sight.rows(
-            connection,
-            NEWEST_OF_AUDIENCES,
-            &parameters,
-            usize::MAX,
-            &mut conversation,
-        )?);
-        sort_newest_first(&mut newest, most);
-    }
-    Ok(newest)
-}
-
-fn sort_newest_first(conversations: &mut Vec<Conversation>, most: usize) {
-    conversations.sort_by_key(|one| Reverse(one.latest));
-    conversations.truncate(most);
-}
 
 /// A conversation, if it is seen.
 fn look_up(
@@ -340,12 +206,35 @@ pub(crate) fn check_change(
     Ok(thing)
 }
 
+/// Checks that no turn of a conversation is unfinished.
+///
+/// # Errors
+/// `invalid_request`.
+pub(crate) fn check_no_turn(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+    let unfinished = row(
+        write.connection,
+        "SELECT 1 FROM turns INDEXED BY turns_unfinished
+         WHERE conversation_id = ? AND finished_at IS NULL",
+        params![id],
+        |_| Ok(()),
+    )?;
+    match unfinished {
+        None => Ok(()),
+        Some(()) => Err(Error::invalid_request(
+            "the conversation has an unfinished turn; wait until it ends or cancel it first",
+        )
+        .into()),
+    }
+}
+
 /// The conversation of a new message.
 pub(crate) struct Placement {
     pub conversation_id: ConversationId,
     pub external_name: Option<String>,
     pub audience_id: AudienceId,
     pub surface: Option<Surface>,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
 }
 
 /// A conversation to create.
@@ -391,6 +280,8 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
         external_name,
         audience_id: new.audience_id,
         surface: new.surface,
+        model: None,
+        instructions: None,
     })
 }
 
@@ -405,7 +296,7 @@ fn title(message: &str) -> String {
     cut.trim_end().to_owned()
 }
 
-fn conversation_from_row(
+pub(crate) fn conversation_from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
@@ -427,5 +318,8 @@ fn conversation_from_row(
         updated_at: created_at.max(row.get(8)?),
         message_count: row.get::<_, i64>(9)?.unsigned_abs(),
         latest: row.get(10)?,
+        model: row.get(11)?,
+        instructions: row.get(12)?,
+        marks: Marks::default(),
     })
 }

@@ -3,7 +3,7 @@
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row, ToSql, params};
 
-use crate::conversations::OF_ACCOUNT;
+use crate::conversation_list::OF_ACCOUNT;
 use crate::database::Store;
 use crate::deliveries::{DeliveryState, UNDELIVERED_BY_STATE, UNDELIVERED_STATES};
 use crate::failure::Outcome;

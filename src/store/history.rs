@@ -276,7 +276,7 @@ pub(crate) const PAST_TURNS: &str = concat!(
      FROM messages m INDEXED BY messages_by_conversation \
          CROSS JOIN turns t ON t.id = m.turn_id \
          CROSS JOIN messages q ON q.id = t.message_id \
-     WHERE m.conversation_id = ?1 AND m.id > ?2 \
+     WHERE m.conversation_id = ?1 AND m.id > ?2 AND m.hidden_with IS NULL \
          AND t.state IN ('done', 'failed', 'cancelled') AND ifnull(t.reply_id, t.message_id) = m.id \
      ORDER BY m.id DESC LIMIT ?3"
 );

@@ -35,6 +35,8 @@ mod commit;
 #[cfg(any(test, feature = "testing"))]
 mod commit_gate;
 mod connection;
+mod conversation_list;
+mod conversation_marks;
 mod conversations;
 mod counts;
 mod database;
@@ -74,6 +76,7 @@ mod tokens;
 mod turn_end;
 mod turns;
 mod usage;
+mod versions;
 mod viewer;
 mod words;
 mod writer;
@@ -86,7 +89,9 @@ mod tests;
 pub use actors::{Actors, look_up_actors};
 pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
 pub use attachments::imported::AttachmentImport;
-pub use attachments::{IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Upload, UploadLimits};
+pub use attachments::{
+    IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Replaced, Upload, UploadLimits,
+};
 pub use audience::{Audience, Readers};
 pub use backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,
@@ -95,7 +100,9 @@ pub use backup::{
 pub use belongings::Belongings;
 #[cfg(any(test, feature = "testing"))]
 pub use commit_gate::CommitGate;
-pub use conversations::{Conversation, ConversationPage};
+pub use conversation_list::ConversationPage;
+pub use conversation_marks::ConversationChange;
+pub use conversations::{Conversation, Marks};
 pub use counts::Counts;
 pub use database::Store;
 pub use deliveries::{Attempt, Delivery, DeliveryState, NewDelivery};
@@ -128,4 +135,5 @@ pub use tokens::{Identity, NewToken, SESSION, Token, TokenScope, UserRole};
 pub use turn_end::{Finished, TurnEnd};
 pub use turns::{StartedCall, Turn, TurnState};
 pub use usage::{Period, Usage, UsageRow};
+pub use versions::Rearranged;
 pub use viewer::Viewer;

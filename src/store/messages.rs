@@ -55,6 +55,8 @@ pub struct Message {
     pub speaker: Option<String>,
     /// The message that it answers, if that is not the one before it.
     pub in_reply_to: Option<MessageId>,
+    /// All its versions, oldest first, if it was written anew.
+    pub versions: Vec<MessageId>,
     /// Why it is not whole, if it is a reply that was cut.
     pub finish_reason: Option<FinishReason>,
     /// When it was stored.
@@ -127,7 +129,9 @@ impl Store {
                 concat!(
                     "SELECT ",
                     message_columns!(),
-                    " FROM messages m WHERE conversation_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+                    " FROM messages m \
+                     WHERE conversation_id = ?1 AND id > ?2 AND hidden_with IS NULL \
+                     ORDER BY id LIMIT ?3"
                 ),
                 params![id, after, limit as i64],
                 limit,
@@ -219,7 +223,9 @@ macro_rules! message_columns {
             $table,
             ".attachment_count, ",
             $table,
-            ".finish_reason"
+            ".finish_reason, ",
+            $table,
+            ".version_of"
         )
     };
 }
@@ -227,7 +233,7 @@ macro_rules! message_columns {
 pub(crate) use message_columns;
 
 /// How many [`message_columns`] there are.
-pub(crate) const MESSAGE_COLUMNS: usize = 10;
+pub(crate) const MESSAGE_COLUMNS: usize = 11;
 
 const MESSAGE: &str = concat!(
     "SELECT ",
@@ -243,8 +249,22 @@ pub(crate) const IN_CONVERSATION: &str =
 pub(crate) const PAGE_OF_MESSAGES: &str = concat!(
     "SELECT ",
     message_columns!(),
-    " FROM messages m WHERE conversation_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3"
+    " FROM messages m \
+     WHERE conversation_id = ?1 AND id < ?2 AND hidden_with IS NULL ORDER BY id DESC LIMIT ?3"
 );
+
+pub(crate) const VERSIONS: &str = "SELECT id FROM messages WHERE version_of = ?1 ORDER BY id";
+
+/// The versions of a message, oldest first.
+pub(crate) fn versions_of(
+    connection: &Connection,
+    root: MessageId,
+) -> rusqlite::Result<Vec<MessageId>> {
+    let mut statement = connection.prepare_cached(VERSIONS)?;
+    statement
+        .query_map(params![root], |row| row.get(0))?
+        .collect()
+}
 
 pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Message>> {
     row(
@@ -296,6 +316,7 @@ pub(crate) fn insert_message(
         content: new.content,
         speaker: new.speaker,
         in_reply_to: new.in_reply_to,
+        versions: Vec::new(),
         finish_reason: new.finish_reason,
         created_at: write.now,
         attachments: Vec::new(),
@@ -345,6 +366,10 @@ pub(crate) fn message_from_row(
             None => None,
         },
         created_at: row.get(first + 7)?,
+        versions: match row.get(first + 10)? {
+            Some(root) => versions_of(connection, root)?,
+            None => Vec::new(),
+        },
         attachments: match row.get(first + 8)? {
             0 => Vec::new(),
             _ => attachments::of_message(connection, id)?,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::{Row, params};
 
-use crate::attachments::{self, NewAttachments};
+use crate::attachments::{self, NewAttachments, Replaced};
 use crate::audience::{self, Audience, UnknownName, intern};
 use crate::conversations::{self, NewConversation, Placement};
 use crate::database::Store;
@@ -17,6 +17,7 @@ use crate::query::{not_found, row};
 use crate::replayed_history::{self, ReplayedHistory};
 use crate::turns::{self, Turn, TurnState};
 use crate::usage::Usage;
+use crate::versions;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
@@ -65,6 +66,10 @@ pub struct NewTurn {
     pub surface: Option<Surface>,
     /// Its files.
     pub attachments: NewAttachments,
+    /// The message of the conversation that this one is written in place of; both stay.
+    pub replaces: Option<Replaced>,
+    /// The model to ask, if not the one of the conversation.
+    pub model: Option<String>,
     /// The only tools of this turn; absent for all that the asker may have. A token may
     /// narrow them.
     pub tools: Option<Arc<[String]>>,
@@ -137,6 +142,14 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
         _ => None,
     };
+    let root = new
+        .replaces
+        .as_ref()
+        .map(|earlier| {
+            let conversation = placement.conversation_id;
+            versions::make_room(write, &new.viewer, conversation, earlier.message)
+        })
+        .transpose()?;
     let turn_id: TurnId = write.id();
     let mut message = insert_message(
         write,
@@ -144,7 +157,12 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         turn_id,
         NewMessage::plain(Role::User, new.message, new.speaker),
     )?;
-    message.attachments = attachments::link(write, &new.viewer, message.id, new.attachments)?;
+    let replaces = new.replaces.as_ref();
+    message.attachments =
+        attachments::link(write, &new.viewer, message.id, replaces, new.attachments)?;
+    if let Some(root) = root {
+        message.versions = versions::note(write, message.id, root)?;
+    }
     let turn = Turn {
         id: turn_id,
         conversation_id: placement.conversation_id,
@@ -164,14 +182,15 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         created_at: write.now,
         started_at: None,
         model: None,
+        wanted_model: new.model.clone().or(placement.model),
         usage: Usage::default(),
-        instructions,
+        instructions: instructions.clone().or(placement.instructions),
     };
     write.execute(
         "INSERT INTO turns
              (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id, tools)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+              user_id, tools, wanted_model)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             turn.id,
             turn.conversation_id,
@@ -180,9 +199,10 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             turn.account,
             turn.message_id,
             turn.created_at,
-            turn.instructions,
+            instructions,
             turn.user_id,
             turn.tools.as_ref().map(|tools| tools.join(",")),
+            new.model,
         ],
     )?;
     if let Some(key) = &new.idempotency {
@@ -209,15 +229,10 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
     };
     match &new.target {
         Target::Existing(id) => {
-            let known = |row: &Row<'_>| Ok((row.get("external_name")?, row.get("surface")?));
-            let ((external_name, surface), thing) =
-                sight.find(write.connection, "conversation", EXISTING, *id, known)?;
-            Ok(Placement {
-                conversation_id: *id,
-                external_name,
-                audience_id: thing.audience_id,
-                surface,
-            })
+            let known = |row: &Row<'_>| known(row, &Belongs::from_row(row)?);
+            Ok(sight
+                .find(write.connection, "conversation", EXISTING, *id, known)?
+                .0)
         }
         Target::New => created(new.account.as_deref(), None),
         Target::ReplayedHistory(replayed_history) => {
@@ -235,32 +250,41 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
         }
         Target::Named { account, name } => {
             let known = row(write.connection, NAMED, params![account, name], |row| {
-                Ok((row.get("id")?, row.get("surface")?, Belongs::from_row(row)?))
+                let thing = Belongs::from_row(row)?;
+                Ok((known(row, &thing)?, thing))
             })?;
             match known {
-                Some((_, _, thing)) if !sight.sees(&thing) => Err(not_found("conversation", name)),
-                Some((conversation_id, surface, thing)) => Ok(Placement {
-                    conversation_id,
-                    external_name: Some(name.clone()),
-                    audience_id: thing.audience_id,
-                    surface,
-                }),
+                Some((_, thing)) if !sight.sees(&thing) => Err(not_found("conversation", name)),
+                Some((placement, _)) => Ok(placement),
                 None => created(Some(account), Some(name)),
             }
         }
     }
 }
 
+/// A conversation that exists.
+fn known(row: &Row<'_>, thing: &Belongs) -> rusqlite::Result<Placement> {
+    Ok(Placement {
+        conversation_id: row.get("id")?,
+        external_name: row.get("external_name")?,
+        audience_id: thing.audience_id,
+        surface: row.get("surface")?,
+        model: row.get("model")?,
+        instructions: row.get("instructions")?,
+    })
+}
+
 const EXISTING: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", external_name, surface FROM conversations c WHERE id = ?"
+    ", id, external_name, surface, model, instructions FROM conversations c WHERE id = ?"
 );
 
 const NAMED: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", id, surface FROM conversations c WHERE account = ?1 AND external_name = ?2"
+    ", id, external_name, surface, model, instructions \
+     FROM conversations c WHERE account = ?1 AND external_name = ?2"
 );
 
 /// The audience of a new conversation.

@@ -65,6 +65,8 @@ pub(crate) fn place<'a>(
             external_name: None,
             audience_id,
             surface: None,
+            model: None,
+            instructions: None,
         },
         None => {
             if let Some(first) = replayed.history.first() {

@@ -313,6 +313,8 @@ impl Store {
                     surface: None,
                     attachments: crate::NewAttachments::None,
                     tools: None,
+                    replaces: None,
+                    model: None,
                     idempotency: None,
                 },
             )?;

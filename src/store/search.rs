@@ -162,10 +162,11 @@ pub(crate) const SEARCH_MESSAGES: &str = concat!(
     "SELECT ",
     message_columns!(),
     " FROM messages_fts f CROSS JOIN messages m ON m.id = f.rowid \
-     WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2"
+     WHERE messages_fts MATCH ?1 AND m.hidden_with IS NULL ORDER BY f.rowid DESC LIMIT ?2"
 );
 
 /// The same without the messages themselves, for one who does not see all of them.
 pub(crate) const SEARCH_IDS: &str = "SELECT m.id, m.conversation_id FROM messages_fts f \
      CROSS JOIN messages m ON m.id = f.rowid \
-     WHERE messages_fts MATCH ?1 AND f.rowid <= ?2 ORDER BY f.rowid DESC";
+     WHERE messages_fts MATCH ?1 AND f.rowid <= ?2 AND m.hidden_with IS NULL \
+     ORDER BY f.rowid DESC";

@@ -83,6 +83,8 @@ pub fn message(target: Target, text: &str) -> NewTurn {
         surface: None,
         attachments: NewAttachments::None,
         tools: None,
+        replaces: None,
+        model: None,
         idempotency: None,
     }
 }

@@ -101,11 +101,14 @@ pub struct Turn {
     pub created_at: Timestamp,
     /// When a worker first ran it: its deadline counts from here.
     pub started_at: Option<Timestamp>,
+    /// The model to ask, if not the one of the configuration: chosen for the turn or for its
+    /// conversation.
+    pub wanted_model: Option<String>,
     /// The model that was asked last; absent before the first usage.
     pub model: Option<String>,
     /// Tokens used so far.
     pub usage: Usage,
-    /// Instructions for this turn, in addition to the system prompt.
+    /// Instructions for this turn or its conversation, in addition to the system prompt.
     pub instructions: Option<String>,
 }
 
@@ -246,15 +249,18 @@ impl Store {
 pub(crate) const FIND_TURN: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", t.*, c.external_name, c.surface FROM turns t \
-     CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
+    ", t.*, c.external_name, c.surface, c.model AS usual_model, \
+       c.instructions AS usual_instructions \
+     FROM turns t CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
 );
 
 /// Without the hint SQLite reads the whole table, because it is in order.
 pub(crate) const UNFINISHED_TURNS: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", t.*, c.external_name, c.surface FROM turns t INDEXED BY turns_unfinished \
+    ", t.*, c.external_name, c.surface, c.model AS usual_model, \
+       c.instructions AS usual_instructions \
+     FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
      WHERE t.finished_at IS NULL ORDER BY t.id LIMIT ?"
 );
@@ -324,8 +330,15 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
         created_at: row.get("created_at")?,
         started_at: row.get("started_at")?,
         model: row.get("model")?,
+        wanted_model: match row.get("wanted_model")? {
+            Some(model) => Some(model),
+            None => row.get("usual_model")?,
+        },
         usage: usage::usage_from_row(row, ["input_tokens", "output_tokens", "cached_tokens"])?,
-        instructions: row.get("instructions")?,
+        instructions: match row.get("instructions")? {
+            Some(instructions) => Some(instructions),
+            None => row.get("usual_instructions")?,
+        },
     })
 }
 

@@ -361,6 +361,8 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
                 surface: None,
                 attachments: store::NewAttachments::None,
                 tools: None,
+                replaces: None,
+                model: None,
                 idempotency: None,
             })
             .unwrap();

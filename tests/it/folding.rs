@@ -291,6 +291,8 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
                 speaker: Some("admin".to_owned()),
                 attachments: store::NewAttachments::None,
                 tools: None,
+                replaces: None,
+                model: None,
                 idempotency: None,
             });
             match begun.unwrap().uncommitted() {

@@ -73,6 +73,7 @@ mod tool_calls;
 mod tools;
 mod transcripts;
 #[cfg(feature = "web")]
+mod versions;
 mod web;
 mod webhook_accounts;
 mod webhook_command;

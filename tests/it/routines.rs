@@ -24,7 +24,7 @@ const SECRET: &str = "a secret of at least 24 bytes";
 fn said(store: &Store) -> Vec<String> {
     let mut all = Vec::new();
     for conversation in store
-        .conversations(&Viewer::server(), 500, None)
+        .conversations(&Viewer::server(), 500, None, true)
         .unwrap()
         .conversations
     {

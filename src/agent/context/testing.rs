@@ -16,6 +16,7 @@ pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
         content: content.to_owned(),
         speaker: speaker.map(str::to_owned),
         in_reply_to: None,
+        versions: Vec::new(),
         finish_reason: None,
         created_at: Timestamp::from_millis(0),
         attachments: Vec::new(),

@@ -119,6 +119,8 @@ impl Household {
                 surface: None,
                 attachments: store::NewAttachments::None,
                 tools: None,
+                replaces: None,
+                model: None,
                 idempotency: None,
             })
             .unwrap();

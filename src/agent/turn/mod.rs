@@ -93,10 +93,9 @@ pub struct TurnReport {
 /// Runs a turn until it ends or waits for a person.
 pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> TurnReport {
     let config = &run.assistant.config;
-    let model = run
-        .account
-        .and_then(|account| account.model.as_ref())
-        .unwrap_or(&config.model);
+    let of_account = || run.account.and_then(|account| account.model.as_ref());
+    let chosen = run.turn.wanted_model.as_ref().or_else(of_account);
+    let model = chosen.unwrap_or(&config.model);
     let mut turn_loop = TurnLoop {
         run,
         asker: Asker::default(),

@@ -345,6 +345,7 @@ fn every_setting_is_documented() {
             "provider",
             "api_key",
             "model",
+            "models",
             "temperature",
             "base_url",
             "assistant",

@@ -176,7 +176,7 @@ fn write_all(
     let total = store.counts(&Viewer::server())?.conversations;
     let mut cursor = None;
     loop {
-        let page = store.conversations(&Viewer::server(), PAGE, cursor)?;
+        let page = store.conversations(&Viewer::server(), PAGE, cursor, true)?;
         for conversation in &page.conversations {
             write_one(store, conversation, format, writer, &mut written, &failed)?;
             if !line.note("exporting", written.conversations, Some(total)) {

@@ -98,7 +98,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             json!({ "updated_fields": updated })
         }),
         Command::ListConversations(list) => store
-            .conversations(viewer, list.limit, list.cursor)
+            .conversations(viewer, list.limit, list.cursor, list.archived)
             .map(views::conversations),
         Command::GetMessages(get) => service
             .settled(|| store.messages(viewer, get.conversation_id, get.limit, get.before))
@@ -110,6 +110,12 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RenameConversation(rename) => {
             service.rename(viewer, rename.conversation_id, rename.title.trim())
         }
+        Command::UpdateConversation(update) => service.update_conversation(viewer, update),
+        Command::MarkRead(mark) => store
+            .mark_read(viewer, mark.conversation_id)
+            .map(|()| json!({ "conversation_id": mark.conversation_id })),
+        Command::SelectVersion(select) => service.select_version(viewer, select.message_id),
+        Command::DeleteMessage(delete) => service.delete_message(viewer, delete.message_id),
         Command::DeleteConversation(delete) => service.delete(viewer, delete.conversation_id),
         Command::ShareConversation(share) => {
             service.share(viewer, share.conversation_id, &share.audience, user)

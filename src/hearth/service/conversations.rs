@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
-use super::Service;
-use base::error::Result;
-use base::ids::ConversationId;
+use super::{Service, views};
+use base::error::{Error, Result};
+use base::ids::{ConversationId, MessageId};
 use base::people::Audience;
 use base::sync::lock;
+use protocol::command::UpdateConversation;
 use protocol::event::EventKind;
 use serde_json::json;
-use store::Viewer;
+use store::{ConversationChange, Viewer};
 
 impl Service {
     /// Who sees a new conversation of a person who does not say.
@@ -22,6 +23,65 @@ impl Service {
         let readers = self.store.rename_conversation(viewer, id, title)?;
         self.hub.publish_title(id, readers, title.to_owned());
         Ok(json!({ "conversation_id": id, "title": title }))
+    }
+
+    /// Changes how the caller keeps a conversation, or what its owner may choose for all.
+    pub(super) fn update_conversation(
+        &self,
+        viewer: &Viewer,
+        update: UpdateConversation,
+    ) -> Result<Value> {
+        self.check_model(update.model.as_deref())?;
+        let is_for_all = update.model.is_some() || update.instructions.is_some();
+        let change = ConversationChange {
+            pinned: update.pinned,
+            archived: update.archived,
+            model: update.model,
+            instructions: update.instructions,
+        };
+        let id = update.conversation_id;
+        let (changed, readers) = self.store.change_conversation(viewer, id, change)?;
+        if is_for_all {
+            self.hub.publish_change(id, readers);
+        }
+        Ok(views::conversation(changed))
+    }
+
+    /// Checks that people may choose this model.
+    ///
+    /// # Errors
+    /// `invalid_request`, with those that they may.
+    pub(super) fn check_model(&self, model: Option<&str>) -> Result<()> {
+        let config = self.settings.current();
+        let may = |model: &str| {
+            model.is_empty()
+                || config.models.is_empty()
+                || model == config.model
+                || config.models.iter().any(|one| one == model)
+        };
+        match model {
+            Some(model) if !may(model) => Err(Error::invalid_request(format!(
+                "{model:?} is not among the models to choose from: {}",
+                config.models.join(", ")
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows another version of a message.
+    pub(super) fn select_version(&self, viewer: &Viewer, id: MessageId) -> Result<Value> {
+        let changed = self.store.select_version(viewer, id)?;
+        self.hub
+            .publish_change(changed.conversation_id, changed.readers);
+        Ok(json!({ "message_id": id, "conversation_id": changed.conversation_id }))
+    }
+
+    /// Deletes a message and the other one of its turn.
+    pub(super) fn delete_message(&self, viewer: &Viewer, id: MessageId) -> Result<Value> {
+        let changed = self.store.delete_message(viewer, id)?;
+        self.hub
+            .publish_change(changed.conversation_id, changed.readers);
+        Ok(json!({ "message_id": id, "conversation_id": changed.conversation_id }))
     }
 
     /// Deletes a conversation.

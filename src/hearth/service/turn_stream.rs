@@ -193,6 +193,8 @@ impl Service {
                 key,
                 request,
             }),
+            replaces: None,
+            model: None,
             tools: scope.tools,
         };
         let _place = self.reserve_place(&new)?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::caller::{Caller, Responder};
 use super::hub::{Person, Reply, TurnEnded, Watch};
 use super::queue::{Reservation, TurnJob, Withdrawn};
-use super::{Service, views};
+use super::{Service, attachments, views};
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TurnId};
@@ -16,8 +16,8 @@ use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
 use store::{
-    Approval, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Target, Turn,
-    TurnEnd, TurnState, Usage, Verdict, Viewer,
+    Approval, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Replaced, Target,
+    Turn, TurnEnd, TurnState, Usage, Verdict, Viewer,
 };
 
 /// Where replies are read that a client asks for without saying so.
@@ -38,6 +38,15 @@ impl Service {
                  another",
             )));
         }
+        let refused = match (chat.replaces, chat.conversation_id) {
+            (Some(_), None) => Err(Error::invalid_request(
+                "\"replaces\" needs the \"conversation_id\" of the message",
+            )),
+            _ => self.check_model(chat.model.as_deref()),
+        };
+        if let Err(error) = refused {
+            return responder.send(Err::<(), _>(error));
+        }
         let mut request = format!(
             "{}\n{}",
             chat.conversation_id.map_or(0, |id| id.as_i64()),
@@ -45,6 +54,12 @@ impl Service {
         );
         for attachment in &chat.attachments {
             request.push_str(&format!("\n{attachment}"));
+        }
+        if let Some(replaces) = chat.replaces {
+            request.push_str(&format!("\nreplaces {replaces}"));
+        }
+        if let Some(model) = &chat.model {
+            request.push_str(&format!("\nmodel {model:?}"));
         }
         if let Some(audience) = &chat.audience {
             request.push_str(&format!("\n{audience:?}"));
@@ -65,6 +80,11 @@ impl Service {
                 false => NewAttachments::Uploaded(chat.attachments),
             },
             tools: caller.identity.scope.tools.clone(),
+            replaces: chat.replaces.map(|message| Replaced {
+                message,
+                limits: attachments::limits(&self.settings.current().limits),
+            }),
+            model: chat.model,
             idempotency: chat.idempotency_key.map(|key| IdempotencyKey {
                 scope: caller.identity.scope.key_scope(caller.identity.user_id),
                 key,
@@ -74,7 +94,12 @@ impl Service {
         let stored = self.reserve_place(&new).and_then(|place| {
             // Nothing is acknowledged before the turn ends, so both may be committed
             // together.
+            let replaces = new.replaces.is_some();
             let begun = self.store.begin_turn_deferred(new)?;
+            if replaces {
+                // The model must not be shown what is hidden with the commit.
+                self.store.flush()?;
+            }
             Ok((place, begun.uncommitted()))
         });
         let (_place, begun) = match stored {

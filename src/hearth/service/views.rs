@@ -27,6 +27,7 @@ pub fn message(message: Message) -> event::Message {
         turn_id: message.turn_id,
         speaker: message.speaker,
         in_reply_to: message.in_reply_to,
+        versions: message.versions,
         finish_reason: message.finish_reason,
         attachments: message.attachments,
     }
@@ -89,7 +90,8 @@ pub fn conversations(page: ConversationPage) -> Value {
 
 /// One conversation.
 pub fn conversation(conversation: Conversation) -> Value {
-    json!({
+    let marks = conversation.marks;
+    let mut view = json!({
         "id": conversation.id,
         "title": conversation.title,
         "created_at": conversation.created_at,
@@ -98,7 +100,25 @@ pub fn conversation(conversation: Conversation) -> Value {
         "channel": conversation.channel,
         "owner": conversation.owner,
         "audience": conversation.audience,
-    })
+    });
+    let marked = [
+        ("pinned", marks.is_pinned),
+        ("archived", marks.is_archived),
+        ("unread", marks.is_unread),
+    ];
+    for (name, _) in marked.iter().filter(|(_, is_so)| *is_so) {
+        view[*name] = json!(true);
+    }
+    let chosen = [
+        ("model", conversation.model),
+        ("instructions", conversation.instructions),
+    ];
+    for (name, value) in chosen {
+        if let Some(value) = value {
+            view[name] = json!(value);
+        }
+    }
+    view
 }
 
 /// The data of `get_messages`.

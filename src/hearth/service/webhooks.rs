@@ -111,6 +111,8 @@ impl Service {
                 false => NewAttachments::Included(request.attachments, attachments::limits(limits)),
             },
             tools: None,
+            replaces: None,
+            model: None,
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
                 scope: channel.clone(),
                 key,

@@ -8,6 +8,7 @@
 
 #[macro_use]
 mod declare;
+mod request;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -16,7 +17,6 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::envelope::RequestId;
 use crate::event::EventSet;
 use crate::fields::Fields;
 use base::error::Result;
@@ -29,30 +29,18 @@ use base::role::UserRole;
 use base::secret::Secret;
 use base::surface::Surface;
 use values::{
-    attachments, audience, bytes, events, expiry, false_by_default, id, idempotency_key, limit,
-    message, offset, optional_audience, optional_id, part, part_length, query, secret,
-    sequence_number, surface, texts, title, true_by_default, unknown,
+    attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
+    idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
+    part, part_length, query, secret, sequence_number, surface, texts, title, true_by_default,
 };
 
 pub use declare::Declaration;
+pub use request::Request;
+use request::unknown;
 pub use values::{
     CHAT_MESSAGE_BYTES, ConversationCursor, Credential, LIST_DEFAULT, LIST_LIMIT, Remember,
     check_idempotency_key, check_message,
 };
-
-/// One request: a command and the client's own name for it.
-#[derive(Debug)]
-pub struct Request {
-    /// Returned with the response. Without one, responses keep request order.
-    pub id: Option<RequestId>,
-    /// Whether it is a command other than `auth`, known or not: its sender must be
-    /// signed in to learn anything about it.
-    pub needs_identity: bool,
-    /// The least role that may send this command, also one with malformed fields.
-    pub needed_role: UserRole,
-    /// What to do, or why it cannot be done.
-    pub command: Result<Command>,
-}
 
 commands! {
     /// Signs the connection in. It must come first.
@@ -72,9 +60,12 @@ commands! {
         attachments: Vec<AttachmentId> = attachments,
         /// Who sees a new conversation; as `privacy.conversations` says when absent.
         audience: Option<Audience> = optional_audience,
-        /// Where the replies of a new conversation are read, for which the model then writes:
-        /// `page` (Markdown), `terminal`, `voice` (spoken) or `plain`, as when absent.
+        /// Where its replies are read: `page` (Markdown), `terminal`, `voice` or `plain`.
         surface: Option<Surface> = surface,
+        /// A message in the conversation that this one is written in place of; both stay.
+        replaces: Option<MessageId> = optional_id,
+        /// The model to ask for this reply, if not the one of the conversation.
+        model: Option<String> = model,
     }),
 
     /// Returns the settings, without secrets.
@@ -92,6 +83,8 @@ commands! {
         limit: usize = limit,
         /// The `next_cursor` of the previous page; absent for the first.
         cursor: Option<ConversationCursor> = optional_id,
+        /// With those that the caller has archived.
+        archived: bool = false_by_default,
     }),
 
     /// Returns the latest messages of a conversation, oldest first.
@@ -139,6 +132,38 @@ commands! {
         conversation_id: ConversationId = id,
         /// The new title: 1 to 200 characters.
         title: String = title,
+    }),
+
+    /// Changes how the caller keeps a conversation, or for all how it is answered.
+    "update_conversation" User UpdateConversation(UpdateConversation {
+        /// A conversation that exists.
+        conversation_id: ConversationId = id,
+        /// Whether the caller keeps it at the top.
+        pinned: Option<bool> = Fields::optional_bool,
+        /// Whether the caller's list leaves it out.
+        archived: Option<bool> = Fields::optional_bool,
+        /// The model to ask in it; empty for the one of the settings.
+        model: Option<String> = choice_of_model,
+        /// What the assistant is told in it: at most 4,000 characters; empty for nothing.
+        instructions: Option<String> = instructions,
+    }),
+
+    /// Notes that the caller has seen all messages of a conversation.
+    "mark_read" Viewer MarkRead(MarkRead {
+        /// A conversation that exists.
+        conversation_id: ConversationId = id,
+    }),
+
+    /// Shows a version of a message, and what followed it, instead of the one that is shown.
+    "select_version" User SelectVersion(SelectVersion {
+        /// One of the `versions` of a message.
+        message_id: MessageId = id,
+    }),
+
+    /// Deletes a message and its reply; one with several versions with all that follows it.
+    "delete_message" User DeleteMessage(DeleteMessage {
+        /// A message that exists.
+        message_id: MessageId = id,
     }),
 
     /// Deletes a conversation and all that belongs to it, for good.
@@ -425,26 +450,4 @@ commands! {
         /// Whether the caller's API tokens are revoked, too.
         tokens: bool = false_by_default,
     }),
-}
-
-impl Request {
-    /// Parses one message. A message whose `id` can be read keeps it even when
-    /// the rest is wrong, so that the client can match the error.
-    pub fn parse(text: &str) -> Request {
-        let (mut id, mut needs_identity) = (None, false);
-        let mut read = || {
-            let mut fields = Fields::parse(text)?;
-            id = RequestId::from_member(fields.get("id"))?;
-            let name = fields.string("type")?;
-            needs_identity = name != "auth";
-            Ok(Command::read(&name, &mut fields))
-        };
-        let (needed_role, command) = read().unwrap_or_else(|error| (UserRole::Viewer, Err(error)));
-        Request {
-            id,
-            needs_identity,
-            needed_role,
-            command,
-        }
-    }
 }

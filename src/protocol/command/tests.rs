@@ -1,4 +1,5 @@
 use super::*;
+use crate::envelope::RequestId;
 use base::error::Code;
 use base::error::Error;
 use base::testing::rows;
@@ -87,7 +88,9 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
             "idempotency_key",
             "attachments",
             "audience",
-            "surface"
+            "surface",
+            "replaces",
+            "model"
         ]
     );
     assert_eq!(declared("auth").fields, ["token", "username", "password"]);

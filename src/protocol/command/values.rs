@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::DECLARATIONS;
 use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
 use crate::fields::Fields;
@@ -252,6 +251,39 @@ pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
     short_text(fields, name, 1_000)
 }
 
+/// The name of a model that may be absent.
+pub(super) fn model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => short_text(fields, name, MODEL_CHARACTERS).map(Some),
+    }
+}
+
+/// The same; empty for none.
+pub(super) fn choice_of_model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
+    optional_text(fields, name, MODEL_CHARACTERS)
+}
+
+pub(super) fn instructions(fields: &mut Fields, name: &str) -> Result<Option<String>> {
+    optional_text(fields, name, 4_000)
+}
+
+/// Longest name of a model, in characters.
+const MODEL_CHARACTERS: usize = 200;
+
+/// A text that may be absent, or empty.
+fn optional_text(fields: &mut Fields, name: &str, most: usize) -> Result<Option<String>> {
+    let text = fields
+        .optional_string(name)?
+        .map(|text| text.trim().to_owned());
+    match text {
+        Some(text) if text.chars().count() > most => Err(Error::invalid_request(format!(
+            "\"{name}\" must have at most {most} characters"
+        ))),
+        text => Ok(text),
+    }
+}
+
 fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
     let text = fields.string(name)?;
     if text.trim().is_empty() || text.chars().count() > most {
@@ -265,14 +297,4 @@ fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
 /// Strings that may be absent.
 pub(super) fn texts(fields: &mut Fields, name: &str) -> Result<Vec<String>> {
     Ok(fields.optional_strings(name)?.unwrap_or_default())
-}
-
-/// The error for a command that does not exist.
-pub(super) fn unknown(name: &str) -> Error {
-    let shown: String = name.chars().take(64).collect();
-    let names: Vec<&str> = DECLARATIONS.iter().map(|one| one.name).collect();
-    Error::invalid_request(format!(
-        "there is no command {shown:?}; the commands are {}",
-        names.join(", ")
-    ))
 }

@@ -134,6 +134,15 @@ impl Store {
     }
 }
 
+/// A message that is written anew; its files may be used again.
+#[derive(Clone, Debug)]
+pub struct Replaced {
+    /// The message.
+    pub message: MessageId,
+    /// What its files may take once more.
+    pub limits: UploadLimits,
+}
+
 /// Finds one that has arrived whole.
 fn find(connection: &Connection, viewer: &Viewer, id: AttachmentId) -> Outcome<Attachment> {
     let sight = viewer.sight(connection)?;
@@ -233,6 +242,38 @@ fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outco
         params![id, data.len() as i64],
     )?;
     Ok(())
+}
+
+/// Copies a file for a message, if `earlier` carries it.
+fn copy(
+    write: &Write<'_>,
+    message: MessageId,
+    earlier: MessageId,
+    id: AttachmentId,
+    limits: &UploadLimits,
+) -> Outcome<Option<Attachment>> {
+    let found = row(
+        write.connection,
+        "SELECT * FROM attachments WHERE id = ?1 AND message_id = ?2",
+        params![id, earlier],
+        attachment_from_row,
+    )?;
+    let Some(mut attachment) = found else {
+        return Ok(None);
+    };
+    check_space(write, attachment.bytes, limits)?;
+    attachment.attachment_id = write.id();
+    write.execute(
+        "INSERT INTO attachments (id, name, media_type, declared_type, bytes, message_id)
+         SELECT ?2, name, media_type, declared_type, bytes, ?3 FROM attachments WHERE id = ?1",
+        params![id, attachment.attachment_id, message],
+    )?;
+    write.execute(
+        "INSERT INTO attachment_pieces (attachment_id, start, data)
+         SELECT ?2, start, data FROM attachment_pieces WHERE attachment_id = ?1",
+        params![id, attachment.attachment_id],
+    )?;
+    Ok(Some(attachment))
 }
 
 /// Notes that a message has so many more attachments.

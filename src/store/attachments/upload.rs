@@ -6,7 +6,8 @@ use rusqlite::params;
 
 use super::content::{BEGINNING, TextCheck, by_beginning};
 use super::{
-    PIECE_BYTES, append, attachment_from_row, check_space, column, count, find, name, part,
+    PIECE_BYTES, Replaced, append, attachment_from_row, check_space, column, copy, count, find,
+    name, part,
 };
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -326,13 +327,21 @@ pub(crate) fn link(
     write: &Write<'_>,
     viewer: &Viewer,
     message: MessageId,
+    replaces: Option<&Replaced>,
     new: NewAttachments,
 ) -> Outcome<Vec<Attachment>> {
     let attachments = match new {
         NewAttachments::None => return Ok(Vec::new()),
         NewAttachments::Uploaded(ids) => ids
             .into_iter()
-            .map(|id| take(write, viewer, message, id))
+            .map(|id| {
+                let copy =
+                    |earlier: &Replaced| copy(write, message, earlier.message, id, &earlier.limits);
+                match replaces.map(copy).transpose()?.flatten() {
+                    Some(copy) => Ok(copy),
+                    None => take(write, viewer, message, id),
+                }
+            })
             .collect::<Outcome<Vec<Attachment>>>()?,
         NewAttachments::Included(files, limits) => {
             let bytes = files.iter().map(|file| file.data.len() as u64).sum();

@@ -14,7 +14,7 @@ fn pages_of_conversations_hold_while_new_ones_arrive() {
     let mut seen = Vec::new();
     let mut after: Option<ConversationCursor> = None;
     loop {
-        let page = store.conversations(&all(), 3, after).unwrap();
+        let page = store.conversations(&all(), 3, after, false).unwrap();
         assert!(page.conversations.len() <= 3);
         seen.extend(page.conversations.iter().map(|c| c.id));
         conversation(&store, "a new one");
@@ -27,9 +27,9 @@ fn pages_of_conversations_hold_while_new_ones_arrive() {
     assert_eq!(seen, newest_first);
 
     begin(&store, Target::Existing(made[0]), "once more");
-    let top = store.conversations(&all(), 1, None).unwrap();
+    let top = store.conversations(&all(), 1, None, false).unwrap();
     assert_eq!(top.conversations[0].id, made[0], "newest activity first");
-    let all = store.conversations(&all(), 100, None).unwrap();
+    let all = store.conversations(&all(), 100, None, false).unwrap();
     assert_eq!((all.conversations.len(), all.next), (10, None));
 }
 

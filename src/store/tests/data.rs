@@ -94,7 +94,7 @@ fn an_import_happens_once_and_replaces_what_a_crash_left() {
             .unwrap()
             .is_none()
     );
-    let page = store.conversations(&all(), 10, None).unwrap();
+    let page = store.conversations(&all(), 10, None, false).unwrap();
     assert_eq!(page.conversations.len(), 1);
     assert_eq!(page.conversations[0].message_count, 1);
     assert!(
@@ -122,7 +122,7 @@ fn ids_of_the_future_are_not_taken_over() {
     let message = &store.messages(&all(), id, 1, None).unwrap().messages[0];
     assert!(message.created_at <= Clock::system().now());
     let newer = conversation(&store, "said now");
-    let page = store.conversations(&all(), 10, None).unwrap();
+    let page = store.conversations(&all(), 10, None, false).unwrap();
     assert_eq!(page.conversations[0].id, newer, "what is new stays on top");
 }
 

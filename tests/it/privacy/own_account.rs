@@ -31,6 +31,10 @@ const COMMANDS: &str = r#"
     -    | {"type":"get_turn","turn_id":"turn_0000000000001"}
     g    | {"type":"cancel","turn_id":"turn_0000000000001"}
     g    | {"type":"rename_conversation","conversation_id":"conv_0000000000001","title":"x"}
+    g    | {"type":"update_conversation","conversation_id":"conv_0000000000001","pinned":true}
+    -    | {"type":"mark_read","conversation_id":"conv_0000000000001"}
+    g    | {"type":"select_version","message_id":"msg_0000000000001"}
+    g    | {"type":"delete_message","message_id":"msg_0000000000001"}
     g    | {"type":"delete_conversation","conversation_id":"conv_0000000000001"}
     gh   | {"type":"share_conversation","conversation_id":"conv_0000000000001","audience":"private"}
     g    | {"type":"search_messages","query":"x"}

@@ -124,6 +124,7 @@ mod tests {
                 content: content.to_owned(),
                 speaker: speaker.map(str::to_owned),
                 in_reply_to: None,
+                versions: Vec::new(),
                 finish_reason: None,
                 created_at: Timestamp::from_millis(1_795_253_400_125),
                 attachments: Vec::new(),

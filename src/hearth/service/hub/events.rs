@@ -169,6 +169,16 @@ impl Hub {
         self.publish(event, Recipients::Readers(readers));
     }
 
+    /// That a conversation is to be read anew.
+    pub fn publish_change(&self, conversation: ConversationId, readers: Readers) {
+        let event = Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind: EventKind::ConversationChanged,
+        };
+        self.publish(event, Recipients::Readers(readers));
+    }
+
     /// That a list was changed, made or deleted, on disk.
     pub fn publish_list(&self, list: &str) {
         let event = Event {

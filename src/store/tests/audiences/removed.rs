@@ -16,7 +16,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
     let ann = house.people["ann"].0;
     let root = Viewer::person(house.people["root"].0, UserRole::Admin);
     let left = |viewer: &Viewer| {
-        let page = store.conversations(viewer, 100, None).unwrap();
+        let page = store.conversations(viewer, 100, None, false).unwrap();
         house.names(
             page.conversations
                 .iter()
@@ -97,7 +97,7 @@ fn a_deleted_account_takes_along_all_that_it_owned() {
     assert!(saw("kitchen", "root") && saw("holiday", "bob") && saw("party", "gina"));
     assert!(!saw("holiday", "root") && !saw("diary", "bob"));
     let left = store
-        .conversations(&all(), 100, None)
+        .conversations(&all(), 100, None, false)
         .unwrap()
         .conversations;
     assert_eq!(

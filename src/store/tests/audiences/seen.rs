@@ -23,13 +23,13 @@ fn everybody_sees_their_own_part_of_everything() {
         };
 
         let listed = store
-            .conversations(viewer, 100, None)
+            .conversations(viewer, 100, None, false)
             .unwrap()
             .conversations;
         let mut one_by_one = Vec::new();
         let mut after = None;
         loop {
-            let page = store.conversations(viewer, 1, after).unwrap();
+            let page = store.conversations(viewer, 1, after, false).unwrap();
             one_by_one.extend(page.conversations.iter().map(|one| one.id));
             after = page.next;
             if after.is_none() {
@@ -387,7 +387,7 @@ fn the_first_turn_of_a_conversation_sees_before_its_commit() {
         (Readers::People([].into()), ""),
     ] {
         let viewer = Viewer::readers_of(unknown, &known);
-        let page = store.conversations(&viewer, 100, None).unwrap();
+        let page = store.conversations(&viewer, 100, None, false).unwrap();
         let found = house.names(page.conversations.iter().map(|one| one.id));
         let seen: Vec<&str> = seen.split_whitespace().collect();
         assert_eq!(found, seen, "{known:?}");

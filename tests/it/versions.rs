@@ -1,0 +1,311 @@
+//! Messages that are written anew, deleted, and answered by another model; and how each
+//! person keeps the list of conversations.
+
+use serde_json::{Value, json};
+
+use support::client::Client;
+use support::home::Home;
+use support::model::{Act, Model};
+
+use crate::memory::say;
+
+/// A model that repeats the last thing that was said, and with which model.
+fn echo() -> Model {
+    Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap()["content"].as_str().unwrap();
+        let said = last.rsplit("] ").next().unwrap();
+        Act::say(&format!("{}: {said}", request["model"].as_str().unwrap()))
+    })
+}
+
+fn texts(client: &mut Client, conversation: &Value) -> Vec<String> {
+    let page = json!({ "type": "get_messages", "conversation_id": conversation });
+    let messages = client.ask(page)["messages"].clone();
+    let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
+    messages.as_array().unwrap().iter().map(text).collect()
+}
+
+fn ids(client: &mut Client, conversation: &Value) -> Vec<Value> {
+    let page = json!({ "type": "get_messages", "conversation_id": conversation });
+    let messages = client.ask(page)["messages"].clone();
+    let id = |message: &Value| message["id"].clone();
+    messages.as_array().unwrap().iter().map(id).collect()
+}
+
+fn replace(client: &mut Client, conversation: &Value, message: &Value, text: &str) -> Value {
+    client.ask(json!({
+        "type": "chat", "conversation_id": conversation, "replaces": message, "message": text
+    }))
+}
+
+fn versions(client: &mut Client, conversation: &Value, place: usize) -> Vec<Value> {
+    let page = json!({ "type": "get_messages", "conversation_id": conversation });
+    let versions = &client.ask(page)["messages"][place]["versions"];
+    versions.as_array().cloned().unwrap_or_default()
+}
+
+fn why(client: &mut Client, request: &Value) -> String {
+    client.send(request);
+    client.response()["error"].as_str().unwrap().to_owned()
+}
+
+fn select(client: &mut Client, message: &Value) {
+    client.ask(json!({ "type": "select_version", "message_id": message }));
+}
+
+#[test]
+fn a_message_can_be_written_anew_and_both_versions_stay() {
+    let model = echo();
+    let mut home = Home::start(model.config());
+    let mut client = home.admin();
+    let conversation = client.chat("one")["conversation_id"].clone();
+    say(&mut client, &conversation, "two");
+    say(&mut client, &conversation, "three");
+    let before = ids(&mut client, &conversation);
+    assert_eq!(versions(&mut client, &conversation, 2), [] as [Value; 0]);
+
+    let mut other = home.admin();
+    other
+        .ask(json!({ "type": "subscribe", "events": ["message.created", "conversation.changed"] }));
+    replace(&mut client, &conversation, &before[2], "TWO");
+    let told = other.event("message.created")["message"].clone();
+    let both = versions(&mut client, &conversation, 2);
+    assert_eq!(told["versions"], json!(both));
+    assert_eq!(both[0], before[2]);
+    let new = ["one", "scripted: one", "TWO", "scripted: TWO"];
+    assert_eq!(texts(&mut client, &conversation), new);
+    // The model is shown what is shown.
+    let shown = model.requests().last().unwrap()["messages"].to_string();
+    assert!(
+        shown.contains("scripted: one") && !shown.contains("two"),
+        "{shown}"
+    );
+    let row = client.ask(json!({ "type": "list_conversations" }))["conversations"][0].clone();
+    assert_eq!(row["message_count"], 4);
+    let search = json!({ "type": "search_messages", "query": "three" });
+    assert_eq!(client.ask(search.clone())["messages"], json!([]));
+
+    home.restart();
+    let mut client = home.admin();
+    let mut other = home.admin();
+    other.ask(json!({ "type": "subscribe", "events": ["conversation.changed"] }));
+    assert_eq!(texts(&mut client, &conversation), new);
+    select(&mut client, &both[0]);
+    assert_eq!(
+        other.event("conversation.changed")["conversation_id"],
+        conversation
+    );
+    let old = [
+        "one",
+        "scripted: one",
+        "two",
+        "scripted: two",
+        "three",
+        "scripted: three",
+    ];
+    assert_eq!(texts(&mut client, &conversation), old);
+    assert_eq!(client.ask(search)["messages"].as_array().unwrap().len(), 2);
+    say(&mut client, &conversation, "four");
+    select(&mut client, &both[1]);
+    assert_eq!(texts(&mut client, &conversation), new);
+    select(&mut client, &both[0]);
+    assert_eq!(
+        texts(&mut client, &conversation)[6..],
+        ["four", "scripted: four"]
+    );
+    // Again changes nothing.
+    select(&mut client, &both[0]);
+    assert_eq!(texts(&mut client, &conversation).len(), 8);
+}
+
+#[test]
+fn versions_within_versions_come_back_as_they_were_left() {
+    let model = echo();
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let conversation = client.chat("a")["conversation_id"].clone();
+    say(&mut client, &conversation, "b");
+    let all = ids(&mut client, &conversation);
+    let (first, second) = (all[0].clone(), all[2].clone());
+    replace(&mut client, &conversation, &second, "B");
+    let newer = ids(&mut client, &conversation)[2].clone();
+    replace(&mut client, &conversation, &first, "A");
+    assert_eq!(texts(&mut client, &conversation), ["A", "scripted: A"]);
+    // What goes with a version that is not shown cannot be shown alone, replaced or deleted.
+    for request in [
+        json!({ "type": "select_version", "message_id": second }),
+        json!({ "type": "delete_message", "message_id": newer }),
+        json!({ "type": "chat", "conversation_id": conversation, "replaces": second, "message": "x" }),
+    ] {
+        let refused = why(&mut client, &request);
+        assert!(refused.contains("select"), "{request}: {refused}");
+    }
+    select(&mut client, &first);
+    let left = ["a", "scripted: a", "B", "scripted: B"];
+    assert_eq!(texts(&mut client, &conversation), left);
+    // The version that is deleted takes with it what followed it, and all versions there.
+    client.ask(json!({ "type": "delete_message", "message_id": first }));
+    assert_eq!(texts(&mut client, &conversation), ["A", "scripted: A"]);
+    assert_eq!(versions(&mut client, &conversation, 0), [] as [Value; 0]);
+    for gone in [&first, &second] {
+        let select = json!({ "type": "select_version", "message_id": gone });
+        assert!(why(&mut client, &select).contains("no message"), "{gone}");
+    }
+}
+
+#[test]
+fn an_exchange_can_be_deleted_and_the_model_forgets_it() {
+    let model = echo();
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let conversation = client.chat("one")["conversation_id"].clone();
+    say(&mut client, &conversation, "two");
+    say(&mut client, &conversation, "three");
+    let reply = ids(&mut client, &conversation)[3].clone();
+    client.ask(json!({ "type": "delete_message", "message_id": reply }));
+    let left = ["one", "scripted: one", "three", "scripted: three"];
+    assert_eq!(texts(&mut client, &conversation), left);
+    say(&mut client, &conversation, "four");
+    let shown = model.requests().last().unwrap()["messages"].to_string();
+    assert!(!shown.contains("two"), "{shown}");
+    let found = client.ask(json!({ "type": "search_messages", "query": "two" }));
+    assert_eq!(found["messages"], json!([]));
+}
+
+#[test]
+fn others_change_only_what_they_asked_themselves() {
+    let model = echo();
+    let home =
+        Home::start(model.config_with(json!({ "privacy": { "conversations": "household" } })));
+    let mut owner = home.websocket(&home.tokens.user);
+    let conversation = owner.chat("one")["conversation_id"].clone();
+    let mut admin = home.admin();
+    say(&mut admin, &conversation, "two");
+    let all = ids(&mut owner, &conversation);
+    let (first, second) = (all[0].clone(), all[2].clone());
+    let replace_by = |message: &Value| {
+        json!({ "type": "chat", "conversation_id": conversation, "replaces": message,
+            "message": "x" })
+    };
+    // Who owns the conversation may change all of it; the household's, an admin, too.
+    owner.ask(replace_by(&second));
+    admin.ask(replace_by(&first));
+    let private = owner.ask(json!({ "type": "chat", "message": "mine", "audience": "private" }));
+    let message = ids(&mut owner, &private["conversation_id"])[0].clone();
+    for request in [
+        json!({ "type": "select_version", "message_id": message }),
+        json!({ "type": "delete_message", "message_id": message }),
+        replace_by(&message),
+    ] {
+        let refused = why(&mut admin, &request);
+        assert!(refused.contains("no message"), "{request}: {refused}");
+    }
+    let named = owner.ask(json!({ "type": "chat", "message": "ours", "audience": ["admin"] }));
+    let message = ids(&mut owner, &named["conversation_id"])[0].clone();
+    let delete = json!({ "type": "delete_message", "message_id": message });
+    let refused = why(&mut admin, &delete);
+    assert!(refused.contains("user"), "{refused}");
+}
+
+#[test]
+fn a_reply_and_a_conversation_can_be_given_another_model() {
+    let model = echo();
+    let home = Home::start(model.config_with(json!({ "models": ["large"] })));
+    let mut client = home.admin();
+    let conversation = client.chat("one")["conversation_id"].clone();
+    let first = ids(&mut client, &conversation)[0].clone();
+    let again = json!({ "type": "chat", "conversation_id": conversation, "replaces": first,
+        "message": "one", "model": "large" });
+    assert_eq!(client.ask(again)["response"], "large: one");
+    assert_eq!(
+        say(&mut client, &conversation, "two")["response"],
+        "scripted: two"
+    );
+    let update = |more: Value| {
+        let mut update = json!({ "type": "update_conversation", "conversation_id": conversation });
+        for (key, value) in more.as_object().unwrap() {
+            update[key] = value.clone();
+        }
+        update
+    };
+    let changed = client.ask(update(
+        json!({ "model": "large", "instructions": "Be brief." }),
+    ));
+    assert_eq!(changed["model"], "large");
+    assert_eq!(
+        say(&mut client, &conversation, "three")["response"],
+        "large: three"
+    );
+    let system = model.requests().last().unwrap()["messages"][0]["content"].to_string();
+    assert!(system.contains("Be brief."), "{system}");
+    let refused = why(&mut client, &update(json!({ "model": "huge" })));
+    assert!(
+        refused.contains("huge") && refused.contains("large"),
+        "{refused}"
+    );
+    let changed = client.ask(update(json!({ "model": "", "instructions": "" })));
+    assert_eq!(changed.get("model"), None);
+    assert_eq!(
+        say(&mut client, &conversation, "four")["response"],
+        "scripted: four"
+    );
+}
+
+#[test]
+fn each_person_pins_archives_and_reads_for_themselves() {
+    let model = echo();
+    let home =
+        Home::start(model.config_with(json!({ "privacy": { "conversations": "household" } })));
+    let mut one = home.websocket(&home.tokens.user);
+    let mut other = home.admin();
+    let conversation = one.chat("one")["conversation_id"].clone();
+    let row = |client: &mut Client, archived: bool| {
+        let list = json!({ "type": "list_conversations", "archived": archived });
+        client.ask(list)["conversations"][0].clone()
+    };
+    assert_eq!(row(&mut one, false).get("unread"), None);
+    assert_eq!(row(&mut other, false)["unread"], true);
+    other.ask(json!({ "type": "mark_read", "conversation_id": conversation }));
+    assert_eq!(row(&mut other, false).get("unread"), None);
+    say(&mut one, &conversation, "two");
+    assert_eq!(row(&mut other, false)["unread"], true);
+
+    one.ask(
+        json!({ "type": "update_conversation", "conversation_id": conversation,
+        "archived": true, "pinned": true }),
+    );
+    assert_eq!(row(&mut one, false), Value::Null);
+    assert_eq!(row(&mut one, true)["archived"], true);
+    assert_eq!(row(&mut one, true)["pinned"], true);
+    assert_eq!(row(&mut other, false).get("archived"), None);
+    one.ask(
+        json!({ "type": "update_conversation", "conversation_id": conversation,
+        "archived": false }),
+    );
+    assert_eq!(row(&mut one, false)["pinned"], true);
+}
+
+#[test]
+fn the_files_of_a_message_go_with_each_version() {
+    let model = echo();
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let data = "RmxvdXI=";
+    let put = client.ask(json!({ "type": "put_attachment", "name": "a.txt", "bytes": 5 }));
+    let file = put["attachment_id"].clone();
+    client.ask(json!({ "type": "put_attachment_part", "attachment_id": file, "data": data }));
+    let first = client.ask(json!({ "type": "chat", "message": "look", "attachments": [file] }));
+    let conversation = first["conversation_id"].clone();
+    let message = ids(&mut client, &conversation)[0].clone();
+    client.ask(
+        json!({ "type": "chat", "conversation_id": conversation, "replaces": message,
+        "message": "look again", "attachments": [file] }),
+    );
+    let page = json!({ "type": "get_messages", "conversation_id": conversation });
+    let copy = client.ask(page)["messages"][0]["attachments"][0].clone();
+    assert_ne!(copy["attachment_id"], file);
+    client.ask(json!({ "type": "delete_message", "message_id": message }));
+    let read = json!({ "type": "get_attachment", "attachment_id": copy["attachment_id"] });
+    assert_eq!(client.ask(read)["data"], data);
+}
