@@ -215,9 +215,8 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     assert!(matches!(bell.now, Readers::People(_)) && bell.has_turn);
     assert!(set(&bob).is_empty(), "it is as it was");
     let seen = |who: &str| {
-        let page = store
-            .conversations(&house.viewer(who), 100, None, false)
-            .unwrap();
+        let viewer = house.viewer(who);
+        let page = store.conversations(&viewer, 100, None, false).unwrap();
         house.names(page.conversations.iter().map(|one| one.id))
     };
     assert_eq!(
