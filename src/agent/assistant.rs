@@ -8,6 +8,7 @@ use crate::mcp::Mcp;
 use crate::meter::ModelMeter;
 use crate::model::Provider;
 use crate::provider;
+use crate::provider::embedding::Embedder;
 use crate::skills::Skills;
 use crate::tool::Toolbox;
 use base::calendar::Zone;
@@ -23,6 +24,8 @@ pub struct Assistant {
     pub zone: Zone,
     /// Asks the model that `provider` and `base_url` of the settings name.
     pub provider: Arc<dyn Provider>,
+    /// Asks for the vectors of memories and messages, if that is configured.
+    pub embedder: Option<Arc<Embedder>>,
     /// Every tool that may be offered; which ones are is decided for each turn,
     /// by its permissions.
     pub toolbox: Toolbox,
@@ -51,6 +54,7 @@ impl Assistant {
         Assistant {
             zone: config.zone(),
             provider: provider::from_config(&config, clock),
+            embedder: Embedder::from_config(&config).map(Arc::new),
             toolbox: Toolbox::from_config(&config)
                 .with_skills(&skills)
                 .with_mcp(mcp.tools()),
@@ -80,6 +84,7 @@ impl Assistant {
             config: Arc::clone(&self.config),
             zone: self.zone.clone(),
             provider: Arc::clone(&self.provider),
+            embedder: self.embedder.clone(),
             toolbox: self
                 .toolbox
                 .clone()

@@ -18,6 +18,7 @@ use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section};
 use super::limits::{Limits, limits};
 use super::mcp_servers::{McpServer, mcp_servers};
+use super::memory::MemorySettings;
 use super::people::{Person, Privacy, people};
 use super::problems::suggestion;
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
@@ -107,6 +108,8 @@ section! {
         /// key or has no quota left.
         pub fallback: Vec<ModelChoice> = list(object::<ModelChoice>())
             .or_shown(Vec::new(), "[]"), writable;
+        /// How memories are found.
+        pub memory: MemorySettings = section_of();
         /// Limits on what models may cost.
         pub budget: Budget = section_of(), writable;
         /// Whether tools run: `ask` asks before each run, `allow` runs all tools, `deny` blocks

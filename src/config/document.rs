@@ -161,6 +161,16 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
             format!("{problem}; name one of provider {provider:?}: hearth config set model NAME"),
         );
     }
+    let has_embeddings = || Preset::of(provider).is_some_and(|preset| preset.api.has_embeddings());
+    if config.is_some_and(|config| config.memory.embeddings.is_some()) && !has_embeddings() {
+        reader.warn(
+            &top.key("memory").key("embeddings"),
+            format!(
+                "\"memory.embeddings\" is not used, because provider {provider:?} has no \
+                 embeddings"
+            ),
+        );
+    }
     if provider == OFFLINE && is_set("api_key") {
         reader.warn(
             &top.key("api_key"),

@@ -32,6 +32,7 @@ mod key_path;
 mod limits;
 mod lines;
 mod mcp_servers;
+mod memory;
 mod people;
 mod problems;
 mod providers;
@@ -62,6 +63,7 @@ pub use first_run::{first_run, write_first_run};
 pub use grants::Grantee;
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
+pub use memory::{Embeddings, MemorySettings};
 pub use people::{OWN_TOOLS, Person, Privacy};
 pub use problems::{Problem, Problems};
 pub use providers::{

@@ -22,6 +22,14 @@ pub enum Api {
     Ollama,
 }
 
+impl Api {
+    /// Whether it has a method that makes vectors of texts. A server may still have no
+    /// model for it.
+    pub fn has_embeddings(self) -> bool {
+        matches!(self, Api::OpenAi | Api::Ollama)
+    }
+}
+
 /// One row: what is known of a provider before it is asked.
 #[derive(Debug)]
 pub struct Preset {

@@ -42,6 +42,7 @@ impl Config {
             "reasoning_effort": self.reasoning_effort,
             "keep_alive_minutes": self.keep_alive_minutes,
             "fallback": fallback,
+            "memory": self.memory,
             "budget": { "monthly_tokens": self.budget.monthly_tokens },
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,

@@ -11,8 +11,10 @@ use crate::conversations::check_seen;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
+use crate::memory_index::Seen;
 use crate::query::{each_row, not_found};
 use crate::recall::Choice;
+use crate::vector::Vector;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -127,9 +129,9 @@ impl Store {
             let sight = viewer.sight(connection)?;
             let index = &self.inner.memory_index;
             let most = limit.min(MOST);
-            let ids = index
-                .seen(connection, &sight)?
-                .choose(query, Choice::Any, most);
+            let mut seen = index.seen(connection, &sight)?;
+            let ids = seen.choose(connection, query, None, Choice::Any, most)?;
+            drop(seen);
             load(connection, &sight, ids)
         })
     }
@@ -137,7 +139,8 @@ impl Store {
     /// The memories to show with a message. If all that is seen is little, all of it,
     /// oldest first; otherwise what is relevant, best first, at most four. Text from
     /// outside is shown only where it is relevant. What the model has been shown before,
-    /// `shown`, is left out.
+    /// `shown`, is left out. With a vector of the message, what is near by its meaning is
+    /// relevant as well.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -145,17 +148,19 @@ impl Store {
         &self,
         viewer: &Viewer,
         message: &str,
+        vector: Option<&Vector>,
         shown: &HashSet<MemoryId>,
     ) -> Result<Vec<Memory>> {
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
             let index = &self.inner.memory_index;
             let mut seen = index.seen(connection, &sight)?;
-            let bytes: usize = seen.glances().map(|one| one.bytes as usize).sum();
-            let is_small = bytes <= SMALL && seen.glances().count() <= FEW;
+            let is_small = is_small(&seen);
             let mut ids = match is_small && !seen.glances().any(|one| one.is_outside) {
                 true => Vec::new(),
-                false => seen.choose(message, Choice::Relevant, MOST_RELEVANT),
+                false => {
+                    seen.choose(connection, message, vector, Choice::Relevant, MOST_RELEVANT)?
+                }
             };
             if is_small {
                 let whole = seen
@@ -166,6 +171,19 @@ impl Store {
             drop(seen);
             ids.retain(|id| !shown.contains(id));
             load(connection, &sight, ids)
+        })
+    }
+
+    /// Whether more is seen than is shown whole, so that it is chosen from.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn has_many_memories(&self, viewer: &Viewer) -> Result<bool> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            Ok(!is_small(
+                &self.inner.memory_index.seen(connection, &sight)?,
+            ))
         })
     }
 
@@ -196,6 +214,12 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// Whether what is seen is little enough to be shown whole.
+fn is_small(seen: &Seen<'_>) -> bool {
+    let bytes: usize = seen.glances().map(|one| one.bytes as usize).sum();
+    bytes <= SMALL && seen.glances().count() <= FEW
 }
 
 /// The memories with these ids, in this order.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use crate::failure::Outcome;
 use crate::query::{each_row, length, row};
 use crate::recall::{Choice, Vocabulary, rank};
+use crate::vector::{Vector, nearest};
 use crate::viewer::{Belongs, Sight, seen_columns};
 use base::ids::MemoryId;
 use base::sync::{Mutex, MutexGuard, lock};
@@ -78,17 +79,38 @@ impl Seen<'_> {
             .map(|(glance, _)| glance)
     }
 
-    /// The best of them for a message, at most `limit`, best first.
-    pub fn choose(&mut self, message: &str, choice: Choice, limit: usize) -> Vec<MemoryId> {
+    /// The best of them for a message, at most `limit`, best first. With a vector of the
+    /// message, those that are near by their meaning are among them.
+    pub fn choose(
+        &mut self,
+        connection: &Connection,
+        message: &str,
+        vector: Option<&Vector>,
+        choice: Choice,
+        limit: usize,
+    ) -> Outcome<Vec<MemoryId>> {
         if !self.is_seen.contains(&true) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
+        let near = match vector {
+            Some(vector) => self.near(connection, vector, limit)?,
+            None => Vec::new(),
+        };
         let vocabulary = &mut self.index.vocabulary;
-        let places = rank(vocabulary, &self.is_seen, message, choice, limit);
+        let places = rank(vocabulary, &self.is_seen, message, choice, &near, limit);
         let ids = places
             .into_iter()
             .map(|place| self.index.memories[place].id);
-        ids.collect()
+        Ok(ids.collect())
+    }
+
+    fn near(&self, connection: &Connection, vector: &Vector, limit: usize) -> Outcome<Vec<usize>> {
+        let seen = (0..self.is_seen.len()).filter(|place| self.is_seen[*place]);
+        let places: Vec<usize> = seen.collect();
+        let ids = places.iter().map(|place| self.index.memories[*place].id);
+        let ids: Vec<MemoryId> = ids.collect();
+        let near = nearest(connection, vector, &ids, limit)?;
+        Ok(near.into_iter().map(|place| places[place]).collect())
     }
 }
 

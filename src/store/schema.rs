@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 23] = [
+const MIGRATIONS: [&str; 24] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -49,6 +49,7 @@ const MIGRATIONS: [&str; 23] = [
     include_str!("migrations/0020_shown.sql"),
     include_str!("migrations/0021_kept_results.sql"),
     include_str!("migrations/0022_tool_files.sql"),
+    include_str!("migrations/0023_memory_vectors.sql"),
     include_str!("migrations/0024_versions.sql"),
 ];
 

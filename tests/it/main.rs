@@ -13,6 +13,7 @@ mod container;
 mod cut_replies;
 mod data;
 mod doctor;
+mod embeddings;
 mod examples;
 mod faults;
 mod folding;

@@ -69,6 +69,7 @@ fn measure_language(json: &str, half: &str) -> Found {
             .relevant_memories(
                 &Viewer::server(),
                 &text(&question["message"]),
+                None,
                 &HashSet::new(),
             )
             .expect("the store is readable");

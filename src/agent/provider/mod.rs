@@ -20,12 +20,15 @@
 //! `window` asks home servers how large the window of a model is, before a request is
 //! made for it ([`Provider::window`]).
 //!
+//! [`embedding`] asks for the vectors of texts.
+//!
 //! [`probe`](probe::probe) finds out whether a provider would answer, and
 //! [`trial`] asks the model for what a turn needs.
 
 mod anthropic;
 mod attempt_error;
 mod dialect;
+pub mod embedding;
 mod endpoint;
 mod error_response;
 pub(super) mod event_stream;

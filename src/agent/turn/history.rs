@@ -253,7 +253,14 @@ fn memories(
         .flat_map(|turn| &turn.memories)
         .map(|memory| memory.id)
         .collect();
-    let chosen = store.relevant_memories(viewer, &run.message.content, &known)?;
+    let message = &run.message.content;
+    let vector = match &run.assistant.embedder {
+        Some(embedder) if store.has_many_memories(viewer)? => {
+            embedder.of_message(message, run.deadline, run.cancel)
+        }
+        _ => None,
+    };
+    let chosen = store.relevant_memories(viewer, message, vector.as_ref(), &known)?;
     if !chosen.is_empty() {
         store.note_shown(turn, chosen.iter().map(|memory| memory.id).collect());
     }

@@ -165,6 +165,7 @@ fn what_an_owner_may_not_intend_is_a_warning() {
         {"provider":"openai","model":"m"}             | line 1: "api_key" is not set
         {"provider":"openai","api_key":"k"}           | "model" is not set
         {"api_key":"k"}                               | "api_key" is not used, because "provider" is "offline"
+        {"provider":"anthropic","memory":{"embeddings":{"model":"m"}}} | "memory.embeddings" is not used, because provider "anthropic" has no embeddings
         {"provider":"openai-compatible","model":"m","base_url":"http://a.example/","api_key":"k"} | unencrypted
         {"channels":[{"type":"tcp","allow_from":[]}]} | "channels[0].allow_from" is empty
         {"channels":[{"type":"websocket","url":"ws://relay.example/ws"}]} | not encrypted

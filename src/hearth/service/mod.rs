@@ -33,6 +33,7 @@ pub mod caller;
 mod commands;
 pub mod connections;
 mod conversations;
+mod embedding;
 mod guesser;
 pub mod hub;
 pub mod invitations;

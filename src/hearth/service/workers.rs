@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::backups::Nightly;
+use super::embedding::Embedding;
 use super::queue::{Job, TurnJob};
 use super::routines::Planner;
 use super::state::{Deferred, Service};
@@ -224,6 +225,7 @@ impl Service {
 
     fn keep_time(self: &Arc<Service>, mut data_version: i64) {
         let mut nightly = Nightly::new();
+        let mut embedding = Embedding::default();
         let mut planner = Planner::default();
         // Whether there may be conversations that are too old. Not at once: the clock
         // may be wrong until the network has been asked.
@@ -248,6 +250,7 @@ impl Service {
                 self.resume_deferred();
                 self.notice_other_processes(&mut data_version);
                 nightly.tick(self);
+                embedding.tick(self);
                 if self.next_schedule().is_some() {
                     self.log_failure("schedules", self.plan_in_time_zone(&mut planner));
                 }
@@ -279,7 +282,10 @@ impl Service {
                     next_purge = next_tick;
                     nightly.look_now();
                 }
-                Wake::Stop => break nightly.stop(),
+                Wake::Stop => {
+                    embedding.stop();
+                    break nightly.stop();
+                }
             }
         }
     }

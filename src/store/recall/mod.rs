@@ -64,6 +64,9 @@ const LEAST_MEMORIES: usize = 50;
 const SUBJECT_MEMORIES: u32 = 2;
 /// Letters of the beginning of a word that a person searches for.
 const SEARCHED_PREFIX: usize = 3;
+/// How little the places at the beginning of two orders differ that are made one: as
+/// reciprocal rank fusion is usually done.
+const RANK: f64 = 60.0;
 /// Most matches of which outdated ones are dropped, for each that is wanted.
 const POOL: usize = 4;
 
@@ -111,12 +114,14 @@ struct Count {
 }
 
 /// The places of the memories that fit a message, best first, at most `limit`. Of two
-/// that fit as well, the later one comes first. Only those that are seen count, in any way.
+/// that fit as well, the later one comes first. Only those that are seen count, in any way. What is `near` by its
+/// meaning, the nearest first, is relevant too.
 pub(crate) fn rank(
     vocabulary: &mut Vocabulary,
     is_seen: &[bool],
     message: &str,
     choice: Choice,
+    near: &[usize],
     limit: usize,
 ) -> Vec<usize> {
     let question = Question::of(vocabulary, message, choice);
@@ -134,6 +139,10 @@ pub(crate) fn rank(
     }
     search.keep_relevant(&mut matches);
     matches.sort_unstable_by(by_score);
+    if !near.is_empty() {
+        fuse(&mut matches, near);
+        matches.sort_unstable_by(by_score);
+    }
     matches.truncate(POOL * limit);
     let subjects = Subjects {
         vocabulary,
@@ -155,6 +164,28 @@ pub(crate) fn rank(
     }
     found.truncate(limit);
     found
+}
+
+/// Makes one order of two: by score, and by nearness.
+fn fuse(matches: &mut Vec<Match>, near: &[usize]) {
+    let score_of = |rank: usize| 1.0 / (RANK + rank as f64);
+    for (rank, found) in matches.iter_mut().enumerate() {
+        found.score = score_of(rank);
+    }
+    for (rank, place) in near.iter().enumerate() {
+        let score = score_of(rank);
+        match matches.iter_mut().find(|found| found.place == *place) {
+            Some(found) => {
+                found.score += score;
+                found.is_kept = true;
+            }
+            None => matches.push(Match {
+                place: *place,
+                score,
+                is_kept: true,
+            }),
+        }
+    }
 }
 
 impl Question {

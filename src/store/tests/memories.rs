@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::NewMemory;
 use crate::testing::*;
+use crate::{NewMemory, Vector};
 use base::error::Code;
+use base::ids::MemoryId;
 
 #[test]
 fn the_same_text_is_remembered_once() {
@@ -148,7 +149,7 @@ const HOUSEHOLD: [&str; 6] = [
 /// What is shown with a message.
 fn shown(store: &TestStore, message: &str) -> Vec<String> {
     let found = store
-        .relevant_memories(&all(), message, &HashSet::new())
+        .relevant_memories(&all(), message, None, &HashSet::new())
         .unwrap();
     found.into_iter().map(|memory| memory.content).collect()
 }
@@ -289,4 +290,68 @@ fn what_is_known_by_another_word_is_found() {
         store.remember(fact(&text, None)).unwrap();
     }
     assert!(shown(&store, "a birthday poem for a colleague, please").is_empty());
+}
+
+/// A direction among 8.
+fn towards(direction: usize) -> Vector {
+    let numbers: [f32; 8] = std::array::from_fn(|place| match place == direction {
+        true => 1.0,
+        false => 0.1,
+    });
+    Vector::of(&numbers, 8).unwrap()
+}
+
+#[test]
+fn what_is_near_by_its_meaning_is_shown_too() {
+    let store = TestStore::new();
+    let keep = |text: &str| store.remember(fact(text, None)).unwrap().id;
+    let near = keep("Zoë cannot stand peanuts");
+    let share = |number: usize| {
+        format!("shelf {number} holds cassettes of the years {number} to {number}9")
+    };
+    let others: Vec<_> = (0..60).map(|number| keep(&share(number))).collect();
+    let shown = |message: &str| -> Vec<MemoryId> {
+        let found = store.relevant_memories(&all(), message, Some(&towards(3)), &HashSet::new());
+        found.unwrap().into_iter().map(|memory| memory.id).collect()
+    };
+    assert!(store.has_many_memories(&all()).unwrap());
+    let snack = "which snack is safe?";
+    assert!(shown(snack).is_empty());
+    let waiting = |model: &str| store.memories_without_vector(model, 100).unwrap();
+    assert_eq!(waiting("one").len(), 61);
+    assert_eq!(
+        waiting("one")[0],
+        (near, "Zoë cannot stand peanuts".to_owned())
+    );
+    let mut vectors: Vec<_> = others
+        .iter()
+        .enumerate()
+        .map(|(number, id)| (*id, towards(number % 3)))
+        .collect();
+    vectors.push((near, towards(3)));
+    store.keep_vectors("one", vectors).unwrap();
+    assert_eq!(waiting("one"), []);
+    assert_eq!(shown(snack), [near]);
+    // Both orders count.
+    assert_eq!(shown("where are those of 479?"), [others[47], near]);
+    // Of another model, all are made anew.
+    assert_eq!(waiting("two").len(), 61);
+    assert!(shown(snack).is_empty());
+    store.keep_vectors("one", vec![(near, towards(3))]).unwrap();
+    assert_eq!(waiting("two").len(), 61);
+    // What is forgotten has no vector either, and gets none.
+    store.keep_vectors("two", vec![(near, towards(3))]).unwrap();
+    let kept = || -> i64 {
+        store
+            .read(|connection| {
+                let sql = "SELECT count(*) FROM memory_vectors";
+                Ok(connection.query_row(sql, [], |row| row.get(0))?)
+            })
+            .unwrap()
+    };
+    assert_eq!(kept(), 1);
+    store.forget(&all(), near).unwrap();
+    assert_eq!(kept(), 0);
+    store.keep_vectors("two", vec![(near, towards(3))]).unwrap();
+    assert_eq!(kept(), 0);
 }

@@ -30,7 +30,9 @@ fn memories_stay_with_their_turn_until_they_are_forgotten() {
     };
     assert_eq!((shown(&all()), of_past()), ("bac".into(), "bac".into()));
     let known = kept[..2].iter().copied().collect();
-    let more = store.relevant_memories(&all(), "hello", &known).unwrap();
+    let more = store
+        .relevant_memories(&all(), "hello", None, &known)
+        .unwrap();
     assert_eq!(more.len(), 1, "only what is new");
     assert_eq!(more[0].id, kept[2]);
     store.forget(&all(), kept[1]).unwrap();

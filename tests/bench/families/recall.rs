@@ -2,12 +2,13 @@
 //! that takes.
 
 use std::collections::HashSet;
+use std::fs;
 use std::thread;
 use std::time::Instant;
 
 use base::clock::Clock;
 use base::testing::TemporaryDirectory;
-use store::{NewMemory, Store, Viewer};
+use store::{MOST_DIMENSIONS, NewMemory, Store, Vector, Viewer};
 use support::recall::{Found, measure as measure_corpus};
 
 use crate::statistics::median;
@@ -15,6 +16,8 @@ use crate::table::{Figure, Table};
 
 /// Memories of a large household, and of one of the largest; and the most milliseconds.
 const MEMORIES: [(usize, f64); 2] = [(5_000, 5.0), (10_000, 10.0)];
+/// Most numbers of a vector.
+const DIMENSIONS: usize = MOST_DIMENSIONS;
 const WRITERS: usize = 16;
 const RUNS: usize = 21;
 
@@ -54,11 +57,57 @@ pub fn measure(table: &mut Table) {
             .how(format!("median of {RUNS} runs; it grows with their number")),
         );
     }
+    for (memories, most) in MEMORIES {
+        let (took, megabytes) = took_with_vectors(memories);
+        table.add(
+            Figure::new(format!("the same by vectors, {memories}"), took, "ms")
+                .at_most(most)
+                .how(format!("{DIMENSIONS} scripted numbers each; {RUNS} runs")),
+        );
+        table.add(
+            Figure::new(format!("vectors of {memories} memories"), megabytes, "MB")
+                .at_most(10.0)
+                .how("by so much, the database is longer"),
+        );
+    }
 }
 
 /// Milliseconds to choose among so many memories.
 fn took(memories: usize) -> f64 {
     let dir = TemporaryDirectory::new();
+    median_of_choices(&with_memories(&dir, memories), None)
+}
+
+/// The same with vectors, and their megabytes.
+fn took_with_vectors(memories: usize) -> (f64, f64) {
+    let dir = TemporaryDirectory::new();
+    with_memories(&dir, memories).close();
+    let path = dir.path().join("hearth.db");
+    let length = || fs::metadata(&path).expect("it is there").len() as f64;
+    let before = length();
+    let store = Store::open(&path, Clock::system()).expect("it was closed");
+    let waiting = store.memories_without_vector("scripted", memories);
+    // Directions without an order, the same in each run.
+    let mut state = 1u32;
+    let mut number = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    let mut vector = || {
+        let numbers: Vec<f32> = (0..DIMENSIONS).map(|_| number()).collect();
+        Vector::of(&numbers, DIMENSIONS).expect("it has a direction")
+    };
+    let waiting = waiting.expect("the store is writable").into_iter();
+    let vectors = waiting.map(|(id, _)| (id, vector())).collect();
+    let kept = store.keep_vectors("scripted", vectors);
+    assert!(kept.is_ok(), "{kept:?}");
+    let took = median_of_choices(&store, Some(&vector()));
+    store.close();
+    (took, (length() - before) / 1e6)
+}
+
+/// A database with so many memories.
+fn with_memories(dir: &TemporaryDirectory, memories: usize) -> Store {
     let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
     let remember = |number: usize| {
         let content = format!(
@@ -78,10 +127,15 @@ fn took(memories: usize) -> f64 {
             scope.spawn(move || (writer..memories).step_by(WRITERS).for_each(remember));
         }
     });
+    store
+}
+
+/// The median of the milliseconds that a choice takes, with this vector of the message.
+fn median_of_choices(store: &Store, vector: Option<&Vector>) -> f64 {
     let message = "where did we put the manual of the lamp from item77 in the cellar?";
     median((0..RUNS).map(|_| {
         let began = Instant::now();
-        let found = store.relevant_memories(&Viewer::server(), message, &HashSet::new());
+        let found = store.relevant_memories(&Viewer::server(), message, vector, &HashSet::new());
         assert!(found.is_ok_and(|found| !found.is_empty()));
         began.elapsed().as_secs_f64() * 1_000.0
     }))

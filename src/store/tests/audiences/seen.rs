@@ -48,7 +48,7 @@ fn everybody_sees_their_own_part_of_everything() {
         let pending = store.deliveries(viewer, pending, 100).unwrap();
         let recalled = store.recall(viewer, "remember", 100).unwrap();
         let relevant = store
-            .relevant_memories(viewer, "remember", &HashSet::new())
+            .relevant_memories(viewer, "remember", None, &HashSet::new())
             .unwrap();
         // Those who asked and those who may answer, whoever sees the conversation.
         let asked = approvals.iter().map(|one| one.user_id);

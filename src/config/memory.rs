@@ -1,0 +1,33 @@
+//! `memory`: how memories are found.
+
+use serde::Serialize;
+
+use super::collections::object;
+use super::declaration::{Rule, default_is_absent, section};
+use super::rules::{Text, integer};
+
+section! {
+    /// The section `memory`.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct MemorySettings {
+        /// A second way to find memories: by what they mean. The server of `provider` is then sent
+        /// each memory once, and each message.
+        pub embeddings: Option<Embeddings> = object::<Embeddings>()
+            .optional("none: memories are found by their words");
+    }
+}
+
+section! {
+    /// A model that makes vectors of texts.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+    pub struct Embeddings {
+        /// The name of an embedding model at the same server as `model`, such as
+        /// "text-embedding-3-small", "mistral-embed" or, for Ollama, "embeddinggemma". Another one
+        /// makes all vectors anew.
+        pub model: String = Text(1..=200).required();
+        /// How many numbers of each vector are kept. More find a little better, and take longer.
+        pub dimensions: usize = integer(32..=512).or(256);
+    }
+}
+
+default_is_absent!(MemorySettings);

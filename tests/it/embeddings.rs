@@ -1,0 +1,164 @@
+//! Memories that are found by what they mean: vectors from the model's server.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use base::clock::Clock;
+use serde_json::{Value, json};
+use store::{NewMemory, Store};
+
+use support::MAX_WAIT;
+use support::home::{Home, write_config};
+use support::model::{Act, Model};
+
+const NEAR: &str = "Zoë cannot stand peanuts.";
+const QUESTION: &str = "which snack is safe?";
+const FILLERS: usize = 60;
+
+/// A text's vector: what is about nuts points one way, and all else three others.
+fn vector(text: &str) -> Vec<f64> {
+    let direction = match text.contains("peanuts") || text.contains("snack") {
+        true => 3,
+        false => text.len() % 3,
+    };
+    let number = |place: usize| if place == direction { 0.9 } else { 0.1 };
+    (0..48).map(number).collect()
+}
+
+/// The answer to a request for vectors; none to one of another kind. The second model
+/// makes vectors of one length only.
+fn embed(request: &Value) -> Option<Act> {
+    let texts = request["input"].as_array()?;
+    if request["model"] == "second" && !request["dimensions"].is_null() {
+        return Some(Act::error(400, "", "dimensions is not supported"));
+    }
+    let item = |(index, text): (usize, &Value)| json!({ "index": index, "embedding": vector(text.as_str().unwrap()) });
+    let data: Vec<Value> = texts.iter().enumerate().map(item).collect();
+    Some(Act::json(&json!({ "object": "list", "data": data })))
+}
+
+/// A household with many memories, of which one is near to the question.
+fn household(model: &Model, embedding_model: &str) -> Home {
+    let mut home = Home::start(with_embeddings(model, embedding_model));
+    home.stop();
+    let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
+    let shelf = |number: usize| format!("Shelf {number} holds cassettes of {number} to {number}9.");
+    for content in [NEAR.to_owned()].into_iter().chain((0..FILLERS).map(shelf)) {
+        let new = NewMemory {
+            content,
+            ..NewMemory::default()
+        };
+        store.remember(new).unwrap();
+    }
+    store.close();
+    home.restart();
+    home
+}
+
+fn with_embeddings(model: &Model, embedding_model: &str) -> Value {
+    let memory = json!({ "embeddings": { "model": embedding_model, "dimensions": 32 } });
+    model.config_with(json!({ "memory": memory }))
+}
+
+/// The last message of the last chat.
+fn last_message(model: &Model) -> String {
+    let requests = model.requests();
+    let chats = requests
+        .iter()
+        .filter(|request| request["messages"].is_array());
+    let messages = chats.last().unwrap()["messages"]
+        .as_array()
+        .unwrap()
+        .clone();
+    messages.last().unwrap()["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// Asks until the memory is shown that only its vector finds.
+fn ask_until_found(home: &Home, model: &Model) {
+    let until = Instant::now() + MAX_WAIT;
+    loop {
+        home.admin().chat(QUESTION);
+        if last_message(model).contains(NEAR) {
+            return;
+        }
+        assert!(Instant::now() < until, "{NEAR} is not shown");
+    }
+}
+
+/// The memories of which vectors of this model were asked for.
+fn embedded(model: &Model, embedding_model: &str) -> BTreeSet<String> {
+    let requests = model.requests();
+    let of_model = requests
+        .iter()
+        .filter(|request| request["model"] == embedding_model);
+    let texts = of_model.flat_map(|request| request["input"].as_array().unwrap().clone());
+    let texts = texts.map(|text| text.as_str().unwrap().to_owned());
+    texts.filter(|text| text != QUESTION).collect()
+}
+
+#[test]
+fn memories_are_found_by_their_meaning() {
+    let model = Model::start(|request, _| embed(request).unwrap_or_else(|| Act::say("hm")));
+    let mut home = household(&model, "first");
+    ask_until_found(&home, &model);
+    assert_eq!(embedded(&model, "first").len(), 1 + FILLERS);
+    let requests = model.requests();
+    let first = requests.iter().find(|request| request["input"].is_array());
+    assert_eq!(first.unwrap()["dimensions"], 32);
+    // What was made is kept.
+    let of_memories = |model: &Model| {
+        let requests = model.requests();
+        let is_asked = |request: &&Value| {
+            let texts = request["input"].as_array();
+            texts.is_some_and(|texts| texts.iter().any(|text| *text != QUESTION))
+        };
+        requests.iter().filter(is_asked).count()
+    };
+    let before = of_memories(&model);
+    home.restart();
+    ask_until_found(&home, &model);
+    assert_eq!(of_memories(&model), before);
+    // Another model makes all anew.
+    home.stop();
+    write_config(home.folder.path(), with_embeddings(&model, "second"));
+    home.restart();
+    ask_until_found(&home, &model);
+    assert_eq!(embedded(&model, "second").len(), 1 + FILLERS);
+    // What is forgotten is not found.
+    let mut client = home.admin();
+    let memories = client.ask(json!({ "type": "list_memories" }));
+    let memories = memories["memories"].as_array().unwrap();
+    let near = memories.iter().find(|memory| memory["content"] == NEAR);
+    client.ask(json!({ "type": "delete_memory", "memory_id": near.unwrap()["id"] }));
+    client.chat(QUESTION);
+    assert!(!last_message(&model).contains(NEAR));
+}
+
+#[test]
+fn without_vectors_words_alone_find() {
+    for what in ["down", "slow"] {
+        let model = Model::start(
+            move |request, _| match (request["input"].is_array(), what) {
+                (false, _) => Act::say("hm"),
+                (true, "down") => Act::error(503, "", "no vectors today"),
+                (true, _) => Act::Stall("never".to_owned()),
+            },
+        );
+        let home = household(&model, "first");
+        let began = Instant::now();
+        for _ in 0..3 {
+            home.admin().chat("where are the cassettes of 479?");
+            assert!(last_message(&model).contains("Shelf 47 "), "{what}");
+        }
+        // Far longer than the turns wait, which they do once.
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        let requests = model.requests();
+        let questions = requests
+            .iter()
+            .filter(|request| request["input"] == json!(["where are the cassettes of 479?"]));
+        assert_eq!(questions.count(), 1, "{what}");
+    }
+}
