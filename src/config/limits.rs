@@ -35,6 +35,9 @@ section! {
         pub body_bytes: usize = integer(KIB..=64 * MIB).or(1024 * 1024);
         /// Bytes of the body of a webhook request.
         pub webhook_body_bytes: usize = integer(KIB..=64 * MIB).or(256 * 1024);
+        /// Bytes of the body of a request to the interfaces of OpenAI and Ollama, with all
+        /// that was said before and the pictures in it.
+        pub model_api_body_bytes: usize = integer(KIB..=64 * MIB).or(8 * 1024 * 1024);
         /// Bytes of the body of a sign-in request.
         pub auth_body_bytes: usize = integer(256..=MIB).or(4 * 1024);
         /// Seconds until the body of a request must be complete.

@@ -535,6 +535,9 @@ fn a_webhooks_body_may_hold_files() {
     assert_eq!(served.body, b"hi");
     let said = model.requests()[0]["messages"].to_string();
     assert!(said.contains("cam.png"), "{said}");
+    let url = format!("data:image/png;base64,{}", STANDARD.encode(PNG));
+    assert!(said.contains(&url), "{said}");
+    assert!(said.contains("File 2:\\nhi"), "{said}");
 }
 
 fn good(folder: &Path, arguments: &[&str]) -> String {

@@ -120,6 +120,7 @@ fn limits_are_those_of_protocol_section_7() {
         head_seconds: 10,
         body_bytes: 1 << 20,
         webhook_body_bytes: 256 << 10,
+        model_api_body_bytes: 8 << 20,
         auth_body_bytes: 4 << 10,
         body_seconds: 15,
         idle_seconds: 30,

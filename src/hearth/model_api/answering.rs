@@ -150,6 +150,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         history: transcript.history,
         chat,
         message: transcript.message,
+        files: transcript.files,
         instructions: transcript.instructions,
         idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
         channel,

@@ -172,7 +172,7 @@ impl Extension for ModelApi {
             if head.header("origin").is_some() {
                 checks::json(head).map_err(|error| refusal(&error))?;
             }
-            body_bytes = config.limits.body_bytes;
+            body_bytes = config.limits.model_api_body_bytes;
         }
         let config = Arc::clone(config);
         Ok(Admitted::new(body_bytes, move |request| {

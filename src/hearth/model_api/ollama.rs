@@ -47,7 +47,7 @@ struct Generate {
     #[serde(default)]
     system: Option<String>,
     #[serde(default)]
-    images: Option<Vec<serde::de::IgnoredAny>>,
+    images: Option<Vec<String>>,
     #[serde(default)]
     stream: Option<bool>,
 }
@@ -118,7 +118,12 @@ pub fn tags(service: &Service, config: &Config) -> Response {
 pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
     let show: Show = answering::parse(&request.body)?;
     models::check(config, &show.model)?;
-    let window = service.assistant().provider.window(&config.model);
+    let provider = &service.assistant().provider;
+    let window = provider.window(&config.model);
+    let capabilities = match provider.takes(&config.model).images {
+        true => &["completion", "vision"][..],
+        false => &["completion"],
+    };
     Ok(ok(&json!({
         "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
         "details": details(),
@@ -127,7 +132,7 @@ pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Res
             "hearth.context_length": request_tokens(window, config.max_tokens),
         },
         // The assistant has tools of its own and cannot use a client's.
-        "capabilities": ["completion"],
+        "capabilities": capabilities,
         "modified_at": service.clock().now().minus(service.uptime()),
     })))
 }
@@ -168,11 +173,6 @@ pub fn generate(
 ) -> Result<Answer> {
     let generate: Generate = answering::parse(&request.body)?;
     models::check(config, &generate.model)?;
-    if generate.images.is_some_and(|images| !images.is_empty()) {
-        return Err(Error::invalid_request(
-            "only text is understood here, not images",
-        ));
-    }
     let lines = Lines {
         model: generate.model,
         clock: service.clock().clone(),
@@ -182,7 +182,8 @@ pub fn generate(
         return Ok(lines.loaded());
     };
     let system = generate.system.map(|system| Said::new("system", system));
-    let said = system.into_iter().chain([Said::new("user", prompt)]);
+    let question = Said::new("user", prompt).with_images(generate.images);
+    let said = system.into_iter().chain([question]);
     let (said, stream) = (said.collect(), generate.stream);
     begin(service, lines, asker, said, stream, request)
 }

@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use base::error::{Error, Result};
+use protocol::attachment;
 use protocol::command::check_message;
-use store::Exchange;
+use store::{Exchange, IncludedFile};
 
 /// Most bytes of a client's instructions to the model.
 const INSTRUCTION_BYTES: usize = 256 * 1024;
@@ -17,9 +18,9 @@ pub struct Said {
     /// A text, or its parts.
     #[serde(default)]
     content: Value,
-    /// Ollama's field for pictures.
+    /// Ollama's field for pictures, in base64.
     #[serde(default)]
-    images: Option<Vec<serde::de::IgnoredAny>>,
+    images: Option<Vec<String>>,
 }
 
 impl Said {
@@ -32,31 +33,126 @@ impl Said {
         }
     }
 
-    fn text(self) -> Result<String> {
-        if self.images.is_some_and(|images| !images.is_empty()) {
-            return Err(only_text("images"));
-        }
-        match self.content {
-            Value::Null => Ok(String::new()),
-            Value::String(text) => Ok(text),
+    /// The same with pictures, in base64.
+    pub fn with_images(mut self, images: Option<Vec<String>>) -> Said {
+        self.images = images;
+        self
+    }
+
+    /// Its text, with a mark for everything else that it holds, and that.
+    ///
+    /// # Errors
+    /// `invalid_request` for a content that is neither a text nor its parts.
+    fn read(self) -> Result<(String, Vec<Part>)> {
+        let mut other = Vec::new();
+        let mut text = match self.content {
+            Value::Null => String::new(),
+            Value::String(text) => text,
             Value::Array(parts) => {
                 let mut texts = Vec::with_capacity(parts.len());
-                for part in &parts {
+                for part in parts {
                     match (part["type"].as_str(), part["text"].as_str()) {
-                        (Some("text"), Some(text)) => texts.push(text),
-                        (kind, _) => return Err(only_text(kind.unwrap_or("a part of no type"))),
+                        (Some("text"), Some(text)) => texts.push(text.to_owned()),
+                        (kind, _) => {
+                            texts.push(mark(kind));
+                            other.push(Part::Json(part));
+                        }
                     }
                 }
-                Ok(texts.join("\n"))
+                texts.join("\n")
             }
-            _ => Err(only_text("other JSON")),
+            _ => return Err(not_understood("other JSON")),
+        };
+        for image in self.images.unwrap_or_default() {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(IMAGE);
+            other.push(Part::Image(image));
+        }
+        Ok((text, other))
+    }
+}
+
+/// What stands in a text for a picture.
+const IMAGE: &str = "[image]";
+
+/// Something in a message beside its text.
+enum Part {
+    /// As OpenAI's interface has it.
+    Json(Value),
+    /// A picture in base64.
+    Image(String),
+}
+
+/// What stands in a text for a part of this type.
+fn mark(kind: Option<&str>) -> String {
+    match kind {
+        Some("image_url" | "input_image" | "image") => IMAGE.to_owned(),
+        Some(kind @ ("file" | "input_file" | "input_audio")) => format!("[{kind}]"),
+        _ => "[not understood]".to_owned(),
+    }
+}
+
+impl Part {
+    /// The file that it is.
+    ///
+    /// # Errors
+    /// `invalid_request` for anything that is not given in base64.
+    fn into_file(self) -> Result<IncludedFile> {
+        let part = match self {
+            Part::Image(base64) => return included("image", None, &base64),
+            Part::Json(part) => part,
+        };
+        match part["type"].as_str() {
+            Some("image_url") => {
+                let url = &part["image_url"];
+                let url = url["url"].as_str().or(url.as_str());
+                let (kind, base64) = url.and_then(of_data_url).ok_or_else(|| {
+                    Error::invalid_request(
+                        "a picture must be a data: URL in base64: this server fetches none",
+                    )
+                })?;
+                let ending = kind.strip_prefix("image/").unwrap_or("bin");
+                included(&format!("image.{ending}"), Some(kind), base64)
+            }
+            Some("file") => {
+                let file = &part["file"];
+                let data = file["file_data"].as_str().ok_or_else(|| {
+                    Error::invalid_request("a file must have its \"file_data\", in base64")
+                })?;
+                let name = file["filename"].as_str().unwrap_or("file");
+                match of_data_url(data) {
+                    Some((kind, base64)) => included(name, Some(kind), base64),
+                    None => included(name, None, data),
+                }
+            }
+            kind => Err(not_understood(kind.unwrap_or("a part of no type"))),
         }
     }
 }
 
-fn only_text(kind: &str) -> Error {
+/// The media type and the base64 of a `data:` URL.
+fn of_data_url(url: &str) -> Option<(&str, &str)> {
+    let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
+    Some((kind.strip_suffix(";base64")?, data))
+}
+
+fn included(name: &str, kind: Option<&str>, base64: &str) -> Result<IncludedFile> {
+    let data = attachment::decode(base64.trim())
+        .ok_or_else(|| Error::invalid_request(format!("{name:?} is not in base64")))?;
+    Ok(IncludedFile {
+        name: name.to_owned(),
+        declared_type: kind.map(str::to_owned),
+        data,
+    })
+}
+
+fn not_understood(kind: &str) -> Error {
     let kind: String = kind.chars().take(50).collect();
-    Error::invalid_request(format!("only text is understood here, not {kind}"))
+    Error::invalid_request(format!(
+        "only text, pictures and files are understood here, not {kind}"
+    ))
 }
 
 /// A client's messages.
@@ -68,28 +164,37 @@ pub struct Transcript {
     pub history: Vec<Exchange>,
     /// The message to answer. Several that have no answer yet are one.
     pub message: String,
+    /// The files that came with it. Those of earlier messages are only marked.
+    pub files: Vec<IncludedFile>,
 }
 
 /// Reads a client's messages. A reply to nothing (a greeting) is left out, and
 /// so are the calls and results of the client's own tools.
 ///
 /// # Errors
-/// `invalid_request` for an unknown role, for what is not text, and
-/// where no message of the user is last; HTTP 413 for one that is too long.
+/// `invalid_request` for an unknown role, for what the message to answer holds that is
+/// neither text nor a file, and where no message of the user is last; HTTP 413 for one that
+/// is too long.
 pub fn read(messages: Vec<Said>) -> Result<Transcript> {
     let mut instructions = String::new();
     let mut history: Vec<Exchange> = Vec::new();
     let mut pending = String::new();
+    let mut parts = Vec::new();
     for said in messages {
         let role = said.role.clone();
         match role.as_str() {
-            "system" | "developer" => append(&mut instructions, said.text()?),
-            "user" => append(&mut pending, said.text()?),
+            "system" | "developer" => append(&mut instructions, said.read()?.0),
+            "user" => {
+                let (text, more) = said.read()?;
+                append(&mut pending, text);
+                parts.extend(more);
+            }
             "assistant" => {
-                let reply = said.text()?;
+                let (reply, _) = said.read()?;
                 if reply.trim().is_empty() {
                     continue;
                 }
+                parts.clear();
                 if !pending.is_empty() {
                     let message = std::mem::take(&mut pending);
                     history.push(Exchange { message, reply });
@@ -112,6 +217,9 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
         ));
     }
     check_message(&pending)?;
+    attachment::check_count(parts.len())?;
+    let files = parts.into_iter().map(Part::into_file);
+    let files = files.collect::<Result<Vec<IncludedFile>>>()?;
     if instructions.len() > INSTRUCTION_BYTES {
         return Err(Error::too_large(format!(
             "the system messages have {} bytes; at most {INSTRUCTION_BYTES} are allowed",
@@ -122,6 +230,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
         instructions: Some(instructions).filter(|text| !text.is_empty()),
         history,
         message: pending,
+        files,
     })
 }
 
@@ -176,8 +285,38 @@ mod tests {
                 instructions: Some("Be brief.\n\nNo lists.".to_owned()),
                 history: vec![exchange("a\n\nb\nc", "d\n\ne")],
                 message: "f".to_owned(),
+                files: Vec::new(),
             }
         );
+    }
+
+    #[test]
+    fn files_of_the_newest_message_are_read_and_earlier_ones_are_marked() {
+        let image = |url: &str| json!({ "type": "image_url", "image_url": { "url": url } });
+        let pdf = json!({ "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk=" });
+        let transcript = read_json(json!([
+            { "role": "user", "content": [
+                { "type": "text", "text": "this?" }, image("https://x/"), { "type": "odd" } ] },
+            { "role": "assistant", "content": "A cat." },
+            { "role": "user", "content": "that?", "images": ["aGk="] },
+            { "role": "user", "content": [
+                image("data:image/png;base64,aGk="), { "type": "file", "file": pdf } ] },
+        ]))
+        .unwrap();
+        let history = vec![exchange("this?\n[image]\n[not understood]", "A cat.")];
+        assert_eq!(transcript.history, history);
+        assert_eq!(transcript.message, "that?\n[image]\n\n[image]\n[file]");
+        let file = |name: &str, kind: Option<&str>| IncludedFile {
+            name: name.to_owned(),
+            declared_type: kind.map(str::to_owned),
+            data: b"hi".to_vec(),
+        };
+        let files = [
+            file("image", None),
+            file("image.png", Some("image/png")),
+            file("a.pdf", Some("application/pdf")),
+        ];
+        assert_eq!(transcript.files, files);
     }
 
     #[test]
@@ -187,8 +326,10 @@ mod tests {
             [{"role": "system", "content": "x"}]                                                | 400 | must be a user's
             [{"role": "user", "content": " "}]                                                  | 400 | must be a user's
             [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]           | 400 | must be a user's
-            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}] | 400 | not image_url
-            [{"role": "user", "content": "what is this?", "images": ["aGk="]}]                  | 400 | not images
+            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/"}}]}] | 400 | must be a data: URL
+            [{"role": "user", "content": [{"type": "file", "file": {"file_id": "1"}}]}]         | 400 | "file_data"
+            [{"role": "user", "content": [{"type": "input_audio"}]}]                            | 400 | not input_audio
+            [{"role": "user", "content": "what is this?", "images": ["?"]}]                     | 400 | not in base64
             [{"role": "robot", "content": "x"}]                                                 | 400 | not "robot"
             [{"role": "user", "content": "LONG"}]                                               | 413 | 262145 bytes
         "#;

@@ -3,16 +3,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::Service;
 use super::hub::{ConnectionId, Person, Reply, TurnEnded, Watch, Watcher};
+use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
 use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
-    Exchange, IdempotencyKey, Identity, NewAttachments, NewTurn, ReplayedHistory, Target,
-    TokenScope, UserRole, Viewer,
+    Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn, ReplayedHistory,
+    Target, TokenScope, UserRole, Viewer,
 };
 
 /// Who asks.
@@ -36,6 +36,8 @@ pub struct Question {
     pub chat: Option<String>,
     /// The message to answer.
     pub message: String,
+    /// Its files.
+    pub files: Vec<IncludedFile>,
     /// The client's instructions to the model for this turn.
     pub instructions: Option<String>,
     /// The caller's key and a fingerprint of its request.
@@ -187,7 +189,13 @@ impl Service {
             speaker: Some(asker.user.clone()),
             // The client says so in its own instructions, if it wants anything.
             surface: None,
-            attachments: NewAttachments::None,
+            attachments: match question.files.is_empty() {
+                true => NewAttachments::None,
+                false => NewAttachments::Included(
+                    question.files,
+                    attachments::limits(&self.settings.current().limits),
+                ),
+            },
             idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
                 scope: format!("{}:{}", scope.key_scope(asker.user_id), question.channel),
                 key,

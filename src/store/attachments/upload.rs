@@ -82,7 +82,7 @@ pub enum NewAttachments {
 }
 
 /// A file that came with its message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncludedFile {
     /// What its sender calls it.
     pub name: String,

@@ -1,6 +1,7 @@
 //! The interfaces of OpenAI and Ollama over real sockets.
 
 mod ollama;
+mod pictures;
 mod programs;
 mod streams;
 
@@ -275,7 +276,7 @@ fn what_cannot_be_done_is_refused_clearly() {
     let hi = json!([{ "role": "user", "content": "hi" }]);
     let picture = json!([{ "role": "user", "content": [
         { "type": "text", "text": "what is this?" },
-        { "type": "image_url", "image_url": { "url": "data:image/png;base64,aGk=" } },
+        { "type": "image_url", "image_url": { "url": "https://example.org/a.png" } },
     ] }]);
     for (body, status, says) in [
         (
@@ -291,7 +292,7 @@ fn what_cannot_be_done_is_refused_clearly() {
         (
             json!({ "model": "hearth", "messages": picture }),
             400,
-            "image_url",
+            "must be a data: URL",
         ),
         (
             json!({ "model": "hearth", "messages": [] }),
