@@ -79,6 +79,9 @@ section! {
         /// The models of the same provider that people may choose for a conversation or a reply,
         /// beside `model`; any when empty.
         pub models: Vec<String> = list(Text(1..=200)).or(Vec::new()), writable;
+        /// Whether the model is asked for a title of each conversation that begins in the page, with
+        /// one small request after the first reply. Without it the title is the first line.
+        pub titles: bool = Flag.or(true), writable;
         /// Sampling temperature; sent to the provider only when set.
         pub temperature: Option<f64> = Number(0.0..=2.0).optional("the provider's own"), writable;
         /// The provider's address, if it is not the usual one; required for `openai-compatible`.

@@ -34,6 +34,7 @@ impl Config {
             "temperature": self.temperature.unwrap_or(PROVIDER_TEMPERATURE),
             "api_key_set": self.api_key.is_some(),
             "models": self.models,
+            "titles": self.titles,
             "base_url": self.base_url.as_deref().map(masked),
             "assistant": self.assistant,
             "system_prompt": self.system_prompt,

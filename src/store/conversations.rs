@@ -110,6 +110,48 @@ impl Store {
         })
     }
 
+    /// Gives a conversation that began with this message, and has only its reply yet, a title
+    /// in place of the first line of the message. Returns who sees it; nobody where a person
+    /// has renamed it.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn give_title(
+        &self,
+        id: ConversationId,
+        message: &str,
+        new_title: &str,
+    ) -> Result<Option<Readers>> {
+        let (usual, new_title) = (title(message), new_title.to_owned());
+        self.write(move |write| {
+            let changed = write.execute(
+                "UPDATE conversations SET title = ?3 WHERE id = ?1 AND title = ?2",
+                params![id, usual, new_title],
+            )?;
+            let sight = Viewer::server().sight(write.connection)?;
+            Ok(match changed {
+                0 => None,
+                _ => {
+                    let thing = check_seen(write.connection, &sight, id)?;
+                    Some(audience::readers(write.connection, thing.audience_id)?)
+                }
+            })
+        })
+    }
+
+    /// Whether a conversation has just its first message and the reply, and no title but the
+    /// first line of the message.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn is_untitled(&self, id: ConversationId, message: &str) -> Result<bool> {
+        let usual = title(message);
+        self.read(|connection| {
+            let found = row(connection, UNTITLED, params![id, usual], |_| Ok(()))?;
+            Ok(found.is_some())
+        })
+    }
+
     /// Deletes a conversation and everything in it, its undelivered callbacks too.
     /// Returns who saw it.
     ///
@@ -146,6 +188,9 @@ pub(crate) use conversation_columns;
 
 pub(crate) const CONVERSATION_NAMED: &str =
     "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
+
+const UNTITLED: &str =
+    "SELECT 1 FROM conversations WHERE id = ?1 AND title = ?2 AND message_count = 2";
 
 const CONVERSATION: &str = concat!(
     "SELECT ",

@@ -1,8 +1,12 @@
 //! Messages that are written anew, deleted, and answered by another model; and how each
 //! person keeps the list of conversations.
 
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
 use serde_json::{Value, json};
 
+use support::MAX_WAIT;
 use support::client::Client;
 use support::home::Home;
 use support::model::{Act, Model};
@@ -308,4 +312,69 @@ fn the_files_of_a_message_go_with_each_version() {
     client.ask(json!({ "type": "delete_message", "message_id": message }));
     let read = json!({ "type": "get_attachment", "attachment_id": copy["attachment_id"] });
     assert_eq!(client.ask(read)["data"], data);
+}
+
+#[test]
+fn a_conversation_of_the_page_gets_a_title_from_the_model() {
+    let titles = |request: &Value| {
+        let system = request["messages"][0]["content"].as_str().unwrap();
+        system.starts_with("You name conversations")
+    };
+    let model = Model::start(move |request, _| match titles(request) {
+        true => Act::say("\"Pancakes for four.\""),
+        false => Act::say("Flour, eggs and milk."),
+    });
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["conversation.renamed"] }));
+    let ask = |surface: &str| json!({ "type": "chat", "message": "how do I make pancakes?", "surface": surface });
+    let first = client.ask(ask("page"));
+    let conversation = first["conversation_id"].clone();
+    assert_eq!(
+        client.event("conversation.renamed")["title"],
+        "Pancakes for four"
+    );
+    let request = model.requests()[1].clone();
+    assert!(
+        request["messages"].to_string().contains("Flour, eggs"),
+        "{request}"
+    );
+    assert_eq!(request.get("tools"), None);
+    // Once, and only there; and a person's title stays.
+    say(&mut client, &conversation, "for six");
+    client.ask(ask("terminal"));
+    assert_eq!(model.requests().iter().filter(|one| titles(one)).count(), 1);
+    client.ask(json!({ "type": "update_config", "config": { "titles": false } }));
+    client.ask(ask("page"));
+    client.ask(ask("plain"));
+    assert_eq!(model.requests().iter().filter(|one| titles(one)).count(), 1);
+}
+
+#[test]
+fn a_title_that_a_person_gave_stays() {
+    let ((named, asked), (go_on, waits)) = (channel(), channel::<()>());
+    let waits = Mutex::new(waits);
+    let model = Model::start(move |request, _| {
+        let system = request["messages"][0]["content"].as_str().unwrap();
+        if system.starts_with("You name conversations") {
+            named.send(()).unwrap();
+            waits.lock().unwrap().recv_timeout(MAX_WAIT).unwrap();
+            return Act::say("Pancakes");
+        }
+        Act::say("Flour.")
+    });
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let ask = json!({ "type": "chat", "message": "how?", "surface": "page" });
+    let conversation = client.ask(ask)["conversation_id"].clone();
+    asked.recv_timeout(MAX_WAIT).unwrap();
+    client.ask(
+        json!({ "type": "rename_conversation", "conversation_id": conversation,
+        "title": "Mine" }),
+    );
+    go_on.send(()).unwrap();
+    // It comes after the title.
+    say(&mut client, &conversation, "for six");
+    let row = client.ask(json!({ "type": "list_conversations" }))["conversations"][0].clone();
+    assert_eq!(row["title"], "Mine");
 }

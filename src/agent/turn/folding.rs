@@ -9,12 +9,11 @@ use std::time::Instant;
 
 use super::asker::Asker;
 use super::history::{Access, History};
+use super::question;
 use super::turn_context::TurnContext;
-use crate::budget;
 use crate::context::estimate::{text_tokens, tool_tokens};
 use crate::context::fit;
 use crate::context::summary;
-use crate::model::{ChatMessage, ModelRequest, ProviderError};
 use base::error::Result;
 use config::OFFLINE;
 use store::{Past, Usage};
@@ -30,10 +29,7 @@ const RETRY_AFTER: usize = 4;
 /// When the database fails.
 pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     let config = &run.assistant.config;
-    let model = run
-        .account
-        .and_then(|account| account.model.as_ref())
-        .unwrap_or(&config.model);
+    let model = run.model();
     let (store, conversation) = (run.store, run.turn.conversation_id);
     // First: a change that comes while the rest is read is noticed when it is saved.
     let audience = store.audience_of(run.turn)?.unwrap_or(run.turn.audience_id);
@@ -108,11 +104,6 @@ fn summarise(
     hidden: &Past,
     usage: &mut Usage,
 ) -> Result<Option<String>> {
-    let config = &run.assistant.config;
-    let now = run.clock.now();
-    if budget::check(config, run.store, now, Usage::default(), run.person()?).is_err() {
-        return Ok(None);
-    }
     let earlier = hidden.summary.as_ref();
     let most_tokens = history.token_budget().tokens;
     let text = summary::transcript(
@@ -122,35 +113,6 @@ fn summarise(
         most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
         &run.assistant.zone,
     );
-    let request = ModelRequest {
-        model,
-        system: summary::INSTRUCTIONS,
-        messages: &[ChatMessage::User {
-            text,
-            files: Vec::new(),
-        }],
-        files: &(),
-        tools: &[],
-        may_call: false,
-        temperature: config.temperature,
-        max_tokens: config.max_tokens,
-        stream: false,
-        deadline: run.deadline,
-        cancel: run.cancel,
-    };
-    let began = Instant::now();
-    let answer = run.assistant.provider.complete(&request, &mut |_| {});
-    run.assistant.meter.note(began.elapsed(), &answer);
-    match answer {
-        Ok(reply) => {
-            usage.add(reply.usage);
-            Ok(summary::cleaned(&reply.text))
-        }
-        Err(ProviderError::Cancelled) => Ok(None),
-        Err(error) => {
-            let error = error.into_error();
-            log::warn!("{}: no summary yet: {error}", run.turn.id);
-            Ok(None)
-        }
-    }
+    let reply = question::ask(run, model, summary::INSTRUCTIONS, text, "summary", usage)?;
+    Ok(reply.and_then(|text| summary::cleaned(&text)))
 }

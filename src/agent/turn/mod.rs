@@ -8,6 +8,8 @@ mod asker;
 mod calls;
 mod folding;
 mod history;
+mod question;
+mod title;
 mod turn_context;
 
 use std::time::Instant;
@@ -27,6 +29,7 @@ use config::Permission;
 pub use folding::fold;
 use history::{Access, History};
 use store::{Approval, Durable, Step, ToolCall, Usage};
+pub use title::{title, wants_title};
 pub use turn_context::{Stop, TurnContext};
 
 /// What the model is told when it may call no more tools.
@@ -92,10 +95,7 @@ pub struct TurnReport {
 
 /// Runs a turn until it ends or waits for a person.
 pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> TurnReport {
-    let config = &run.assistant.config;
-    let of_account = || run.account.and_then(|account| account.model.as_ref());
-    let chosen = run.turn.wanted_model.as_ref().or_else(of_account);
-    let model = chosen.unwrap_or(&config.model);
+    let model = run.model();
     let mut turn_loop = TurnLoop {
         run,
         asker: Asker::default(),

@@ -54,6 +54,14 @@ impl<'a> TurnContext<'a> {
         Ok(person.map(|person| (id, person)))
     }
 
+    /// The model to ask: the one that was chosen for the turn or its conversation, that of the
+    /// webhook account, or that of the configuration.
+    pub fn model(&self) -> &'a String {
+        let of_account = || self.account.and_then(|account| account.model.as_ref());
+        let chosen = self.turn.wanted_model.as_ref().or_else(of_account);
+        chosen.unwrap_or(&self.assistant.config.model)
+    }
+
     /// What the model sees: no more than everybody who reads the conversation, and no
     /// more than whoever asks. For a webhook's message that is its caller.
     pub(crate) fn viewer(&self) -> Viewer {

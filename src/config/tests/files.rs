@@ -347,6 +347,7 @@ fn every_setting_is_documented() {
             "api_key",
             "model",
             "models",
+            "titles",
             "temperature",
             "base_url",
             "assistant",

@@ -12,6 +12,8 @@ use base::ids::TurnId;
 use net::cancel::Cancel;
 use store::{Message, Turn, TurnEnd, Usage, Viewer};
 
+/// How long the next message waits for the title of its conversation.
+const TITLE_LIMIT: Duration = Duration::from_secs(20);
 /// How long a turn that continues after a restart waits for MCP servers to start:
 /// it may need one of their tools.
 const MCP_LIMIT: Duration = Duration::from_secs(15);
@@ -94,19 +96,21 @@ impl Service {
                     usage.input,
                     usage.output
                 );
+                let for_title = turn::wants_title(&run).then(|| reply.clone());
                 let end = TurnEnd::Done {
                     reply,
                     finish_reason,
                 };
-                if ran.is_long {
-                    // The next message waits, not whoever asked.
-                    if self.end(&turn, end, ran.usage, &ran.model) {
-                        self.fold(&run, turn_seconds);
-                        self.queue.turn_ended(id, conversation);
+                // Whoever asked does not wait for what follows, but the next message does.
+                if self.end(&turn, end, ran.usage, &ran.model) {
+                    if let Some(reply) = for_title {
+                        self.give_title(&run, &reply);
                     }
-                    return;
+                    if ran.is_long {
+                        self.fold(&run, turn_seconds);
+                    }
+                    self.queue.turn_ended(id, conversation);
                 }
-                self.conclude(&turn, end, ran.usage, &ran.model);
             }
             // It failed because the disk did, not the model.
             Outcome::Failed { error, .. } if !self.store.is_writable() => {
@@ -151,10 +155,39 @@ impl Service {
         Ok(Some((turn.into_inner(), message.into_inner(), true)))
     }
 
+    /// Gives a conversation that has just begun a title, if the model has one soon.
+    fn give_title(&self, run: &TurnContext<'_>, reply: &str) {
+        let (id, conversation) = (run.turn.id, run.turn.conversation_id);
+        let run = TurnContext {
+            deadline: Instant::now() + TITLE_LIMIT,
+            ..*run
+        };
+        let message = &run.message.content;
+        let mut usage = Usage::default();
+        let given = self
+            .store
+            .is_untitled(conversation, message)
+            .and_then(|is| {
+                let title = match is {
+                    true => turn::title(&run, reply, &mut usage)?,
+                    false => None,
+                };
+                let Some(title) = title else { return Ok(()) };
+                if let Some(readers) = self.store.give_title(conversation, message, &title)? {
+                    self.hub.publish_title(conversation, readers, title);
+                }
+                Ok(())
+            });
+        self.store.note_usage(id, usage, run.model());
+        if let Err(error) = given {
+            log::warn!("{id}: its conversation gets no title: {error}");
+        }
+    }
+
     /// Folds the past of a turn's conversation, which has become too long, as far as that
     /// is done within the time of a turn and before the server stops.
     fn fold(&self, run: &TurnContext<'_>, seconds: u64) {
-        let (id, model) = (run.turn.id, &run.assistant.config.model);
+        let (id, model) = (run.turn.id, run.model());
         let run = TurnContext {
             deadline: Instant::now() + Duration::from_secs(seconds),
             ..*run
