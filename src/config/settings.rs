@@ -122,11 +122,26 @@ impl Settings {
     /// `invalid_request` naming each unknown, unwritable or invalid
     /// field; `server_error` when the file cannot be read or written.
     pub fn update(&self, changes: &Map<String, Value>) -> Result<Vec<String>> {
+        let (is_removed, _) = self.change(changes, true)?;
+        let removed = is_removed.then(|| API_KEY.to_owned());
+        Ok(changes.keys().cloned().chain(removed).collect())
+    }
+
+    /// The configuration as [`Settings::update`] would leave it; nothing changes.
+    ///
+    /// # Errors
+    /// As [`Settings::update`].
+    pub fn preview(&self, changes: &Map<String, Value>) -> Result<Arc<Config>> {
+        self.change(changes, false).map(|(_, config)| config)
+    }
+
+    /// Returns whether the API key was removed, and the configuration with the changes.
+    fn change(&self, changes: &Map<String, Value>, saves: bool) -> Result<(bool, Arc<Config>)> {
         let refused: Vec<String> = changes
             .iter()
             .filter_map(|(key, value)| refusal(key, value))
             .collect();
-        let is_removed = self.edit(refused, |members| {
+        let put = |members: &mut Value| {
             let before = members.clone();
             for (key, value) in changes {
                 if refusal(key, value).is_none() {
@@ -134,9 +149,8 @@ impl Settings {
                 }
             }
             Ok(!changes.contains_key(API_KEY) && remove_foreign_key(&before, members))
-        })?;
-        let removed = is_removed.then(|| API_KEY.to_owned());
-        Ok(changes.keys().cloned().chain(removed).collect())
+        };
+        self.edit_or_try(refused, put, saves)
     }
 
     /// The readable fields for `get_config`, in order: `provider`, `model`,
@@ -231,6 +245,17 @@ impl Settings {
         refused: Vec<String>,
         change: impl FnOnce(&mut Value) -> Result<T>,
     ) -> Result<T> {
+        self.edit_or_try(refused, change, true)
+            .map(|(made, _)| made)
+    }
+
+    /// The same, and only if `saves` it is saved and applies.
+    fn edit_or_try<T>(
+        &self,
+        refused: Vec<String>,
+        change: impl FnOnce(&mut Value) -> Result<T>,
+        saves: bool,
+    ) -> Result<(T, Arc<Config>)> {
         let _turn = sync::lock(&self.editing);
         let target = file::target(&self.path);
         let unsaved = |error: io::Error| {
@@ -277,11 +302,14 @@ impl Settings {
             Ok(document) if wrong.is_empty() => document,
             _ => return Err(Error::invalid_request(wrong.join("; "))),
         };
-        if standing.as_ref() != Some(&members) {
-            file::save(&target, &text).map_err(unsaved)?;
+        let config = Arc::clone(&document.config);
+        if saves {
+            if standing.as_ref() != Some(&members) {
+                file::save(&target, &text).map_err(unsaved)?;
+            }
+            self.put_in_force(document);
         }
-        self.put_in_force(document);
-        changed
+        changed.map(|made| (made, config))
     }
 
     /// The file as it is now, if it is valid: a change must not be blamed for mistakes

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::chromium::{Chromium, Page};
+use super::files::Files;
 use super::{check, say, sign_in, until_last_reply};
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model, streamed};
 
@@ -287,6 +288,51 @@ fn reminders_are_paused_and_deleted() {
     page.until("document.querySelectorAll('.rows > li').length === 1");
     let left = admin.ask(json!({ "type": "list_schedules" }))["schedules"].clone();
     assert_eq!(left.as_array().unwrap().len(), 1);
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn the_connection_is_tested_and_the_models_are_listed() {
+    // A provider that lists its models.
+    let folder = TemporaryDirectory::new();
+    std::fs::create_dir(folder.path().join("v1")).unwrap();
+    let list = json!({ "data": [{ "id": "small" }, { "id": "large" }] });
+    std::fs::write(folder.path().join("v1/models"), list.to_string()).unwrap();
+    let files = Files::serve(folder.path().to_owned());
+    let url = format!("http://{}/hearth/v1", files.address);
+    let home = Home::start(json!({
+        "provider": "openai-compatible", "base_url": url, "model": "small",
+    }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "settings");
+    let test = "[...document.querySelectorAll('.card button')].find((one) => one.textContent === 'Test the connection')";
+    page.evaluate(&format!("{test}.click()"));
+    page.until(
+        "document.querySelector('.card .good')?.textContent.includes('has the model \"small\"')",
+    );
+    assert_eq!(
+        page.evaluate("[...document.querySelectorAll('#models option')].map((one) => one.value)"),
+        json!(["small", "large"])
+    );
+    look(&mut page, "settings-tested");
+    // Nobody listens there: it is said so, and nothing is saved by the test.
+    let away = format!("http://127.0.0.1:{}/v1", support::program::free_port());
+    page.fill("[type=url]", &away);
+    page.until("!document.querySelector('.card .good')?.textContent");
+    page.evaluate(&format!("{test}.click()"));
+    page.until("document.querySelector('.card .problem')?.textContent.includes('127.0.0.1')");
+    let address = home.admin().ask(json!({ "type": "get_config" }))["base_url"].clone();
+    assert_ne!(address, json!(away));
+    // Saving says so, too.
+    page.click(".save button");
+    page.until("document.querySelector('.save .good')");
+    page.until("document.querySelector('.card .problem')?.textContent.includes('127.0.0.1')");
+    // What was said before is not said of something else.
+    page.fill("[type=url]", "http://127.0.0.1:1/v1");
+    page.until("!document.querySelector('.save .good')?.textContent && !document.querySelector('.card .problem')?.textContent");
     check(&page, &home);
 }
 

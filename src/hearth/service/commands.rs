@@ -1,17 +1,21 @@
 //! Commands: the role that each needs, and its response.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
 use super::{Service, views};
 use agent::permission::{Actor, Circumstances};
+use agent::provider::probe::probe;
 use agent::skills::{self, SkillError};
 use agent::tool::{Source, parameter_types};
 use base::error::{Error, Result};
 use base::people::Audience;
 use base::secret::Secret;
 use config::Permission;
+use net::tls::Trust;
 use protocol::command::{Chat, Command, ShareConversation, Subscribe, UpdateList};
 use serde_json::json;
 use store::{DeliveryState, Identity, ListChange, UserRole, Viewer};
@@ -72,6 +76,21 @@ impl Authenticated {
     }
 }
 
+/// How long a provider may take to say whether it would answer.
+const TEST_TIME: Duration = Duration::from_secs(8);
+
+/// Asks the provider that the settings would name, with these changes, for its models.
+fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value> {
+    let config = service.settings.preview(changes)?;
+    let trust = Trust::new(config.tls.ca_file.as_deref());
+    let probe = probe(&config.first_choice(), &trust, TEST_TIME);
+    Ok(json!({
+        "is_usable": probe.finding.is_usable(),
+        "message": probe.to_string(),
+        "models": probe.models.unwrap_or_default(),
+    }))
+}
+
 /// Runs a command of a caller whose role suffices. Its response goes through `responder` before this returns,
 /// except for `chat`, whose response waits for its turn.
 pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: Responder) {
@@ -93,6 +112,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::GetConfig => Ok(Value::Object(
             service.settings.readable_by(user, caller.identity.role),
         )),
+        Command::UpdateConfig(update) if update.test => test_config(service, &update.config),
         Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
             service.config_changed(&updated);
             json!({ "updated_fields": updated })

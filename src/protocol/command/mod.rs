@@ -1,10 +1,9 @@
 //! Commands as a client sends them (contract section 4.1, protocol section 2).
 //!
-//! Each command is declared once, below: its name on the wire, the least role
-//! that may send it, and its fields with the function that reads each. The
-//! parser, the names in error messages, the roles and [`DECLARATIONS`] follow from
-//! that. Fields are checked for type and size here; whether what they name exists
-//! is for the service to find out.
+//! Each command is declared once, below: its name on the wire, the least role that may send it,
+//! and its fields with the function that reads each. The parser, the names in error messages, the
+//! roles and [`DECLARATIONS`] follow from that. Fields are checked for type and size here; whether
+//! what they name exists is for the service to find out.
 
 #[macro_use]
 mod declare;
@@ -75,6 +74,8 @@ commands! {
     "update_config" Admin UpdateConfig(UpdateConfig {
         /// Field names and their new values.
         config: Map<String, Value> = Fields::object,
+        /// Only ask the model's provider whether it would answer with them; nothing is changed.
+        test: bool = false_by_default,
     }),
 
     /// Lists the conversations that the caller may see, newest activity first.

@@ -375,13 +375,15 @@ function redraw(place, content, make) {
   place.replaceChildren(...make());
 }
 
-/** How to connect a model. */
+/** How to connect a model: first what a person with a phone can do. */
 export function connectModel(isAdmin) {
   return h("section.card.first",
     h("h2", "No language model is connected yet"),
-    h("p", "The built-in offline provider answers from a few rules, so that you can try everything. To use a model from Ollama, run this on the machine where Hearth runs:"),
-    commands("hearth config set model NAME", "hearth config set provider ollama"),
+    h("p", "Until then a few built-in rules answer, so that you can try everything."),
     isAdmin
-      ? h("p", "Or choose the provider and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
-      : h("p", "An admin can also do this in the settings."));
+      ? h("p", h("a.button", { href: "#/settings" }, "Choose a provider and a model"))
+      : h("p", "An admin can connect one in the settings."),
+    h("details", h("summary", "In a terminal"),
+      h("p", "To use a model from Ollama, run this on the machine where Hearth runs:"),
+      commands("hearth config set model NAME", "hearth config set provider ollama")));
 }

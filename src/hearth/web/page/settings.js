@@ -1,6 +1,7 @@
 // Settings that apply from the next message: the model, and tool permissions.
 
 import { h, card, options } from "./dom.js";
+import { sentence } from "./session.js";
 
 const PROVIDERS = [
   ["offline", "None: answer offline from a few rules"],
@@ -23,6 +24,8 @@ const PRIVACY = [
   ["private", "Private", "Only the person who begins one sees it, until they share it."],
   ["household", "Household", "Everybody but guests sees it. Its owner can make it private."],
 ];
+/** The settings that a test is about. */
+const OF_MODEL = ["provider", "base_url", "model", "api_key"];
 const NUMBERS = ["temperature", "max_tokens", "context_tokens"];
 
 /** The page. */
@@ -43,6 +46,9 @@ export async function show(household) {
   const provider = h("select", options(known, config.provider));
   const note = h("p", { role: "status" });
   const save = h("button", { type: "submit", class: "primary" }, "Save");
+  const models = h("datalist", { id: "models" });
+  const test = h("button", { onclick: () => tryOut() }, "Test the connection");
+  const result = h("p", { role: "status" });
   const number = h("span.quiet");
   const temperature = h("input", { type: "range", min: 0, max: 2, step: 0.1, value: config.temperature });
   const tell = () => { number.textContent = ` ${Number(temperature.value).toFixed(1)}`; };
@@ -55,8 +61,10 @@ export async function show(household) {
       labelled("provider", "Provider", provider),
       labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "The provider’s default", spellcheck: "false" }),
         "Needed if the provider runs at another address, such as on another machine, and for OpenAI-compatible servers."),
-      labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false" }), "The name that the provider uses"),
+      labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false", list: "models", autocomplete: "off" }), "The name that the provider uses. A test lists those that it has."),
+      models,
       labelled("api_key", "API key", h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? "A key is set. Leave empty to keep it." : "No key is set" }), "Not shown again after saving"),
+      h("div.row.wrap", test, result),
       h("label", h("span", "Temperature", number), temperature, h("span.help", "Low for consistent answers, high for varied ones")),
       labelled("max_tokens", "Maximum reply length, in tokens", h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: "The provider’s limit" })),
       labelled("context_tokens", "Context window, in tokens", h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: "The model’s default" })),
@@ -80,6 +88,11 @@ export async function show(household) {
       own("persona", "Personality", h("textarea", { rows: 3, maxlength: 4000, placeholder: "Such as: Dry humour. Metric units." })),
       labelled("system_prompt", "System prompt", h("textarea", { name: "system_prompt", rows: 7, value: config.system_prompt }), "How it answers. A prompt of your own also says who it is, unless a name is set.")),
     h("div.save", save, note));
+  // What was said of other values is not said of these.
+  form.addEventListener("input", () => {
+    note.textContent = "";
+    result.textContent = "";
+  });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const changes = changed();
@@ -95,6 +108,7 @@ export async function show(household) {
       }
       note.className = "good";
       note.textContent = "Saved. Applies from the next message.";
+      if (updated.some((name) => OF_MODEL.includes(name))) await tryOut();
     } catch (error) {
       note.className = "problem";
       note.textContent = error.message;
@@ -102,6 +116,25 @@ export async function show(household) {
     save.disabled = false;
   });
   return { element: h("div.page", form) };
+
+  /** Asks the provider, as the form has it, whether it would answer, and for its models. */
+  async function tryOut() {
+    const changes = changed();
+    const tried = Object.fromEntries(OF_MODEL.filter((name) => name in changes).map((name) => [name, changes[name]]));
+    test.disabled = true;
+    result.className = "quiet";
+    result.textContent = "Asking…";
+    try {
+      const found = await household.request("update_config", { config: tried, test: true });
+      result.className = found.is_usable ? "good" : "problem";
+      result.textContent = sentence(found.message[0].toUpperCase() + found.message.slice(1));
+      models.replaceChildren(...found.models.slice(0, 500).map((value) => h("option", { value })));
+    } catch (error) {
+      result.className = "problem";
+      result.textContent = error.message;
+    }
+    test.disabled = false;
+  }
 
   function changed() {
     const changes = {};
