@@ -228,6 +228,33 @@ mod tests {
     }
 
     #[test]
+    fn files_cost_what_the_model_takes_of_them() {
+        let (none, all) = (
+            Takes::default(),
+            Takes {
+                images: true,
+                documents: true,
+            },
+        );
+        for (kind, bytes, takes, tokens) in [
+            (FileKind::Image, 5_000_000, all, 1_300),
+            (FileKind::Image, 5_000_000, none, 40),
+            (FileKind::Document, 100_000, all, 4_000),
+            (FileKind::Document, u64::MAX, all, 30_000),
+            (FileKind::Document, u64::MAX, none, 40),
+            (FileKind::Text, 300, none, 140),
+            (FileKind::Text, u64::MAX, none, 1_040),
+            (FileKind::Other, u64::MAX, all, 40),
+        ] {
+            assert_eq!(
+                file_tokens(kind, bytes, 3_000, takes),
+                tokens,
+                "{kind:?} {bytes}"
+            );
+        }
+    }
+
+    #[test]
     fn figures_of_the_provider_correct_the_estimate() {
         let calibration = TokenCalibration::default();
         let factor = |calibration: &TokenCalibration| calibration.sample("p", "m").factor;

@@ -153,6 +153,7 @@ impl ErrorResponse {
                     "maximum context",
                     "context window",
                     "too many tokens",
+                    "maximum model length",
                     "prompt is too long",
                     "input is too long",
                     "reduce the length of the messages",

@@ -245,6 +245,9 @@ impl<'a> Files<'a> {
         if !matches!(response.status, 200 | 400 | 404 | 413 | 415 | 422 | 500) {
             return None;
         }
+        if response.status != 413 && response.is_overflow() {
+            return None;
+        }
         let kinds = [
             (
                 FileKind::Document,
@@ -293,13 +296,21 @@ enum Shown {
 /// Asks the model to tell the person.
 const SAY_SO: &str = "Say so if that matters for your answer.";
 
-/// How errors name images.
-const IMAGE_WORDS: [&str; 4] = ["image", "vision", "multimodal", "mmproj"];
+/// How errors name images. Those of models that take none may only say what a message must
+/// be instead (Groq, DeepSeek).
+const IMAGE_WORDS: [&str; 6] = [
+    "image",
+    "vision",
+    "multimodal",
+    "mmproj",
+    "must be a string",
+    "expected a string",
+];
 /// How errors name documents.
 const DOCUMENT_WORDS: [&str; 4] = ["pdf", "document", "`file`", "file input"];
 /// How they say that a model takes none at all: DeepSeek and others that read JSON by its
 /// types, OpenRouter, Ollama, llama.cpp, vLLM.
-const UNSUPPORTED_WORDS: [&str; 10] = [
+const UNSUPPORTED_WORDS: [&str; 12] = [
     "not support",
     "unsupported",
     "only supported",
@@ -308,6 +319,8 @@ const UNSUPPORTED_WORDS: [&str; 10] = [
     "not a multimodal",
     "mmproj",
     "must be a string",
+    "expected a string",
+    "not enabled",
     "missing data required for image",
     "expected `text`",
 ];

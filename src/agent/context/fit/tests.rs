@@ -3,8 +3,8 @@ use std::collections::VecDeque;
 use super::*;
 use crate::context::estimate::text_tokens;
 use crate::context::testing::*;
-use base::ids::TurnId;
-use store::{PastTurn, Role, Step, ToolCall};
+use base::ids::{AttachmentId, TurnId};
+use store::{Attachment, PastTurn, Role, Step, ToolCall};
 
 fn round(id: &str, content: &str) -> Vec<Step> {
     vec![
@@ -335,4 +335,68 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
             budget.tokens
         );
     }
+}
+
+fn with_file(mut turn: PastTurn) -> PastTurn {
+    turn.message.attachments = vec![attachment("a.png", "image/png", 1)];
+    turn
+}
+
+fn attachment(name: &str, media_type: &str, bytes: u64) -> Attachment {
+    Attachment {
+        attachment_id: AttachmentId::from(1),
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        bytes,
+    }
+}
+
+/// Which of the files are only named.
+fn folded(messages: &[ChatMessage]) -> Vec<bool> {
+    let files = messages.iter().filter_map(|message| match message {
+        ChatMessage::User { files, .. } => Some(files),
+        _ => None,
+    });
+    files.flatten().map(|file| file.is_folded).collect()
+}
+
+#[test]
+fn files_of_older_turns_are_only_named_where_there_is_no_room() {
+    let utc = utc();
+    let takes = Takes {
+        images: true,
+        documents: false,
+    };
+    let past: Vec<PastTurn> = (0..5)
+        .map(|number| with_file(turn(number, 1, vec![])))
+        .collect();
+    let present = asked("and now?");
+    for (tokens, expected) in [
+        (10_000, [false, false, false, false, false]),
+        (4_000, [true, true, true, false, false]),
+    ] {
+        let input = PromptInput {
+            takes,
+            ..input(&utc, &past, &present)
+        };
+        let fitted = fit(&input, 0, budget(tokens));
+        assert_eq!(folded(&fitted.context.messages), expected);
+        assert!(fitted.tokens <= tokens, "{}", fitted.tokens);
+    }
+}
+
+#[test]
+fn texts_of_the_present_message_share_what_there_is() {
+    let utc = utc();
+    let mut present = asked("compare them");
+    present.attachments = vec![attachment("a.csv", "text/plain", 50_000); 4];
+    let past = [turn(1, 1, vec![])];
+    let fitted = fit(&input(&utc, &past, &present), 0, budget(2_000));
+    let Some(ChatMessage::User { files, .. }) = fitted.context.messages.last() else {
+        panic!("{:?}", fitted.context.messages);
+    };
+    for file in files {
+        assert!((300..2_000).contains(&file.most_chars), "{file:?}");
+    }
+    assert!(fitted.tokens <= 2_000, "{}", fitted.tokens);
 }

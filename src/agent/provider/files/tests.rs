@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{FileReader, Provider};
+use crate::model::{FileReader, Provider, ProviderError};
 use crate::provider::anthropic::Anthropic;
 use crate::provider::dialect::{Dialect, Options, RequestContext};
 use crate::provider::facts::Service;
@@ -216,6 +216,11 @@ fn refused_images_are_left_out_and_said_so() {
             (1, 0),
         ),
         (&["This model does not support image input"], (2, 0), (1, 0)),
+        (
+            &["'messages.1.content' : value must be a string"],
+            (2, 0),
+            (1, 0),
+        ),
         // Something is wrong with the newest.
         (&["Could not process image"], (2, 1), (1, 1)),
         // And with the other one.
@@ -252,12 +257,24 @@ fn an_error_about_something_else_is_not_about_images() {
     let server = TestServer::new(vec![
         scripted("400 {\"error\":{\"message\":\"temperature is not allowed\"}}"),
         hi(),
+        scripted(
+            "400 {\"error\":{\"message\":\"The decoder prompt (length 9000) is longer than the \
+             maximum model length of 8192. Mind the multimodal tokens of images.\"}}",
+        ),
+        hi(),
     ]);
     let provider = provider(&server, Box::new(OpenAi), "openai");
     let mut ask = ask();
     ask.temperature = Some(1.0);
     ask.reply(&provider);
     assert_eq!(shown(&server.heard()[1].json()), 2);
+    let refused = ask.of(&provider).0;
+    assert!(matches!(
+        refused,
+        Err(ProviderError::ContextOverflow { .. })
+    ));
+    ask.reply(&provider);
+    assert_eq!(shown(&server.heard()[3].json()), 2);
 }
 
 /// The images of these sizes that are within the bound.

@@ -114,6 +114,9 @@ fn what_tools_brought_after_a_private_result_goes_with_it() {
     let turns = [true, false].map(|private| {
         let turn = begin(store, Target::Existing(id), "now");
         let brought = bring(&turn);
+        let running = brought[0].attachment_id;
+        assert!(store.attachment(&house.viewer("bob"), running).is_err());
+        assert!(store.attachment(&ann, running).is_ok());
         let found = result("1", "4711", private);
         let steps = vec![reply("1", "a"), found, reply("2", "b"), with(&brought)];
         store
