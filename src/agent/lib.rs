@@ -36,5 +36,6 @@ pub mod repetition;
 pub mod skills;
 pub mod tool;
 pub mod turn;
+pub mod wishes;
 
 pub use assistant::Assistant;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::wishes::Wishes;
 use base::error::{Code, Error};
 use base::finish_reason::FinishReason;
 use base::ids::AttachmentId;
@@ -147,7 +148,7 @@ pub struct Takes {
 }
 
 /// A tool, as it is described to the model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     /// As the model calls it; unique among the tools of one request.
     pub name: String,
@@ -173,6 +174,9 @@ pub struct ModelRequest<'a> {
     /// Whether it may call them, or must answer in words. They are sent nevertheless:
     /// servers compare them with earlier calls, and keep the beginning of a request.
     pub may_call: bool,
+    /// What the program that asks wants of the reply. `max_tokens` and `temperature` have
+    /// theirs already.
+    pub wishes: Option<&'a Wishes>,
     /// 0 to 2; `None` means the provider's default.
     pub temperature: Option<f64>,
     /// Most tokens of the reply; `None` means the provider's default.

@@ -12,6 +12,7 @@ use super::plain_schema::parameters_of;
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use crate::model::{ModelRequest, ToolSpec};
+use crate::wishes::{MustCall, Takes};
 use store::ToolCall;
 
 /// Settings that shape every request to a provider.
@@ -58,6 +59,18 @@ impl<'a> RequestContext<'a> {
     pub fn temperature(&self) -> Option<f64> {
         let temperature = self.request.temperature;
         temperature.filter(|_| !self.capabilities.no_temperature)
+    }
+
+    /// The value of `tool_choice` in OpenAI's words; `tool` writes the one that must be
+    /// called.
+    pub fn tool_choice(&self, tool: impl Fn(&str) -> Value) -> Option<Value> {
+        if !self.request.may_call {
+            return Some("none".into());
+        }
+        match self.request.wishes?.must_call.as_ref()? {
+            MustCall::Any => Some("required".into()),
+            MustCall::Tool(name) => Some(tool(name)),
+        }
     }
 
     /// The tools to describe, each as `describe` gives it from the tool and the schema
@@ -112,6 +125,9 @@ pub trait Dialect: Send + Sync {
 
     /// The body of a request.
     fn body(&self, context: &RequestContext<'_>) -> RequestBody;
+
+    /// What it can be told of a program's wishes.
+    fn takes(&self, capabilities: ServerCapabilities) -> Takes;
 
     /// A parser for one reply to a request that was written for these
     /// capabilities.

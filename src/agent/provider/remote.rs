@@ -284,6 +284,14 @@ impl Provider for Remote {
                 traits,
                 files: &files,
             };
+            let takes = self.dialect.takes(capabilities);
+            if let Some(what) = request.wishes.and_then(|wishes| wishes.beyond(&takes)) {
+                let says = format!("cannot be told {what}, which the program that asks wants");
+                return Err(RetryDecision {
+                    error: self.endpoint.failed(&says, "a wish", Cause::Request),
+                    retry: Retry::Never,
+                });
+            }
             let body = match &kept {
                 Some((form, without, body)) if (*form, without) == (capabilities, &refused) => body,
                 _ => {

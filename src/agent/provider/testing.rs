@@ -66,6 +66,7 @@ impl Ask {
             files: self.files.as_ref(),
             tools: &self.tools,
             may_call: self.may_call,
+            wishes: None,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             stream: self.stream,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::asker::{Asker, grantee};
+use super::found::{Found, NOTHING};
 use super::history::History;
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
@@ -89,7 +90,9 @@ impl<'a> TurnLoop<'a, '_> {
         self.asker = Asker::of(self.run)?;
         let mut questions = Vec::new();
         let mut together: Vec<Settled<'a>> = Vec::new();
-        for call in self.open_calls() {
+        let open = self.open_calls().into_iter();
+        let (of_program, open): (Vec<_>, Vec<_>) = open.partition(|call| self.is_of_program(call));
+        for call in open {
             match self.decide(&call, approvals, history)? {
                 CallDecision::Refuse(why) => together.push((call, Err(why))),
                 CallDecision::Run(tool, arguments) => {
@@ -115,6 +118,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
         self.run_read_only(together)?;
         if questions.is_empty() {
+            self.run_by_program(&of_program)?;
             self.save()?;
             return Ok(None);
         }
@@ -325,7 +329,7 @@ impl<'a> TurnLoop<'a, '_> {
         self.save()
     }
 
-    fn add_result(
+    pub(super) fn add_result(
         &mut self,
         call: &ToolCall,
         result: std::result::Result<String, String>,
@@ -401,30 +405,6 @@ impl<'a> TurnLoop<'a, '_> {
                 log::warn!("{}: a long result is not kept: {error}", run.turn.id);
                 None
             }
-        }
-    }
-}
-
-/// What a result is made of.
-#[derive(Clone, Copy)]
-struct Found {
-    origin: Origin,
-    is_private: bool,
-}
-
-/// Of a call that did not run.
-const NOTHING: Found = Found {
-    origin: Origin::Tool,
-    is_private: false,
-};
-
-impl Found {
-    /// What a tool found in a run.
-    fn by(tool: &dyn Tool, context: &ToolContext<'_>) -> Found {
-        let definition = tool.definition();
-        Found {
-            origin: *context.found.get().unwrap_or(&definition.origin),
-            is_private: definition.is_private,
         }
     }
 }

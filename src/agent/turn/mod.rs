@@ -7,7 +7,9 @@
 mod asker;
 mod calls;
 mod folding;
+mod found;
 mod history;
+mod program;
 mod question;
 mod title;
 mod turn_context;
@@ -30,7 +32,7 @@ pub use folding::fold;
 use history::{Access, History};
 use store::{Approval, Durable, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
-pub use turn_context::{Stop, TurnContext};
+pub use turn_context::{Program, Stop, TurnContext};
 
 /// What the model is told when it may call no more tools.
 const NO_CALLS_LEFT: &str = "You have used all your tool calls. Answer now with what you know.";
@@ -165,7 +167,7 @@ impl<'a> TurnLoop<'a, '_> {
             self.note(waiting_note(history.suspended()));
         }
         let toolbox = &run.assistant.toolbox;
-        let offered = self.asker.actor(run).offered(toolbox);
+        let offered = self.with_program(self.asker.actor(run).offered(toolbox));
         // Not noted: the descriptions go when the server does.
         self.is_outside |= permission::describes_from_outside(toolbox, &offered);
         let most_rounds = run.assistant.config.limits.tool_rounds;
@@ -345,6 +347,8 @@ impl<'a> TurnLoop<'a, '_> {
             {
                 return Err(error.clone().into_error().into());
             }
+            let is_first = self.steps.is_empty();
+            let wishes = run.program.map(|program| program.wishes(is_first));
             let request = ModelRequest {
                 model: self.model,
                 system: &context.system,
@@ -356,8 +360,14 @@ impl<'a> TurnLoop<'a, '_> {
                 },
                 tools,
                 may_call,
-                temperature: config.temperature,
-                max_tokens: config.max_tokens,
+                wishes,
+                temperature: wishes
+                    .and_then(|wishes| wishes.temperature)
+                    .or(config.temperature),
+                max_tokens: least(
+                    wishes.and_then(|wishes| wishes.max_tokens),
+                    config.max_tokens,
+                ),
                 stream: (run.is_streamed)(),
                 deadline: run.deadline,
                 cancel: run.cancel,
@@ -415,6 +425,11 @@ impl<'a> TurnLoop<'a, '_> {
         let (store, turn) = (self.run.store, self.run.turn.id);
         Ok(store.record_steps(turn, unsaved, self.audience)?)
     }
+}
+
+/// The smaller of two limits.
+fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    one.into_iter().chain(other).min()
 }
 
 /// Why there is no reply at all, for the person.

@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use crate::assistant::Assistant;
 use crate::message_text::is_untrusted;
+use crate::model::ToolSpec;
+use crate::wishes::Wishes;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::UserId;
 use config::{Person, WebhookAccount};
 use net::cancel::Cancel;
-use store::{Message, Store, Turn, Viewer};
+use store::{Message, Store, ToolCall, Turn, Viewer};
 
 /// What one run of a turn needs.
 pub struct TurnContext<'a> {
@@ -35,6 +37,8 @@ pub struct TurnContext<'a> {
     pub deadline: Instant,
     /// Stops the turn.
     pub cancel: &'a Cancel,
+    /// The program that asks, if it wants something beyond the household's settings.
+    pub program: Option<&'a dyn Program>,
     /// Whether to stream the text.
     pub is_streamed: &'a dyn Fn() -> bool,
 }
@@ -70,6 +74,19 @@ impl<'a> TurnContext<'a> {
         Viewer::readers_of(turn.conversation_id, &turn.readers)
             .asked_by(user, turn.account.as_deref())
     }
+}
+
+/// The program behind a turn.
+pub trait Program: Sync {
+    /// What it wants of the reply; of the `is_first` one, that it is a call, too.
+    fn wishes(&self, is_first: bool) -> &Wishes;
+
+    /// Its own tools. They stand in for the household's of the same names.
+    fn tools(&self) -> &[ToolSpec];
+
+    /// Hands it these calls and waits for their results, one for each; `None` where there
+    /// is none by the deadline, or when the turn is stopped.
+    fn run(&self, calls: &[ToolCall], deadline: Instant, cancel: &Cancel) -> Vec<Option<String>>;
 }
 
 /// Why a run ended early.

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::http::share;
 use crate::service::Service;
+use crate::service::programs::ProgramWishes;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
@@ -17,9 +18,11 @@ use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
-use store::{TurnState, Usage, Viewer};
+use store::{ToolCall, TurnState, Usage, Viewer};
 
+use super::sent_text::SentText;
 use super::transcript::Transcript;
+use super::wishes::IGNORED;
 
 /// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
 const CHAT: &str = "x-chat";
@@ -65,12 +68,15 @@ pub struct TurnSummary {
     pub took: Duration,
     /// Why the reply is not whole.
     pub finish_reason: Option<FinishReason>,
+    /// What the client is to run itself, instead of a reply.
+    pub calls: Vec<ToolCall>,
 }
 
 impl TurnSummary {
     /// Why it ended, as these interfaces say it.
     pub fn stop_reason(&self) -> &'static str {
         match self.finish_reason {
+            None if !self.calls.is_empty() => "tool_calls",
             None => "stop",
             Some(FinishReason::Length | FinishReason::Interrupted) => "length",
             Some(FinishReason::ContentFilter | FinishReason::Refusal) => "content_filter",
@@ -112,6 +118,10 @@ pub struct Task {
     pub chat: Option<String>,
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
+    /// What it wants beyond the household's settings.
+    pub program: Option<ProgramWishes>,
+    /// Names of what has no effect.
+    pub ignored: Vec<String>,
     pub stream: bool,
     pub form: Box<dyn Form>,
 }
@@ -126,6 +136,8 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         transcript,
         chat,
         channel,
+        program,
+        ignored,
         stream,
         form,
     } = task;
@@ -146,6 +158,8 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     })?;
     let waker = Arc::new(waker);
     let wake = Arc::clone(&waker);
+    let wake = move || wake.wake();
+    let returned = transcript.returned;
     let question = Question {
         history: transcript.history,
         chat,
@@ -154,13 +168,22 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         instructions: transcript.instructions,
         idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
         channel,
+        program,
         stream,
     };
     let config = service.settings().current();
     let (limits, cancels) = (&config.limits, config.openai_api.cancel_on_disconnect);
-    let turn_stream = service.follow(&asker, question, move || wake.wake())?;
+    let turn_stream = match returned.is_empty() {
+        true => service.follow(&asker, question, wake)?,
+        false => service
+            .follow_on(&asker, &question.message, &returned, stream, wake)
+            .ok_or_else(nothing_waits)?,
+    };
     let mut shared = Response::empty(200);
     share(head, &config, &mut shared);
+    if !ignored.is_empty() {
+        shared.add(IGNORED, ignored.join(", "));
+    }
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
     // cannot, and its client would give up first.
@@ -186,6 +209,14 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     })))
 }
 
+/// The error for results that nothing waits for.
+fn nothing_waits() -> Error {
+    Error::invalid_request(
+        "no reply waits for these results of tools any more: send the message again, without \
+         the calls and their results",
+    )
+}
+
 struct Answering {
     service: Arc<Service>,
     waker: Arc<Waker>,
@@ -197,7 +228,7 @@ struct Answering {
     next_keep_alive: Instant,
     /// Whether the turn is stopped when its client goes.
     cancels: bool,
-    /// Headers of the response for pages from elsewhere.
+    /// Headers of the response that do not depend on its form.
     shared: Vec<(&'static str, Cow<'static, str>)>,
     has_begun: bool,
     is_over: bool,
@@ -240,10 +271,13 @@ impl Answering {
         if self.is_over {
             return;
         }
+        if !news.calls.is_empty() {
+            return self.finish("", None, news.calls);
+        }
         match news.end {
             // These interfaces have no word for it; a reply cut short is none.
             Some(Ok(reply)) if reply.state().is_some() => self.fail(&cancelled()),
-            Some(Ok(reply)) => self.conclude(reply.text(), reply.finish_reason()),
+            Some(Ok(reply)) => self.finish(reply.text(), reply.finish_reason(), Vec::new()),
             Some(Err(error)) => self.fail(&error),
             None if news.is_cut => self.fail(&Error::invalid_token(
                 "the token is no longer valid; the turn goes on",
@@ -272,11 +306,11 @@ impl Answering {
         }
         if !self.is_over {
             let text = format!("{text} The reply will be in the conversation there.");
-            self.conclude(&text, None);
+            self.finish(&text, None, Vec::new());
         }
     }
 
-    fn conclude(&mut self, reply: &str, finish_reason: Option<FinishReason>) {
+    fn finish(&mut self, reply: &str, finish_reason: Option<FinishReason>, calls: Vec<ToolCall>) {
         // The turn's end is on disk by now.
         let usage = match self
             .service
@@ -290,14 +324,17 @@ impl Answering {
             usage,
             took: self.began.elapsed(),
             finish_reason,
+            calls,
         };
         self.is_over = true;
         if !self.stream {
             let response = self.form.whole(reply, &summary);
             return self.push_whole(response);
         }
-        let rest = self.sent.rest(reply);
-        self.say(&rest);
+        if summary.calls.is_empty() {
+            let rest = self.sent.rest(reply);
+            self.say(&rest);
+        }
         let closing = self.form.closing(&summary);
         self.push(closing);
         self.parts.push_back(ResponsePart::End);
@@ -368,83 +405,6 @@ impl Drop for Answering {
     fn drop(&mut self) {
         if self.cancels && !self.is_over {
             self.turn_stream.cancel();
-        }
-    }
-}
-
-/// The text that a stream has sent. The model may write something before it calls
-/// a tool; its reply is what it writes last.
-#[derive(Default)]
-struct SentText {
-    /// Since the last call of a tool.
-    round: String,
-    /// Whether something was sent before that.
-    has_earlier: bool,
-}
-
-impl SentText {
-    /// Notes a piece; returns it as it is to be sent.
-    fn add(&mut self, text: &str) -> String {
-        let is_first = self.round.is_empty();
-        self.round.push_str(text);
-        match is_first && self.has_earlier {
-            true => format!("\n\n{text}"),
-            false => text.to_owned(),
-        }
-    }
-
-    fn end_round(&mut self) {
-        if !std::mem::take(&mut self.round).is_empty() {
-            self.has_earlier = true;
-        }
-    }
-
-    /// What is still to be sent so that the whole ends in the reply.
-    fn rest(&mut self, reply: &str) -> String {
-        if !self.round.is_empty() && self.round.trim_end().ends_with(reply.trim()) {
-            return String::new();
-        }
-        match reply.strip_prefix(&self.round) {
-            Some(rest) => self.add(rest),
-            // Another model took over after the first had begun.
-            None => {
-                self.end_round();
-                self.add(reply)
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::testing::rows;
-
-    #[test]
-    fn a_stream_ends_in_the_reply() {
-        let table = "
-                                  | Hello.    | Hello.
-            Hel,lo.               | Hello.    | Hello.
-            Hel                   | Hello.    | Hello.
-            Hello._               | Hello.    | Hello._
-            Let me see.,CALL,It, is 9. | It is 9. | Let me see.\\n\\nIt is 9.
-            Let me see.,CALL      | It is 9.  | Let me see.\\n\\nIt is 9.
-            CALL,CALL,It is 9.    | It is 9.  | It is 9.
-            It wa                 | Sorry: 9. | It wa\\n\\nSorry: 9.
-        ";
-        for [pieces, reply, expected] in rows(table) {
-            let pieces = pieces.replace('_', " ");
-            let expected = expected.replace('_', " ").replace("\\n", "\n");
-            let mut sent = SentText::default();
-            let mut text = String::new();
-            for piece in pieces.split(',') {
-                match piece {
-                    "CALL" => sent.end_round(),
-                    piece => text += &sent.add(piece),
-                }
-            }
-            text += &sent.rest(reply);
-            assert_eq!(text, expected);
         }
     }
 }

@@ -23,7 +23,9 @@ mod answering;
 mod models;
 mod ollama;
 mod openai;
+mod sent_text;
 mod transcript;
+mod wishes;
 
 use std::sync::Arc;
 

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::answering::{self, Form, Task, TurnSummary};
 use super::models;
 use super::transcript::{self, Said};
+use super::wishes;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use agent::context::window::request_tokens;
@@ -20,6 +21,7 @@ use base::secret::sha256;
 use config::Config;
 use net::http::{Answer, Request, Response};
 use serde_json::json;
+use store::ToolCall;
 
 /// Where its conversations come from, as in `Conversation::channel`.
 const CHANNEL: &str = "ollama_api";
@@ -27,8 +29,7 @@ const CHANNEL: &str = "ollama_api";
 /// The version of Ollama whose interface this is: clients compare it.
 const VERSION: &str = "0.12.0";
 
-/// What is read of a request to chat. `options`, `tools`, `format` and the like are
-/// ignored: the household sets them.
+/// What is read of a request to chat; [`wishes`] reads the rest.
 #[derive(Deserialize)]
 struct Chat {
     model: String,
@@ -36,6 +37,8 @@ struct Chat {
     messages: Vec<Said>,
     #[serde(default)]
     stream: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// What is read of a request to generate.
@@ -50,6 +53,8 @@ struct Generate {
     images: Option<Vec<String>>,
     #[serde(default)]
     stream: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// What is read of a request to show. `name` is the older field.
@@ -121,8 +126,8 @@ pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Res
     let provider = &service.assistant().provider;
     let window = provider.window(&config.model);
     let capabilities = match provider.takes(&config.model).images {
-        true => &["completion", "vision"][..],
-        false => &["completion"],
+        true => &["completion", "tools", "vision"][..],
+        false => &["completion", "tools"],
     };
     Ok(ok(&json!({
         "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
@@ -131,7 +136,6 @@ pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Res
             "general.architecture": "hearth",
             "hearth.context_length": request_tokens(window, config.max_tokens),
         },
-        // The assistant has tools of its own and cannot use a client's.
         "capabilities": capabilities,
         "modified_at": service.clock().now().minus(service.uptime()),
     })))
@@ -158,7 +162,8 @@ pub fn chat(
     if chat.messages.is_empty() {
         return Ok(lines.loaded());
     }
-    begin(service, lines, asker, chat.messages, chat.stream, request)
+    let (said, stream, rest) = (chat.messages, chat.stream, chat.rest);
+    begin(service, lines, asker, said, stream, rest, request)
 }
 
 /// POST /api/generate: a message without a past.
@@ -184,8 +189,8 @@ pub fn generate(
     let system = generate.system.map(|system| Said::new("system", system));
     let question = Said::new("user", prompt).with_images(generate.images);
     let said = system.into_iter().chain([question]);
-    let (said, stream) = (said.collect(), generate.stream);
-    begin(service, lines, asker, said, stream, request)
+    let (said, stream, rest) = (said.collect(), generate.stream, generate.rest);
+    begin(service, lines, asker, said, stream, rest, request)
 }
 
 fn begin(
@@ -194,13 +199,17 @@ fn begin(
     asker: Asker,
     said: Vec<Said>,
     stream: Option<bool>,
+    rest: Map<String, Value>,
     request: &Request,
 ) -> Result<Answer> {
+    let wishes::Read { program, ignored } = wishes::of_ollama(rest)?;
     let task = Task {
         asker,
         transcript: transcript::read(said)?,
         chat: None,
         channel: CHANNEL,
+        program,
+        ignored,
         stream: stream.unwrap_or(true),
         form: Box::new(lines),
     };
@@ -230,6 +239,9 @@ impl Lines {
     fn last(&self, text: &str, summary: &TurnSummary) -> Value {
         let nanoseconds = u64::try_from(summary.took.as_nanos()).unwrap_or(u64::MAX);
         let mut object = self.object(text, true);
+        if !summary.calls.is_empty() {
+            object["message"]["tool_calls"] = summary.calls.iter().map(call_object).collect();
+        }
         object["done_reason"] = json!(match summary.finish_reason {
             Some(FinishReason::Length | FinishReason::Interrupted) => "length",
             _ => "stop",
@@ -250,6 +262,11 @@ impl Lines {
         object["done_reason"] = json!("load");
         Answer::Now(ok(&object))
     }
+}
+
+fn call_object(call: &ToolCall) -> Value {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
+    json!({ "id": call.id, "function": { "name": call.tool, "arguments": arguments } })
 }
 
 impl Form for Lines {

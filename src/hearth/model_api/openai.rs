@@ -5,24 +5,24 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::answering::{self, Form, Task, TurnSummary};
 use super::models;
 use super::transcript::{self, Said};
+use super::wishes;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Code, Error, Result};
 use config::Config;
 use net::http::{Answer, Request, Response};
 use serde_json::json;
-use store::Usage;
+use store::{ToolCall, Usage};
 
 /// Where its conversations come from, as in `Conversation::channel`.
 const CHANNEL: &str = "openai_api";
 
-/// What is read of a request. Everything else, such as `temperature`, `max_tokens`
-/// and `tools`, is ignored: the household sets it.
+/// What is read of a request; [`wishes`] reads the rest.
 #[derive(Deserialize)]
 struct Completion {
     model: String,
@@ -35,6 +35,8 @@ struct Completion {
     n: Option<u64>,
     #[serde(default)]
     metadata: Option<Metadata>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +124,7 @@ pub fn complete(
             "\"n\" must be 1: there is one answer to a message",
         ));
     }
+    let wishes::Read { program, ignored } = wishes::of_openai(completion.rest)?;
     let stream = completion.stream.unwrap_or(false);
     let form = Chunks {
         id: format!("chatcmpl-{}", base::secret::reference()),
@@ -137,6 +140,8 @@ pub fn complete(
         transcript: transcript::read(completion.messages)?,
         chat: completion.metadata.and_then(|metadata| metadata.chat_id),
         channel: CHANNEL,
+        program,
+        ignored,
         stream,
         form: Box::new(form),
     };
@@ -172,6 +177,23 @@ impl Chunks {
     }
 }
 
+/// A whole reply, or the calls in its place.
+fn message(reply: &str, calls: &[ToolCall]) -> Value {
+    let mut message = json!({ "role": "assistant", "content": reply, "refusal": null });
+    if !calls.is_empty() {
+        message["content"] = Value::Null;
+        message["tool_calls"] = calls.iter().map(call_object).collect();
+    }
+    message
+}
+
+fn call_object(call: &ToolCall) -> Value {
+    json!({
+        "id": call.id, "type": "function",
+        "function": { "name": call.tool, "arguments": call.arguments },
+    })
+}
+
 fn usage_object(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.input,
@@ -188,7 +210,7 @@ impl Form for Chunks {
             "model": self.model,
             "choices": [{
                 "index": 0,
-                "message": { "role": "assistant", "content": reply, "refusal": null },
+                "message": message(reply, &summary.calls),
                 "logprobs": null,
                 "finish_reason": summary.stop_reason(),
             }],
@@ -214,7 +236,13 @@ impl Form for Chunks {
     }
 
     fn closing(&self, summary: &TurnSummary) -> String {
-        let mut text = self.delta(json!({}), Some(summary.stop_reason()));
+        let mut text = String::new();
+        for (index, call) in summary.calls.iter().enumerate() {
+            let mut call = call_object(call);
+            call["index"] = json!(index);
+            text += &self.delta(json!({ "tool_calls": [call] }), None);
+        }
+        text += &self.delta(json!({}), Some(summary.stop_reason()));
         if self.include_usage {
             text += &self.chunk(json!([]), usage_object(summary.usage));
         }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::service::programs::Returned;
 use base::error::{Error, Result};
 use protocol::attachment;
 use protocol::command::check_message;
@@ -21,6 +22,28 @@ pub struct Said {
     /// Ollama's field for pictures, in base64.
     #[serde(default)]
     images: Option<Vec<String>>,
+    /// Calls of the client's own tools.
+    #[serde(default)]
+    tool_calls: Option<Vec<Called>>,
+    /// Of a result: the call.
+    #[serde(default)]
+    tool_call_id: Option<String>,
+    /// Of a result: the tool, in Ollama's words and in OpenAI's older ones.
+    #[serde(default, alias = "name")]
+    tool_name: Option<String>,
+}
+
+/// A call of a client's own tool, as both interfaces have it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Called {
+    #[serde(default)]
+    id: Option<String>,
+    function: CalledFunction,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct CalledFunction {
+    name: String,
 }
 
 impl Said {
@@ -30,6 +53,9 @@ impl Said {
             role: role.to_owned(),
             content: Value::String(text),
             images: None,
+            tool_calls: None,
+            tool_call_id: None,
+            tool_name: None,
         }
     }
 
@@ -166,10 +192,12 @@ pub struct Transcript {
     pub message: String,
     /// The files that came with it. Those of earlier messages are only marked.
     pub files: Vec<IncludedFile>,
+    /// The results of the client's own tools that came after it.
+    pub returned: Vec<Returned>,
 }
 
-/// Reads a client's messages. A reply to nothing (a greeting) is left out, and
-/// so are the calls and results of the client's own tools.
+/// Reads a client's messages. A reply to nothing (a greeting) is left out, and so are the
+/// calls and results of the client's own tools, but for the last ones.
 ///
 /// # Errors
 /// `invalid_request` for an unknown role, for what the message to answer holds that is
@@ -180,17 +208,34 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
     let mut history: Vec<Exchange> = Vec::new();
     let mut pending = String::new();
     let mut parts = Vec::new();
+    // What stood beside calls whose results came.
+    let mut beside = String::new();
+    let mut called: Vec<Called> = Vec::new();
+    let mut returned: Vec<Returned> = Vec::new();
     for said in messages {
         let role = said.role.clone();
         match role.as_str() {
             "system" | "developer" => append(&mut instructions, said.read()?.0),
             "user" => {
+                let reply = std::mem::take(&mut beside);
+                if !reply.is_empty() {
+                    let message = std::mem::take(&mut pending);
+                    history.push(Exchange { message, reply });
+                }
+                returned.clear();
                 let (text, more) = said.read()?;
                 append(&mut pending, text);
                 parts.extend(more);
             }
             "assistant" => {
-                let (reply, _) = said.read()?;
+                returned.clear();
+                if let Some(calls) = said.tool_calls.clone().filter(|calls| !calls.is_empty()) {
+                    called = calls;
+                    append(&mut beside, said.read()?.0);
+                    continue;
+                }
+                let mut reply = std::mem::take(&mut beside);
+                append(&mut reply, said.read()?.0);
                 if reply.trim().is_empty() {
                     continue;
                 }
@@ -202,7 +247,19 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
                     append(&mut last.reply, reply);
                 }
             }
-            "tool" | "function" => {}
+            "tool" | "function" => {
+                let call = called.get(returned.len());
+                returned.push(Returned {
+                    id: said
+                        .tool_call_id
+                        .clone()
+                        .or_else(|| call.and_then(|call| call.id.clone())),
+                    tool: call
+                        .map(|call| call.function.name.clone())
+                        .or_else(|| said.tool_name.clone()),
+                    content: said.read()?.0,
+                });
+            }
             _ => {
                 let shown: String = role.chars().take(50).collect();
                 return Err(Error::invalid_request(format!(
@@ -231,6 +288,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
         history,
         message: pending,
         files,
+        returned,
     })
 }
 
@@ -272,7 +330,7 @@ mod tests {
             { "role": "assistant", "content": "Welcome!" },
             { "role": "user", "content": "a" },
             { "role": "user", "content": [{ "type": "text", "text": "b" }, { "type": "text", "text": "c" }] },
-            { "role": "assistant", "content": null, "tool_calls": [{ "id": "1" }] },
+            { "role": "assistant", "content": null, "tool_calls": [{ "id": "1", "function": { "name": "light" } }] },
             { "role": "tool", "content": "on", "tool_call_id": "1" },
             { "role": "assistant", "content": "d" },
             { "role": "assistant", "content": "e" },
@@ -286,6 +344,7 @@ mod tests {
                 history: vec![exchange("a\n\nb\nc", "d\n\ne")],
                 message: "f".to_owned(),
                 files: Vec::new(),
+                returned: Vec::new(),
             }
         );
     }

@@ -41,6 +41,7 @@ pub mod meter;
 mod own_account;
 pub mod password;
 pub mod people;
+pub mod programs;
 mod queue;
 mod routines;
 mod running;

@@ -6,7 +6,7 @@ use super::approvals::BY_TIME;
 use super::hub::{Reply, TurnEnded};
 use super::queue::TurnJob;
 use super::state::{Deferred, Service};
-use agent::turn::{self, Outcome, TurnContext, said_so_far};
+use agent::turn::{self, Outcome, Program, TurnContext, said_so_far};
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
@@ -56,6 +56,7 @@ impl Service {
         let turn_seconds = account
             .and_then(|account| account.timeout_seconds)
             .unwrap_or(config.limits.turn_seconds);
+        let program = self.programs.get(id);
         let run = TurnContext {
             assistant: &assistant,
             store: &self.store,
@@ -67,6 +68,7 @@ impl Service {
             account,
             deadline: began + Duration::from_secs(turn_seconds),
             cancel,
+            program: program.as_deref().map(|program| program as &dyn Program),
             is_streamed: &|| self.hub.is_streamed(&turn),
         };
         let ran = turn::run(&run, &mut |progress| {
@@ -209,6 +211,7 @@ impl Service {
     /// events and notifies the watchers. Returns whether the conversation's next turn may
     /// run: not while the database cannot be written.
     fn end(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) -> bool {
+        self.programs.remove(turn.id);
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let ending = end.clone();
         let finished = match self.store.finish_turn(turn.id, end, usage, model, delivery) {

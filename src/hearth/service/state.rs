@@ -11,6 +11,7 @@ use super::guesser::Guesser;
 use super::hub::Hub;
 use super::meter::Meter;
 use super::password::Verifier;
+use super::programs::Programs;
 use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
 use super::wakes::Wakes;
@@ -65,6 +66,8 @@ pub struct Service {
     pub(super) sign_ins: Throttle<Guesser>,
     pub(super) relays: Arc<RelayLinks>,
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
+    /// The turns of programs that want something beyond the household's settings.
+    pub(super) programs: Programs,
 }
 
 /// What a service is built from.
@@ -124,6 +127,7 @@ impl Service {
             sign_ins: Throttle::new(clock.clone()),
             relays: Arc::default(),
             webhook_rates: Mutex::default(),
+            programs: Programs::default(),
             started_at: Instant::now(),
             last_tick: Mutex::new(Instant::now()),
             settings,

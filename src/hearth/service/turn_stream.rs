@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::hub::{ConnectionId, Person, Reply, TurnEnded, Watch, Watcher};
+use super::programs::{OnCalls, ProgramTurn, ProgramWishes, Returned};
 use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
@@ -12,7 +13,7 @@ use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
     Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn, ReplayedHistory,
-    Target, TokenScope, UserRole, Viewer,
+    Target, TokenScope, ToolCall, UserRole, Viewer,
 };
 
 /// Who asks.
@@ -44,6 +45,8 @@ pub struct Question {
     pub idempotency: Option<(String, [u8; 32])>,
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
+    /// What the client wants beyond the household's settings, and its own tools.
+    pub program: Option<ProgramWishes>,
     /// Whether the pieces of the reply are wanted as they come.
     pub stream: bool,
 }
@@ -70,7 +73,8 @@ pub struct TurnStream {
     /// carries nothing.
     outbox: Arc<Outbox>,
     progress: Arc<Mutex<Pending>>,
-    watch: Watch,
+    /// None until it is watched.
+    watch: Option<Watch>,
     turn: TurnId,
 }
 
@@ -80,6 +84,8 @@ struct Pending {
     progress: Vec<TurnProgress>,
     /// Bytes of text in `progress`.
     bytes: usize,
+    /// What the client is to run itself.
+    calls: Vec<ToolCall>,
     end: Option<Result<Reply>>,
 }
 
@@ -97,6 +103,8 @@ struct Collector {
 pub struct TurnNews {
     /// In the order in which it happened.
     pub progress: Vec<TurnProgress>,
+    /// What the client is to run itself: the turn waits for it, and nothing follows.
+    pub calls: Vec<ToolCall>,
     /// Set once the turn has ended; nothing follows.
     pub end: Option<Result<Reply>>,
     /// Set when nothing more may be sent: the token was revoked.
@@ -152,27 +160,8 @@ impl Service {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
         let is_searched = !question.history.is_empty() || question.chat.is_some();
-        let (viewer, scope, person) = match &asker.identity {
-            Some(identity) => (
-                identity.viewer(),
-                identity.scope.clone(),
-                Person::from(identity),
-            ),
-            // Nobody has shown to be this person: what it asks and begins is the
-            // household's.
-            None => (
-                Viewer::person(asker.user_id, UserRole::User).household_only(),
-                TokenScope {
-                    tools: None,
-                    household_only: true,
-                },
-                Person {
-                    id: asker.user_id,
-                    role: UserRole::User,
-                    household_only: true,
-                },
-            ),
-        };
+        let (viewer, scope, person) = rights(asker);
+        let message = question.message.clone();
         let new = NewTurn {
             viewer,
             owner: Some(asker.user_id),
@@ -212,12 +201,50 @@ impl Service {
             false => self.store.begin_turn_deferred(new)?.uncommitted(),
         };
         let turn = begun.turn().id;
+        let (mut stream, collector) = self.collect(asker, turn, question.stream, wake);
+        if let Some(wants) = question.program {
+            let program = ProgramTurn::new(asker.user_id, message, wants, stream.on_calls());
+            self.programs.add(turn, program);
+        }
+        let watch = self.hub.watch(turn, Some(person), collector);
+        self.start(begun, Some(watch));
+        stream.watch = Some(watch);
+        Ok(stream)
+    }
+
+    /// Follows on the turn that waits for these results of the client's own tools, after
+    /// this message of its person; `None` if none does.
+    pub fn follow_on(
+        self: &Arc<Service>,
+        asker: &Asker,
+        message: &str,
+        returned: &[Returned],
+        stream: bool,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Option<TurnStream> {
+        let (turn, program) = self.programs.waiting(asker.user_id, message, returned)?;
+        let (mut stream, collector) = self.collect(asker, turn, stream, wake);
+        let (.., person) = rights(asker);
+        let watch = self.hub.watch(turn, Some(person), collector);
+        program.go_on(returned, stream.on_calls());
+        stream.watch = Some(watch);
+        Some(stream)
+    }
+
+    /// A stream of what happens in a turn, and what collects it.
+    fn collect(
+        self: &Arc<Service>,
+        asker: &Asker,
+        turn: TurnId,
+        is_streamed: bool,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> (TurnStream, Box<Collector>) {
         let outbox = Arc::new(Outbox::new(0, wake));
         let progress = Arc::<Mutex<Pending>>::default();
         let collector = Collector {
             pending: Arc::clone(&progress),
             outbox: Arc::clone(&outbox),
-            is_streamed: question.stream,
+            is_streamed,
             most_bytes: self.settings.current().limits.outbox_bytes,
         };
         let connection = self.connections.open();
@@ -225,16 +252,15 @@ impl Service {
             self.connections
                 .authenticated(connection, identity, &outbox);
         }
-        let watch = self.hub.watch(turn, Some(person), Box::new(collector));
-        self.start(begun, Some(watch));
-        Ok(TurnStream {
+        let stream = TurnStream {
             service: Arc::clone(self),
             connection,
             outbox,
             progress,
-            watch,
+            watch: None,
             turn,
-        })
+        };
+        (stream, Box::new(collector))
     }
 
     /// The user of this name, for programs that the owner lets in without a
@@ -259,7 +285,41 @@ impl Service {
     }
 }
 
+/// What an asker sees and may do.
+fn rights(asker: &Asker) -> (Viewer, TokenScope, Person) {
+    match &asker.identity {
+        Some(identity) => (
+            identity.viewer(),
+            identity.scope.clone(),
+            Person::from(identity),
+        ),
+        // Nobody has shown to be this person: what it asks and begins is the
+        // household's.
+        None => (
+            Viewer::person(asker.user_id, UserRole::User).household_only(),
+            TokenScope {
+                tools: None,
+                household_only: true,
+            },
+            Person {
+                id: asker.user_id,
+                role: UserRole::User,
+                household_only: true,
+            },
+        ),
+    }
+}
+
 impl TurnStream {
+    /// Where the calls of the client's own tools go.
+    fn on_calls(&self) -> OnCalls {
+        let (progress, outbox) = (Arc::clone(&self.progress), Arc::clone(&self.outbox));
+        Box::new(move |calls| {
+            lock(&progress).calls = calls.to_vec();
+            outbox.wake();
+        })
+    }
+
     /// The turn.
     pub fn turn(&self) -> TurnId {
         self.turn
@@ -282,6 +342,7 @@ impl TurnStream {
         let pending = std::mem::take(&mut *lock(&self.progress));
         TurnNews {
             progress: pending.progress,
+            calls: pending.calls,
             end: pending.end,
             is_cut: self.outbox.take().close.is_some(),
         }
@@ -290,7 +351,10 @@ impl TurnStream {
 
 impl Drop for TurnStream {
     fn drop(&mut self) {
-        self.service.hub.unwatch(self.watch);
+        self.service.programs.leave(self.turn);
+        if let Some(watch) = self.watch {
+            self.service.hub.unwatch(watch);
+        }
         self.service.connections.close(self.connection);
     }
 }

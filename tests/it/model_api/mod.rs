@@ -1,5 +1,6 @@
 //! The interfaces of OpenAI and Ollama over real sockets.
 
+mod client_tools;
 mod ollama;
 mod pictures;
 mod programs;

@@ -61,7 +61,7 @@ fn ollama_s_pictures_too() {
     let shown = ask(&home, "/api/show", json!({ "model": "hearth" }));
     assert_eq!(
         shown.json()["capabilities"],
-        json!(["completion", "vision"])
+        json!(["completion", "tools", "vision"])
     );
 }
 

@@ -66,7 +66,6 @@ fn a_completion_is_whole_or_streamed() {
     let body = json!({
         "model": "scripted", "messages": messages, "stream": true, "temperature": 0.2,
         "stream_options": { "include_usage": true },
-        "tools": [{ "type": "function", "function": { "name": "x", "parameters": {} } }],
     });
     let answer = ask(&home, COMPLETIONS, body);
     let kind = answer.header("content-type").unwrap();
@@ -81,9 +80,6 @@ fn a_completion_is_whole_or_streamed() {
     assert_eq!(stop["choices"][0]["finish_reason"], "stop");
     assert_eq!(usage["usage"]["total_tokens"], 15);
     assert_eq!(usage["choices"], json!([]));
-    // The client's tools are not offered to the model.
-    let offered = model.requests()[1]["tools"].to_string();
-    assert!(!offered.contains("\"x\""), "{offered}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod request;
 use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
+use crate::wishes::Takes;
 
 /// The version of the API that every server knows, compatible ones included.
 const VERSION: &str = "2023-06-01";
@@ -20,6 +21,15 @@ impl Dialect for Anthropic {
 
     fn body(&self, context: &RequestContext<'_>) -> RequestBody {
         request::body(context)
+    }
+
+    fn takes(&self, _: ServerCapabilities) -> Takes {
+        Takes {
+            stop: true,
+            must_call: true,
+            sampling: &["top_p", "top_k"],
+            ..Takes::default()
+        }
     }
 
     fn parser(&self, _: ServerCapabilities) -> Box<dyn ReplyParser> {

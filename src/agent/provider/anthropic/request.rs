@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::arguments_object;
 use crate::provider::files::Media;
+use crate::wishes::{Format, MustCall};
 use serde_json::json;
 use store::ToolCall;
 
@@ -36,6 +37,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if let Some(temperature) = context.temperature() {
         body.put("temperature", temperature.min(1.0));
     }
+    let mut output = Map::new();
     match context.effort() {
         None => {}
         Some("none") => {
@@ -44,8 +46,23 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         Some(effort) => {
             let effort = if effort == "minimal" { "low" } else { effort };
             body.put("thinking", json!({ "type": "adaptive" }));
-            body.put("output_config", json!({ "effort": effort }));
+            output.insert("effort".to_owned(), effort.into());
         }
+    }
+    if let Some(wishes) = request.wishes {
+        if !wishes.stop.is_empty() {
+            body.put("stop_sequences", &wishes.stop);
+        }
+        if let Some(Format::Schema { schema, .. }) = &wishes.format {
+            let format = json!({ "type": "json_schema", "schema": schema });
+            output.insert("format".to_owned(), format);
+        }
+        for (name, value) in &wishes.sampling {
+            body.put(name, value);
+        }
+    }
+    if !output.is_empty() {
+        body.put("output_config", output);
     }
     let cache_control = (!capabilities.no_cache_marks).then(|| json!({ "type": "ephemeral" }));
     let mark = |block: &mut Value| {
@@ -66,6 +83,14 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         body.put("tools", tools);
         if (!request.may_call || !is_known) && !capabilities.no_tool_choice {
             body.put("tool_choice", json!({ "type": "none" }));
+        } else if let Some(must) = request.wishes.and_then(|wishes| wishes.must_call.as_ref()) {
+            body.put(
+                "tool_choice",
+                match must {
+                    MustCall::Any => json!({ "type": "any" }),
+                    MustCall::Tool(name) => json!({ "type": "tool", "name": name }),
+                },
+            );
         }
     }
     if !request.system.trim().is_empty() {

@@ -10,6 +10,7 @@ use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
 use super::tool_call_builder::{ToolCallBuilder, merge_member};
 use crate::model::ChatMessage;
+use crate::wishes::{Format, Takes};
 use serde_json::json;
 use store::ToolCall;
 
@@ -28,6 +29,15 @@ impl Dialect for Ollama {
         body(context)
     }
 
+    fn takes(&self, _: ServerCapabilities) -> Takes {
+        Takes {
+            stop: true,
+            any_json: true,
+            all_sampling: true,
+            ..Takes::default()
+        }
+    }
+
     fn parser(&self, _: ServerCapabilities) -> Box<dyn ReplyParser> {
         Box::new(OllamaReply)
     }
@@ -43,6 +53,14 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     if let Some(max_tokens) = request.max_tokens {
         options["num_predict"] = json!(max_tokens);
     }
+    if let Some(wishes) = request.wishes {
+        if !wishes.stop.is_empty() {
+            options["stop"] = json!(wishes.stop);
+        }
+        for (name, value) in &wishes.sampling {
+            options[name] = value.clone();
+        }
+    }
     // Ollama streams by default.
     let mut body = RequestBody::default();
     body.put("model", request.model);
@@ -57,6 +75,11 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
         Some("minimal" | "low") => body.put("think", "low"),
         Some("medium") => body.put("think", "medium"),
         Some(_) => body.put("think", "high"),
+    }
+    match request.wishes.and_then(|wishes| wishes.format.as_ref()) {
+        None => {}
+        Some(Format::Json) => body.put("format", "json"),
+        Some(Format::Schema { schema, .. }) => body.put("format", schema),
     }
     if let Some(tools) = context.tools(FunctionTool::new) {
         body.put("tools", tools);

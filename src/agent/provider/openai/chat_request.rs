@@ -9,6 +9,7 @@ use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
 use crate::provider::files::{FROM_RESULTS, Media};
+use crate::wishes::Format;
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -35,8 +36,26 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     if let Some(tools) = context.tools(FunctionTool::new) {
         body.put("tools", tools);
-        if !request.may_call {
-            body.put("tool_choice", "none");
+        let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        if let Some(choice) = context.tool_choice(named) {
+            body.put("tool_choice", choice);
+        }
+    }
+    if let Some(wishes) = request.wishes {
+        if !wishes.stop.is_empty() {
+            body.put("stop", &wishes.stop);
+        }
+        match &wishes.format {
+            None => {}
+            Some(Format::Json) => body.put("response_format", json!({ "type": "json_object" })),
+            Some(Format::Schema { name, schema }) => {
+                let form = json!({ "name": name, "schema": schema });
+                let form = json!({ "type": "json_schema", "json_schema": form });
+                body.put("response_format", form);
+            }
+        }
+        for (name, value) in &wishes.sampling {
+            body.put(name, value);
         }
     }
     let system = (!request.system.is_empty())

@@ -9,6 +9,7 @@ mod responses;
 use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
+use crate::wishes::Takes;
 use chat_reply::ChatReply;
 use responses::ResponsesReply;
 
@@ -27,6 +28,17 @@ impl Dialect for OpenAi {
         match context.capabilities.needs_responses {
             true => responses::body(context),
             false => chat_request::body(context),
+        }
+    }
+
+    fn takes(&self, capabilities: ServerCapabilities) -> Takes {
+        let is_chat = !capabilities.needs_responses;
+        Takes {
+            stop: is_chat,
+            any_json: true,
+            must_call: true,
+            all_sampling: is_chat,
+            sampling: &["top_p"],
         }
     }
 

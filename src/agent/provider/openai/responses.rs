@@ -13,6 +13,7 @@ use crate::provider::facts::Thoughts;
 use crate::provider::files::Media;
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
+use crate::wishes::Format;
 use serde_json::json;
 use store::{ToolCall, Usage};
 
@@ -51,8 +52,24 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     });
     if let Some(tools) = tools {
         body.put("tools", tools);
-        if !request.may_call {
-            body.put("tool_choice", "none");
+        let named = |name: &str| json!({ "type": "function", "name": name });
+        if let Some(choice) = context.tool_choice(named) {
+            body.put("tool_choice", choice);
+        }
+    }
+    if let Some(wishes) = request.wishes {
+        match &wishes.format {
+            None => {}
+            Some(Format::Json) => {
+                body.put("text", json!({ "format": { "type": "json_object" } }));
+            }
+            Some(Format::Schema { name, schema }) => {
+                let format = json!({ "type": "json_schema", "name": name, "schema": schema });
+                body.put("text", json!({ "format": format }));
+            }
+        }
+        for (name, value) in &wishes.sampling {
+            body.put(name, value);
         }
     }
     if !request.system.is_empty() {

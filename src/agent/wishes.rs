@@ -1,0 +1,82 @@
+//! What the program that asks wants of a reply, beyond the household's settings.
+
+use serde_json::{Map, Value};
+
+/// What a program wants of one reply. What a service cannot be told is refused, and not
+/// left out: the program relies on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// Where the reply ends, without these words.
+    pub stop: Vec<String>,
+    /// The form of the reply.
+    pub format: Option<Format>,
+    /// That the reply is a call.
+    pub must_call: Option<MustCall>,
+    /// Most tokens of the reply, if that is less than the household allows.
+    pub max_tokens: Option<u32>,
+    /// Instead of the household's.
+    pub temperature: Option<f64>,
+    /// How tokens are chosen, in the words of OpenAI's and Ollama's interfaces, such as
+    /// `top_p` and `seed`.
+    pub sampling: Map<String, Value>,
+}
+
+/// The form of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Format {
+    /// Any JSON object.
+    Json,
+    /// JSON that fits a schema.
+    Schema {
+        /// What the program calls it.
+        name: String,
+        /// JSON Schema.
+        schema: Value,
+    },
+}
+
+/// Which tool is called.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MustCall {
+    /// Any.
+    Any,
+    /// The one of this name.
+    Tool(String),
+}
+
+impl Wishes {
+    /// The first of these that a service cannot be told, which takes `sampling` alone.
+    pub(crate) fn beyond(&self, takes: &Takes) -> Option<&str> {
+        let unknown = |(name, _): (&'_ String, _)| !takes.sampling.contains(&name.as_str());
+        let refused = |is_there: bool, name| is_there.then_some(name);
+        refused(!takes.stop && !self.stop.is_empty(), "stop")
+            .or_else(|| {
+                let is_any_json = self.format == Some(Format::Json);
+                refused(
+                    !takes.any_json && is_any_json,
+                    "a JSON object without a schema",
+                )
+            })
+            .or_else(|| refused(!takes.must_call && self.must_call.is_some(), "tool_choice"))
+            .or_else(|| {
+                let mut names = self.sampling.iter();
+                let found = names.find(|one| !takes.all_sampling && unknown(*one));
+                found.map(|(name, _)| name.as_str())
+            })
+    }
+}
+
+/// What a kind of API can be told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Takes {
+    /// Words that end the reply.
+    pub stop: bool,
+    /// That it is JSON of any form.
+    pub any_json: bool,
+    /// That it is a call.
+    pub must_call: bool,
+    /// Everything in [`Wishes::sampling`].
+    pub all_sampling: bool,
+    /// Only these.
+    pub sampling: &'static [&'static str],
+}

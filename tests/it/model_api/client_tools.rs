@@ -1,0 +1,224 @@
+//! Tools that a client runs itself, and what it wants of a reply.
+
+use serde_json::{Value, json};
+
+use super::{COMPLETIONS, ask, conversations, events, home, home_with};
+use support::eventually;
+use support::home::Home;
+use support::model::{Act, Model};
+
+fn light() -> Value {
+    json!({ "type": "function", "function": {
+        "name": "HassTurnOn", "description": "Turns on a device.",
+        "parameters": { "type": "object", "properties": { "name": { "type": "string" } } },
+    } })
+}
+
+/// The names of the tools in a request to the model.
+fn offered(request: &Value) -> Vec<String> {
+    let tools = request["tools"].as_array().map_or(&[][..], Vec::as_slice);
+    let name = |tool: &Value| tool["function"]["name"].as_str().unwrap().to_owned();
+    tools.iter().map(name).collect()
+}
+
+/// The results that the model was shown.
+fn results(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    results
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Looks at the clock, has the client turn on two lights, and says so.
+fn assistant() -> Model {
+    Model::start(|request, _| match results(request).len() {
+        0 => Act::call("current_time", json!({})),
+        1 => Act::Call(vec![
+            ("HassTurnOn".to_owned(), json!({ "name": "kitchen" })),
+            ("HassTurnOn".to_owned(), json!({ "name": "hall" })),
+        ]),
+        _ => Act::say("Both are on."),
+    })
+}
+
+fn completion(home: &Home, messages: &Value) -> Value {
+    let body = json!({ "model": "hearth", "messages": messages, "tools": [light()] });
+    let answer = ask(home, COMPLETIONS, body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["choices"][0].clone()
+}
+
+#[test]
+fn a_client_runs_its_own_tools_and_the_household_its_own() {
+    let model = assistant();
+    let home = home(&model);
+    let mut messages = json!([{ "role": "user", "content": "lights on" }]);
+    let choice = completion(&home, &messages);
+    assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+    let calls = choice["message"]["tool_calls"].as_array().unwrap().clone();
+    assert_eq!(calls.len(), 2, "{choice}");
+    assert_eq!(calls[1]["function"]["name"], "HassTurnOn");
+    assert_eq!(calls[1]["function"]["arguments"], "{\"name\":\"hall\"}");
+    let requests = model.requests();
+    assert!(offered(&requests[0]).contains(&"HassTurnOn".to_owned()));
+    assert!(offered(&requests[0]).contains(&"remember".to_owned()));
+
+    let list = messages.as_array_mut().unwrap();
+    list.push(choice["message"].clone());
+    // In another order than they were called.
+    for call in calls.iter().rev() {
+        let name = call["function"]["arguments"].as_str().unwrap();
+        list.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": name }));
+    }
+    let choice = completion(&home, &messages);
+    assert_eq!(choice["message"]["content"], "Both are on.", "{choice}");
+    assert_eq!(choice["finish_reason"], "stop");
+    let last = model.requests().pop().unwrap();
+    let found = results(&last);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(
+        found[1].contains("kitchen") && found[2].contains("hall"),
+        "{found:?}"
+    );
+    // One turn, and what comes next continues it.
+    let listed = conversations(&home);
+    assert_eq!((listed.len(), &listed[0]["message_count"]), (1, &json!(2)));
+    let list = messages.as_array_mut().unwrap();
+    list.push(choice["message"].clone());
+    list.push(json!({ "role": "user", "content": "thanks" }));
+    completion(&home, &messages);
+    let listed = conversations(&home);
+    assert_eq!((listed.len(), &listed[0]["message_count"]), (1, &json!(4)));
+}
+
+#[test]
+fn calls_are_streamed_and_ollama_has_its_own_form() {
+    let model = assistant();
+    let home = home(&model);
+    let mut messages = json!([{ "role": "user", "content": "lights on" }]);
+    let body = |messages: &Value| json!({ "model": "hearth", "messages": messages, "tools": [light()], "stream": true });
+    let streamed = events(&ask(&home, COMPLETIONS, body(&messages)));
+    let calls: Vec<&Value> = streamed
+        .iter()
+        .filter_map(|event| event["choices"][0]["delta"]["tool_calls"].get(0))
+        .collect();
+    assert_eq!(
+        (calls.len(), &calls[1]["index"]),
+        (2, &json!(1)),
+        "{streamed:?}"
+    );
+    let last = streamed.last().unwrap();
+    assert_eq!(last["choices"][0]["finish_reason"], "tool_calls");
+
+    let answer = ask(&home, "/api/chat", body(&messages));
+    let lines: Vec<Value> = answer
+        .body
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = lines.last().unwrap();
+    let calls = last["message"]["tool_calls"].as_array().unwrap().clone();
+    assert_eq!(
+        calls[0]["function"]["arguments"],
+        json!({ "name": "kitchen" }),
+        "{last}"
+    );
+    // Home Assistant sends no ids back.
+    let list = messages.as_array_mut().unwrap();
+    let calls: Vec<Value> = calls
+        .iter()
+        .map(|call| json!({ "function": call["function"] }))
+        .collect();
+    list.push(json!({ "role": "assistant", "content": "", "tool_calls": calls }));
+    list.push(json!({ "role": "tool", "content": "kitchen done" }));
+    list.push(json!({ "role": "tool", "content": "hall done" }));
+    let mut body = body(&messages);
+    body["stream"] = json!(false);
+    let answer = ask(&home, "/api/chat", body).json();
+    assert_eq!(answer["message"]["content"], "Both are on.", "{answer}");
+    let found = results(&model.requests().pop().unwrap());
+    assert!(found[1].contains("kitchen done") && found[2].contains("hall done"));
+}
+
+#[test]
+fn what_a_client_wants_of_a_reply_reaches_the_model() {
+    let model = Model::saying("{}");
+    let home = home_with(&model, json!({ "max_tokens": 100, "temperature": 1.0 }));
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+    let messages = json!([{ "role": "user", "content": "hi" }]);
+    let format = json!({ "name": "a", "schema": schema });
+    let answer = ask(
+        &home,
+        COMPLETIONS,
+        json!({
+            "model": "hearth", "messages": messages, "stop": ["END"], "max_tokens": 50,
+            "temperature": 0.5, "seed": 7, "top_p": 1, "user": "ada", "store": false,
+            "tools": [light()], "tool_choice": "required",
+            "response_format": { "type": "json_schema", "json_schema": format },
+        }),
+    );
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("x-hearth-ignored"), Some("user, store"));
+    let sent = model.requests().pop().unwrap();
+    for (name, value) in [
+        ("stop", json!(["END"])),
+        ("max_tokens", json!(50)),
+        ("temperature", json!(0.5)),
+        ("seed", json!(7)),
+        ("tool_choice", json!("required")),
+    ] {
+        assert_eq!(sent[name], value, "{name}");
+    }
+    assert_eq!(sent["response_format"]["json_schema"]["schema"], schema);
+    assert!(sent.get("top_p").is_none(), "{sent}");
+
+    let body = json!({
+        "model": "hearth", "messages": messages, "format": schema, "stream": false,
+        "options": { "num_predict": 500, "stop": ["x"] },
+    });
+    assert_eq!(ask(&home, "/api/chat", body).status, 200);
+    let sent = model.requests().pop().unwrap();
+    assert_eq!(sent["response_format"]["json_schema"]["schema"], schema);
+    // No more than the household allows.
+    assert_eq!(sent["max_tokens"], 100);
+    let body = json!({ "model": "hearth", "messages": messages, "logprobs": true });
+    let answer = ask(&home, COMPLETIONS, body);
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("logprobs"), "{answer:?}");
+}
+
+#[test]
+fn results_that_nothing_waits_for_are_refused() {
+    let model = assistant();
+    let home = home(&model);
+    let messages = json!([
+        { "role": "user", "content": "lights on" },
+        { "role": "assistant", "content": null, "tool_calls": [
+            { "id": "x", "type": "function", "function": { "name": "HassTurnOn", "arguments": "{}" } },
+        ] },
+        { "role": "tool", "tool_call_id": "x", "content": "done" },
+    ]);
+    let body = json!({ "model": "hearth", "messages": messages, "tools": [light()] });
+    let answer = ask(&home, COMPLETIONS, body);
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.body.contains("no reply waits"), "{answer:?}");
+    assert!(conversations(&home).is_empty());
+}
+
+#[test]
+fn a_turn_that_waits_for_its_client_can_be_stopped() {
+    let model = assistant();
+    let home = home(&model);
+    let messages = json!([{ "role": "user", "content": "lights on" }]);
+    completion(&home, &messages);
+    let mut user = home.websocket(&home.tokens.user);
+    let id = conversations(&home)[0]["id"].clone();
+    let listed = user.ask(json!({ "type": "get_messages", "conversation_id": id }));
+    let turn = listed["messages"][0]["turn_id"].clone();
+    user.ask(json!({ "type": "cancel", "turn_id": turn }));
+    eventually("the end of the turn", || {
+        let found = user.ask(json!({ "type": "get_turn", "turn_id": turn }));
+        (found["state"] == "cancelled").then_some(())
+    });
+}
