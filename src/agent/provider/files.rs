@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 
 use super::error_response::ErrorResponse;
-use super::facts::{MOST_BYTES, Traits};
+use super::facts::Traits;
 use super::server_capabilities::ServerCapabilities;
 use crate::message_text::{NOTE_TAG, OUTSIDE_TAG, fenced};
 use crate::model::{ChatMessage, FileKind, ModelFile, ModelRequest};
@@ -91,7 +91,7 @@ impl<'a> Files<'a> {
         let mut kept: VecDeque<&ModelFile> = VecDeque::new();
         let mut bytes = 0;
         for file in all(request).filter(|file| files.is_media(file)) {
-            let (most, most_bytes) = (traits.most_images, MOST_BYTES);
+            let (most, most_bytes) = (traits.most_images, traits.image_bytes);
             if kept.len() >= most || bytes + file.bytes > most_bytes {
                 while let Some(oldest) = kept.front()
                     && (kept.len() > most / 2 || bytes + file.bytes > most_bytes / 2)
@@ -200,7 +200,7 @@ impl<'a> Files<'a> {
                     "newer files took its place, since a request has at most {} images and {} of \
                      them.",
                     self.traits.most_images,
-                    megabytes(MOST_BYTES)
+                    megabytes(self.traits.image_bytes)
                 )
             })
         })
@@ -222,7 +222,7 @@ impl<'a> Files<'a> {
                 !self.capabilities.no_images,
                 self.traits.largest_image,
             ),
-            FileKind::Document => ("PDF files", !self.capabilities.no_documents, MOST_BYTES),
+            FileKind::Document => ("PDF files", !self.capabilities.no_documents, u64::MAX),
         };
         if !is_taken {
             return Some(format!("the model that you are takes no {what}. {SAY_SO}"));
@@ -230,6 +230,7 @@ impl<'a> Files<'a> {
         if file.is_folded {
             return Some("it came long ago.".to_owned());
         }
+        let most = most.min(self.traits.image_bytes);
         if file.bytes > most {
             let most = megabytes(most);
             return Some(format!(

@@ -65,6 +65,8 @@ pub enum Says {
     MostImages(usize),
     /// Most bytes of an image, before base64.
     LargestImage(u64),
+    /// Most bytes of images and documents in one request, before base64.
+    ImageBytes(u64),
     /// The form of PDF files; `None` if it takes none.
     Documents(Option<&'static str>),
     /// Whether a message of a person may follow the results of tools.
@@ -129,6 +131,8 @@ pub struct Traits {
     pub most_images: usize,
     /// See [`Says::LargestImage`].
     pub largest_image: u64,
+    /// See [`Says::ImageBytes`].
+    pub image_bytes: u64,
     /// See [`Says::Documents`].
     pub documents: bool,
     /// See [`Says::MessageAfterResults`].
@@ -190,6 +194,7 @@ impl Service {
             no_stream_options: false,
             most_images: MOST_IMAGES,
             largest_image: MOST_BYTES,
+            image_bytes: MOST_BYTES,
             documents: false,
             message_after_results: true,
             short_call_ids: false,
@@ -231,6 +236,7 @@ impl Traits {
             Says::NoStreamOptions => self.no_stream_options = true,
             Says::MostImages(most) => self.most_images = most.min(MOST_IMAGES),
             Says::LargestImage(bytes) => self.largest_image = bytes.min(MOST_BYTES),
+            Says::ImageBytes(bytes) => self.image_bytes = bytes.min(MOST_BYTES),
             Says::Documents(form) => self.documents = form.is_some(),
             Says::MessageAfterResults(may) => self.message_after_results = may,
             Says::ShortCallIds => self.short_call_ids = true,
@@ -290,8 +296,13 @@ impl fmt::Display for Says {
             Says::Images(None) => f.write_str("takes no images"),
             Says::NoStreamOptions => f.write_str("counts the tokens of a stream unasked"),
             Says::MostImages(most) => write!(f, "takes at most {most} images in a request"),
-            Says::LargestImage(bytes) => {
-                write!(f, "takes images of at most {} KiB", bytes / 1024)
+            Says::LargestImage(bytes) => write!(f, "takes images of at most {} KiB", bytes / 1024),
+            Says::ImageBytes(bytes) => {
+                write!(
+                    f,
+                    "takes at most {} KiB of images in a request",
+                    bytes / 1024
+                )
             }
             Says::Documents(Some(form)) => write!(f, "takes PDF files as {form}"),
             Says::Documents(None) => f.write_str("takes no PDF files"),

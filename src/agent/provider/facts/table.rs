@@ -14,6 +14,8 @@ const ANTHROPIC_ERRORS: &str =
     "errors of its API in issues of its clients (pi #424, lobehub #14711), November 2026";
 const OPENAI_FILES: &str = "OpenAI's documentation (images, file inputs), November 2026";
 const OPENROUTER_DOCS: &str = "OpenRouter's documentation (PDF inputs), November 2026";
+const GROQ_DOCS: &str = "Groq's documentation (vision), November 2026";
+const IMAGE_TESTS: &str = "measured by the authors of pi (#120), looked up in November 2026";
 const OLLAMA_SOURCE: &str = "Ollama's source of August 2026 and ollama-python 0.6.3, November 2026";
 const LLAMACPP_TRIED: &str = "llama.cpp of October 2026; tried, November 2026";
 const LLAMACPP_DOCS: &str = "llama.cpp's documentation of its server, November 2026";
@@ -203,9 +205,9 @@ pub const SERVICES: &[Service] = &[
     },
     Service {
         facts: &[
-            fact(Says::MostImages(5), COMMON),
-            // 4 MiB of base64 in a request.
-            fact(Says::LargestImage(3 * 1024 * 1024), COMMON),
+            fact(Says::MostImages(5), IMAGE_TESTS),
+            // 4 MB of base64.
+            fact(Says::ImageBytes(2_900_000), GROQ_DOCS),
             LARGE,
         ],
         ..hosted("Groq", "groq", &["groq.com"])
@@ -218,8 +220,7 @@ pub const SERVICES: &[Service] = &[
                 Says::NoStreamOptions,
                 "mistralai 3.7.0 for Python, November 2026",
             ),
-            fact(Says::MostImages(8), COMMON),
-            fact(Says::LargestImage(10_000_000), COMMON),
+            fact(Says::MostImages(8), IMAGE_TESTS),
             fact(Says::MessageAfterResults(false), COMMON),
             LARGE,
         ],

@@ -8,7 +8,7 @@ use super::*;
 use crate::model::{FileReader, Provider, ProviderError};
 use crate::provider::anthropic::Anthropic;
 use crate::provider::dialect::{Dialect, Options, RequestContext};
-use crate::provider::facts::Service;
+use crate::provider::facts::{MOST_BYTES, Service};
 use crate::provider::ollama::Ollama;
 use crate::provider::openai::OpenAi;
 use crate::provider::testing::{Ask, assistant, call, provider, scripted, tool_result, user};
