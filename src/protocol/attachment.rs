@@ -24,6 +24,12 @@ pub fn encode(data: &[u8]) -> String {
     STANDARD.encode(data)
 }
 
+/// Adds the base64 of a file to a text.
+pub fn encode_to(data: &[u8], text: &mut String) {
+    text.reserve_exact(data.len().div_ceil(3) * 4);
+    STANDARD.encode_string(data, text);
+}
+
 /// Reads a member that is base64.
 ///
 /// # Errors

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 
 use super::attachments::{self, PNG};
 use support::client::Client;
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
+use support::process::status;
+use support::program::Program;
 
 const PDF: &[u8] = b"%PDF-1.7\n%\xe2\xe3\n";
 
@@ -170,4 +172,29 @@ fn a_model_without_images_is_told_that_it_gets_none() {
             "{shown}"
         );
     }
+}
+
+/// A request is in memory twice, as values and as text, and nothing of it afterwards.
+#[test]
+fn a_large_image_fits_a_small_computer() {
+    let model = Model::saying("A fox.");
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), model.config());
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
+    client.chat("hello");
+    let image = [PNG, &vec![7; 11 * 1024 * 1024]].concat();
+    let id = uploaded(program.address, &tokens.user, "a.png", &image);
+    let Some(before) = status(program.id(), "VmHWM") else {
+        println!("skipped: no /proc");
+        return;
+    };
+    send(&mut client, &Value::Null, "look", &[id]);
+    let sent = model.requests().remove(1)["messages"].to_string();
+    assert!(sent.len() > image.len(), "{} bytes", sent.len());
+    let most = status(program.id(), "VmHWM").unwrap();
+    println!("11 MiB of image: {} KiB more memory", most - before);
+    assert!(most - before < 44 * 1024, "{before} KiB, then {most}");
 }

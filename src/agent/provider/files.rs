@@ -17,7 +17,8 @@ use super::server_capabilities::ServerCapabilities;
 use crate::message_text::{NOTE_TAG, OUTSIDE_TAG, fenced};
 use crate::model::{ChatMessage, FileKind, ModelFile, ModelRequest};
 use base::ids::AttachmentId;
-use protocol::attachment::encode;
+use protocol::attachment::{encode, encode_to};
+use serde_json::Value;
 
 /// Stands before what tools brought, where that is a message of its own.
 pub const FROM_RESULTS: &str = "(These came with the results above, in that order.)";
@@ -28,26 +29,50 @@ pub enum Media {
     Image {
         /// PNG, JPEG, GIF or WebP.
         media_type: String,
-        /// In base64.
-        data: String,
+        /// As it is stored.
+        bytes: Vec<u8>,
     },
     /// A PDF.
     Document {
         /// What its sender called it.
         name: String,
-        /// In base64.
-        data: String,
+        /// As it is stored.
+        bytes: Vec<u8>,
     },
 }
 
 impl Media {
-    /// The file as a `data:` address.
-    pub fn url(&self) -> String {
+    fn bytes(&self) -> &[u8] {
         match self {
-            Media::Image { media_type, data } => format!("data:{media_type};base64,{data}"),
-            Media::Document { data, .. } => format!("data:application/pdf;base64,{data}"),
+            Media::Image { bytes, .. } | Media::Document { bytes, .. } => bytes,
         }
     }
+
+    /// Its media type.
+    pub fn media_type(&self) -> &str {
+        match self {
+            Media::Image { media_type, .. } => media_type,
+            Media::Document { .. } => "application/pdf",
+        }
+    }
+
+    /// The file in base64.
+    pub fn base64(&self) -> Value {
+        encode(self.bytes()).into()
+    }
+
+    /// The file as a `data:` address.
+    pub fn url(&self) -> Value {
+        let mut url = format!("data:{};base64,", self.media_type());
+        encode_to(self.bytes(), &mut url);
+        url.into()
+    }
+}
+
+/// An object of these members. Unlike `json!`, it does not copy them: they may hold files.
+pub fn object<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Value {
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    Value::Object(members.into_iter().collect())
 }
 
 /// The files of one request to one model.
@@ -164,20 +189,21 @@ impl<'a> Files<'a> {
             }
             FileKind::Image => Media::Image {
                 media_type: file.media_type.clone(),
-                data: self.encoded(file).ok_or_else(gone)?,
+                bytes: self.read(file).ok_or_else(gone)?,
             },
             _ => Media::Document {
                 name: file.name.clone(),
-                data: self.encoded(file).ok_or_else(gone)?,
+                bytes: self.read(file).ok_or_else(gone)?,
             },
         }))
     }
 
-    fn encoded(&self, file: &ModelFile) -> Option<String> {
-        let data = encode(&self.request.files.bytes(file)?);
+    fn read(&self, file: &ModelFile) -> Option<Vec<u8>> {
+        let read = self.request.files.bytes(file)?;
         let (bytes, tokens) = self.written.get();
-        self.written.set((bytes + data.len(), tokens + file.tokens));
-        Some(data)
+        let base64 = read.len().div_ceil(3) * 4;
+        self.written.set((bytes + base64, tokens + file.tokens));
+        Some(read)
     }
 
     /// Bytes of base64 in what was written, and about how many tokens they are for.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::arguments_object;
-use crate::provider::files::Media;
+use crate::provider::files::{Media, object};
 use crate::wishes::{Format, MustCall};
 use serde_json::json;
 use store::ToolCall;
@@ -105,8 +105,14 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         .map(mark);
     let messages: Vec<Value> = messages
         .into_iter()
-        .map(|message| json!({ "role": message.role, "content": message.blocks }))
+        .map(|message| {
+            object([
+                ("role", message.role.into()),
+                ("content", message.blocks.into()),
+            ])
+        })
         .collect();
+    body.reserve_for(context.files);
     body.put("messages", messages);
     body
 }
@@ -199,11 +205,11 @@ fn messages(context: &RequestContext<'_>) -> Vec<Message> {
                         [text_block(&content)].into_iter().chain(media).collect()
                     }
                 };
-                let mut result = json!({
-                    "type": "tool_result",
-                    "tool_use_id": safe_id(call_id),
-                    "content": content,
-                });
+                let mut result = object([
+                    ("type", "tool_result".into()),
+                    ("tool_use_id", safe_id(call_id).into()),
+                    ("content", content),
+                ]);
                 if !ok {
                     result["is_error"] = json!(true);
                 }
@@ -219,14 +225,16 @@ fn text_block(text: &str) -> Value {
 }
 
 fn media_block(media: Media) -> Value {
-    let block = |kind: &str, media_type: String, data: String| {
-        let source = json!({ "type": "base64", "media_type": media_type, "data": data });
-        json!({ "type": kind, "source": source })
+    let kind = match media {
+        Media::Image { .. } => "image",
+        Media::Document { .. } => "document",
     };
-    match media {
-        Media::Image { media_type, data } => block("image", media_type, data),
-        Media::Document { data, .. } => block("document", "application/pdf".to_owned(), data),
-    }
+    let source = object([
+        ("type", "base64".into()),
+        ("media_type", media.media_type().into()),
+        ("data", media.base64()),
+    ]);
+    object([("type", kind.into()), ("source", source)])
 }
 
 fn blocks_of(text: &str, calls: &[ToolCall]) -> Vec<Value> {

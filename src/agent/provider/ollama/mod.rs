@@ -100,6 +100,7 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     if !of_results.is_empty() {
         messages.push(with_images(FROM_RESULTS, of_results));
     }
+    body.reserve_for(context.files);
     body.put("messages", messages);
     body
 }
@@ -108,9 +109,7 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
 fn with_images(text: &str, media: Vec<Media>) -> Value {
     let mut message = json!({ "role": "user", "content": text });
     if !media.is_empty() {
-        let data = media.into_iter().map(|media| match media {
-            Media::Image { data, .. } | Media::Document { data, .. } => data,
-        });
+        let data = media.into_iter().map(|media| media.base64());
         message["images"] = data.collect();
     }
     message

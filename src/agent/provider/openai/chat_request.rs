@@ -8,7 +8,7 @@ use crate::model::ChatMessage;
 use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
-use crate::provider::files::{FROM_RESULTS, Media};
+use crate::provider::files::{FROM_RESULTS, Media, object};
 use crate::wishes::Format;
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
@@ -72,13 +72,17 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if !of_results.is_empty() {
         messages.push(behind_results(of_results));
     }
+    body.reserve_for(context.files);
     body.put("messages", messages);
     body
 }
 
 /// What tools brought, as a message behind their results, which hold only text.
 fn behind_results(media: Vec<Media>) -> Value {
-    json!({ "role": "user", "content": parts(FROM_RESULTS, media) })
+    object([
+        ("role", "user".into()),
+        ("content", parts(FROM_RESULTS, media)),
+    ])
 }
 
 /// A text and what comes with it.
@@ -86,11 +90,17 @@ fn parts(text: &str, media: Vec<Media>) -> Value {
     if media.is_empty() {
         return text.into();
     }
-    let part = |media: Media| match media {
-        Media::Image { .. } => json!({ "type": "image_url", "image_url": { "url": media.url() } }),
-        Media::Document { ref name, .. } => {
-            let file = json!({ "filename": name, "file_data": media.url() });
-            json!({ "type": "file", "file": file })
+    let part = |media: Media| match &media {
+        Media::Image { .. } => object([
+            ("type", "image_url".into()),
+            ("image_url", object([("url", media.url())])),
+        ]),
+        Media::Document { name, .. } => {
+            let file = object([
+                ("filename", name.as_str().into()),
+                ("file_data", media.url()),
+            ]);
+            object([("type", "file".into()), ("file", file)])
         }
     };
     let text = json!({ "type": "text", "text": text });
@@ -110,7 +120,7 @@ fn message_of(
     match message {
         ChatMessage::User { text, files } => {
             let (text, media) = context.files.with(text, files);
-            json!({ "role": "user", "content": parts(&text, media) })
+            object([("role", "user".into()), ("content", parts(&text, media))])
         }
         ChatMessage::Assistant { text, calls, extra } => {
             // An empty content, not null or absent: the one form that all servers take.

@@ -10,7 +10,7 @@ use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
-use crate::provider::files::Media;
+use crate::provider::files::{Media, object};
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
 use crate::wishes::Format;
@@ -75,7 +75,9 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if !request.system.is_empty() {
         body.put("instructions", request.system);
     }
-    body.put("input", input(context));
+    let input = input(context);
+    body.reserve_for(context.files);
+    body.put("input", input);
     body
 }
 
@@ -97,9 +99,11 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
                 let (text, media) = context.files.with(text, files);
                 items.push(match media.is_empty() {
                     true => message_item("user", &text),
-                    false => json!({
-                        "type": "message", "role": "user", "content": parts(&text, media),
-                    }),
+                    false => object([
+                        ("type", "message".into()),
+                        ("role", "user".into()),
+                        ("content", parts(&text, media)),
+                    ]),
                 });
             }
             ChatMessage::Assistant { text, calls, extra } => {
@@ -127,9 +131,11 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
                     true => json!(output),
                     false => parts(&output, media),
                 };
-                items.push(json!({
-                    "type": "function_call_output", "call_id": call_id, "output": output,
-                }));
+                items.push(object([
+                    ("type", "function_call_output".into()),
+                    ("call_id", call_id.as_str().into()),
+                    ("output", output),
+                ]));
             }
         }
     }
@@ -138,13 +144,17 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
 
 /// A text and what comes with it.
 fn parts(text: &str, media: Vec<Media>) -> Value {
-    let part = |media: Media| match media {
-        Media::Image { .. } => {
-            json!({ "type": "input_image", "image_url": media.url(), "detail": "auto" })
-        }
-        Media::Document { ref name, .. } => {
-            json!({ "type": "input_file", "filename": name, "file_data": media.url() })
-        }
+    let part = |media: Media| match &media {
+        Media::Image { .. } => object([
+            ("type", "input_image".into()),
+            ("image_url", media.url()),
+            ("detail", "auto".into()),
+        ]),
+        Media::Document { name, .. } => object([
+            ("type", "input_file".into()),
+            ("filename", name.as_str().into()),
+            ("file_data", media.url()),
+        ]),
     };
     let text = json!({ "type": "input_text", "text": text });
     [text]
