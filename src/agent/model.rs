@@ -237,6 +237,13 @@ pub trait Provider: Send + Sync {
         USUAL_WINDOW
     }
 
+    /// Whether [`Provider::window`] is a guess for now, because the server that knows it did
+    /// not answer.
+    fn guesses_window(&self, model: &str) -> bool {
+        let _ = model;
+        false
+    }
+
     /// What a model takes beside text. Does not ask its server.
     fn takes(&self, model: &str) -> Takes {
         let _ = model;

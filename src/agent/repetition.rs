@@ -84,6 +84,7 @@ mod tests {
                 })
                 .collect(),
             extra: None,
+            result_chars: None,
         }];
         steps.extend(
             calls

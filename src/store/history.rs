@@ -1,6 +1,6 @@
 //! The history of a conversation, as the model sees it.
 
-use rusqlite::{Row, Statement, params};
+use rusqlite::{Connection, Row, Statement, params};
 
 use crate::audience::{self, Directory};
 use crate::conversations;
@@ -67,6 +67,8 @@ pub struct Past {
     pub suspended: usize,
     /// Whether text from outside was ever shown to the model in this conversation.
     pub has_outside_text: bool,
+    /// The tokens of a request for which the conversation was folded last; 0 if it was not.
+    pub folded_for: usize,
 }
 
 /// What is read of the past.
@@ -113,9 +115,11 @@ impl Store {
                     row.get("hidden_until")?,
                     row.get("shortened_until")?,
                     row.get("has_outside_text")?,
+                    row.get("folded_for")?,
                 ))
             })?;
-            let (hidden, shortened, has_outside_text) = view.unwrap_or((0_i64, 0_i64, false));
+            let (hidden, shortened, has_outside_text, folded_for) =
+                view.unwrap_or((0_i64, 0_i64, false, 0_i64));
             let sight = viewer.map(|viewer| viewer.sight(connection)).transpose()?;
             let mut directory = Directory::default();
             let (summary, covered) = row(connection, SUMMARY, params![id], |row| {
@@ -127,33 +131,39 @@ impl Store {
             let (mut left, mut has_more) = (most_bytes, false);
             let mut turns: Vec<PastTurn> = Vec::new();
             let mut steps_of = connection.prepare_cached(PAST_STEPS)?;
-            let mut statement = connection.prepare_cached(PAST_TURNS)?;
             let from = match with_hidden {
                 true => covered,
                 false => covered.max(hidden),
             };
-            let mut found = statement.query(params![id, from, most_turns as i64 + 1])?;
-            while let Some(row) = found.next()? {
+            let parameters = params![id, from, most_turns as i64 + 1];
+            let mut answered = connection.prepare_cached(PAST_TURNS)?;
+            let mut wordless = connection.prepare_cached(WORDLESS_TURNS)?;
+            let found = |row: &Row<'_>| found_from_row(connection, row);
+            let mut answered = answered.query_map(parameters, found)?.peekable();
+            let mut wordless = wordless.query_map(parameters, found)?.peekable();
+            // The newest of both, one after the other.
+            while let Some(found) = match (answered.peek(), wordless.peek()) {
+                (Some(Ok(one)), Some(Ok(other))) if other.ended > one.ended => wordless.next(),
+                (None, Some(_)) => wordless.next(),
+                _ => answered.next(),
+            } {
                 if turns.len() == most_turns {
                     has_more = true;
                     break;
                 }
-                let turn = row.get(turn_column::ID)?;
-                let message = message_from_row(connection, row, MESSAGE_COLUMNS)?;
-                let last: MessageId = row.get(0)?;
-                let reply = (last != message.id)
-                    .then(|| message_from_row(connection, row, 0))
-                    .transpose()?;
-                let text =
-                    message.content.len() + reply.as_ref().map_or(0, |reply| reply.content.len());
-                let steps = match left.checked_sub(text) {
-                    Some(for_steps) if !row.get::<_, bool>(turn_column::HAS_STEPS)? => {
-                        Some((Vec::new(), for_steps))
-                    }
-                    Some(for_steps) => steps_within(&mut steps_of, turn, for_steps)?,
+                let Found {
+                    ended,
+                    mut turn,
+                    has_memories,
+                    has_steps,
+                } = found?;
+                let reply = turn.reply.as_ref().map_or(0, |reply| reply.content.len());
+                let steps = match left.checked_sub(turn.message.content.len() + reply) {
+                    Some(for_steps) if !has_steps => Some((Vec::new(), for_steps)),
+                    Some(for_steps) => steps_within(&mut steps_of, turn.id, for_steps)?,
                     None => None,
                 };
-                let (steps, rest) = match steps {
+                (turn.steps, left) = match steps {
                     Some(read) => read,
                     None if turns.is_empty() => (Vec::new(), 0),
                     None => {
@@ -161,24 +171,13 @@ impl Store {
                         break;
                     }
                 };
-                left = rest;
-                let memories = match &sight {
-                    Some(sight) if row.get(turn_column::HAS_MEMORIES)? => {
-                        shown::of_turn(connection, sight, &mut directory, turn)?
-                    }
-                    _ => Vec::new(),
-                };
-                turns.push(PastTurn {
-                    id: turn,
-                    channel: row.get(turn_column::CHANNEL)?,
-                    message,
-                    memories,
-                    steps,
-                    reply,
-                    state: row.get(turn_column::STATE)?,
-                    error: row.get(turn_column::ERROR)?,
-                    is_shortened: last.as_i64() <= shortened,
-                });
+                if let Some(sight) = &sight
+                    && has_memories
+                {
+                    turn.memories = shown::of_turn(connection, sight, &mut directory, turn.id)?;
+                }
+                turn.is_shortened = ended <= shortened;
+                turns.push(turn);
             }
             turns.reverse();
             Ok(Past {
@@ -188,6 +187,7 @@ impl Store {
                 has_hidden: hidden > covered,
                 suspended: suspended.map_or(0, |count: i64| count as usize),
                 has_outside_text,
+                folded_for: usize::try_from(folded_for).unwrap_or_default(),
             })
         })
     }
@@ -259,45 +259,86 @@ impl Store {
 }
 
 pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, \
-         ifnull(ifnull(t.reply_id, t.message_id), 0) AS covered \
+         ifnull(ifnull(t.reply_id, t.ended), 0) AS covered \
      FROM conversation_summaries s LEFT JOIN turns t ON t.id = s.turn_id \
      WHERE s.conversation_id = ?";
 
-/// Each turn is found by its last message: an imported one may have no reply. (One whose
-/// question is missing belongs to a conversation that is being deleted.)
+/// The columns of [`Found`]; the last is where the turn stands in its conversation.
+macro_rules! found_columns {
+    ($reply:literal, $ended:literal) => {
+        concat!(
+            "SELECT ",
+            message_columns!($reply),
+            ", ",
+            message_columns!("q"),
+            ", t.id, t.channel, t.state, t.error_message, \
+               EXISTS (SELECT 1 FROM shown_memories s WHERE s.turn_id = t.id), \
+               EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id), ",
+            $ended
+        )
+    };
+}
+
+/// The turns that ended with a reply, or with what was said until then, the newest first.
+/// (One whose question is missing belongs to a conversation that is being deleted.)
 pub(crate) const PAST_TURNS: &str = concat!(
-    "SELECT ",
-    message_columns!(),
-    ", ",
-    message_columns!("q"),
-    ", t.id, t.channel, t.state, t.error_message, \
-       EXISTS (SELECT 1 FROM shown_memories s WHERE s.turn_id = t.id), \
-       EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id) \
-     FROM messages m INDEXED BY messages_by_conversation \
+    found_columns!("m", "m.id"),
+    " FROM messages m INDEXED BY messages_by_conversation \
          CROSS JOIN turns t ON t.id = m.turn_id \
          CROSS JOIN messages q ON q.id = t.message_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 AND m.hidden_with IS NULL \
-         AND t.state IN ('done', 'failed', 'cancelled') AND ifnull(t.reply_id, t.message_id) = m.id \
+         AND t.state IN ('done', 'failed', 'cancelled') AND t.reply_id = m.id \
      ORDER BY m.id DESC LIMIT ?3"
 );
 
-/// The columns of [`PAST_TURNS`] behind those of the two messages.
-mod turn_column {
-    use super::MESSAGE_COLUMNS;
+/// The turns that ended without a word.
+pub(crate) const WORDLESS_TURNS: &str = concat!(
+    found_columns!("q", "t.ended"),
+    " FROM turns t INDEXED BY turns_without_reply \
+         CROSS JOIN messages q ON q.id = t.message_id \
+     WHERE t.conversation_id = ?1 AND t.ended > ?2 AND q.hidden_with IS NULL \
+     ORDER BY t.ended DESC LIMIT ?3"
+);
 
-    pub const ID: usize = 2 * MESSAGE_COLUMNS;
-    pub const CHANNEL: usize = ID + 1;
-    pub const STATE: usize = ID + 2;
-    pub const ERROR: usize = ID + 3;
-    pub const HAS_MEMORIES: usize = ID + 4;
-    pub const HAS_STEPS: usize = ID + 5;
+/// A turn as a row has it, without its steps and memories.
+struct Found {
+    /// The message with which it ended, or where that would be.
+    ended: i64,
+    turn: PastTurn,
+    has_memories: bool,
+    has_steps: bool,
+}
+
+fn found_from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Found> {
+    let first = 2 * MESSAGE_COLUMNS;
+    let message = message_from_row(connection, row, MESSAGE_COLUMNS)?;
+    let last: MessageId = row.get(0)?;
+    let reply = (last != message.id)
+        .then(|| message_from_row(connection, row, 0))
+        .transpose()?;
+    Ok(Found {
+        ended: row.get(first + 6)?,
+        turn: PastTurn {
+            id: row.get(first)?,
+            channel: row.get(first + 1)?,
+            message,
+            memories: Vec::new(),
+            steps: Vec::new(),
+            reply,
+            state: row.get(first + 2)?,
+            error: row.get(first + 3)?,
+            is_shortened: false,
+        },
+        has_memories: row.get(first + 4)?,
+        has_steps: row.get(first + 5)?,
+    })
 }
 
 pub(crate) const SUSPENDED: &str = "SELECT count(*) FROM turns INDEXED BY turns_unfinished \
      WHERE conversation_id = ? AND finished_at IS NULL AND state = 'waiting_approval'";
 
-pub(crate) const VIEW: &str =
-    "SELECT hidden_until, shortened_until, has_outside_text FROM conversations WHERE id = ?";
+pub(crate) const VIEW: &str = "SELECT hidden_until, shortened_until, has_outside_text, folded_for \
+     FROM conversations WHERE id = ?";
 
 const HAS_OUTSIDE_TEXT: &str = "SELECT has_outside_text FROM conversations WHERE id = ?";
 

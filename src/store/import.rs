@@ -235,8 +235,8 @@ fn append(
             last.turn = turn;
             write.execute(
                 "INSERT INTO turns (id, conversation_id, state, channel, message_id, created_at,
-                     started_at, finished_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6)",
+                     started_at, finished_at, ended)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6, ?5)",
                 params![turn, conversation, TurnState::Done, channel, id, at],
             )?;
             last.open = Some(TurnId::from(turn));
@@ -254,7 +254,7 @@ fn append(
             if let Some(question) = last.answer(message.in_reply_to) {
                 answered = message.in_reply_to.map(|_| question.message);
                 write.execute(
-                    "UPDATE turns SET reply_id = ?2, finished_at = ?3 WHERE id = ?1",
+                    "UPDATE turns SET reply_id = ?2, finished_at = ?3, ended = NULL WHERE id = ?1",
                     params![question.turn, id, at],
                 )?;
                 Some(question.turn)

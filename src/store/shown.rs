@@ -43,21 +43,48 @@ impl Store {
     }
 
     /// From now on the model is not shown the turns up to `hidden`, and the results of
-    /// tools in short up to `shortened`. Neither is ever taken back but by a wider
-    /// audience. Does not wait.
-    pub fn fold(&self, id: ConversationId, hidden: Option<TurnId>, shortened: Option<TurnId>) {
+    /// tools in short up to `shortened`, because they do not fit into requests of `tokens`.
+    /// Neither is taken back but by a wider audience and by [`Store::unfold`]. Does not wait.
+    pub fn fold(
+        &self,
+        id: ConversationId,
+        hidden: Option<TurnId>,
+        shortened: Option<TurnId>,
+        tokens: usize,
+    ) {
         self.post(move |write| {
             write.execute(
                 "UPDATE conversations
                  SET hidden_until = max(hidden_until, ifnull((
-                         SELECT ifnull(reply_id, message_id) FROM turns WHERE id = ?2), 0)),
+                         SELECT ifnull(reply_id, ended) FROM turns WHERE id = ?2), 0)),
                      shortened_until = max(shortened_until, ifnull((
-                         SELECT ifnull(reply_id, message_id) FROM turns WHERE id = ?3), 0))
+                         SELECT ifnull(reply_id, ended) FROM turns WHERE id = ?3), 0)),
+                     folded_for = ?4
                  WHERE id = ?1",
-                params![id, hidden, shortened],
+                params![id, hidden, shortened, tokens as i64],
             )?;
             Ok(())
         });
+    }
+
+    /// Shows the model the whole conversation again: it has room for more than when the
+    /// conversation was folded.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn unfold(&self, id: ConversationId) -> Result<()> {
+        self.write(move |write| {
+            write.execute(
+                "DELETE FROM conversation_summaries WHERE conversation_id = ?",
+                params![id],
+            )?;
+            write.execute(
+                "UPDATE conversations SET hidden_until = 0, shortened_until = 0, folded_for = 0
+                 WHERE id = ?",
+                params![id],
+            )?;
+            Ok(())
+        })
     }
 }
 

@@ -62,6 +62,10 @@ pub enum Step {
         text: String,
         /// At least one.
         calls: Vec<ToolCall>,
+        /// Most characters that are shown of each of their results, now and in later turns, if
+        /// the model had not room for the usual ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result_chars: Option<usize>,
         /// Members that the provider wants back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         extra: Option<Value>,
@@ -138,6 +142,7 @@ struct StepMembers {
     kind: String,
     text: Option<String>,
     calls: Option<Vec<ToolCall>>,
+    result_chars: Option<usize>,
     extra: Option<Value>,
     call_id: Option<String>,
     ok: Option<bool>,
@@ -159,6 +164,7 @@ impl TryFrom<StepMembers> for Step {
             "reply" => Step::Reply {
                 text: members.text.ok_or(missing)?,
                 calls: members.calls.ok_or(missing)?,
+                result_chars: members.result_chars,
                 extra: members.extra,
             },
             "note" => Step::Note {
@@ -198,7 +204,9 @@ impl Step {
     /// result or a step after one.
     fn withdraw(&mut self, write: &Write<'_>) -> Outcome<()> {
         match self {
-            Step::Reply { text, calls, extra } => {
+            Step::Reply {
+                text, calls, extra, ..
+            } => {
                 text.clear();
                 *extra = None;
                 for call in calls {

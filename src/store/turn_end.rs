@@ -153,10 +153,12 @@ fn end_turn(
     (turn.state, turn.error) = (state, error);
     turn.reply_id = reply.as_ref().map(|reply| reply.id);
     let error = turn.error.as_ref();
+    // The next id, so that it stands behind all that was said before.
+    let ended: Option<MessageId> = reply.is_none().then(|| write.id());
     write.execute(
         "UPDATE turns
          SET state = ?2, reply_id = ?3, error_code = ?4, error_message = ?5,
-             error_status = ?6, error_retry_after = ?7, finished_at = ?8
+             error_status = ?6, error_retry_after = ?7, finished_at = ?8, ended = ?9
          WHERE id = ?1",
         params![
             turn.id,
@@ -167,6 +169,7 @@ fn end_turn(
             error.map(Error::status),
             error.and_then(Error::retry_after),
             write.now,
+            ended,
         ],
     )?;
     Ok(reply)

@@ -271,7 +271,7 @@ fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
 fn forget_view(write: &Write<'_>, conversation: ConversationId, from: MessageId) -> Outcome<()> {
     write.execute(
         "DELETE FROM conversation_summaries WHERE conversation_id = ?1 AND ifnull((
-             SELECT ifnull(reply_id, message_id) FROM turns
+             SELECT ifnull(reply_id, ended) FROM turns
              WHERE id = conversation_summaries.turn_id), ?2) >= ?2",
         params![conversation, from],
     )?;

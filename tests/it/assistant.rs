@@ -124,7 +124,7 @@ fn those_who_live_here_are_named_only_where_all_readers_may_know() {
 #[test]
 fn the_prompt_is_the_same_whoever_of_a_conversation_asks_and_from_where() {
     let model = Model::saying("Hello.");
-    let home = Home::start(model.config());
+    let home = Home::start(model.config_with(json!({ "titles": false })));
     let mut admin = home.admin();
     let begun = admin.ask(json!({
         "type": "chat", "message": "hello", "audience": "household", "surface": "page",

@@ -82,3 +82,55 @@ fn a_reply_that_was_cut_before_its_first_word_is_an_error_that_says_why() {
     );
     assert_eq!(model.requests().len(), 1, "it is not asked again");
 }
+
+/// Whoever reads along has seen it, and a reload must not lose it.
+#[test]
+fn what_was_said_before_a_call_is_part_of_the_reply() {
+    let recipe = "200 g flour, 3 eggs. I add it to the list.";
+    let with_call = json!({ "role": "assistant", "content": recipe, "tool_calls": [{
+        "id": "1", "type": "function",
+        "function": { "name": "update_list", "arguments": "{\"list\":\"shopping\",\"add\":[\"eggs\"]}" },
+    }] });
+    let model = Model::acting(vec![
+        Act::Raw(whole(&with_call, "tool_calls")),
+        Act::say("Done."),
+    ]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let answer = client.chat("pancakes?");
+    let reply = format!("{recipe}\n\nDone.");
+    assert_eq!(answer["response"], reply);
+    let conversation = answer["conversation_id"].clone();
+    say(&mut client, &conversation, "thanks");
+    let page = json!({ "type": "get_messages", "conversation_id": conversation });
+    assert_eq!(client.ask(page)["messages"][1]["content"], reply);
+    // The model is shown each part once, where it said it.
+    let shown = model.requests()[2]["messages"].clone();
+    assert_eq!(shown[2]["content"], recipe);
+    assert_eq!(shown[4]["content"], "Done.");
+}
+
+/// What the model was told stays, also where the turn failed then.
+#[test]
+fn the_hint_that_a_call_was_repeated_stays_with_a_turn_that_fails() {
+    let call = || Act::call("list_files", json!({}));
+    let mut acts: Vec<Act> = (0..4).map(|_| call()).collect();
+    acts.push(Act::error(400, "", "no"));
+    acts.push(Act::say("Sorry."));
+    let model = Model::acting(acts);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["chat.failed"] }));
+    client.send(&json!({ "type": "chat", "message": "go", "id": 1 }));
+    let conversation = client.event("chat.failed")["conversation_id"].clone();
+    client.response();
+    say(&mut client, &conversation, "what happened?");
+    let requests = model.requests();
+    let (failed, next) = (&requests[4]["messages"], &requests[5]["messages"]);
+    let failed = failed.as_array().unwrap();
+    assert!(
+        failed.last().unwrap().to_string().contains("<note "),
+        "{failed:?}"
+    );
+    assert_eq!(failed[..], next.as_array().unwrap()[..failed.len()]);
+}

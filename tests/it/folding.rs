@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use base::clock::Clock;
 use base::ids::TurnId;
 use serde_json::{Value, json};
 use store::{Audience, Begun, NewTurn, Store, Target, TurnEnd, Usage, Viewer};
 
+use support::client::Client;
 use support::home::Home;
 use support::model::{Act, Model, without_times};
 
@@ -369,4 +371,52 @@ fn the_window_can_be_read_and_set() {
     assert_eq!(config["context_tokens"], 32768);
     let small = json!({ "type": "update_config", "config": { "context_tokens": 5 } });
     assert_eq!(admin.refused(small), "invalid_request");
+}
+
+/// A smaller model shows less for as long as it is used, and takes nothing from the larger one.
+#[test]
+fn what_was_folded_for_a_small_model_is_shown_to_a_larger_one_again() {
+    let model = Model::start(|request, _| match is_summary(request) {
+        true => Act::say("They counted from zero."),
+        false => Act::say(&"answer ".repeat(60)),
+    });
+    let home = Home::start(small(&model, 4_096));
+    let mut client = home.admin();
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    for number in 1..30 {
+        say(&mut client, &conversation, &format!("number {number}"));
+    }
+    let shows_first = |client: &mut Client| {
+        say(client, &conversation, "and now?");
+        let requests = model.requests();
+        let asked = requests.iter().rfind(|one| !is_summary(one)).unwrap();
+        texts(asked)[0].contains("] number 0")
+    };
+    assert!(!shows_first(&mut client));
+    let set = |tokens| json!({ "type": "update_config", "config": { "context_tokens": tokens } });
+    client.ask(set(100_000));
+    assert!(shows_first(&mut client));
+    client.ask(set(4_096));
+    assert!(!shows_first(&mut client));
+    client.ask(set(100_000));
+    assert!(shows_first(&mut client));
+}
+
+/// The server of the model may be loading it when Hearth starts.
+#[test]
+fn a_window_that_is_a_guess_folds_nothing() {
+    let model = Model::start(|_, _| Act::say(&"answer ".repeat(60)));
+    model.says_of_itself(503, r#"{"error":{"message":"Loading model"}}"#);
+    let home = Home::start(model.config_with(json!({ "provider": "llamacpp" })));
+    let mut client = home.admin();
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    for number in 1..80 {
+        say(&mut client, &conversation, &format!("number {number}"));
+    }
+    model.says_of_itself(200, r#"{"default_generation_settings":{"n_ctx":65536}}"#);
+    home.clock.advance(Duration::from_secs(61));
+    say(&mut client, &conversation, "and now?");
+    let requests = model.requests();
+    assert!(!requests.iter().any(is_summary));
+    assert!(texts(requests.last().unwrap())[0].contains("] number 0"));
 }

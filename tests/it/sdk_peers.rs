@@ -131,7 +131,8 @@ fn record(kind: &'static str, provider: &str, model: &str) -> PathBuf {
         "stream": true, "id": 2, "attachments": [picture["attachment_id"]],
     }));
     let reply = client.response();
-    assert_eq!(reply["data"]["response"], "Late.", "{kind}: {reply}");
+    let said = reply["data"]["response"].as_str().unwrap();
+    assert!(said.ends_with("Late."), "{kind}: {reply}");
     fs::create_dir_all(place()).unwrap();
     let file = place().join(format!("{kind}.jsonl"));
     let requests = requests.lock().unwrap();

@@ -67,6 +67,8 @@ type Script = Box<dyn Fn(&Value, usize) -> Act + Send + Sync>;
 struct Shared {
     script: Script,
     requests: Mutex<Vec<Value>>,
+    /// The answer to every GET.
+    about: Mutex<String>,
     came: Condvar,
     released: (Mutex<bool>, Condvar),
 }
@@ -94,6 +96,7 @@ impl Model {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             requests: Mutex::default(),
+            about: Mutex::new(answer(404, "")),
             came: Condvar::new(),
             released: Default::default(),
         });
@@ -106,6 +109,11 @@ impl Model {
             shared,
             _served: served,
         }
+    }
+
+    /// From now on answers questions about itself (GET) so.
+    pub fn says_of_itself(&self, status: u16, body: &str) {
+        *self.shared.about.lock().unwrap() = answer(status, body);
     }
 
     /// A model that answers every message with the same text.
@@ -171,6 +179,13 @@ impl Drop for Model {
     }
 }
 
+fn answer(status: u16, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status} So\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
 fn serve(socket: TcpStream, shared: &Shared) {
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(LONG)).unwrap();
@@ -178,8 +193,8 @@ fn serve(socket: TcpStream, shared: &Shared) {
     while let Some((head, body)) = read_request(&mut reader) {
         // Questions for its window.
         if head.starts_with("GET ") {
-            let nothing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
-            if reader.get_mut().write_all(nothing.as_bytes()).is_err() {
+            let answer = shared.about.lock().unwrap().clone();
+            if reader.get_mut().write_all(answer.as_bytes()).is_err() {
                 return;
             }
             continue;

@@ -6,6 +6,7 @@
 use super::estimate::{message_tokens, text_tokens};
 use super::{Context, PromptInput, Results, past_messages, with_overtaken};
 use crate::model::{ChatMessage, FileKind, Takes};
+use crate::tool::output::MAX_RESULT_CHARS;
 use base::calendar::Zone;
 use store::PastTurn;
 
@@ -162,8 +163,8 @@ fn shown(
     in_order
         .map(|(place, (turn, is_overtaken))| {
             let is_shortened = turn.is_shortened || place < shortened;
-            let chars = budget.result_chars;
-            let messages = past_messages(turn, is_overtaken, is_shortened, chars, zone, takes);
+            let tokens = budget.tokens;
+            let messages = past_messages(turn, is_overtaken, is_shortened, tokens, zone, takes);
             Shown {
                 tokens: message_tokens(&messages),
                 messages,
@@ -185,11 +186,11 @@ fn newest(turns: &[Shown], most: usize, limit: impl Fn(usize) -> usize) -> usize
 
 /// The present turn, shortened where it alone is too long.
 fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Vec<ChatMessage> {
-    let whole = input.present(Results::Capped(budget.result_chars));
+    let whole = input.present(Results::Capped(MAX_RESULT_CHARS));
     if fixed + message_tokens(&whole) <= budget.tokens {
         return whole;
     }
-    let shortened = input.present_shortened(budget.result_chars);
+    let shortened = input.present_shortened(MAX_RESULT_CHARS);
     let results = shortened
         .iter()
         .rev()

@@ -22,7 +22,7 @@ pub(crate) mod prompt;
 pub(crate) mod summary;
 pub mod window;
 
-use super::tool::output::{cap_text, shorten};
+use super::tool::output::{MAX_RESULT_CHARS, cap_text, shorten};
 use crate::message_text::{
     EARLIER_TAG, OUTSIDE_TAG, SCHEDULE_NOTE, fenced, is_untrusted, overtaken_text, user_text,
     with_note,
@@ -31,7 +31,7 @@ use crate::model::{ChatMessage, FileKind, ModelFile, Takes};
 use base::calendar::Zone;
 use base::finish_reason::FinishReason;
 use base::ids::TurnId;
-use estimate::{NAMED_TOKENS, file_tokens};
+use estimate::{NAMED_TOKENS, file_tokens, text_tokens};
 use serde_json::Value;
 use store::{Attachment, Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState};
 
@@ -101,6 +101,16 @@ enum Results {
     Capped(usize),
     /// The beginning of the first line.
     Line,
+}
+
+impl Results {
+    /// The same, with what was decided when the results were shown first.
+    fn within(self, most: Option<usize>) -> Results {
+        match (self, most) {
+            (Results::Capped(chars), Some(most)) => Results::Capped(chars.min(most)),
+            (results, _) => results,
+        }
+    }
 }
 
 impl PromptInput<'_> {
@@ -175,23 +185,24 @@ fn with_overtaken(past: &[PastTurn]) -> impl Iterator<Item = (&PastTurn, bool)> 
     })
 }
 
-/// The messages of an earlier turn, with at most `result_chars` characters of each result.
+/// The messages of an earlier turn. Its question is shortened if the turn failed and it alone
+/// takes most of so many tokens.
 fn past_messages(
     turn: &PastTurn,
     is_overtaken: bool,
     is_shortened: bool,
-    result_chars: usize,
+    tokens: usize,
     zone: &Zone,
     takes: Takes,
 ) -> Vec<ChatMessage> {
     let results = match is_shortened {
         true => Results::Line,
-        false => Results::Capped(result_chars),
+        false => Results::Capped(MAX_RESULT_CHARS),
     };
     let mut text = question(&turn.message, &turn.channel, is_overtaken, zone);
-    if turn.state == TurnState::Failed {
-        // It may have been too long for the model.
-        text = cap_text(text, result_chars);
+    if turn.state == TurnState::Failed && text_tokens(&text) > tokens / 2 {
+        // It was too long for the model, or nearly.
+        text = cap_text(text, tokens.min(MAX_RESULT_CHARS));
     }
     let text = before(memories::block(&turn.memories), text);
     let files = files(&turn.message.attachments, results, takes);
@@ -219,9 +230,9 @@ fn final_extra(steps: &[Step]) -> Option<Value> {
 fn closing_text(turn: &PastTurn) -> Option<String> {
     let reply = turn.reply.as_ref();
     let mut text = reply.map_or("", |reply| reply.content.as_str());
-    if turn.state != TurnState::Done {
-        // What it said beside its calls stands before them.
-        let with_calls = said_so_far(&turn.steps, "");
+    // What it said beside its calls stands before them.
+    let with_calls = said_so_far(&turn.steps, "");
+    if turn.state != TurnState::Done || text != with_calls {
         text = text.strip_prefix(&with_calls).unwrap_or(text).trim_start();
     }
     let end = match (turn.state, reply.and_then(|reply| reply.finish_reason)) {
@@ -316,14 +327,21 @@ fn turn_messages(
         .take_while(|step| matches!(step, Step::Note { .. }));
     add_notes(&mut messages, notes);
     for (position, step) in steps.iter().enumerate() {
-        if let Step::Reply { text, calls, extra } = step {
+        if let Step::Reply {
+            text,
+            calls,
+            extra,
+            result_chars,
+        } = step
+        {
+            let shown = shown(position).within(*result_chars);
             messages.push(ChatMessage::Assistant {
                 text: text.clone(),
                 calls: calls.iter().map(ToolCall::for_provider).collect(),
                 extra: extra.clone(),
             });
             let following = &steps[position + 1..];
-            push_results(&mut messages, calls, following, takes, shown(position));
+            push_results(&mut messages, calls, following, takes, shown);
             let of_round = |step: &&Step| !matches!(step, Step::Reply { .. });
             add_notes(&mut messages, following.iter().take_while(of_round));
         }

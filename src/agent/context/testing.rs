@@ -100,6 +100,7 @@ pub fn calls(text: &str, calls: &[(&str, &str)]) -> Step {
         text: text.to_owned(),
         calls: calls.iter().map(|(id, tool)| call(id, tool)).collect(),
         extra: None,
+        result_chars: None,
     }
 }
 

@@ -187,6 +187,7 @@ fn members_that_a_provider_wants_back_are_kept() {
         text: "hm".to_owned(),
         calls: Vec::new(),
         extra: extra.clone(),
+        result_chars: None,
     };
     let context = build("", &[], &asked("now"), &[step], HOME, 0);
     assert_eq!(

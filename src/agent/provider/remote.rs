@@ -359,6 +359,11 @@ impl Provider for Remote {
         }
     }
 
+    fn guesses_window(&self, model: &str) -> bool {
+        let is_asked = !self.traits(model).window_questions.is_empty();
+        self.options.context_tokens.is_none() && is_asked && self.windows.is_guess(model)
+    }
+
     fn window(&self, model: &str) -> usize {
         if let Some(tokens) = self.options.context_tokens {
             return tokens as usize;

@@ -37,6 +37,8 @@ pub struct Windows {
 struct Known {
     /// `None` if the server did not say.
     tokens: Option<usize>,
+    /// Whether it took the questions.
+    was_asked: bool,
     /// When to ask again.
     until: Instant,
 }
@@ -69,6 +71,12 @@ impl Windows {
         self.lock().get(model)?.tokens
     }
 
+    /// Whether the server has not said yet how large the window of a model is.
+    pub fn is_guess(&self, model: &str) -> bool {
+        let known = self.lock().get(model).copied();
+        known.is_none_or(|known| known.tokens.is_none() && !known.was_asked)
+    }
+
     /// The window of a model at the time `now`; asks for it if necessary.
     pub fn of(&self, model: &str, now: Instant, asker: &Asker<'_>) -> Option<usize> {
         let before = self.lock().get(model).copied();
@@ -86,6 +94,7 @@ impl Windows {
             tokens: answer
                 .map(|answer| answer.tokens)
                 .or_else(|| before?.tokens),
+            was_asked,
             until: match answer {
                 Some(Answer {
                     is_lasting: false, ..

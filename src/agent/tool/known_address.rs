@@ -206,6 +206,7 @@ mod tests {
                 text: String::new(),
                 calls: vec![call],
                 extra: None,
+                result_chars: None,
             },
             Step::Result {
                 call_id: "1".to_owned(),

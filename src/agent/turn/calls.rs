@@ -15,6 +15,7 @@ use super::{Progress, TurnLoop};
 use crate::model::{ModelReply, make_call_id};
 use crate::parallel::run_parallel;
 use crate::permission::{self, Circumstances};
+use crate::tool::output::MAX_RESULT_CHARS;
 use crate::tool::{Origin, READ_FILE, Start, Tool, ToolContext, check_arguments, output};
 use base::error::{Code, Result};
 use base::ids::TurnId;
@@ -39,8 +40,7 @@ enum CallDecision {
     Ask(String),
 }
 
-/// A call that gets its result now: from its tool, or the reason why it is
-/// refused.
+/// A call that gets its result now: from its tool, or the reason why it is refused.
 type Settled<'a> = (ToolCall, std::result::Result<Runnable<'a>, String>);
 /// A tool that only reads, and what it runs with.
 type Runnable<'a> = (Arc<dyn Tool>, Map<String, Value>, ToolContext<'a>);
@@ -48,7 +48,7 @@ type Runnable<'a> = (Arc<dyn Tool>, Map<String, Value>, ToolContext<'a>);
 impl<'a> TurnLoop<'a, '_> {
     /// Adds a reply with calls, and gives each call an id of the server's own: what
     /// is decided about a call must hold for no other, whatever ids a model makes up.
-    pub(super) fn add_calls(&mut self, mut reply: ModelReply) {
+    pub(super) fn add_calls(&mut self, mut reply: ModelReply, history: &History<'_>) {
         for place in 0..reply.calls.len() {
             let (earlier, rest) = reply.calls.split_at_mut(place);
             let call = &mut rest[0];
@@ -71,9 +71,11 @@ impl<'a> TurnLoop<'a, '_> {
         for call in &reply.calls {
             (self.observe)(Progress::ToolCall(call));
         }
+        let chars = history.token_budget().result_chars;
         self.add(Step::Reply {
             text: reply.text,
             calls: reply.calls,
+            result_chars: (chars < MAX_RESULT_CHARS).then_some(chars),
             extra: reply.extra,
         });
     }

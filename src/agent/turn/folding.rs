@@ -57,7 +57,8 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     );
     if let Some(folded) = folded {
         let last = |count: usize| past.turns[..count].last().map(|turn| turn.id);
-        store.fold(conversation, last(folded.hidden), last(folded.shortened));
+        let (hidden, shortened) = (last(folded.hidden), last(folded.shortened));
+        store.fold(conversation, hidden, shortened, history.budget());
         if folded.hidden > 0 {
             log::info!(
                 "{}: {} older turns are no longer shown to the model",

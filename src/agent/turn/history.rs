@@ -44,6 +44,8 @@ pub struct History<'a> {
     provider: String,
     /// Most tokens of a request, as the provider counts them.
     budget: usize,
+    /// Whether the budget is a guess, because the model's server has not said its window.
+    is_guess: bool,
     past: Past,
     memories: Vec<Memory>,
     system_prompt: String,
@@ -71,7 +73,13 @@ impl<'a> History<'a> {
         let budget =
             window::request_tokens(window, config.max_tokens).min(ceiling.unwrap_or(usize::MAX));
         let viewer = may.recall.then(|| run.viewer());
-        let past = read_past(run, budget, viewer.as_ref(), false)?;
+        let mut past = read_past(run, budget, viewer.as_ref(), false)?;
+        let is_guess = run.assistant.provider.guesses_window(model);
+        if past.folded_for > 0 && budget >= past.folded_for * 3 / 2 && !is_guess {
+            // It was folded for a smaller model.
+            run.store.unfold(run.turn.conversation_id)?;
+            past = read_past(run, budget, viewer.as_ref(), false)?;
+        }
         let memories = match &viewer {
             Some(viewer) => memories(run, viewer, &past, may_choose)?,
             None => Vec::new(),
@@ -81,6 +89,7 @@ impl<'a> History<'a> {
             model,
             provider,
             budget,
+            is_guess,
             past,
             memories,
             system_prompt: system_prompt(run, may.read_skills)?,
@@ -125,10 +134,12 @@ impl<'a> History<'a> {
     pub fn is_long(&self, reply_tokens: u64) -> bool {
         let tokens = self.sent + reply_tokens as usize;
         let past = &self.past;
-        past.has_hidden
+        let is_long = past.has_hidden
             || past.has_more
             || past.turns.len() + 1 >= MOST_TURNS
-            || !is_comfortable(tokens, self.token_budget())
+            || !is_comfortable(tokens, self.token_budget());
+        // What is folded stays so: not for a guess.
+        is_long && !self.is_guess
     }
 
     /// Whether text from outside is among the past or the memories, or was once.
@@ -180,6 +191,11 @@ impl<'a> History<'a> {
         self.budget >= LEAST_BUDGET
     }
 
+    /// Most tokens of a request, as the provider counts them.
+    pub fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// The system prompt of this run.
     pub fn system_prompt(&self) -> &str {
         &self.system_prompt
@@ -207,8 +223,7 @@ impl<'a> History<'a> {
     pub fn token_budget(&self) -> TokenBudget {
         TokenBudget {
             tokens: (self.budget as f64 / self.factor()) as usize,
-            // By the budget alone, so that a result is the same in every turn:
-            // about a quarter of the request.
+            // About a quarter of the request.
             result_chars: self.budget.min(MAX_RESULT_CHARS),
             turns: MOST_TURNS,
         }

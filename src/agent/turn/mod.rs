@@ -193,17 +193,21 @@ impl<'a> TurnLoop<'a, '_> {
             } else if is_last {
                 self.note(NO_CALLS_LEFT.to_owned());
             }
+            if self.unsaved > 0 && matches!(self.steps.last(), Some(Step::Note { .. })) {
+                // However the turn ends, later ones show what is shown now.
+                self.save()?;
+            }
             let reply = self.ask_model(&mut history, &offered, !is_last)?;
             self.is_long = history.is_long(reply.usage.output);
             if !reply.calls.is_empty() && !is_last {
-                self.add_calls(reply);
+                self.add_calls(reply, &history);
                 continue;
             }
-            // Some models say all they have to say together with their last calls, and
-            // then nothing.
-            let text = Some(reply.text).filter(|text| !text.trim().is_empty());
+            // What it said with its calls has been read, and stays. Some models say all of
+            // it then, and nothing in the end.
+            let text = said_so_far(&self.steps, &reply.text);
             let finish_reason = reply.finish_reason;
-            if let Some(text) = text.or_else(|| self.said_with_calls()) {
+            if !text.is_empty() {
                 if let Some(extra) = reply.extra.filter(|_| reply.calls.is_empty()) {
                     self.add(Step::FinalExtra { extra });
                 }
@@ -268,15 +272,6 @@ impl<'a> TurnLoop<'a, '_> {
         *history = self.read_history()?;
         self.steps = store.steps(turn.id)?;
         Ok(true)
-    }
-
-    /// What the model wrote beside its last calls.
-    fn said_with_calls(&self) -> Option<String> {
-        let last = self.steps.iter().rev().find_map(|step| match step {
-            Step::Reply { text, .. } => Some(text),
-            _ => None,
-        });
-        last.filter(|text| !text.trim().is_empty()).cloned()
     }
 
     fn check_stop(&self) -> Result<(), Stop> {

@@ -299,9 +299,7 @@ impl Answering {
     fn say_that_it_waits(&mut self, tool: &str) {
         let text = format!("Waiting for permission to use {tool}: answer in Hearth.");
         if self.stream {
-            self.sent.end_round();
-            let text = self.sent.add(&text);
-            self.sent.end_round();
+            let text = self.sent.notice(&text);
             return self.say(&text);
         }
         if !self.is_over {

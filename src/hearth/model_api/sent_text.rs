@@ -1,9 +1,11 @@
 //! What a stream has sent of a reply.
 
 /// The text that a stream has sent. The model may write something before it calls
-/// a tool; its reply is what it writes last.
+/// a tool; its reply is all that it writes.
 #[derive(Default)]
 pub struct SentText {
+    /// What the model wrote before its last call.
+    earlier: String,
     /// Since the last call of a tool.
     round: String,
     /// Whether something was sent before that.
@@ -23,13 +25,32 @@ impl SentText {
 
     /// Notes that the model called tools: text that follows is a new beginning.
     pub fn end_round(&mut self) {
-        if !std::mem::take(&mut self.round).is_empty() {
-            self.has_earlier = true;
+        let round = std::mem::take(&mut self.round);
+        self.has_earlier |= !round.is_empty();
+        if !self.earlier.is_empty() && !round.trim().is_empty() {
+            self.earlier.push_str("\n\n");
+        }
+        self.earlier.push_str(round.trim());
+    }
+
+    /// Notes a text that is no part of the reply; returns it as it is to be sent.
+    pub fn notice(&mut self, text: &str) -> String {
+        self.end_round();
+        match std::mem::replace(&mut self.has_earlier, true) {
+            true => format!("\n\n{text}"),
+            false => text.to_owned(),
         }
     }
 
     /// What is still to be sent so that the whole ends in the reply.
     pub fn rest(&mut self, reply: &str) -> String {
+        let reply = match reply.strip_prefix(&self.earlier) {
+            Some(rest) => rest.trim_start(),
+            None => reply,
+        };
+        if reply.is_empty() {
+            return String::new();
+        }
         if !self.round.is_empty() && self.round.trim_end().ends_with(reply.trim()) {
             return String::new();
         }
@@ -59,11 +80,14 @@ mod tests {
             Let me see.,CALL,It, is 9. | It is 9. | Let me see.\\n\\nIt is 9.
             Let me see.,CALL      | It is 9.  | Let me see.\\n\\nIt is 9.
             CALL,CALL,It is 9.    | It is 9.  | It is 9.
+            One. ,CALL,Two,CALL,It | One.\\n\\nTwo\\n\\nIt is 9. | One. \\n\\nTwo\\n\\nIt is 9.
+            One.,CALL             | One.      | One.
             It wa                 | Sorry: 9. | It wa\\n\\nSorry: 9.
         ";
         for [pieces, reply, expected] in rows(table) {
             let pieces = pieces.replace('_', " ");
-            let expected = expected.replace('_', " ").replace("\\n", "\n");
+            let [reply, expected] =
+                [reply, expected].map(|text| text.replace('_', " ").replace("\\n", "\n"));
             let mut sent = SentText::default();
             let mut text = String::new();
             for piece in pieces.split(',') {
@@ -72,7 +96,7 @@ mod tests {
                     piece => text += &sent.add(piece),
                 }
             }
-            text += &sent.rest(reply);
+            text += &sent.rest(&reply);
             assert_eq!(text, expected);
         }
     }

@@ -57,6 +57,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         conversation_marks::IS_NEWS,
         search::SEARCH_MESSAGES,
         history::PAST_TURNS,
+        history::WORDLESS_TURNS,
         history::PAST_STEPS,
         history::SUMMARY,
         history::SUSPENDED,

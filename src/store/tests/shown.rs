@@ -75,16 +75,50 @@ fn what_is_folded_stays_so() {
         (turns.collect::<Vec<_>>().join(" "), past.has_hidden)
     };
     assert_eq!(view(false), ("1 2 3".to_owned(), false));
-    store.fold(id, None, Some(two));
+    store.fold(id, None, Some(two), 1);
     assert_eq!(view(false), ("1s 2s 3".to_owned(), false));
-    store.fold(id, Some(one.id), Some(three));
-    store.fold(id, None, Some(one.id));
+    store.fold(id, Some(one.id), Some(three), 1);
+    store.fold(id, None, Some(one.id), 1);
     assert_eq!(view(false), ("2s 3s".to_owned(), true));
     assert_eq!(view(true), ("1s 2s 3s".to_owned(), true));
     store
         .save_summary(id, one.id, "so far", one.audience_id)
         .unwrap();
     assert_eq!(view(true), ("2s 3s".to_owned(), false));
+}
+
+/// What a model was shown keeps its order: the one in which turns ended.
+#[test]
+fn turns_stand_in_the_order_in_which_they_ended() {
+    let store = TestStore::new();
+    let first = begin(&store, Target::New, "waits");
+    let id = first.conversation_id;
+    let [second, third, fourth] =
+        ["fails", "stopped", "answered"].map(|text| begin(&store, Target::Existing(id), text));
+    let end = |turn: &Turn, end: TurnEnd| {
+        let ended = store.finish_turn(turn.id, end, Usage::default(), "m", None);
+        ended.unwrap();
+    };
+    let order = || {
+        store.flush().unwrap();
+        let past = past(&store, id, 9, 9_999);
+        let order = past.turns.iter().map(|turn| turn.message.content.clone());
+        order.collect::<Vec<_>>().join(" ")
+    };
+    let failed = || TurnEnd::failed(Error::server("the model is down", "detail"));
+    let said = String::new();
+    end(&third, TurnEnd::Cancelled { said });
+    assert_eq!(order(), "stopped");
+    finish(&store, &fourth, "a");
+    store.fold(id, Some(fourth.id), None, 1);
+    end(&second, failed());
+    assert_eq!(order(), "fails", "it ended after what is hidden");
+    end(&first, failed());
+    assert_eq!(order(), "fails waits");
+    store.unfold(id).unwrap();
+    assert_eq!(order(), "stopped answered fails waits");
+    store.fold(id, Some(second.id), None, 1);
+    assert_eq!(order(), "waits");
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn steps() -> Vec<Step> {
             text: "let me see".to_owned(),
             calls: vec![call("1"), call("2")],
             extra: Some(serde_json::json!({"signature": "x"})),
+            result_chars: None,
         },
         Step::Started {
             call_id: "1".to_owned(),

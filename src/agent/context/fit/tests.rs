@@ -4,7 +4,7 @@ use super::*;
 use crate::context::estimate::text_tokens;
 use crate::context::testing::*;
 use base::ids::{AttachmentId, TurnId};
-use store::{Attachment, PastTurn, Role, Step, ToolCall};
+use store::{Attachment, PastTurn, Role, Step, ToolCall, TurnState};
 
 fn round(id: &str, content: &str) -> Vec<Step> {
     vec![
@@ -184,7 +184,7 @@ fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
     };
     for (tokens, expected) in [
         (20_000, vec![4_200; 5]),
-        (4_000, vec![150, 150, 150, 150, 4_000]),
+        (4_000, vec![150, 150, 150, 150, 4_200]),
     ] {
         let fitted = fit(&with(&steps), 0, budget(tokens));
         let messages = &fitted.context.messages;
@@ -238,6 +238,7 @@ impl Numbers {
                 text: self.text(40),
                 calls,
                 extra: None,
+                result_chars: None,
             });
             // Some results are missing, as after a crash.
             for call_id in ids {
@@ -399,4 +400,51 @@ fn texts_of_the_present_message_share_what_there_is() {
         assert!((300..2_000).contains(&file.most_chars), "{file:?}");
     }
     assert!(fitted.tokens <= 2_000, "{}", fitted.tokens);
+}
+
+/// Whatever the model's window is by then.
+#[test]
+fn results_and_questions_stay_as_they_were_sent() {
+    let (utc, now) = (utc(), asked("now"));
+    let shown = |turn: &PastTurn, tokens: usize| {
+        let past = std::slice::from_ref(turn);
+        fit(&input(&utc, past, &now), 0, budget(tokens))
+            .context
+            .messages
+    };
+    let long = "word ".repeat(1_000);
+    let with = |most| {
+        let mut steps = vec![calls("", &[("1", "look")]), result("1", true, &long)];
+        if let Step::Reply { result_chars, .. } = &mut steps[0] {
+            *result_chars = most;
+        }
+        past("one", steps, Some("done"))
+    };
+    let length = |turn: &PastTurn, tokens: usize| {
+        let result = shown(turn, tokens)
+            .into_iter()
+            .find_map(|message| match message {
+                ChatMessage::ToolResult { content, .. } => Some(content.len()),
+                _ => None,
+            });
+        result.unwrap()
+    };
+    assert_eq!(
+        [length(&with(None), 3_000), length(&with(None), 16_000)],
+        [5_000; 2]
+    );
+    let cut = [
+        length(&with(Some(300)), 3_000),
+        length(&with(Some(300)), 16_000),
+    ];
+    assert!(cut[0] == cut[1] && cut[0] < 500, "{cut:?}");
+
+    let failed = PastTurn {
+        state: TurnState::Failed,
+        error: Some("the key has expired".to_owned()),
+        ..past(&"clause ".repeat(5_000), vec![], None)
+    };
+    assert!(
+        matches!(&shown(&failed, 30_000)[0], ChatMessage::User { text, .. } if text.len() > 35_000)
+    );
 }

@@ -146,6 +146,10 @@ impl Provider for Fallback {
         self.entries[0].provider.window(model)
     }
 
+    fn guesses_window(&self, model: &str) -> bool {
+        self.entries[0].provider.guesses_window(model)
+    }
+
     fn takes(&self, model: &str) -> Takes {
         self.entries[0].provider.takes(model)
     }

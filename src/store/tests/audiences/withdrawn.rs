@@ -24,6 +24,7 @@ fn reply(call_id: &str, text: &str) -> Step {
             extra: Some(text.into()),
         }],
         extra: Some(text.into()),
+        result_chars: None,
     }
 }
 
