@@ -31,6 +31,7 @@ pub mod meter;
 pub mod model;
 mod parallel;
 pub mod permission;
+pub mod plain;
 pub mod provider;
 pub mod repetition;
 pub mod skills;

@@ -63,6 +63,23 @@ impl Store {
         self.post(move |write| add(write, id, usage, &model, 0));
     }
 
+    /// Adds what a person used beside turns. Does not wait, as [`Store::note_usage`].
+    pub fn note_usage_of(&self, user: UserId, usage: Usage, model: &str) {
+        let model = model.to_owned();
+        self.post(move |write| {
+            add_to_day(write, usage, &model, 0)?;
+            let [input, output, cached] = numbers(usage);
+            write.execute(
+                "INSERT INTO usage_by_person (user_id, day, input, output, cached)
+                 SELECT id, ?2, ?3, ?4, ?5 FROM users WHERE id = ?1
+                 ON CONFLICT (user_id, day) DO UPDATE
+                 SET input = input + ?3, output = output + ?4, cached = cached + ?5",
+                params![user, day_of(write.now), input, output, cached],
+            )?;
+            Ok(())
+        });
+    }
+
     /// Input and output tokens of the calendar month (UTC) of `now`.
     ///
     /// # Errors
@@ -150,6 +167,24 @@ fn sum_from_row(row: &Row<'_>) -> rusqlite::Result<Usage> {
     usage_from_row(row, ["input", "output", "cached"])
 }
 
+fn numbers(usage: Usage) -> [i64; 3] {
+    [usage.input, usage.output, usage.cached]
+        .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX))
+}
+
+/// Adds to the usage of the day, and counts `ended` turns.
+fn add_to_day(write: &Write<'_>, usage: Usage, model: &str, ended: i64) -> Outcome<()> {
+    let [input, output, cached] = numbers(usage);
+    write.execute(
+        "INSERT INTO usage (day, model, input, output, cached, turns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (day, model) DO UPDATE
+         SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + ?6",
+        params![day_of(write.now), model, input, output, cached, ended],
+    )?;
+    Ok(())
+}
+
 /// Adds to the usage of a turn, of its person, and of the day, and counts `ended` turns.
 pub(crate) fn add(
     write: &Write<'_>,
@@ -158,12 +193,7 @@ pub(crate) fn add(
     model: &str,
     ended: i64,
 ) -> Outcome<()> {
-    let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-    let (input, output, cached) = (
-        number(usage.input),
-        number(usage.output),
-        number(usage.cached),
-    );
+    let [input, output, cached] = numbers(usage);
     write.execute(
         "UPDATE turns
          SET model = ?2, input_tokens = input_tokens + ?3, output_tokens = output_tokens + ?4,
@@ -171,13 +201,7 @@ pub(crate) fn add(
          WHERE id = ?1",
         params![id, model, input, output, cached],
     )?;
-    write.execute(
-        "INSERT INTO usage (day, model, input, output, cached, turns)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (day, model) DO UPDATE
-         SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + ?6",
-        params![day_of(write.now), model, input, output, cached, ended],
-    )?;
+    add_to_day(write, usage, model, ended)?;
     write.execute(
         "INSERT INTO usage_by_person (user_id, day, input, output, cached)
          SELECT u.id, ?2, ?3, ?4, ?5

@@ -97,7 +97,7 @@ fn openais_own_library_talks_to_the_assistant() {
 import os, openai
 client = openai.OpenAI(base_url=os.environ["HEARTH"] + "/v1", api_key=os.environ["TOKEN"])
 names = [model.id for model in client.models.list()]
-assert names == ["hearth", "scripted"], names
+assert names == ["hearth", "hearth-plain", "scripted"], names
 assert client.models.retrieve("hearth").owned_by == "hearth"
 
 messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
@@ -146,7 +146,7 @@ token = {"Authorization": "Bearer " + os.environ["TOKEN"]}
 for headers in [token, {}]:
     client = ollama.Client(host=os.environ["HEARTH"], headers=headers)
     names = [model.model for model in client.list().models]
-    assert names == ["hearth:latest", "scripted:latest"], names
+    assert names == ["hearth:latest", "hearth-plain:latest", "scripted:latest"], names
     assert client.show("hearth").modelinfo["general.architecture"] == "hearth"
     assert client.ps().models == []
 

@@ -15,13 +15,14 @@ use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
 use base::finish_reason::FinishReason;
 use base::secret::sha256;
+use config::Config;
 use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
 use store::{ToolCall, TurnState, Usage, Viewer};
 
 use super::sent_text::SentText;
-use super::transcript::Transcript;
+use super::transcript::{self, Said};
 use super::wishes::IGNORED;
 
 /// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
@@ -31,7 +32,7 @@ const CHAT_BYTES: usize = 255;
 
 /// How often a client that waits for more is sent something, so that neither it
 /// nor a proxy gives up.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How an interface writes what happens.
 pub trait Form: Send {
@@ -113,7 +114,8 @@ pub fn stream_head(content_type: &'static str) -> Response {
 /// A question and the form of its answer.
 pub struct Task {
     pub asker: Asker,
-    pub transcript: Transcript,
+    /// The client's messages.
+    pub said: Vec<Said>,
     /// The client's own name for the chat, unless a header has it.
     pub chat: Option<String>,
     /// Where it comes from, as in `Conversation::channel`.
@@ -133,7 +135,7 @@ pub struct Task {
 pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> Result<Answer> {
     let Task {
         asker,
-        transcript,
+        said,
         chat,
         channel,
         program,
@@ -141,6 +143,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         stream,
         form,
     } = task;
+    let transcript = transcript::read(said)?;
     let chat = head.header(CHAT).map(str::to_owned).or(chat);
     let chat = chat.filter(|chat| !chat.is_empty());
     if chat.as_ref().is_some_and(|chat| chat.len() > CHAT_BYTES) {
@@ -152,11 +155,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     if let Some(key) = idempotency {
         check_idempotency_key("the header \"Idempotency-Key\"", key)?;
     }
-    let waker = Waker::new().map_err(|error| {
-        log::warn!("no answer for {}: {error}", head.peer);
-        Error::overloaded("the server has no descriptor left", 5)
-    })?;
-    let waker = Arc::new(waker);
+    let waker = new_waker(head)?;
     let wake = Arc::clone(&waker);
     let wake = move || wake.wake();
     let returned = transcript.returned;
@@ -179,11 +178,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
             .follow_on(&asker, &question.message, &returned, stream, wake)
             .ok_or_else(nothing_waits)?,
     };
-    let mut shared = Response::empty(200);
-    share(head, &config, &mut shared);
-    if !ignored.is_empty() {
-        shared.add(IGNORED, ignored.join(", "));
-    }
+    let shared = shared_headers(head, &config, &ignored);
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
     // cannot, and its client would give up first.
@@ -201,12 +196,38 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         deadline: began + Duration::from_secs(seconds),
         next_keep_alive: began + KEEP_ALIVE,
         cancels: stream && cancels,
-        shared: shared.headers,
+        shared,
         has_begun: false,
         is_over: false,
         sent: SentText::default(),
         parts: VecDeque::new(),
     })))
+}
+
+/// What wakes the thread of a response.
+///
+/// # Errors
+/// 503 without a descriptor for it.
+pub fn new_waker(head: &Head) -> Result<Arc<Waker>> {
+    Waker::new().map(Arc::new).map_err(|error| {
+        log::warn!("no answer for {}: {error}", head.peer);
+        Error::overloaded("the server has no descriptor left", 5)
+    })
+}
+
+/// The headers of a response that do not depend on its form.
+pub fn shared_headers(
+    head: &Head,
+    config: &Config,
+    ignored: &[String],
+) -> Vec<(&'static str, Cow<'static, str>)> {
+    let mut shared = Response::empty(200);
+    shared.headers.clear();
+    share(head, config, &mut shared);
+    if !ignored.is_empty() {
+        shared.add(IGNORED, ignored.join(", "));
+    }
+    shared.headers
 }
 
 /// The error for results that nothing waits for.

@@ -20,9 +20,12 @@
 
 mod access;
 mod answering;
+mod asked;
 mod models;
 mod ollama;
 mod openai;
+mod plain;
+mod plain_chat;
 mod sent_text;
 mod transcript;
 mod wishes;

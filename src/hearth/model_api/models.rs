@@ -5,17 +5,24 @@ use config::Config;
 
 /// The assistant, whichever model it uses.
 pub const ASSISTANT: &str = "hearth";
+/// Its model alone, without tools, memory and the past.
+const PLAIN: &str = "hearth-plain";
 /// What Ollama's clients add to a name that has no tag.
 const TAG: &str = ":latest";
 
-/// Every name, without tag. All mean the same: the assistant as the household has
-/// configured it.
+/// Every name, without tag. All but [`PLAIN`] mean the same: the assistant as the household
+/// has configured it.
 pub fn names(config: &Config) -> Vec<&str> {
-    let mut names = vec![ASSISTANT];
+    let mut names = vec![ASSISTANT, PLAIN];
     if config.model != ASSISTANT {
         names.push(&config.model);
     }
     names
+}
+
+/// Whether this is the model alone.
+pub fn is_plain(name: &str) -> bool {
+    name.strip_suffix(TAG).unwrap_or(name) == PLAIN
 }
 
 /// Checks the name in a request.
@@ -56,6 +63,7 @@ mod tests {
         for (name, good) in [
             ("hearth", true),
             ("hearth:latest", true),
+            ("hearth-plain:latest", true),
             ("qwen3:8b", true),
             ("qwen3", false),
             ("gpt-5", false),

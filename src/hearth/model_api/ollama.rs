@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answering::{self, Form, Task, TurnSummary};
+use super::asked;
 use super::models;
-use super::transcript::{self, Said};
+use super::transcript::Said;
 use super::wishes;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
@@ -203,9 +204,10 @@ fn begin(
     request: &Request,
 ) -> Result<Answer> {
     let wishes::Read { program, ignored } = wishes::of_ollama(rest)?;
+    let model = lines.model.clone();
     let task = Task {
         asker,
-        transcript: transcript::read(said)?,
+        said,
         chat: None,
         channel: CHANNEL,
         program,
@@ -213,7 +215,7 @@ fn begin(
         stream: stream.unwrap_or(true),
         form: Box::new(lines),
     };
-    answering::answer(service, task, &request.head, &request.body)
+    asked::begin(service, task, &model, request)
 }
 
 /// A JSON object on each line, or one object.

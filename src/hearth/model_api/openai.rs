@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answering::{self, Form, Task, TurnSummary};
+use super::asked;
 use super::models;
-use super::transcript::{self, Said};
+use super::transcript::Said;
 use super::wishes;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
@@ -126,6 +127,7 @@ pub fn complete(
     }
     let wishes::Read { program, ignored } = wishes::of_openai(completion.rest)?;
     let stream = completion.stream.unwrap_or(false);
+    let model = completion.model.clone();
     let form = Chunks {
         id: format!("chatcmpl-{}", base::secret::reference()),
         model: completion.model,
@@ -137,7 +139,7 @@ pub fn complete(
     };
     let task = Task {
         asker,
-        transcript: transcript::read(completion.messages)?,
+        said: completion.messages,
         chat: completion.metadata.and_then(|metadata| metadata.chat_id),
         channel: CHANNEL,
         program,
@@ -145,7 +147,7 @@ pub fn complete(
         stream,
         form: Box::new(form),
     };
-    answering::answer(service, task, &request.head, &request.body)
+    asked::begin(service, task, &model, request)
 }
 
 /// Server-sent events, or one object.

@@ -15,7 +15,7 @@ const INSTRUCTION_BYTES: usize = 256 * 1024;
 /// One message of a request, as both interfaces have it.
 #[derive(Debug, Deserialize)]
 pub struct Said {
-    role: String,
+    pub role: String,
     /// A text, or its parts.
     #[serde(default)]
     content: Value,
@@ -24,10 +24,10 @@ pub struct Said {
     images: Option<Vec<String>>,
     /// Calls of the client's own tools.
     #[serde(default)]
-    tool_calls: Option<Vec<Called>>,
+    pub tool_calls: Option<Vec<Called>>,
     /// Of a result: the call.
     #[serde(default)]
-    tool_call_id: Option<String>,
+    pub tool_call_id: Option<String>,
     /// Of a result: the tool, in Ollama's words and in OpenAI's older ones.
     #[serde(default, alias = "name")]
     tool_name: Option<String>,
@@ -37,13 +37,16 @@ pub struct Said {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Called {
     #[serde(default)]
-    id: Option<String>,
-    function: CalledFunction,
+    pub id: Option<String>,
+    pub function: CalledFunction,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct CalledFunction {
-    name: String,
+pub struct CalledFunction {
+    pub name: String,
+    /// A text in OpenAI's interface, an object in Ollama's.
+    #[serde(default)]
+    pub arguments: Value,
 }
 
 impl Said {
@@ -69,7 +72,7 @@ impl Said {
     ///
     /// # Errors
     /// `invalid_request` for a content that is neither a text nor its parts.
-    fn read(self) -> Result<(String, Vec<Part>)> {
+    pub fn read(self) -> Result<(String, Vec<Part>)> {
         let mut other = Vec::new();
         let mut text = match self.content {
             Value::Null => String::new(),
@@ -104,7 +107,7 @@ impl Said {
 const IMAGE: &str = "[image]";
 
 /// Something in a message beside its text.
-enum Part {
+pub enum Part {
     /// As OpenAI's interface has it.
     Json(Value),
     /// A picture in base64.

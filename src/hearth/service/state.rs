@@ -68,6 +68,8 @@ pub struct Service {
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
     /// The turns of programs that want something beyond the household's settings.
     pub(super) programs: Programs,
+    /// Requests to the model alone that are under way.
+    pub(crate) plain_requests: AtomicUsize,
 }
 
 /// What a service is built from.
@@ -128,6 +130,7 @@ impl Service {
             relays: Arc::default(),
             webhook_rates: Mutex::default(),
             programs: Programs::default(),
+            plain_requests: AtomicUsize::new(0),
             started_at: Instant::now(),
             last_tick: Mutex::new(Instant::now()),
             settings,

@@ -3,6 +3,7 @@
 mod client_tools;
 mod ollama;
 mod pictures;
+mod plain;
 mod programs;
 mod streams;
 

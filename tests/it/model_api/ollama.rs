@@ -17,7 +17,7 @@ fn ollamas_clients_are_answered_line_by_line() {
     let authorization = bearer(&home.tokens.user);
     let tags = http_get(&home, "/api/tags", &authorization);
     assert_eq!(tags["models"][0]["name"], "hearth:latest");
-    assert_eq!(tags["models"][1]["name"], "scripted:latest");
+    assert_eq!(tags["models"][1]["name"], "hearth-plain:latest");
     assert!(http_get(&home, "/api/version", &authorization)["version"].is_string());
     let show = ask(&home, "/api/show", json!({ "model": "hearth" })).json();
     assert!(show["model_info"]["hearth.context_length"].as_u64() > Some(0));

@@ -1,0 +1,268 @@
+//! The model `hearth-plain`: the household's model without the household. For what programs
+//! ask beside a chat, such as for its title, and for those that want no assistant.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::answering::{KEEP_ALIVE, Task, TurnSummary, new_waker, shared_headers};
+use super::plain_chat::PlainChat;
+use crate::service::Service;
+use crate::service::turn_stream::Asker;
+use agent::model::ModelReply;
+use agent::plain::{self, PlainRequest};
+use base::error::{Error, Result};
+use base::sync::lock;
+use config::Config;
+use net::cancel::Cancel;
+use net::http::{Answer, DeferredResponse, Head, ResponsePart};
+use net::wait::Waker;
+
+/// The header that names what a program asks beside a chat, such as Open WebUI's `{{TASK}}`.
+const TASK: &str = "x-task";
+
+/// Whether a request is for the model alone.
+pub fn is_wanted(model: &str, head: &Head) -> bool {
+    let task = head.header(TASK).unwrap_or_default().trim();
+    super::models::is_plain(model) || !task.is_empty()
+}
+
+/// Asks the model on a thread of its own, which ends with the response.
+///
+/// # Errors
+/// `invalid_request` for messages that cannot be read; 503 while as many are asked as
+/// there are workers.
+pub fn answer(service: &Arc<Service>, task: Task, head: &Head) -> Result<Answer> {
+    let config = service.settings().current();
+    let chat = PlainChat::read(task.said)?;
+    let place = Place::take(service, &config)?;
+    let waker = new_waker(head)?;
+    let began = Instant::now();
+    let deadline = began + Duration::from_secs(config.limits.turn_seconds);
+    let happened = Arc::<Mutex<Happened>>::default();
+    let cancel = Cancel::default();
+    let asking = Asking {
+        service: Arc::clone(service),
+        asker: task.asker,
+        chat,
+        wants: task.program.unwrap_or_default(),
+        stream: task.stream,
+        deadline,
+        cancel: cancel.clone(),
+        happened: Arc::clone(&happened),
+        waker: Arc::clone(&waker),
+        _place: place,
+    };
+    let thread = thread::Builder::new()
+        .name("plain-reply".to_owned())
+        .spawn(move || asking.run())
+        .map_err(|error| {
+            log::warn!("no thread for a plain reply: {error}");
+            Error::overloaded("the server has no thread left", 5)
+        })?;
+    Ok(Answer::Deferred(Box::new(PlainAnswer {
+        waker,
+        form: task.form,
+        stream: task.stream,
+        began,
+        deadline,
+        next_keep_alive: began + KEEP_ALIVE,
+        happened,
+        cancel,
+        thread: Some(thread),
+        shared: shared_headers(head, &config, &task.ignored),
+        has_begun: false,
+        is_over: false,
+        parts: VecDeque::new(),
+    })))
+}
+
+/// One of the places for such requests, given back when it is dropped.
+struct Place(Arc<Service>);
+
+impl Place {
+    fn take(service: &Arc<Service>, config: &Config) -> Result<Place> {
+        let taken = service.plain_requests.fetch_add(1, Ordering::SeqCst);
+        let place = Place(Arc::clone(service));
+        if taken >= config.workers {
+            return Err(Error::overloaded("the model is asked too much at once", 5));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.plain_requests.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What the thread has to tell.
+#[derive(Default)]
+struct Happened {
+    text: String,
+    end: Option<Result<ModelReply>>,
+}
+
+/// What the thread does.
+struct Asking {
+    service: Arc<Service>,
+    asker: Asker,
+    chat: PlainChat,
+    wants: crate::service::programs::ProgramWishes,
+    stream: bool,
+    deadline: Instant,
+    cancel: Cancel,
+    happened: Arc<Mutex<Happened>>,
+    waker: Arc<Waker>,
+    _place: Place,
+}
+
+impl Asking {
+    fn run(self) {
+        let service = &self.service;
+        let asked = PlainRequest {
+            user: (self.asker.user_id, &self.asker.user),
+            system: &self.chat.system,
+            messages: &self.chat.messages,
+            tools: &self.wants.tools,
+            wishes: &self.wants.wishes,
+            stream: self.stream,
+            deadline: self.deadline,
+            cancel: &self.cancel,
+        };
+        let assistant = service.assistant();
+        let answer = plain::reply(
+            &assistant,
+            service.store(),
+            service.clock(),
+            &asked,
+            &mut |text| {
+                lock(&self.happened).text.push_str(text);
+                self.waker.wake();
+            },
+        );
+        lock(&self.happened).end = Some(answer);
+        self.waker.wake();
+    }
+}
+
+struct PlainAnswer {
+    waker: Arc<Waker>,
+    form: Box<dyn super::answering::Form>,
+    stream: bool,
+    began: Instant,
+    deadline: Instant,
+    next_keep_alive: Instant,
+    happened: Arc<Mutex<Happened>>,
+    cancel: Cancel,
+    thread: Option<JoinHandle<()>>,
+    shared: Vec<(&'static str, Cow<'static, str>)>,
+    has_begun: bool,
+    is_over: bool,
+    parts: VecDeque<ResponsePart>,
+}
+
+impl DeferredResponse for PlainAnswer {
+    fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    fn advance(&mut self) -> ResponsePart {
+        if self.parts.is_empty() && !self.is_over {
+            self.look();
+        }
+        match self.parts.pop_front() {
+            Some(part) => part,
+            None if self.is_over => ResponsePart::Broken,
+            None if self.stream => ResponsePart::Wait(self.next_keep_alive),
+            // The provider ends at the deadline by itself.
+            None => ResponsePart::Wait(self.deadline + KEEP_ALIVE),
+        }
+    }
+}
+
+impl PlainAnswer {
+    fn look(&mut self) {
+        let Happened { text, end } = std::mem::take(&mut *lock(&self.happened));
+        if self.stream && !text.is_empty() {
+            let piece = self.form.text(&text);
+            self.push(piece);
+        }
+        match end {
+            Some(Ok(reply)) => self.finish(reply),
+            Some(Err(error)) => self.fail(&error),
+            None if Instant::now() >= self.deadline + KEEP_ALIVE => {
+                self.fail(&Error::server(
+                    "the model did not answer in time",
+                    "a plain reply",
+                ));
+            }
+            None if self.stream && Instant::now() >= self.next_keep_alive => {
+                let piece = self.form.keep_alive();
+                self.push(piece);
+            }
+            None => {}
+        }
+    }
+
+    fn finish(&mut self, reply: ModelReply) {
+        self.is_over = true;
+        let summary = TurnSummary {
+            usage: reply.usage,
+            took: self.began.elapsed(),
+            finish_reason: reply.finish_reason,
+            calls: reply.calls,
+        };
+        if self.stream {
+            let closing = self.form.closing(&summary);
+            self.push(closing);
+            return self.parts.push_back(ResponsePart::End);
+        }
+        let mut response = self.form.whole(&reply.text, &summary);
+        response.headers.append(&mut self.shared);
+        self.parts.push_back(ResponsePart::Whole(response));
+    }
+
+    fn fail(&mut self, error: &Error) {
+        self.is_over = true;
+        if self.has_begun {
+            let failure = self.form.failure(error);
+            self.push(failure);
+            return self.parts.push_back(ResponsePart::End);
+        }
+        let mut response = self.form.refusal(error);
+        response.headers.append(&mut self.shared);
+        self.parts.push_back(ResponsePart::Whole(response));
+    }
+
+    /// Sends something, after the head and opening if it is the first.
+    fn push(&mut self, piece: String) {
+        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
+        if !self.has_begun {
+            self.has_begun = true;
+            let mut head = self.form.head();
+            head.headers.append(&mut self.shared);
+            self.parts.push_back(ResponsePart::Head(head));
+            let opening = self.form.opening();
+            self.parts
+                .push_back(ResponsePart::Piece(opening.into_bytes()));
+        }
+        self.parts
+            .push_back(ResponsePart::Piece(piece.into_bytes()));
+    }
+}
+
+impl Drop for PlainAnswer {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            log::error!("a plain reply ended with a panic");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A client's messages as the model gets them, without the household's.
+
+use serde_json::Value;
+
+use super::transcript::Said;
+use agent::model::ChatMessage;
+use base::error::{Error, Result};
+use store::ToolCall;
+
+/// A client's messages.
+#[derive(Debug, Default, PartialEq)]
+pub struct PlainChat {
+    /// System messages, joined.
+    pub system: String,
+    /// The others.
+    pub messages: Vec<ChatMessage>,
+}
+
+impl PlainChat {
+    /// Reads them all.
+    ///
+    /// # Errors
+    /// `invalid_request` for an unknown role, a result without its call, pictures, and where
+    /// neither a user's message nor a result is last.
+    pub fn read(messages: Vec<Said>) -> Result<PlainChat> {
+        let mut chat = PlainChat::default();
+        let mut called: Vec<ToolCall> = Vec::new();
+        for said in messages {
+            let role = said.role.clone();
+            let calls = said.tool_calls.clone().unwrap_or_default();
+            let id = said.tool_call_id.clone();
+            let (text, parts) = said.read()?;
+            if !parts.is_empty() {
+                return Err(Error::invalid_request(
+                    "this model is shown text alone here: send pictures to the model \"hearth\"",
+                ));
+            }
+            match role.as_str() {
+                "system" | "developer" => {
+                    if !chat.system.is_empty() {
+                        chat.system.push_str("\n\n");
+                    }
+                    chat.system.push_str(&text);
+                }
+                "user" => {
+                    let files = Vec::new();
+                    chat.messages.push(ChatMessage::User { text, files });
+                }
+                "assistant" => {
+                    let calls = calls.iter().enumerate();
+                    let calls: Vec<ToolCall> = calls
+                        .map(|(place, call)| ToolCall {
+                            id: call.id.clone().unwrap_or_else(|| format!("call{place:05}")),
+                            provider_id: None,
+                            tool: call.function.name.clone(),
+                            arguments: match &call.function.arguments {
+                                Value::String(text) => text.clone(),
+                                arguments => arguments.to_string(),
+                            },
+                            extra: None,
+                        })
+                        .collect();
+                    called.clone_from(&calls);
+                    let extra = None;
+                    chat.messages
+                        .push(ChatMessage::Assistant { text, calls, extra });
+                }
+                "tool" | "function" => {
+                    let named = |call: &ToolCall| id.as_ref().is_none_or(|id| *id == call.id);
+                    let place = called.iter().position(named).ok_or_else(|| {
+                        Error::invalid_request("a tool's result must follow its call")
+                    })?;
+                    let call = called.remove(place);
+                    chat.messages.push(ChatMessage::ToolResult {
+                        call_id: call.id,
+                        tool: call.tool,
+                        content: text,
+                        ok: true,
+                        files: Vec::new(),
+                    });
+                }
+                _ => {
+                    let shown: String = role.chars().take(50).collect();
+                    return Err(Error::invalid_request(format!(
+                        "a message's role is system, user, assistant or tool, not {shown:?}"
+                    )));
+                }
+            }
+        }
+        match chat.messages.last() {
+            Some(ChatMessage::User { .. } | ChatMessage::ToolResult { .. }) => Ok(chat),
+            _ => Err(Error::invalid_request(
+                "the last of \"messages\" must be a user's, or a tool's result",
+            )),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The household's model without the household.
+
+use serde_json::{Value, json};
+
+use super::{COMPLETIONS, ask, bearer, conversations, events, home, home_with, text_of};
+use support::eventually;
+use support::http::post;
+use support::model::{Act, Model};
+use support::program::{printed, run};
+
+#[test]
+fn the_plain_model_gets_what_was_sent_and_nothing_is_stored() {
+    let model = Model::saying("A title");
+    let more = json!({ "people": { "user": { "instructions": "Answers for a nine year old." } } });
+    let home = home_with(&model, more);
+    let messages = json!([
+        { "role": "system", "content": "Make titles." },
+        { "role": "user", "content": "### Task: a title" },
+    ]);
+    let authorization = bearer(&home.tokens.user);
+    for (name, headers) in [
+        ("hearth-plain", vec![]),
+        ("hearth", vec![("x-task", "title_generation")]),
+    ] {
+        for stream in [false, true] {
+            let body =
+                json!({ "model": name, "messages": messages, "stream": stream, "stop": "x" });
+            let mut all = vec![("authorization", authorization.as_str())];
+            all.extend(&headers);
+            let answer = post(home.address(), COMPLETIONS, &all, &body);
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let text = match stream {
+                true => text_of(&events(&answer)),
+                false => {
+                    let whole = answer.json();
+                    assert_eq!(whole["usage"]["total_tokens"], 15, "{whole}");
+                    let text = whole["choices"][0]["message"]["content"].as_str();
+                    text.unwrap().to_owned()
+                }
+            };
+            assert_eq!(text, "A title");
+        }
+    }
+    let answer = ask(
+        &home,
+        "/api/chat",
+        json!({ "model": "hearth-plain:latest", "messages": messages, "stream": false }),
+    );
+    assert_eq!(answer.json()["message"]["content"], "A title", "{answer:?}");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 5);
+    let sent = requests[0].clone();
+    assert!(
+        sent.get("tools").is_none() && sent["stop"] == json!(["x"]),
+        "{sent}"
+    );
+    assert_eq!(
+        sent["messages"],
+        json!([
+            { "role": "system", "content": "Answers for a nine year old.\n\nMake titles." },
+            { "role": "user", "content": "### Task: a title" },
+        ])
+    );
+    assert!(conversations(&home).is_empty());
+    // It counts: 5 times 10 tokens in.
+    eventually("the usage", || {
+        let output = run(home.folder.path(), &["usage", "--json"]);
+        printed(&output).contains("50").then_some(())
+    });
+    // An empty task is a chat, as Open WebUI sends it with messages.
+    let headers = [("authorization", authorization.as_str()), ("x-task", "")];
+    let body = json!({ "model": "hearth", "messages": messages });
+    assert_eq!(
+        post(home.address(), COMPLETIONS, &headers, &body).status,
+        200
+    );
+    assert_eq!(conversations(&home).len(), 1);
+}
+
+#[test]
+fn the_plain_model_calls_the_tools_of_the_client() {
+    let model = Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        match messages.last().unwrap()["role"] == "tool" {
+            false => Act::call("light", json!({ "on": true })),
+            true => Act::say("It is on."),
+        }
+    });
+    let home = home(&model);
+    let tool = json!({ "type": "function", "function": { "name": "light" } });
+    let mut messages = json!([{ "role": "user", "content": "light on" }]);
+    let body = |messages: &Value| json!({ "model": "hearth-plain", "messages": messages, "tools": [tool] });
+    let first = ask(&home, COMPLETIONS, body(&messages)).json()["choices"][0].clone();
+    assert_eq!(first["finish_reason"], "tool_calls", "{first}");
+    let id = first["message"]["tool_calls"][0]["id"].clone();
+    let list = messages.as_array_mut().unwrap();
+    list.push(first["message"].clone());
+    list.push(json!({ "role": "tool", "tool_call_id": id, "content": "done" }));
+    let last = ask(&home, COMPLETIONS, body(&messages)).json();
+    assert_eq!(
+        last["choices"][0]["message"]["content"], "It is on.",
+        "{last}"
+    );
+    assert!(conversations(&home).is_empty());
+}
+
+#[test]
+fn the_plain_model_fails_like_the_other() {
+    let model = Model::start(|_, _| Act::error(401, "", "bad key"));
+    let home = home(&model);
+    let body = json!({ "model": "hearth-plain", "messages": [{ "role": "user", "content": "x" }] });
+    let answer = ask(&home, COMPLETIONS, body);
+    assert_eq!(answer.status, 500, "{answer:?}");
+    let nothing = json!({ "model": "hearth-plain", "messages": [] });
+    assert_eq!(ask(&home, COMPLETIONS, nothing).status, 400);
+}
