@@ -212,14 +212,17 @@ impl ReplyParser for ResponsesReply {
     }
 
     fn finish(&mut self, reply: &mut ReplyBuilder<'_>) {
-        let output = match self.response.get_mut("output").map(Value::take) {
+        let output = self.response.get_mut("output").map(Value::take);
+        // Without an item it is a reply, too: an empty one.
+        reply.has_begun |= matches!(output, Some(Value::Array(_)));
+        let output = match output {
             Some(Value::Array(items)) if !items.is_empty() => items,
             _ => std::mem::take(&mut self.items),
         };
         let text = |pointer: &str| self.response.pointer(pointer)?.as_str();
         reply.finish_reason = text("/incomplete_details/reason").map(str::to_owned);
         let is_cut = reply.finish_reason.is_some();
-        reply.has_begun = !output.is_empty() || reply.text.has_text() || is_cut;
+        reply.has_begun |= is_cut;
         if !reply.text.has_text() {
             let parts = output.iter().filter_map(|item| item["content"].as_array());
             for part in parts.flatten() {

@@ -227,6 +227,32 @@ fn a_response_that_is_not_whole_says_why() {
 }
 
 #[test]
+fn a_response_without_an_item_is_an_empty_reply() {
+    let use_it = || answer(404, &json!({"error": {"message": "use v1/responses"}}));
+    let empty = json!({ "status": "completed", "output": [], "usage": token_counts() });
+    let created = json!({"type": "response.created", "response": {"output": []}});
+    let end = json!({"type": "response.completed", "response": empty});
+    for (ask, script) in [
+        (hello(), answer(200, &empty)),
+        (
+            streaming(),
+            streamed("text/event-stream", &events(&[created, end]), 37),
+        ),
+    ] {
+        let server = TestServer::new(vec![use_it(), script]);
+        let reply = with_tools(ask).reply(&provider(&server));
+        assert_eq!((&*reply.text, reply.calls.len()), ("", 0));
+        assert_eq!(reply.usage, usage(30, 7, 20));
+    }
+    let server = TestServer::new(vec![
+        use_it(),
+        answer(200, &json!({ "status": "completed" })),
+    ]);
+    let (public, _) = hello().failure(&provider(&server));
+    assert!(public.contains("without a reply"), "{public}");
+}
+
+#[test]
 fn ids_and_schemas_take_the_form_that_a_server_wants() {
     let server = TestServer::new(vec![
         answer(
