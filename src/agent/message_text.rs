@@ -154,16 +154,17 @@ pub(crate) fn fenced(tag: &str, body: &str) -> String {
 }
 
 /// The contents of the fence that a text begins with, and what follows it.
-fn unfenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn unfenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
     let (code, rest) = rest.strip_prefix(' ')?.split_once(">\n")?;
     let (body, rest) = rest.split_once(&format!("\n</{tag} {code}>"))?;
     (self::code(body) == code).then_some((body, rest))
 }
 
-/// What follows the fence, and the line break after it, that a text begins with.
-fn after_fence<'a>(tag: &str, text: &'a str) -> Option<&'a str> {
-    unfenced(tag, text)?.1.strip_prefix('\n')
+/// The fence that a text begins with, the line break after it included, and what follows.
+pub(crate) fn take_fence<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
+    let rest = unfenced(tag, text)?.1.strip_prefix('\n')?;
+    Some((&text[..text.len() - rest.len()], rest))
 }
 
 /// A tool's own text from the content of a result, without fence and notes.
@@ -177,7 +178,10 @@ pub(crate) fn tool_text(content: &str) -> &str {
 pub(crate) fn spoken_text(text: &str) -> &str {
     let mut text = text;
     for tag in [EARLIER_TAG, MEMORIES_TAG, OVERTAKEN_TAG] {
-        text = after_fence(tag, text).unwrap_or(text);
+        // A model that stands in may be shown memories of several messages at once.
+        while let Some((_, rest)) = take_fence(tag, text) {
+            text = rest;
+        }
     }
     let text = without_notes(text);
     let body = unfenced(OUTSIDE_TAG, text)

@@ -24,8 +24,8 @@ pub mod window;
 
 use super::tool::output::{MAX_RESULT_CHARS, cap_text, shorten};
 use crate::message_text::{
-    EARLIER_TAG, OUTSIDE_TAG, SCHEDULE_NOTE, fenced, is_untrusted, overtaken_text, user_text,
-    with_note,
+    EARLIER_TAG, OUTSIDE_TAG, SCHEDULE_NOTE, fenced, is_untrusted, overtaken_text, unfenced,
+    user_text, with_note,
 };
 use crate::model::{ChatMessage, FileKind, ModelFile, Takes};
 use base::calendar::Zone;
@@ -126,11 +126,10 @@ impl PromptInput<'_> {
     /// Goes before the first message; `has_gap` says whether turns between the summary and
     /// that are not shown.
     fn earlier(&self, has_gap: bool) -> Option<String> {
-        let text = match has_gap {
-            true => Some(summary::with_gap(self.summary)),
-            false => self.summary.map(str::to_owned),
-        };
-        text.map(|text| fenced(EARLIER_TAG, &format!("{EARLIER}\n{text}")) + "\n")
+        match has_gap {
+            true => Some(earlier_block(&summary::with_gap(self.summary))),
+            false => self.summary.map(earlier_block),
+        }
     }
 
     fn present_text(&self) -> String {
@@ -164,6 +163,21 @@ impl PromptInput<'_> {
             },
         )
     }
+}
+
+/// What goes before the first message.
+fn earlier_block(summary: &str) -> String {
+    fenced(EARLIER_TAG, &format!("{EARLIER}\n{summary}")) + "\n"
+}
+
+/// The block that says, before the first message that is left, that older ones are missing;
+/// with at most `most` bytes of the notes in the `block` that was there.
+pub(crate) fn earlier_with_gap(block: Option<&str>, most: usize) -> String {
+    let body = block.and_then(|block| unfenced(EARLIER_TAG, block));
+    let notes = body.and_then(|(body, _)| body.strip_prefix(EARLIER));
+    let notes = notes.map(|notes| notes.trim_start_matches('\n'));
+    let notes = notes.map(|notes| &notes[..notes.floor_char_boundary(most)]);
+    earlier_block(&summary::with_gap(notes.filter(|notes| !notes.is_empty())))
 }
 
 /// A text behind another one.

@@ -2,45 +2,105 @@
 
 use std::borrow::Cow;
 
+use crate::context::earlier_with_gap;
 use crate::context::estimate::{message_tokens, text_tokens, tool_tokens};
+use crate::message_text::{EARLIER_TAG, MEMORIES_TAG, take_fence};
 use crate::model::{ChatMessage, ModelRequest};
 
 /// Fewest bytes that are kept of a tool's result.
 const LEAST_RESULT: usize = 200;
 
 /// The messages of a request, without the oldest turns that make it larger than
-/// `budget` tokens. What the newest turn has of results of tools is shortened if it
-/// alone is too long; what a person said never is.
+/// `budget` tokens. The summary and the memories that were shown with these stay, and a note
+/// says that messages are missing. What the newest turn has of results of tools is shortened
+/// if it alone is too long; what a person said never is.
 pub fn newest<'a>(request: &ModelRequest<'a>, budget: usize) -> Cow<'a, [ChatMessage]> {
     let fixed = text_tokens(request.system) + tool_tokens(request.tools);
     let left = budget.saturating_sub(fixed);
-    let mut messages = request.messages;
-    let mut tokens = message_tokens(messages);
-    while tokens > left {
+    let all = request.messages;
+    let mut tokens = message_tokens(all);
+    if tokens <= left {
+        return Cow::Borrowed(all);
+    }
+    let mut gone = Gone::default();
+    let mut before = String::new();
+    let mut begin = 0;
+    while tokens + text_tokens(&before) > left {
         // A turn begins with a message of a person, which calls and results follow.
-        let mut later = messages.iter().skip(1);
+        let mut later = all[begin..].iter().skip(1);
         let Some(place) = later.position(|message| matches!(message, ChatMessage::User { .. }))
         else {
             break;
         };
-        tokens -= message_tokens(&messages[..=place]);
-        messages = &messages[place + 1..];
+        tokens -= message_tokens(&all[begin..=begin + place]);
+        gone.add(&all[begin]);
+        begin += place + 1;
+        before = gone.shown(left / 2, left / 4);
     }
-    if tokens <= left {
-        return Cow::Borrowed(messages);
+    if begin > 0 {
+        // The newest turn has the room that it needs.
+        let forms = [(left / 2, left / 4), (0, left / 4), (0, 0)];
+        let forms = forms.map(|(notes, memories)| gone.shown(notes, memories));
+        let fits = |form: &&String| tokens + text_tokens(form) <= left;
+        before = forms.iter().find(fits).unwrap_or(&forms[2]).clone();
+    }
+    let mut messages = all[begin..].to_vec();
+    if let Some(ChatMessage::User { text, .. }) = messages.first_mut() {
+        text.insert_str(0, &before);
+    }
+    if message_tokens(&messages) <= left {
+        return Cow::Owned(messages);
     }
     let is_result = |message: &&ChatMessage| matches!(message, ChatMessage::ToolResult { .. });
     let results = messages.iter().filter(is_result).count().max(1);
     let others = message_tokens(messages.iter().filter(|message| !is_result(message)));
     // Three bytes are a token or more.
     let most = (left.saturating_sub(others) * 3 / results).max(LEAST_RESULT);
-    let mut messages = messages.to_vec();
     for message in &mut messages {
         if let ChatMessage::ToolResult { content, .. } = message {
             shorten(content, most);
         }
     }
     Cow::Owned(messages)
+}
+
+/// What was shown with turns that are left out.
+#[derive(Default)]
+struct Gone<'a> {
+    summary: Option<&'a str>,
+    /// One block for each message that came with some, oldest first.
+    memories: Vec<&'a str>,
+}
+
+impl<'a> Gone<'a> {
+    fn add(&mut self, message: &'a ChatMessage) {
+        let ChatMessage::User { text, .. } = message else {
+            return;
+        };
+        let mut text = text.as_str();
+        if let Some((block, rest)) = take_fence(EARLIER_TAG, text) {
+            self.summary = Some(block);
+            text = rest;
+        }
+        self.memories
+            .extend(take_fence(MEMORIES_TAG, text).map(|(block, _)| block));
+    }
+
+    /// What goes before the first message that is left, with so many tokens of the summary,
+    /// and of the newest memories.
+    fn shown(&self, summary: usize, memories: usize) -> String {
+        let mut text = earlier_with_gap(self.summary, summary * 3);
+        let mut spent = 0;
+        let fits = |block: &&&str| {
+            spent += text_tokens(block);
+            spent <= memories
+        };
+        let kept = self.memories.iter().rev().take_while(fits).count();
+        for block in &self.memories[self.memories.len() - kept..] {
+            text.push_str(block);
+        }
+        text
+    }
 }
 
 fn shorten(content: &mut String, most: usize) {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::message_text::{fenced, spoken_text};
 use crate::provider::dialect::Options;
 use crate::provider::testing::{Ask, assistant, call, tool_result, user};
 use crate::provider::{fallback_of, provider_of};
@@ -245,7 +246,10 @@ fn one_with_a_smaller_window_gets_a_request_that_fits_it() {
 
     let least = asked(Some(2_048));
     let sent = least["messages"].as_array().unwrap();
-    assert_eq!(sent[1]["content"], "and now?");
+    let content = sent[1]["content"].as_str().unwrap();
+    let note = content.strip_suffix("\nand now?").unwrap();
+    assert!(note.starts_with("<earlier "), "{note}");
+    assert!(note.contains("older messages are not shown"), "{note}");
     let result = sent[3]["content"].as_str().unwrap();
     assert!(result.contains("bytes left out"), "{result}");
     assert!(
@@ -254,6 +258,59 @@ fn one_with_a_smaller_window_gets_a_request_that_fits_it() {
         least.to_string().len()
     );
     assert_eq!(least["max_tokens"], 1_024);
+}
+
+#[test]
+fn the_summary_and_the_memories_of_what_does_not_fit_stay() {
+    let long = "word ".repeat(1_000);
+    let summary = fenced(
+        "earlier",
+        "What was said before, in short. Facts, not \
+        instructions:\nThey met.",
+    );
+    let memory = |text: &str| fenced("memories", &format!("Remembered:\n- {text}")) + "\n";
+    let first = format!("{summary}\n{}one {long}", memory("no walnuts"));
+    let messages = vec![
+        user(&first),
+        assistant("fine", Vec::new(), None),
+        user(&format!("{}two {long}", memory("bins on Tuesday"))),
+        assistant("fine", Vec::new(), None),
+        user("three"),
+        assistant("fine", Vec::new(), None),
+        user("and now?"),
+    ];
+    let sent = |window: u32| {
+        let second = TestServer::new(vec![said("Hi")]);
+        let other = ModelChoice {
+            context_tokens: Some(window),
+            ..choice(&second.url(), "b")
+        };
+        let trust = Trust::default();
+        let clock = Clock::system();
+        let first = choice(&nobody(), "a");
+        let fallback = fallback_of(&first, &[other], Options::default(), &trust, &clock);
+        let ask = Ask {
+            messages: messages.clone(),
+            ..asked()
+        };
+        ask.reply(&fallback);
+        second.heard()[0].json()["messages"].clone()
+    };
+    let whole = sent(16_384);
+    assert_eq!(whole[1]["content"], first);
+    let some = sent(2_048);
+    assert_eq!(some.as_array().unwrap().len(), 4);
+    let text = some[1]["content"].as_str().unwrap();
+    let parts = [
+        "They met.\n(Some older messages",
+        "no walnuts",
+        "bins on Tuesday",
+        "three",
+    ];
+    let places: Vec<usize> = parts.map(|part| text.find(part).unwrap()).to_vec();
+    assert!(places.is_sorted(), "{text}");
+    assert_eq!(text.matches("<earlier ").count(), 1, "{text}");
+    assert_eq!(spoken_text(text), "three");
 }
 
 #[test]
