@@ -18,6 +18,7 @@ fn a_long_conversation_is_read_from_the_cache_by_openai_s_rules() {
 fn holds(rules: Rules) {
     let share = play(rules, TURNS);
     assert!(share.requests > TURNS, "{share:?}");
+    assert_eq!(share.lost_rounds, 0, "{share:?}");
     assert!(
         share.percent() >= 95.0,
         "{:.1} %: {share:?}",

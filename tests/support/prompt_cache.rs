@@ -18,8 +18,10 @@ use crate::served::{Served, ok};
 const LEAST_TOKENS: usize = 1_024;
 /// OpenAI: hits come in steps of so many tokens.
 const STEP: usize = 128;
-/// Anthropic: how many blocks before a mark are compared with earlier marks.
+/// Anthropic: how many blocks, that of a mark included, are compared with earlier marks.
 const LOOKED_BACK: usize = 20;
+/// Tool calls in a round of many.
+const MANY_CALLS: usize = 14;
 
 /// Whose rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct Share {
     pub input: usize,
     /// Those that were read from the cache.
     pub cached: usize,
+    /// Requests with results of tools for which not all of the request before was read.
+    pub lost_rounds: usize,
 }
 
 impl Share {
@@ -79,16 +83,24 @@ fn blocks(request: &Value) -> Vec<(String, bool)> {
 struct Cache {
     /// The beginnings of earlier requests that can be read.
     beginnings: HashSet<u64>,
+    /// The tokens of the last request.
+    last: usize,
 }
 
 impl Cache {
-    /// The tokens of a request, and how many of them are read.
-    fn ask(&mut self, rules: Rules, request: &Value) -> (usize, usize) {
+    /// Adds a request to the `share`.
+    fn ask(&mut self, rules: Rules, request: &Value, share: &mut Share) {
         let blocks = blocks(request);
-        match rules {
+        let (input, cached) = match rules {
             Rules::Anthropic => self.by_marks(&blocks),
             Rules::OpenAi => self.by_steps(&blocks),
-        }
+        };
+        let is_round = answers_calls(request) && self.last >= LEAST_TOKENS;
+        share.requests += 1;
+        share.input += input;
+        share.cached += cached;
+        share.lost_rounds += usize::from(is_round && cached + STEP < self.last);
+        self.last = input;
     }
 
     fn by_marks(&mut self, blocks: &[(String, bool)]) -> (usize, usize) {
@@ -105,7 +117,7 @@ impl Cache {
         let marked = || (0..blocks.len()).filter(|place| blocks[*place].1);
         assert!(marked().count() <= 4, "no more marks are taken");
         let read = marked()
-            .flat_map(|place| place.saturating_sub(LOOKED_BACK)..=place)
+            .flat_map(|place| (place + 1).saturating_sub(LOOKED_BACK)..=place)
             .filter(|place| self.beginnings.contains(&ends[*place].0))
             .map(|place| ends[place].1)
             .max();
@@ -133,30 +145,54 @@ impl Cache {
     }
 }
 
-/// What the model answers: a tool call where the message asks for one.
-fn answer(rules: Rules, request: &Value) -> Value {
+fn last_message(request: &Value) -> String {
     let last = request["messages"].as_array().and_then(|all| all.last());
-    let last = last.map(Value::to_string).unwrap_or_default();
-    let is_call = last.contains("please recall") && !last.contains("tool_result");
-    let is_call = is_call && !last.contains("\"role\":\"tool\"");
-    let arguments = json!({ "query": "keys and lamps" });
+    last.map(Value::to_string).unwrap_or_default()
+}
+
+/// Whether a request ends with results of tools.
+fn answers_calls(request: &Value) -> bool {
+    let last = last_message(request);
+    last.contains("tool_result") || last.contains("\"role\":\"tool\"")
+}
+
+/// What the model answers: one tool call, or many, where the message asks for it.
+fn answer(rules: Rules, request: &Value) -> Value {
+    let last = last_message(request);
+    let calls = match () {
+        _ if answers_calls(request) => 0,
+        _ if last.contains("please recall all") => MANY_CALLS,
+        _ if last.contains("please recall") => 1,
+        _ => 0,
+    };
+    let arguments = |call| json!({ "query": format!("keys and lamps of box {call}") });
     let text = "That is noted; ask me again whenever you want to know more of it.";
-    match (rules, is_call) {
-        (Rules::Anthropic, true) => json!({
-            "content": [{ "type": "tool_use", "id": "toolu_1", "name": "recall", "input": arguments }],
-            "stop_reason": "tool_use", "usage": {},
-        }),
-        (Rules::Anthropic, false) => json!({
-            "content": [{ "type": "text", "text": text }],
-            "stop_reason": "end_turn", "usage": {},
-        }),
-        (Rules::OpenAi, true) => json!({ "choices": [{ "finish_reason": "tool_calls", "message": {
-            "role": "assistant", "content": "", "tool_calls": [{
-                "id": "call_1", "type": "function",
-                "function": { "name": "recall", "arguments": arguments.to_string() },
-            }],
-        }}]}),
-        (Rules::OpenAi, false) => json!({ "choices": [{ "finish_reason": "stop", "message": {
+    match rules {
+        Rules::Anthropic => {
+            let call = |call| {
+                json!({
+                    "type": "tool_use", "id": format!("toolu_{call}"), "name": "recall",
+                    "input": arguments(call),
+                })
+            };
+            let said = (calls != 1).then(|| json!({ "type": "text", "text": text }));
+            let content: Vec<Value> = said.into_iter().chain((0..calls).map(call)).collect();
+            let reason = if calls > 0 { "tool_use" } else { "end_turn" };
+            json!({ "content": content, "stop_reason": reason, "usage": {} })
+        }
+        Rules::OpenAi if calls > 0 => {
+            let call = |call| {
+                json!({
+                    "id": format!("call_{call}"), "type": "function",
+                    "function": { "name": "recall", "arguments": arguments(call).to_string() },
+                })
+            };
+            let calls: Vec<Value> = (0..calls).map(call).collect();
+            json!({ "choices": [{ "finish_reason": "tool_calls", "message": {
+                "role": "assistant", "content": "", "tool_calls": calls,
+            }}]})
+        }
+        Rules::OpenAi => json!({ "choices": [{ "finish_reason": "stop", "message": {
             "role": "assistant", "content": text,
         }}]}),
     }
@@ -173,11 +209,7 @@ pub fn play(rules: Rules, turns: usize) -> Share {
             let request: Value = serde_json::from_slice(body).ok()?;
             let mut caches = caches.lock().unwrap();
             let cache = caches.entry(request["model"].to_string()).or_default();
-            let (input, cached) = cache.ask(rules, &request);
-            let mut share = share.lock().unwrap();
-            share.requests += 1;
-            share.input += input;
-            share.cached += cached;
+            cache.ask(rules, &request, &mut share.lock().unwrap());
             Some(
                 ok("application/json", &answer(rules, &request).to_string())
                     .into_bytes()
@@ -211,6 +243,7 @@ pub fn play(rules: Rules, turns: usize) -> Share {
         let thing = THINGS[number * 7 % THINGS.len()];
         let message = match number % 6 {
             0 => format!("Where did I put the {thing} of box {}?", number % 120),
+            3 if number % 24 == 3 => format!("Number {number}: please recall all of it."),
             3 => format!("Number {number}: please recall what you know of it."),
             _ => format!("Number {number}: it was a quiet day, and we had soup for dinner."),
         };

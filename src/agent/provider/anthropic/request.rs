@@ -99,10 +99,12 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         body.put("system", [system]);
     }
     let mut messages = messages(context);
-    let newest = messages.iter_mut().rfind(|message| message.role == USER);
-    newest
-        .and_then(|message| message.blocks.last_mut())
-        .map(mark);
+    // Also where the last request ended: from a mark, the cache looks back over 20 blocks
+    // only, and a round of many calls has more. With these, all four marks are used.
+    let of_users = messages.iter_mut().rev();
+    let ends = of_users.filter(|message| message.role == USER).take(2);
+    ends.filter_map(|message| message.blocks.last_mut())
+        .for_each(mark);
     let messages: Vec<Value> = messages
         .into_iter()
         .map(|message| {

@@ -132,7 +132,8 @@ fn a_request_has_the_documented_form() {
             "input_schema": {"type": "object", "properties": {"on": {"type": "boolean"}}}}],
         "system": [{"type": "text", "text": "You are Ada.", "cache_control": mark}],
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "Light on"}]},
+            {"role": "user", "content": [
+                {"type": "text", "text": "Light on", "cache_control": mark}]},
             {"role": "assistant", "content": [
                 {"type": "tool_use", "id": "call_1", "name": "light", "input": {"on": true}},
                 {"type": "tool_use", "id": "call_2", "name": "light",
