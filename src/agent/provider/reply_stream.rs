@@ -6,6 +6,9 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 const CALL: &str = "<tool_call>";
 const CALL_END: &str = "</tool_call>";
+/// Before a tag of which the text speaks.
+const QUOTES: [char; 7] = ['`', '"', '\'', '“', '„', '«', '('];
+const SENTENCE_ENDS: [char; 7] = ['.', '!', '?', '…', '。', '！', '？'];
 
 /// Collects the text of one reply.
 pub struct ReplyStream<'a> {
@@ -29,6 +32,8 @@ pub struct ReplyStream<'a> {
     /// Whether the reply began with thoughts of which only the end was marked, as far
     /// as this reply tells.
     opens_thinking: Option<bool>,
+    /// Whether thoughts have ended: no text after them is thoughts, too.
+    had_thoughts: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -66,6 +71,7 @@ impl<'a> ReplyStream<'a> {
             note,
             calls: Vec::new(),
             opens_thinking: None,
+            had_thoughts: false,
         }
     }
 
@@ -190,6 +196,7 @@ impl<'a> ReplyStream<'a> {
             _ => {
                 self.text.truncate(self.begin);
                 self.opens_thinking = Some(true);
+                self.had_thoughts = true;
                 self.drop_held(place);
                 State::Trimming
             }
@@ -204,7 +211,11 @@ impl<'a> ReplyStream<'a> {
             let rest = &self.held[place..];
             let tags = [OPEN, CLOSE, CALL];
             if let Some(tag) = tags.into_iter().find(|tag| rest.starts_with(tag)) {
-                let counts = !self.is_quoted(place) && (tag != OPEN || self.begins_line(place));
+                let counts = match tag {
+                    OPEN => self.begins_line(place) && !self.is_quoted(place),
+                    CLOSE => self.ends_thoughts(place),
+                    _ => !self.is_quoted(place),
+                };
                 return counts.then_some((place, Next::Tag(tag)));
             }
             let is_part = tags.iter().any(|tag| tag.starts_with(rest));
@@ -218,7 +229,7 @@ impl<'a> ReplyStream<'a> {
         let parts = [&self.text[self.begin..], &self.held[..place]];
         let fences: usize = parts.iter().map(|part| part.matches("```").count()).sum();
         let before = parts.iter().rev().find_map(|part| part.chars().next_back());
-        fences % 2 == 1 || matches!(before, Some('`' | '"' | '\''))
+        fences % 2 == 1 || before.is_some_and(|before| QUOTES.contains(&before))
     }
 
     /// Whether only white space comes before this place of what is held, on its line.
@@ -228,11 +239,35 @@ impl<'a> ReplyStream<'a> {
         line.is_none_or(|line| line.trim().is_empty())
     }
 
+    /// Whether all before this place of what is held, where a closing tag is, was thoughts
+    /// that no tag opened: it stands on a line of its own, or behind a sentence. Elsewhere
+    /// the text speaks of the tag.
+    fn ends_thoughts(&self, place: usize) -> bool {
+        let before = format!("{}{}", &self.text[self.begin..], &self.held[..place]);
+        let mut opened = before.match_indices(OPEN);
+        let is_named = |place: usize| before[..place].ends_with(QUOTES);
+        if self.had_thoughts || opened.any(|(place, _)| !is_named(place)) {
+            return false;
+        }
+        if self.begins_line(place) {
+            // In thoughts, code may lack its end.
+            return self.state == State::PerhapsThinking || !self.is_quoted(place);
+        }
+        let sentence = before.trim_end();
+        let is_behind = sentence.len() == before.len() || sentence.ends_with(SENTENCE_ENDS);
+        is_behind && !self.is_quoted(place)
+    }
+
     /// Drops the thoughts if they end in what is held; returns whether they do.
     fn end_thoughts(&mut self) -> bool {
-        let Some(place) = self.find(CLOSE) else {
+        let place = match self.state {
+            State::PerhapsThinking => self.places(CLOSE).find(|place| self.ends_thoughts(*place)),
+            _ => self.places(CLOSE).next(),
+        };
+        let Some(place) = place else {
             return false;
         };
+        self.had_thoughts = true;
         if self.state == State::PerhapsThinking {
             self.opens_thinking = Some(true);
         }
@@ -250,7 +285,7 @@ impl<'a> ReplyStream<'a> {
             self.state = State::Text;
             return true;
         }
-        let Some(place) = self.find(CALL_END) else {
+        let Some(place) = self.places(CALL_END).next() else {
             return false;
         };
         self.calls.push(self.held[..place].to_owned());
@@ -260,12 +295,13 @@ impl<'a> ReplyStream<'a> {
     }
 
     /// Where a tag is in what is held, unless it was there before the newest piece.
-    fn find(&self, tag: &str) -> Option<usize> {
+    fn places<'s>(&'s self, tag: &'s str) -> impl Iterator<Item = usize> + 's {
         let mut from = self.searched.saturating_sub(tag.len());
         while !self.held.is_char_boundary(from) {
             from -= 1;
         }
-        self.held[from..].find(tag).map(|place| from + place)
+        let found = self.held[from..].match_indices(tag);
+        found.map(move |(place, _)| from + place)
     }
 
     fn drop_held(&mut self, length: usize) {
@@ -294,145 +330,4 @@ impl<'a> ReplyStream<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CASES: &[(&str, &str)] = &[
-        ("Hello <think> you", "Hello <think> you"),
-        ("<think>hm</think>\n\nHello", "Hello"),
-        ("\n <think>\nh\u{e4}\n</think> Hello  you ", "Hello  you "),
-        ("<think></think>Hello", "Hello"),
-        ("<thinking>Hello", "<thinking>Hello"),
-        ("<thi", "<thi"),
-        ("<think>cut off in the mid", ""),
-        ("  ", ""),
-        ("", ""),
-        ("  Hello", "  Hello"),
-        ("I look.\n<think>hm\n</think>\nHello", "I look.\nHello"),
-        (
-            "It ends with `</think>`, see",
-            "It ends with `</think>`, see",
-        ),
-        (
-            "```\n<think>\n</think>\n``` so",
-            "```\n<think>\n</think>\n``` so",
-        ),
-        ("1 < 2 <b> <", "1 < 2 <b> <"),
-        (
-            "On. <tool_call>{\"name\":\"a\"}</tool_call>\nYes",
-            "On. Yes",
-        ),
-        ("<tool_call>\n{\"name\": \"a\"}", ""),
-        ("<think>x</think><tool_call>{}</tool_call>", ""),
-        ("A <tool_call> is a tag", "A <tool_call> is a tag"),
-    ];
-
-    /// What comes of a reply in pieces of `size` letters, and what was heard.
-    fn streamed(written: &str, size: usize, expecting: bool) -> (String, String) {
-        let mut heard = String::new();
-        let mut listener = |piece: &str| heard.push_str(piece);
-        let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
-        if expecting {
-            reply_stream = reply_stream.expecting_thoughts();
-        }
-        let letters: Vec<char> = written.chars().collect();
-        for piece in letters.chunks(size) {
-            reply_stream.push(&piece.iter().collect::<String>());
-        }
-        let text = reply_stream.finish(false);
-        (text, heard)
-    }
-
-    #[test]
-    fn thoughts_and_calls_are_never_streamed_however_they_are_cut() {
-        for (written, expected) in CASES {
-            for size in 1..=written.chars().count().max(1) {
-                for expecting in [false, true] {
-                    // Who expects thoughts takes their end at its word.
-                    if expecting && written.contains(CLOSE) {
-                        continue;
-                    }
-                    let (text, heard) = streamed(written, size, expecting);
-                    let context = format!("{written:?} in pieces of {size}, {expecting}");
-                    assert_eq!(&text, expected, "{context}");
-                    assert_eq!(heard, text, "{context}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn thoughts_without_their_first_tag_are_not_kept_and_not_heard_the_next_time() {
-        let written = "Hm, so\n</think>\n\nHello";
-        for size in 1..=written.len() {
-            let (text, heard) = streamed(written, size, false);
-            assert_eq!(text, "Hello", "pieces of {size}");
-            assert!(heard.ends_with("Hello"));
-            let (text, heard) = streamed(written, size, true);
-            assert_eq!((text.as_str(), heard.as_str()), ("Hello", "Hello"));
-        }
-        // Whole, they are not heard the first time either.
-        let (_, heard) = streamed(written, 99, false);
-        assert_eq!(heard, "Hello");
-    }
-
-    #[test]
-    fn a_reply_tells_whether_the_next_one_begins_with_thoughts() {
-        for (written, expecting, is_cut, text, tells) in [
-            ("Hm</think>Hello", false, false, "Hello", Some(true)),
-            ("Hm</think>Hello", true, false, "Hello", Some(true)),
-            ("Hello", true, false, "Hello", Some(false)),
-            ("Hello", false, false, "Hello", None),
-            ("Hm, so the", true, true, "", None),
-        ] {
-            let mut reply_stream = ReplyStream::new(None, None);
-            if expecting {
-                reply_stream = reply_stream.expecting_thoughts();
-            }
-            reply_stream.push(written);
-            assert_eq!(reply_stream.finish(is_cut), text, "{written}");
-            assert_eq!(reply_stream.opens_thinking(), tells, "{written}");
-        }
-        let mut reply_stream = ReplyStream::new(None, None).expecting_thoughts();
-        reply_stream.push("Hel");
-        assert!(!reply_stream.has_text());
-        reply_stream.thoughts_are_separate();
-        assert!(reply_stream.has_text());
-    }
-
-    #[test]
-    fn only_what_may_be_a_tag_is_held_back() {
-        let mut heard = Vec::new();
-        let mut listener = |piece: &str| heard.push(piece.to_owned());
-        let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
-        for piece in [
-            "Hel",
-            "lo <",
-            "b> a <to",
-            "ol",
-            "s> ",
-            "<tool_call>",
-            "{}",
-            "</tool_call>",
-        ] {
-            reply_stream.push(piece);
-        }
-        reply_stream.finish(false);
-        assert_eq!(reply_stream.take_calls(), ["{}"]);
-        assert_eq!(heard, ["Hel", "lo ", "<b> a ", "<tools> "]);
-    }
-
-    #[test]
-    fn a_note_comes_before_the_reply_and_only_with_one() {
-        let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
-        reply_stream.push("<think>x</think>");
-        reply_stream.push("Hello");
-        assert_eq!(reply_stream.finish(false), "Note. Hello");
-        let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
-        assert_eq!(reply_stream.finish(false), "");
-        let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
-        reply_stream.push("Hm");
-        reply_stream.push("</think>Hello");
-        assert_eq!(reply_stream.finish(false), "Note. Hello");
-    }
-}
+mod tests;
