@@ -102,7 +102,7 @@ impl LogLines {
 fn level(line: &str) -> log::Level {
     let line = line.to_lowercase();
     let is_trouble = |word: &&str| line.contains(*word);
-    match TROUBLE.iter().any(|word| is_trouble(&word)) {
+    match TROUBLE.iter().any(is_trouble) {
         true => log::Level::Info,
         false => log::Level::Debug,
     }
