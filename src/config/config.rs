@@ -146,8 +146,9 @@ section! {
         pub metrics: Metrics = section_of();
         /// Origins of web pages that may use the server, in addition to its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
-        /// Host names under which browsers may reach the server, in addition to addresses,
-        /// localhost and names that end in .local, .lan or .home.arpa.
+        /// Host names under which browsers may reach the server, in addition to addresses, names
+        /// without a dot, this machine's own, and names that end in .local, .lan, .home,
+        /// .home.arpa, .internal, .localdomain, .fritz.box or .ts.net.
         pub allowed_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         pub trusted_proxies: AddressPatterns = addresses().or(AddressPatterns::none());

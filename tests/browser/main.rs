@@ -6,6 +6,7 @@
 mod approvals;
 mod attachments;
 mod audiences;
+mod axe;
 mod chromium;
 mod elsewhere;
 mod files;
@@ -19,6 +20,7 @@ mod relayed;
 mod rendering;
 #[cfg(feature = "tls")]
 mod secure;
+mod versions;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -324,7 +324,7 @@ fn a_conversation_of_the_page_gets_a_title_from_the_model() {
         true => Act::say("\"Pancakes for four.\""),
         false => Act::say("Flour, eggs and milk."),
     });
-    let home = Home::start(model.config());
+    let home = Home::start(model.config_with(json!({ "titles": true })));
     let mut client = home.admin();
     client.ask(json!({ "type": "subscribe", "events": ["conversation.renamed"] }));
     let ask = |surface: &str| json!({ "type": "chat", "message": "how do I make pancakes?", "surface": surface });
@@ -363,7 +363,7 @@ fn a_title_that_a_person_gave_stays() {
         }
         Act::say("Flour.")
     });
-    let home = Home::start(model.config());
+    let home = Home::start(model.config_with(json!({ "titles": true })));
     let mut client = home.admin();
     let ask = json!({ "type": "chat", "message": "how?", "surface": "page" });
     let conversation = client.ask(ask)["conversation_id"].clone();

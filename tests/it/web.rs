@@ -9,6 +9,7 @@ use std::process::Command;
 
 use flate2::bufread::GzDecoder;
 use hearth::handbook::TOPICS;
+use serde_json::json;
 
 use support::home::{Home, TemporaryDirectory};
 use support::http::get;
@@ -339,4 +340,27 @@ fn an_export_holds_every_file_and_writes_over_nothing() {
     assert_eq!(fs::read_to_string(page.join("index.html")).unwrap(), "mine");
     assert_eq!(export(&["--force"]).0, Some(0));
     assert_eq!(fs::read_to_string(page.join("index.html")).unwrap(), index);
+}
+
+#[test]
+fn under_a_name_it_does_not_know_the_page_says_what_to_set() {
+    let home = Home::start(json!({ "allowed_hosts": ["home.example"] }));
+    let page = |host: &str| {
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        String::from_utf8(exchange(home.address(), request.as_bytes())).unwrap()
+    };
+    for known in [
+        "home.example",
+        "raspberrypi",
+        "pi.fritz.box:5000",
+        "127.0.0.1",
+    ] {
+        assert!(page(known).contains("/app.js"), "{known}");
+    }
+    let unknown = page("pi.example.org:5000");
+    assert!(unknown.starts_with("HTTP/1.1 200"), "{unknown}");
+    let command = r#"hearth config set allowed_hosts '["home.example","pi.example.org"]'"#;
+    assert!(unknown.contains(command), "{unknown}");
+    assert!(!unknown.contains("app.js") && unknown.contains("default-src 'none'"));
+    assert!(!page("<script>x</script>.org").contains("<script"));
 }

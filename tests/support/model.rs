@@ -133,6 +133,8 @@ impl Model {
             "base_url": format!("http://{}/v1", self.address),
             "model": "scripted",
             "permission_mode": "allow",
+            // Scripts count the requests of turns.
+            "titles": false,
         })
     }
 

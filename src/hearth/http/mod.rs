@@ -147,6 +147,10 @@ impl Router {
         let head = &request.head;
         match (route, head.method.as_str()) {
             (Route::Health, _) => Ok(health::respond(&self.service)),
+            // The page could not load its scripts under a name that is not allowed.
+            (Route::Welcome, _) if origin::check_host(head, &config.allowed_hosts).is_err() => {
+                Ok(welcome::unknown_name(head, &config.allowed_hosts))
+            }
             (Route::Welcome | Route::Asset, _) => match &self.extensions.pages {
                 Some(pages) => Ok(pages.page(head)),
                 None if route == Route::Welcome => Ok(welcome::respond()),

@@ -12,9 +12,19 @@ use base::error::{Error, Result};
 use base::url::{Authority, Host, Url};
 use net::http::Head;
 
-/// Endings of names that no public DNS zone holds, so that no attacker owns
-/// one: RFC 6762, the usual one of home routers, and RFC 8375.
-const HOME_ENDINGS: [&str; 3] = [".local", ".lan", ".home.arpa"];
+/// Endings of names that no attacker owns: RFC 6762, those of home routers (FRITZ!Box has a
+/// zone of its own), RFC 8375, the one that ICANN keeps for private use, and the names of
+/// machines in a Tailscale network.
+const HOME_ENDINGS: [&str; 8] = [
+    ".local",
+    ".lan",
+    ".home",
+    ".home.arpa",
+    ".internal",
+    ".localdomain",
+    ".fritz.box",
+    ".ts.net",
+];
 /// Most characters of a header that an error message repeats.
 const SHOWN: usize = 200;
 
@@ -103,11 +113,21 @@ fn is_allowed_host(host: &Host, allowed_hosts: &[String]) -> bool {
         Host::Address(_) => return true,
         Host::Name(name) => name,
     };
-    name == "localhost"
+    // A name without a dot is of this network: nobody can register one.
+    !name.contains('.')
+        || is_own_name(name)
         || HOME_ENDINGS.iter().any(|ending| name.ends_with(ending))
         || allowed_hosts
             .iter()
             .any(|allowed| Authority::parse(allowed).is_some_and(|allowed| allowed.host == *host))
+}
+
+/// Whether it is what this machine calls itself.
+fn is_own_name(name: &str) -> bool {
+    let own = rustix::system::uname();
+    own.nodename()
+        .to_str()
+        .is_ok_and(|own| own.eq_ignore_ascii_case(name))
 }
 
 fn shorten(text: &str) -> String {
@@ -141,6 +161,11 @@ mod tests {
             hearth.lan          | http://hearth.lan:80
             pi.home.arpa:443    | https://pi.home.arpa
             home.example        | https://home.example
+            raspberrypi:5000    | http://raspberrypi:5000
+            pi.fritz.box:5000   | http://pi.fritz.box:5000
+            pi.home:5000        | http://pi.home:5000
+            pi.internal         | https://pi.internal
+            pi.tail1234.ts.net  | https://pi.tail1234.ts.net
             HOME.example.:8443  | https://home.example:8443
             localhost:5000      | http://localhost.:5000
             192.168.1.5:5000    | https://app.example
@@ -167,8 +192,9 @@ mod tests {
                                       | http://192.168.1.5:5000
             evil.example:5000         | http://evil.example:5000
             evil.example:5000         | https://app.example
-            local                     | http://local
-            evillocal                 | http://evillocal
+            evillocal.example         | http://evillocal.example
+            fritz.box                 | http://fritz.box
+            evil.box                  | http://evil.box
             evil.localhost.example    | http://evil.localhost.example
             home.example.evil.example | http://home.example.evil.example
             0x7f.1                    | http://0x7f.1

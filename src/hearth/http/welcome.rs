@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use net::http::Response;
+use base::url::{Authority, Host};
+use net::http::{Head, Response};
 
 /// Static: nothing of a request is repeated in it.
 const PAGE: &str = concat!(
@@ -57,6 +58,39 @@ pub fn respond() -> Response {
             .into(),
         body: Cow::Borrowed(PAGE.as_bytes()),
     }
+}
+
+/// The page for a browser that came by a name that is not allowed: which setting allows it.
+/// The only place where a page repeats a request, and only a name that is one.
+pub fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
+    let host = Authority::parse(head.header("host").unwrap_or_default()).map(|sent| sent.host);
+    let name = match host {
+        Some(Host::Name(name)) if name.bytes().all(is_plain) => name,
+        _ => "NAME".to_owned(),
+    };
+    let mut names = allowed_hosts.to_vec();
+    names.push(name.clone());
+    let list = serde_json::json!(names).to_string();
+    // Settings hold host names alone, which have no marks of HTML.
+    let words = format!(
+        "<h1>Hearth does not know the name {name}</h1>\n\
+         <p>To keep other websites out, browsers reach Hearth only by names that it knows. \
+         On the machine where Hearth runs, allow this one:</p>\n\
+         <pre>hearth config set allowed_hosts '{list}'</pre>\n\
+         <p>Then reload this page. Or open Hearth by the address of the machine, such as \
+         http://192.168.1.20:5000, or by a name without a dot.</p>\n"
+    );
+    let begin = PAGE.find("<h1>").unwrap_or_default();
+    let end = PAGE.find("</main>").unwrap_or(PAGE.len());
+    let body = format!("{}{words}{}", &PAGE[..begin], &PAGE[end..]);
+    let mut response = respond();
+    response.body = Cow::Owned(body.into_bytes());
+    response
+}
+
+/// Whether a byte of a name may stand in a page as it is.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".-_".contains(&byte)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
+import { h, icon, sign, dayName, announce, ask, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
 import { write } from "./markdown.js";
 import { drawApprovals } from "./approvals.js";
 import { audienceControl } from "./audience.js";
@@ -49,6 +49,7 @@ export function chat({ household, go, id, sought }) {
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
   listen("conversations", head);
+  listen("changed", ({ detail }) => { if (detail.id === id) anew().catch(lost); });
   listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
   listen("reload", () => { if (id) catchUp().catch(lost); else if (!opening) welcome(); });
   listen("config", () => {
@@ -70,7 +71,6 @@ export function chat({ household, go, id, sought }) {
   watcher.observe(scroller);
 
   head();
-  describe();
   if (id) begin();
   else welcome();
   return { element, title, controls, focus: composing.focus, close };
@@ -85,6 +85,7 @@ export function chat({ household, go, id, sought }) {
   function head() {
     const known = household.conversations.get(id);
     heading.textContent = id ? known?.title ?? "Conversation" : "New conversation";
+    describe();
     document.title = id && known ? `${known.title} · Hearth` : "Hearth";
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
@@ -92,6 +93,10 @@ export function chat({ household, go, id, sought }) {
       ...[audienceControl(household, known)].filter(Boolean),
       menuButton("more", "More about this conversation", [
         household.mayChange(known) && ["edit", "Rename", () => rename(household, known)],
+        household.maySend && ["pin", known.pinned ? "Unpin" : "Pin", () => household.update(id, { pinned: !known.pinned }).catch(complain)],
+        household.maySend && ["archive", known.archived ? "Unarchive" : "Archive", () => household.update(id, { archived: !known.archived }).catch(complain)],
+        household.mayChange(known) && ["settings", "Model", () => set(known, "model", "Model of this conversation", "The name that the provider uses. Empty: the one of the settings.")],
+        household.mayChange(known) && ["help", "Instructions", () => set(known, "instructions", "Instructions for this conversation", "The assistant follows them here, whoever asks.", 5)],
         ["download", "Export", () => exporting(({ save }) => save(household, known))],
         ["print", "Print", () => exporting(({ print }) => print(loadOlder, () => hasMore))],
         household.mayChange(known) && ["trash", "Delete", () => remove(household, known, go)],
@@ -101,7 +106,8 @@ export function chat({ household, go, id, sought }) {
 
   /** Which model answers. */
   function describe() {
-    const { provider, model: name } = household.config ?? {};
+    const { provider, model: usual } = household.config ?? {};
+    const name = household.conversations.get(id)?.model || usual;
     model.textContent = !provider ? "" : provider === "offline" ? "No model connected" : name;
     model.title = provider ? `Model of ${provider}` : "";
   }
@@ -150,6 +156,20 @@ export function chat({ household, go, id, sought }) {
     if (newest?.role === "user" && newest.turn_id) household.lookUp(newest.turn_id, id).catch(() => {});
     schedule();
     if (isAtEnd) toEnd();
+  }
+
+  /** Reads it again, because messages were replaced or deleted. */
+  async function anew() {
+    const page = await household.read("get_messages", { conversation_id: id, limit: Math.max(PAGE, Math.min(500, messages.size)) });
+    const top = scroller.scrollTop;
+    messages.clear();
+    log.replaceChildren();
+    hasMore = page.has_more;
+    for (const one of page.messages) add(one);
+    drawOlder();
+    schedule();
+    if (isAtEnd) toEnd();
+    else scroller.scrollTop = top;
   }
 
   async function loadOlder(limit = PAGE) {
@@ -206,7 +226,32 @@ export function chat({ household, go, id, sought }) {
   }
 
   function rowOf(message, tools) {
-    return messageRow(message, { household, id, tools, find: (other) => messages.get(other), quote: composing.quote, goOn });
+    return messageRow(message, { household, id, tools, find: (other) => messages.get(other), quote: composing.quote, goOn, edit: composing.edit, again, remove: removeMessage, select });
+  }
+
+  /** Another reply to the question of this one, perhaps of another model. */
+  async function again(reply) {
+    const rows = [...log.children].filter((row) => row.message);
+    const earlier = rows.slice(0, rows.findIndex((row) => row.message.id === reply.id)).reverse();
+    const question = (messages.get(reply.in_reply_to) ?? earlier.find((row) => row.message.role === "user"))?.message;
+    if (!question) return;
+    const usual = household.conversations.get(id)?.model || household.config?.model || "";
+    const name = await ask({ title: "Answer again", text: "The earlier reply is kept, with what followed it. The model that answers:", value: usual, action: "Answer again" });
+    if (name) household.send(question.content, id, question.attachments, { replaces: question.id, ...(name !== usual && { model: name }) });
+  }
+
+  async function removeMessage(message) {
+    const sure = await ask({ title: "Delete message?", text: "It is deleted permanently, together with its reply or its question.", action: "Delete", danger: true });
+    if (sure) household.request("delete_message", { message_id: message.id }).catch(complain);
+  }
+
+  function select(version) {
+    household.request("select_version", { message_id: version }).catch(complain);
+  }
+
+  async function set(known, field, title, text, lines) {
+    const value = await ask({ title, text, value: known[field] ?? "", action: "Save", lines, mayBeEmpty: true });
+    if (value !== null) household.update(id, { [field]: value }).catch(complain);
   }
 
   /** Asks for the rest of a reply that was cut off. */
@@ -229,12 +274,14 @@ export function chat({ household, go, id, sought }) {
 
   function arrived(message) {
     const turn = household.turns.get(message.turn_id);
-    add(message, turn?.tools);
+    // A new version takes the place of the earlier one and of what followed it.
+    if (message.versions?.length > 1) anew().catch(lost);
+    else add(message, turn?.tools);
     if (message.role === "assistant") {
       dropLive(message.turn_id);
       announce(`Hearth: ${message.content.slice(0, 1000)}`);
     }
-    household.markRead(document.hidden ? null : id);
+    household.markRead(document.hidden ? null : id, true);
     schedule();
   }
 
@@ -289,7 +336,7 @@ export function chat({ household, go, id, sought }) {
       h("div.who", h("strong", household.identity?.user ?? "You"), h("span.quiet.small", message.error ? "not sent" : "sending…")),
       fileList(household, message.attachments),
       h("div.text", message.text),
-      message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments); }, () => household.discard(message)));
+      message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments, message.more); }, () => household.discard(message)));
   }
 
   function failure(text, again, discard) {
@@ -357,8 +404,8 @@ export function chat({ household, go, id, sought }) {
     scroller.scrollTop = scroller.scrollHeight;
   }
 
-  function send(text, attachments) {
-    const message = household.send(text.trim(), id, attachments);
+  function send(text, attachments, more) {
+    const message = household.send(text.trim(), id, attachments, more);
     if (!id) {
       opening = message;
       log.replaceChildren();

@@ -20,11 +20,14 @@ export function composer({ household, id, target, running, state, send: deliver 
   const attach = iconButton("attach", "Attach files", "Attach files", () => chosen.click());
   const photograph = iconButton("camera", "Take a picture", "Take a picture", () => taken.click());
   photograph.hidden = !isTouch;
-  const form = h("form.composer", files,
+  const editing = h("p.row.editing", { hidden: true }, icon("edit"), h("span.grow.small", "You write this message anew. The earlier version is kept."), h("button.plain", { onclick: () => edit(null) }, "Cancel"));
+  const form = h("form.composer", editing, files,
     h("div.field", attach, photograph, chosen, taken, field, button),
     h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
   let pending = null;
   let wantsFocus = false;
+  /** The message that is written anew. */
+  let replaced = null;
 
   for (const input of [chosen, taken]) {
     input.addEventListener("change", () => {
@@ -44,6 +47,8 @@ export function composer({ household, id, target, running, state, send: deliver 
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
       event.preventDefault();
       if (!isEmpty()) send();
+    } else if (event.key === "Escape" && replaced) {
+      edit(null);
     } else if (event.key === "Escape") {
       const turn = running();
       if (turn) household.stop(turn).catch(complain);
@@ -70,7 +75,7 @@ export function composer({ household, id, target, running, state, send: deliver 
   });
   draw();
   queueMicrotask(grow);
-  return { element: form, draw, close, quote, send: (text) => deliver(text, []), focus };
+  return { element: form, draw, close, quote, edit, send: (text) => deliver(text, []), focus };
 
   /** Focuses the field, or does so once it is known that one may write. */
   function focus() {
@@ -102,11 +107,25 @@ export function composer({ household, id, target, running, state, send: deliver 
     if (!maySend() || isEmpty() || pending?.isReady === false) return;
     const sent = pending?.take() ?? [];
     // A message has words; those of a picture alone are its name.
-    deliver(field.value.trim() || sent.map(({ name }) => name).join(", "), sent);
+    const text = field.value.trim() || sent.map(({ name }) => name).join(", ");
+    if (replaced) deliver(text, [...(replaced.attachments ?? []), ...sent], { replaces: replaced.id });
+    else deliver(text, sent);
+    replaced = null;
+    editing.hidden = true;
     field.value = "";
     keep();
     grow();
     draw();
+  }
+
+  /** Puts a message into the field, to be sent instead of itself; null puts it away. */
+  function edit(message) {
+    replaced = message;
+    editing.hidden = !message;
+    field.value = message?.content ?? "";
+    grow();
+    draw();
+    field.focus();
   }
 
   /** Puts a text into the field as a quotation, to write below it. */
@@ -142,7 +161,7 @@ export function composer({ household, id, target, running, state, send: deliver 
   }
 
   function keep() {
-    if (field.value.trim()) sessionStorage.setItem(DRAFT + (id ?? "new"), field.value);
+    if (field.value.trim() && !replaced) sessionStorage.setItem(DRAFT + (id ?? "new"), field.value);
     else sessionStorage.removeItem(DRAFT + (id ?? "new"));
   }
 

@@ -9,8 +9,9 @@ const MONTH = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric
 export function conversations(household, go) {
   const field = h("input", { type: "search", placeholder: "Search", "aria-label": "Search conversations (Ctrl+K)", autocomplete: "off", enterkeyhint: "search" });
   const list = h("div.list", { role: "group", "aria-label": "Conversations" });
-  const links = () => [...list.querySelectorAll("a")];
-  const refresh = roving(list, links, (link) => [...link.parentElement.querySelectorAll("button")]);
+  const links = () => [...list.querySelectorAll("a, .put-away")];
+  const refresh = roving(list, links, (link) => [...link.parentElement.querySelectorAll(".actions button")]);
+  const put = h("button.plain.put-away", { onclick: () => household.showArchived(!household.showsArchived).then(() => { put.textContent = household.showsArchived ? "Hide archived" : "Show archived"; }, complain) }, "Show archived");
   const scroller = h("div.list-scroll", list);
   let found = null;
   let asked = 0;
@@ -81,10 +82,10 @@ export function conversations(household, go) {
     search.hidden = household.isGuest;
     const words = field.value.trim().toLowerCase();
     const matching = household.list().filter((one) => !words || one.title.toLowerCase().includes(words));
-    const focused = list.contains(document.activeElement) ? document.activeElement.closest("li").dataset.id : null;
+    const focused = list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : null;
     const groups = [];
     for (const one of matching) {
-      const name = words ? "Conversations" : period(one.updated_at);
+      const name = words ? "Conversations" : one.pinned ? "Pinned" : period(one.updated_at);
       if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
       groups.at(-1).rows.push(row(one));
     }
@@ -94,7 +95,8 @@ export function conversations(household, go) {
       : !matching.length && (household.isGuest ? "Conversations that are shared with you appear here." : "Your conversations appear here.");
     list.replaceChildren(
       ...groups.flatMap(({ name, rows }) => [h("p.period", { "aria-hidden": "true" }, name), h("ul", { "aria-label": name }, rows)]),
-      ...(empty ? [h("p.empty", empty)] : []));
+      ...(empty ? [h("p.empty", empty)] : []),
+      ...(words || household.isGuest || (!matching.length && !household.showsArchived) ? [] : [put]));
     refresh(list.querySelector("[aria-current]"));
     if (focused) list.querySelector(`li[data-id="${CSS.escape(focused)}"] a`)?.focus();
   }
@@ -111,6 +113,7 @@ export function conversations(household, go) {
         h("span.title", one.title || "Untitled"),
         isUnread && h("span.unseen", " unread"),
         account && h("span.badge", account),
+        one.archived && h("span.badge", "archived"),
         h("span.quiet.small", waits ? "asks you" : isBusy ? "writing…" : moment(one.updated_at))),
       household.mayChange(one) && h("span.actions",
         iconButton("edit", `Rename ${one.title}`, "Rename", () => rename(household, one)),

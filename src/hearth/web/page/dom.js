@@ -60,6 +60,8 @@ const ICONS = {
   status: "M3 13h4l3-8 4 14 3-6h4",
   help: "M9.2 9a3 3 0 1 1 4.300 2.700c-1 .5-1.5 1.2-1.5 2.300M12 18v.01M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
   more: "M5.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM12 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM18.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2z",
+  pin: "M9 4h6l-1 6 3 3v2H7v-2l3-3zM12 15v6",
+  archive: "M4 5h16v4H4zM6 9v11h12V9M10 13h4",
   print: "M7 9V4h10v5M7 17H4V9h16v8h-3M7 14h10v6H7z",
   attach: "M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7l-8.5 8.5a1.6 1.6 0 0 1-2.3-2.3L14 7.8",
   camera: "M4 8h4l1.5-3h5L16 8h4v11H4zM12 10a3.3 3.3 0 1 0 0 6.6 3.3 3.3 0 0 0 0-6.6z",
@@ -183,10 +185,12 @@ export function toast(text) {
 /** Shows an error. */
 export const complain = (error) => toast(error.message);
 
-/** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. */
-export function ask({ title, text, value, action, danger }) {
+/** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. `lines` is the height of a longer text. */
+export function ask({ title, text, value, action, danger, lines, mayBeEmpty }) {
   return new Promise((resolve) => {
-    const field = value === undefined ? null : h("input", { type: "text", value, maxlength: 200, "aria-label": title, autofocus: true });
+    const field = value === undefined ? null : lines
+      ? h("textarea", { rows: lines, value, maxlength: 4000, "aria-label": title, autofocus: true })
+      : h("input", { type: "text", value, maxlength: 200, "aria-label": title, autofocus: true });
     const form = h("form", { method: "dialog" },
       h("h2", title), text && h("p", text), field,
       h("div.row.end",
@@ -194,7 +198,7 @@ export function ask({ title, text, value, action, danger }) {
         h("button", { type: "submit", class: danger ? "danger" : "primary" }, action)));
     const dialog = h("dialog", { "aria-label": title }, form);
     let answer = null;
-    form.addEventListener("submit", () => { answer = field ? field.value.trim() || null : true; });
+    form.addEventListener("submit", () => { answer = field ? field.value.trim() || (mayBeEmpty ? "" : null) : true; });
     dialog.addEventListener("close", () => { dialog.remove(); resolve(answer); });
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
     document.body.append(dialog);

@@ -9,7 +9,7 @@ const PAGE = 50;
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
  * `turn` (the turn), `sent` (a message being sent changed), `reload`
- * (everything may have changed), `deleted` {id, why}, `config`, `delivery` and `list`.
+ * (everything may have changed), `changed` {id} (a conversation must be read anew), `deleted` {id, why}, `config`, `delivery` and `list`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
@@ -19,13 +19,14 @@ export class Household extends EventTarget {
   approvals = new Map();
   /** Turns that wait for somebody's approval. */
   waiting = new Set();
-  /** Messages being sent: {key, text, conversation, attachments, turn, error}. */
+  /** Messages being sent: {key, text, conversation, attachments, more, turn, error}. */
   outgoing = [];
   unread = new Set();
   /** Turns that are being looked up. */
   #sought = new Set();
   config = null;
   open = null;
+  showsArchived = false;
 
   constructor(connection) {
     super();
@@ -71,15 +72,32 @@ export class Household extends EventTarget {
     return this.request(type, fields, { keep: true });
   }
 
-  /** Conversations, newest activity first. */
+  /** Conversations: those that are pinned, then newest activity first; those put away only if they are asked for. */
   list() {
-    return [...this.conversations.values()].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1));
+    return [...this.conversations.values()]
+      .filter((one) => this.showsArchived || !one.archived || one.id === this.open)
+      .sort((one, other) => Number(other.pinned ?? false) - Number(one.pinned ?? false) || (one.updated_at < other.updated_at ? 1 : -1));
+  }
+
+  /** Loads also what was put away, or leaves it out again. */
+  async showArchived(isShown) {
+    this.showsArchived = isShown;
+    if (isShown) this.#keep(await this.read("list_conversations", { limit: 500, archived: true }));
+    this.#emit("conversations");
+  }
+
+  #keep({ conversations }) {
+    for (const one of conversations) {
+      this.conversations.set(one.id, one);
+      if (one.unread && (one.id !== this.open || document.hidden)) this.unread.add(one.id);
+      else this.unread.delete(one.id);
+    }
   }
 
   async loadConversations() {
     const page = await this.read("list_conversations", { limit: PAGE });
     const isFirst = this.conversations.size === 0;
-    for (const one of page.conversations) this.conversations.set(one.id, one);
+    this.#keep(page);
     if (isFirst) this.cursor = page.next_cursor;
     this.#emit("conversations");
   }
@@ -89,7 +107,7 @@ export class Household extends EventTarget {
     const cursor = this.cursor;
     const page = await this.read("list_conversations", { limit: PAGE, cursor });
     if (this.cursor !== cursor) return;
-    for (const one of page.conversations) if (!this.conversations.has(one.id)) this.conversations.set(one.id, one);
+    this.#keep(page);
     this.cursor = page.next_cursor;
     this.#emit("conversations");
   }
@@ -97,6 +115,18 @@ export class Household extends EventTarget {
   async rename(id, title) {
     await this.request("rename_conversation", { conversation_id: id, title });
     this.#changed(id, { title });
+  }
+
+  /** Changes whether it is pinned or put away, for this person, or its model and instructions, for all. */
+  async update(id, what) {
+    const now = await this.request("update_conversation", { conversation_id: id, ...what });
+    this.#changed(id, { pinned: false, archived: false, model: null, instructions: null, ...now });
+  }
+
+  /** Whether this person may replace and delete a message. */
+  mayEdit({ speaker, conversation_id: id }, conversation = id) {
+    const known = this.conversations.get(conversation);
+    return this.maySend && (speaker === this.identity?.user || Boolean(known && this.mayChange(known)));
   }
 
   async share(id, audience) {
@@ -143,12 +173,12 @@ export class Household extends EventTarget {
     this.#end(this.#turn(id, conversation, true), turn);
   }
 
-  /** Sends a message, repeatedly under the same key until there is a response. */
-  send(text, conversation, attachments = []) {
-    const message = { key: idempotencyKey(), text, conversation, attachments, turn: null, error: null };
+  /** Sends a message with files, and `more` fields such as `replaces`, repeatedly under the same key until there is a response. */
+  send(text, conversation, attachments = [], more = {}) {
+    const message = { key: idempotencyKey(), text, conversation, attachments, more, turn: null, error: null };
     this.outgoing.push(message);
     this.#emit("sent", message);
-    const fields = { message: text, idempotency_key: message.key, surface: "page" };
+    const fields = { message: text, idempotency_key: message.key, surface: "page", ...more };
     if (conversation) fields.conversation_id = conversation;
     if (attachments.length) fields.attachments = attachments.map((one) => one.attachment_id);
     this.request("chat", fields, { keep: true, timeout: 0 }).then(
@@ -170,8 +200,12 @@ export class Household extends EventTarget {
     this.#emit("approvals");
   }
 
-  markRead(id) {
-    if (this.unread.delete(id)) this.#emit("conversations");
+  /** Nothing in a conversation is unread; `isNew` if something has just arrived there. */
+  markRead(id, isNew = false) {
+    if (!id) return;
+    const wasUnread = this.unread.delete(id);
+    if (wasUnread) this.#emit("conversations");
+    if (wasUnread || isNew) this.request("mark_read", { conversation_id: id }).catch(() => {});
   }
 
   async #ready(lost) {
@@ -290,6 +324,9 @@ export class Household extends EventTarget {
         this.approvals.delete(event.approval_id);
         return this.#emit("approvals");
       }
+      case "conversation.changed":
+        this.loadConversations().catch(() => {});
+        return this.#emit("changed", { id: conversation });
       case "conversation.renamed":
         return this.#changed(conversation, { title: event.title });
       case "conversation.shared":

@@ -1,6 +1,6 @@
 // One message of a conversation, and what tools did for it.
 
-import { h, icon, sign, timeOfDay, copyButton, lazily } from "./dom.js";
+import { h, icon, iconButton, sign, timeOfDay, copyButton, lazily } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { argumentsOf } from "./approvals.js";
 
@@ -23,10 +23,11 @@ const attaching = lazily(() => import("./attachments.js"));
 
 /**
  * The row of a message. `tools` are the calls of its turn if they are known, `find` gives
- * the row of another message, `quote` puts a text into the composer, and `goOn` asks for
- * the rest of a reply.
+ * the row of another message, `quote` puts a text into the composer, `goOn` asks for the
+ * rest of a reply, `edit` and `again` for another version, `select` shows one, and `remove`
+ * deletes the message.
  */
-export function messageRow(message, { household, id, tools, find, quote, goOn }) {
+export function messageRow(message, { household, id, tools, find, quote, goOn, edit, again, remove, select }) {
   const isMine = message.role === "user";
   const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
     h("div.who",
@@ -39,10 +40,22 @@ export function messageRow(message, { household, id, tools, find, quote, goOn })
     message.finish_reason && cutOff(message, household, goOn),
     h("div.deeds",
       copyButton(() => message.content),
-      household.maySend && h("button.copy", { onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote"))));
+      household.maySend && h("button.copy", { onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote")),
+      isMine && household.mayEdit(message, id) && iconButton("edit", "Edit and send again", "Edit and send again", () => edit(message)),
+      !isMine && household.maySend && iconButton("retry", "Answer again", "Answer again", () => again(message)),
+      household.mayEdit(message, id) && iconButton("trash", "Delete message", "Delete message", () => remove(message)),
+      message.versions?.length > 1 && versions(message, select)));
+  row.message = message;
   row.dataset.id = message.id;
   row.dataset.at = message.timestamp;
   return row;
+}
+
+/** Which version of a message is shown, and the ways to its neighbours. */
+function versions({ id, versions: all }, select) {
+  const at = all.indexOf(id);
+  const to = (step, words, kind) => h(`span${kind}`, h("button.icon-button", { "aria-label": words, title: words, disabled: !all[at + step], onclick: () => select(all[at + step]) }, icon("back")));
+  return h("span.row.versions", to(-1, "Earlier version", ".before"), h("span.quiet.small", `${at + 1} of ${all.length}`), to(1, "Later version", ".turned"));
 }
 
 /** What is selected of a row. */

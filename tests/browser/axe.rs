@@ -1,0 +1,86 @@
+//! Every screen under axe-core, the usual checker of accessibility. It is no part of the
+//! project: `AXE=path/to/axe.min.js` names it, as `.ci/run` does.
+
+use serde_json::json;
+
+use super::chromium::{Chromium, Page};
+use super::pages::go;
+use super::{address, say, sign_in};
+use support::home::Home;
+use support::model::{Act, Model};
+
+const REPLY: &str = include_str!("rendering.md");
+
+/// Nothing that axe-core finds, by day and by night, on a phone and a large screen.
+fn examine(page: &mut Page, axe: &str, place: &str) {
+    page.evaluate(&format!("{axe}; 0"));
+    for (width, height) in [(390, 844), (1280, 800)] {
+        for scheme in ["light", "dark"] {
+            page.size(width, height);
+            page.scheme(scheme);
+            page.until(&format!("innerWidth === {width}"));
+            let found = page.evaluate(
+                "Promise.all(document.getAnimations().map((one) => one.finished.catch(() => {}))).then(() => axe.run()).then(({ violations }) => violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 150)} ${node.failureSummary}`).join(' | ')}`))",
+            );
+            assert_eq!(found, json!([]), "{place}, {width}, {scheme}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn axe_finds_nothing_on_any_screen() {
+    let Some(axe) = std::env::var_os("AXE").filter(|path| !path.is_empty()) else {
+        println!("skipped: AXE names no axe.min.js of axe-core");
+        return;
+    };
+    let axe = std::fs::read_to_string(axe).unwrap();
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match (last["role"] == "tool", last["content"].as_str()) {
+            (false, Some(text)) if text.contains("run") => {
+                Act::call("run_command", json!({ "command": "true" }))
+            }
+            _ => Act::say(REPLY),
+        }
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["tools"] = json!({ "run_command": { "enabled": true } });
+    let home = Home::start(config);
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "create_schedule", "prompt": "water", "at": "2030-12-24T18:00" }));
+    admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk"] }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    // The checker is a script of no server.
+    page.call("Page.setBypassCSP", json!({ "enabled": true }));
+    page.open(&address(&home));
+    page.until("document.querySelector('.sign-in form')");
+    examine(&mut page, &axe, "sign in");
+    sign_in(&mut page, &home);
+    examine(&mut page, &axe, "welcome");
+    say(&mut page, "tell me of the week");
+    page.until("document.querySelector('[role=log] .assistant .footnotes')");
+    page.until("document.querySelectorAll('[role=log] math').length === 4");
+    examine(&mut page, &axe, "chat");
+    say(&mut page, "run it");
+    page.until("document.querySelector('.approval')");
+    examine(&mut page, &axe, "approval");
+    for name in [
+        "settings",
+        "tools",
+        "lists",
+        "memories",
+        "reminders",
+        "account",
+        "people",
+        "webhooks",
+        "status",
+        "help",
+    ] {
+        go(&mut page, name);
+        page.until("!document.querySelector('.page').textContent.includes('Loading')");
+        examine(&mut page, &axe, name);
+    }
+}

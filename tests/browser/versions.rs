@@ -1,0 +1,124 @@
+//! Messages one can work with: written anew, answered again, deleted; and conversations
+//! that are pinned, put away, and have a model of their own.
+
+use serde_json::json;
+
+use super::chromium::{Chromium, Page};
+use super::pages::look;
+use super::{check, say, sign_in, until_last_reply};
+use support::home::Home;
+use support::model::{Act, Model};
+
+const TEXTS: &str =
+    "[...document.querySelectorAll('[role=log] .text')].map((one) => one.textContent).join()";
+
+fn menu(page: &mut Page, label: &str) {
+    page.until("document.querySelector('.menu-place')");
+    page.evaluate(&format!("[...document.querySelectorAll('.menu button')].find((one) => one.textContent === '{label}').click()"));
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn messages_are_written_anew_answered_again_and_deleted() {
+    let model = Model::start(|request, number| {
+        Act::Say(format!("{} {number}", request["model"].as_str().unwrap()))
+    });
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "how war is it");
+    page.until("document.querySelectorAll('[role=log] .assistant').length === 1");
+    page.click("[aria-label='Edit and send again']");
+    assert_eq!(
+        page.evaluate("document.querySelector('.composer textarea').value"),
+        "how war is it"
+    );
+    page.screenshot("editing");
+    page.press("Escape", 0);
+    assert_eq!(
+        page.evaluate("document.querySelector('.editing').hidden"),
+        true
+    );
+    page.click("[aria-label='Edit and send again']");
+    page.fill(".composer textarea", "how warm is it");
+    page.press("Enter", 0);
+    page.until("document.querySelector('.versions')?.textContent === '2 of 2'");
+    page.until(&format!("({TEXTS}).startsWith('how warm is it,scripted ')"));
+    look(&mut page, "versions");
+
+    // Another reply, of another model.
+    page.click("[aria-label='Answer again']");
+    page.fill("dialog input", "larger");
+    page.click("dialog button[type=submit]");
+    page.until(&format!("({TEXTS}).startsWith('how warm is it,larger ')"));
+    page.until("document.querySelector('.versions')?.textContent === '3 of 3'");
+
+    // The first is still there.
+    page.click("[aria-label='Earlier version']");
+    page.until("document.querySelector('.versions')?.textContent === '2 of 3'");
+    page.click("[aria-label='Earlier version']");
+    page.until(&format!("({TEXTS}).startsWith('how war is it,scripted 0')"));
+    assert_eq!(
+        page.evaluate("document.querySelector(\"[aria-label='Earlier version']\").disabled"),
+        true
+    );
+
+    say(&mut page, "thanks");
+    page.until("document.querySelectorAll('[role=log] .assistant').length === 2");
+    page.evaluate(
+        "[...document.querySelectorAll('[aria-label=\"Delete message\"]')].at(-1).click()",
+    );
+    page.click("dialog button[type=submit]");
+    page.until(&format!("({TEXTS}) === 'how war is it,scripted 0'"));
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn conversations_are_pinned_put_away_and_have_their_model() {
+    let model = Model::start(|request, _| Act::say(request["model"].as_str().unwrap()));
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "first");
+    until_last_reply(&mut page, "scripted");
+    menu(&mut page, "Model");
+    page.fill("dialog input", "larger");
+    page.click("dialog button[type=submit]");
+    page.until("document.querySelector('.top .model').textContent === 'larger'");
+    say(&mut page, "second");
+    until_last_reply(&mut page, "larger");
+    menu(&mut page, "Pin");
+    page.until("document.querySelector('.list ul').getAttribute('aria-label') === 'Pinned'");
+    menu(&mut page, "Archive");
+    page.until("document.querySelector('.list .badge')?.textContent === 'archived'");
+    page.click(".new");
+    page.until("!document.querySelector('.list a')");
+    say(&mut page, "another");
+    page.until("document.querySelectorAll('.list a').length === 1");
+    page.click(".put-away");
+    page.until("document.querySelectorAll('.list a').length === 2");
+    // Unread is what arrived while somebody was elsewhere, also after a reload.
+    let id =
+        home.admin().ask(json!({ "type": "list_conversations" }))["conversations"][0]["id"].clone();
+    page.evaluate("location.hash = '#/help'");
+    page.until("document.querySelector('.handbook')");
+    home.admin()
+        .ask(json!({ "type": "chat", "message": "news", "conversation_id": id }));
+    page.until("document.querySelector('.list .unread')");
+    page.reload();
+    page.until("document.querySelector('.list .unread')");
+    page.click(".list .unread a");
+    page.until("!document.querySelector('.list .unread')");
+    page.evaluate("location.hash = '#/help'");
+    page.until("document.querySelector('.handbook')");
+    page.reload();
+    page.until("document.querySelector('.list a')");
+    assert_eq!(
+        page.evaluate("document.querySelectorAll('.list .unread').length"),
+        0
+    );
+    check(&page, &home);
+}
