@@ -10,6 +10,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 ARGS ?=
 ONLY ?=
+ARCHES ?= amd64 arm64 armhf
 BROWSER ?= chromium
 BUILD ?=
 SECONDS ?= 60
@@ -72,6 +73,15 @@ install: build ## Install the program, its manual page and its shell completions
 	$(BIN)/hearth completions zsh > $(SHARE)/zsh/site-functions/_hearth
 	$(BIN)/hearth completions fish > $(SHARE)/fish/vendor_completions.d/hearth.fish
 
+dist: tools ## Build packages: .deb, .tar.gz and SHA256SUMS in target/dist (ARCHES="amd64 arm64 armhf")
+	@CARGO="$(CARGO)" .ci/dist $(ARCHES)
+
+image: ## Make images for containers from the packages: .oci.tar in target/dist (needs mmdebstrap)
+	@.ci/image $(ARCHES)
+
+test-dist: ## Install, start, upgrade and remove the packages of `make dist` (root; ONLY="contents install" for some)
+	@.ci/test-dist $(ONLY)
+
 clean: ## Remove everything that was built
 	rm -rf target
 
@@ -88,4 +98,4 @@ tools:
 	  echo '  Alpine                            sudo apk add build-base' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test interleavings test-peers test-browser check bench soak fuzz install clean tools
+.PHONY: help run build test interleavings test-peers test-browser check bench soak fuzz install dist image test-dist clean tools

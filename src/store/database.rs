@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
+use crate::backup;
 #[cfg(any(test, feature = "testing"))]
 use crate::commit_gate::{CommitGate, CommitHooks};
 use crate::durability::{Durable, Provisional};
@@ -38,7 +39,8 @@ pub(crate) struct Inner {
 }
 
 impl Store {
-    /// Opens or creates the database at `path` and brings its schema up to date.
+    /// Opens or creates the database at `path` and brings its schema up to date, after a
+    /// copy in the folder `backups` beside it (`hearth-schema-N.db`).
     /// The directory must exist; only the owner can read a new file (0600).
     ///
     /// # Errors
@@ -46,7 +48,7 @@ impl Store {
     /// by a newer version of Hearth. Every error names the path and what to do.
     pub fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> {
         #[cfg_attr(not(any(test, feature = "testing")), expect(unused_mut))]
-        let (mut connection, last) = schema::open(path)?;
+        let (mut connection, last) = schema::open(path, backup::keep_before_migration)?;
         #[cfg(any(test, feature = "testing"))]
         let commit_hooks = CommitHooks::install(&mut connection).expect("hooks can be set");
         let writer = Writer::start(connection, Sequence::after(last), clock.clone())

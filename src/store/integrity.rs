@@ -8,15 +8,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::attachments;
+use crate::check::{ProgressWatcher, run_check};
 use crate::connection::{self, Purpose};
 use crate::schema::{self, Cause, OpenError};
 use base::clock::Timestamp;
 
-/// Steps of SQLite's virtual machine between two calls of the watcher: a few
-/// milliseconds on a small board.
-const STEPS: i32 = 20_000;
-/// Most faults that are reported of one file.
-const FINDINGS: usize = 5;
 /// Largest file that every start reads in full, which takes milliseconds. A larger
 /// one is read by nightly backups, and after a crash.
 const SMALL_BYTES: u64 = 4 * 1024 * 1024;
@@ -24,21 +20,6 @@ const SMALL_BYTES: u64 = 4 * 1024 * 1024;
 const CRASH_TIME: Duration = Duration::from_secs(10);
 /// How long to wait for the lock of another program.
 const BUSY_WAIT: Duration = Duration::from_secs(2);
-
-/// The progress of a long task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What it is doing, such as `copying`.
-    pub stage: &'static str,
-    /// How much is done, in any unit.
-    pub done: u64,
-    /// How much there is; absent if unknown.
-    pub total: Option<u64>,
-}
-
-/// Called with the progress of a long task, many times a second and from its
-/// thread. The task stops when it returns false.
-pub type ProgressWatcher = Arc<dyn Fn(Progress) -> bool + Send + Sync>;
 
 /// The result of [`examine`].
 #[derive(Debug, PartialEq, Eq)]
@@ -49,6 +30,10 @@ pub struct Examination {
     pub is_complete: bool,
     /// When the newest message was stored.
     pub last_message_at: Option<Timestamp>,
+    /// Its schema, which an older version may have made.
+    pub schema: usize,
+    /// How many migrations the next start makes.
+    pub missing_migrations: usize,
 }
 
 /// A watcher that stops the task after this time.
@@ -108,6 +93,7 @@ pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
 /// It does not exist, cannot be read, or is not a database of Hearth.
 pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
     let connection = open_to_look(path)?;
+    let schema = schema::schema_of(&connection).map_err(|cause| OpenError::new(path, cause))?;
     // The check below reports damage.
     let last_message_at = connection
         .query_row(
@@ -127,6 +113,8 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
         is_complete: checked.is_some(),
         faults,
         last_message_at,
+        schema,
+        missing_migrations: schema::newest().saturating_sub(schema),
     })
 }
 
@@ -156,50 +144,6 @@ fn check(
     run_check(&mut connection, pragma, watch)
 }
 
-/// Runs `integrity_check` or `quick_check`; none when the watcher stopped it.
-pub(crate) fn run_check(
-    connection: &mut Connection,
-    pragma: &str,
-    watch: &ProgressWatcher,
-) -> rusqlite::Result<Option<Vec<String>>> {
-    let mut done = 0;
-    let follow = Arc::clone(watch);
-    let handler = move || {
-        done += 1;
-        let progress = Progress {
-            stage: "checking",
-            done,
-            total: None,
-        };
-        !follow(progress)
-    };
-    connection.progress_handler(STEPS, Some(handler))?;
-    let findings = findings(connection, pragma);
-    connection.progress_handler(0, None::<fn() -> bool>)?;
-    match findings {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-            Ok(None)
-        }
-        findings => findings.map(Some),
-    }
-}
-
-fn findings(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(&format!("{pragma}({FINDINGS})"))?;
-    let mut rows = statement.query([])?;
-    let mut findings = Vec::new();
-    while let Some(row) = rows.next()? {
-        let text: String = row.get(0)?;
-        if text != "ok" {
-            findings.extend(text.lines().map(str::to_owned));
-        }
-    }
-    // A heading, not a fault.
-    findings.retain(|line| !line.starts_with("*** in database"));
-    findings.truncate(FINDINGS);
-    Ok(findings)
-}
-
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -226,6 +170,8 @@ mod tests {
             faults: Vec::new(),
             is_complete: true,
             last_message_at: None,
+            schema: schema::newest(),
+            missing_migrations: 0,
         };
         assert_eq!(examine(&path, LIMIT).unwrap(), expected);
         store.close();

@@ -30,6 +30,7 @@ mod attachments;
 mod audience;
 mod backup;
 mod belongings;
+mod check;
 mod clock_step;
 mod commit;
 #[cfg(any(test, feature = "testing"))]
@@ -100,6 +101,7 @@ pub use backup::{
     inspect, unpack,
 };
 pub use belongings::Belongings;
+pub use check::{Progress, ProgressWatcher};
 #[cfg(any(test, feature = "testing"))]
 pub use commit_gate::CommitGate;
 pub use conversation_list::ConversationPage;
@@ -113,9 +115,7 @@ pub use excerpt::excerpt;
 pub use history::{Past, PastTurn, Summary, WantedPast};
 pub use idempotency::IdempotencyKey;
 pub use import::{Import, ImportedConversation, ImportedMessage};
-pub use integrity::{
-    Examination, Progress, ProgressWatcher, check_at_start, check_integrity, examine,
-};
+pub use integrity::{Examination, check_at_start, check_integrity, examine};
 pub use invitations::{Invitation, NewInvitation};
 pub use kept_results::{KEPT_RESULT_BYTES, KEPT_RESULTS};
 pub use lists::{

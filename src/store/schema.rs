@@ -1,5 +1,6 @@
 //! Opening a database file, recognising ours, and migrating its schema.
 
+use std::error::Error;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
@@ -77,6 +78,8 @@ pub(crate) enum Cause {
     Create(io::Error),
     Sql(rusqlite::Error),
     Thread(io::Error),
+    /// No copy could be made before the schema was to be migrated.
+    NotCopied(Box<dyn Error + Send + Sync>),
 }
 
 impl fmt::Display for OpenError {
@@ -138,15 +141,20 @@ impl fmt::Display for OpenError {
                 f,
                 "{path} cannot be opened: no thread for writing: {error}: raise the limit of threads"
             ),
+            Cause::NotCopied(error) => write!(
+                f,
+                "{path} was not upgraded, because it could not be copied first: {error}"
+            ),
         }
     }
 }
 
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Error for OpenError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.cause {
             Cause::Create(error) | Cause::Thread(error) => Some(error),
             Cause::Damaged(error) | Cause::Disk(error) | Cause::Sql(error) => Some(error),
+            Cause::NotCopied(error) => Some(error.as_ref()),
             _ => None,
         }
     }
@@ -193,12 +201,16 @@ impl From<rusqlite::Error> for Cause {
     }
 }
 
+/// Copies a database, of which it gets the path and the schema, before it is migrated.
+pub(crate) type Keep = fn(&Path, usize) -> Result<(), Box<dyn Error + Send + Sync>>;
+
 /// Opens the database for writing, creates it if it does not exist, and migrates its
-/// schema. Also returns the largest id in it. Never changes a file that is not ours.
-pub(crate) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
+/// schema after `keep`. Also returns the largest id in it. Never changes a file that is
+/// not ours.
+pub(crate) fn open(path: &Path, keep: Keep) -> Result<(Connection, i64), OpenError> {
     let deadline = Instant::now() + OPEN_WAIT;
     loop {
-        match open_or_cause(path) {
+        match open_or_cause(path, keep) {
             // SQLite itself does not wait for a process that is creating the file,
             // or closing the last connection to it.
             Err(Cause::Busy) if Instant::now() < deadline => thread::sleep(OPEN_RETRY),
@@ -225,7 +237,7 @@ fn is_full(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED)
 }
 
-fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
+fn open_or_cause(path: &Path, keep: Keep) -> Result<(Connection, i64), Cause> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(Cause::OldLibrary(rusqlite::version()));
     }
@@ -242,10 +254,15 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
     transaction.finish()?;
     connection::prepare(&connection, Purpose::Write)?;
     if schema < MIGRATIONS.len() {
-        migrate(&mut connection)?;
+        migrate(path, &mut connection, keep)?;
     }
     let last = largest_id(&connection)?;
     Ok((connection, last))
+}
+
+/// The schema that this version makes of a file.
+pub(crate) const fn newest() -> usize {
+    MIGRATIONS.len()
 }
 
 /// Checks that an open file is ours and has a known schema.
@@ -295,11 +312,15 @@ pub(crate) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
 }
 
 /// Runs the missing migrations in one transaction, so that a crash leaves either the
-/// old schema or the new one.
-fn migrate(connection: &mut Connection) -> Result<(), Cause> {
+/// old schema or the new one. What there was is kept under the lock, so that nobody can
+/// add to it afterwards.
+fn migrate(path: &Path, connection: &mut Connection, keep: Keep) -> Result<(), Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Again under the lock, because another process may have been faster.
     let done = schema_of(&transaction)?;
+    if (1..MIGRATIONS.len()).contains(&done) {
+        keep(path, done).map_err(Cause::NotCopied)?;
+    }
     for (place, sql) in MIGRATIONS.iter().enumerate().skip(done) {
         transaction.execute_batch(sql)?;
         transaction.pragma_update(None, "user_version", place as i32 + 1)?;
@@ -333,111 +354,4 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Store;
-    use crate::testing::TemporaryDirectory;
-    use base::clock::Clock;
-
-    fn refusal(path: &Path) -> String {
-        let error = Store::open(path, Clock::system())
-            .map(|_| ())
-            .expect_err("must be refused");
-        error.to_string()
-    }
-
-    #[test]
-    fn a_new_file_is_for_its_owner_alone() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = TemporaryDirectory::new();
-        let path = dir.path().join("hearth.db");
-        let store = Store::open(&path, Clock::system()).unwrap();
-        store.set_meta("a", "b").unwrap();
-        for name in ["hearth.db", "hearth.db-wal"] {
-            let mode = std::fs::metadata(dir.path().join(name))
-                .unwrap()
-                .permissions();
-            assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_not_ours_is_refused_and_left_alone() {
-        let dir = TemporaryDirectory::new();
-        let sql = |name: &str, batch: &str| {
-            let path = dir.path().join(name);
-            Connection::open(&path)
-                .unwrap()
-                .execute_batch(batch)
-                .unwrap();
-            path
-        };
-        let text = dir.path().join("notes.txt");
-        std::fs::write(
-            &text,
-            "not a database at all, but long enough\n".repeat(200),
-        )
-        .unwrap();
-        let newer = format!(
-            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99; CREATE TABLE t (a)"
-        );
-        let damaged = format!(
-            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
-             CREATE TABLE t (a); PRAGMA writable_schema = 1;
-             UPDATE sqlite_schema SET rootpage = 99 WHERE name = 't'"
-        );
-        for (path, says) in [
-            (text, "is not a database: move it away"),
-            (
-                sql("foreign.db", "CREATE TABLE t (a)"),
-                "of another program",
-            ),
-            (
-                sql("marked.db", "PRAGMA application_id = 7; CREATE TABLE t (a)"),
-                "of another program",
-            ),
-            (
-                sql("newer.db", &newer),
-                "was written by a newer Hearth (schema 99; this one knows",
-            ),
-            (sql("damaged.db", &damaged), "is damaged"),
-        ] {
-            let before = std::fs::read(&path).unwrap();
-            let text = refusal(&path);
-            assert!(text.contains(says), "{text}");
-            assert!(text.contains(&path.display().to_string()), "{text}");
-            assert_eq!(std::fs::read(&path).unwrap(), before, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_missing_directory_is_named() {
-        let dir = TemporaryDirectory::new();
-        let text = refusal(&dir.path().join("nowhere/hearth.db"));
-        assert!(text.contains("nowhere/hearth.db"), "{text}");
-        assert!(text.ends_with("its directory does not exist"), "{text}");
-    }
-
-    #[test]
-    fn a_directory_is_no_database() {
-        let dir = TemporaryDirectory::new();
-        let text = refusal(dir.path());
-        assert!(
-            text.contains("cannot be written: check that it is a file"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn several_may_create_the_same_file_at_once() {
-        let dir = TemporaryDirectory::new();
-        let path = dir.path().join("hearth.db");
-        std::thread::scope(|scope| {
-            let open = || Store::open(&path, Clock::system()).map(|store| store.close());
-            let openers: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
-            for opener in openers {
-                opener.join().unwrap().unwrap();
-            }
-        });
-    }
-}
+mod tests;

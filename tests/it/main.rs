@@ -74,6 +74,7 @@ mod tool_calls;
 mod tools;
 mod transcripts;
 #[cfg(feature = "web")]
+mod upgrades;
 mod versions;
 mod web;
 mod webhook_accounts;

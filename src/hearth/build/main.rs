@@ -29,7 +29,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// somebody chose by -Clinker or -Clink-arg may not.
 fn can_pack_relocations() -> bool {
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|found| found == value);
-    let is_chosen = env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"));
+    // Not the whole text: a path to map may have the word in it.
+    let names_linker = |flag: &str| flag.trim_start_matches("-C").starts_with("link");
+    let is_chosen = env::var("CARGO_ENCODED_RUSTFLAGS")
+        .is_ok_and(|flags| flags.split('\u{1f}').any(names_linker));
     is("PROFILE", "release")
         && is("CARGO_CFG_TARGET_ARCH", "x86_64")
         && env::var_os("HOST") == env::var_os("TARGET")

@@ -53,6 +53,7 @@ mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
 mod token;
+mod update;
 mod usage;
 mod user;
 #[cfg(feature = "web")]
@@ -101,6 +102,7 @@ const COMMANDS: &[Command] = &[
     tls::COMMAND,
     doctor::COMMAND,
     health::COMMAND,
+    update::COMMAND,
     completions::COMMAND,
     manual::COMMAND,
 ];

@@ -119,14 +119,21 @@ pub fn reachable_here(address: SocketAddr) -> SocketAddr {
     }
 }
 
+/// Whether a process runs this program.
+fn is_this_program(process: i32) -> bool {
+    let program = fs::read_link(format!("/proc/{process}/exe"));
+    program.is_ok_and(|program| std::env::current_exe().is_ok_and(|this| this == program))
+}
+
 fn parse(text: &str, lock: PathBuf) -> Option<RunningServer> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let process: i32 = first.trim().parse().ok()?;
     let certificate = rest
         .lines()
         .find_map(|line| line.strip_prefix("certificate "));
-    // 0 and negative numbers would signal whole process groups, 1 is init.
-    if process < 2 && process != std::process::id() as i32 {
+    // 0 and negative numbers would signal whole process groups. 1 is init, but in a
+    // container the server itself.
+    if process < 1 || process == 1 && !is_this_program(process) {
         return None;
     }
     Some(RunningServer {

@@ -9,8 +9,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::BackupError;
+use crate::check::{Progress, ProgressWatcher, run_check};
 use crate::connection::{log_of, set_journal_mode};
-use crate::integrity::{Progress, ProgressWatcher, run_check};
 use crate::schema;
 
 /// Bytes that are copied per step.

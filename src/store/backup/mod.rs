@@ -2,6 +2,7 @@
 //! the tables of Hearth a backup has `backup_files`, with the configuration and
 //! other files of the data directory.
 
+mod before_migration;
 mod error;
 mod inspect;
 
@@ -17,10 +18,11 @@ use rusqlite::{Connection, OpenFlags, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use super::check::{Progress, ProgressWatcher};
 use super::connection::{self, Purpose};
-use super::integrity::{Progress, ProgressWatcher};
 use super::schema::{self, OpenError};
 
+pub(crate) use before_migration::keep_before_migration;
 pub use error::BackupError;
 use inspect::counts;
 pub use inspect::{BackupContents, BackupFile, inspect, unpack};

@@ -106,6 +106,8 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
             faults,
             is_complete,
             last_message_at,
+            schema,
+            missing_migrations,
         }) => {
             let first = match (faults.as_slice(), is_complete) {
                 ([], true) => Diagnosis::ok(format!("{shown} is intact ({size})")),
@@ -119,6 +121,15 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
                 }
             };
             let mut found = vec![first];
+            if missing_migrations > 0 {
+                let text = format!(
+                    "{shown} was made by an older Hearth (schema {schema}; this one makes {})",
+                    schema + missing_migrations
+                );
+                found.push(Diagnosis::warning(text).advise(
+                    "start the server, or restart it: it upgrades the database, and keeps a copy first",
+                ));
+            }
             found.extend(
                 last_message_at.and_then(|newest| backwards(newest, Clock::system().now())),
             );

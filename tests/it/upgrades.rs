@@ -1,0 +1,107 @@
+//! An update of the program: the database as each released version left it is copied,
+//! then upgraded with every row as it was.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use serde_json::json;
+
+use super::scenarios::check_integrity;
+use support::home::{TemporaryDirectory, write_config};
+use support::program::{printed, run};
+
+/// The released versions whose data directories are kept, with their schemas.
+const RELEASED: [(&str, usize); 1] = [("0.1.0", 6)];
+
+/// Tables that an upgrade drops on purpose.
+const DROPPED: [&str; 1] = ["allowed_tools"];
+/// Columns that an upgrade changes on purpose.
+const CHANGED: [(&str, &str); 2] = [("conversations", "owner_id"), ("schedules", "owner_id")];
+
+/// Everything in these columns, as text, sorted.
+fn rows(database: &Connection, table: &str, columns: &[String]) -> Vec<String> {
+    let sql = format!("SELECT {} FROM \"{table}\"", columns.join(", "));
+    let mut statement = database.prepare(&sql).unwrap();
+    let mut rows: Vec<String> = statement
+        .query_map([], |row| {
+            let values: Result<Vec<Value>, _> = (0..columns.len()).map(|at| row.get(at)).collect();
+            Ok(format!("{:?}", values?))
+        })
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    rows.sort();
+    rows
+}
+
+fn names(database: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = database.prepare(sql).unwrap();
+    let names = statement.query_map([], |row| row.get(0)).unwrap();
+    names.collect::<Result<_, _>>().unwrap()
+}
+
+fn columns(database: &Connection, table: &str) -> Vec<String> {
+    names(
+        database,
+        &format!("SELECT name FROM pragma_table_info('{table}')"),
+    )
+}
+
+fn copy_of(folder: &Path, schema: usize) -> Connection {
+    let path = folder.join(format!("backups/hearth-schema-{schema}.db"));
+    assert!(path.exists(), "{}", path.display());
+    Connection::open(path).unwrap()
+}
+
+#[test]
+fn every_row_of_every_released_version_is_copied_and_upgraded() {
+    for (version, schema) in RELEASED {
+        let folder = TemporaryDirectory::new();
+        let released = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        let released = released.join(version).join("hearth.db");
+        let database = folder.path().join("hearth.db");
+        fs::copy(&released, &database).unwrap();
+        write_config(folder.path(), json!({}));
+
+        // A command upgrades it and does nothing else.
+        let output = run(folder.path(), &["memory", "list"]);
+        assert!(output.status.success(), "{}", printed(&output));
+
+        let before = Connection::open(&released).unwrap();
+        let copy = copy_of(folder.path(), schema);
+        let after = Connection::open(&database).unwrap();
+        check_integrity(&after);
+        let tables = names(
+            &before,
+            "SELECT name FROM pragma_table_list
+             WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'",
+        );
+        assert!(tables.len() > 10, "{tables:?}");
+        let mut seen = 0;
+        for table in tables {
+            let of_before = columns(&before, &table);
+            let expected = rows(&before, &table, &of_before);
+            assert_eq!(rows(&copy, &table, &of_before), expected, "{table}");
+            let of_after = columns(&after, &table);
+            if of_after.is_empty() {
+                assert!(DROPPED.contains(&&*table), "{table} is gone");
+                continue;
+            }
+            let is_kept = |column: &String| {
+                of_after.contains(column) && !CHANGED.contains(&(&*table, &**column))
+            };
+            let kept: Vec<String> = of_before.into_iter().filter(is_kept).collect();
+            let found = rows(&after, &table, &kept);
+            for row in rows(&before, &table, &kept) {
+                assert!(
+                    found.contains(&row),
+                    "{table} {kept:?}: {row} is not in {found:#?}"
+                );
+                seen += 1;
+            }
+        }
+        assert!(seen > 100, "{seen} rows");
+    }
+}
