@@ -97,9 +97,18 @@ fn what_was_said_before_a_call_is_part_of_the_reply() {
     ]);
     let home = Home::start(model.config());
     let mut client = home.admin();
-    let answer = client.chat("pancakes?");
+    client.send(&json!({ "type": "chat", "message": "pancakes?", "stream": true, "id": 1 }));
+    let (mut streamed, mut answer) = (String::new(), Value::Null);
+    while answer.is_null() {
+        let next = client.receive();
+        match next["event"].as_str() {
+            Some("chat.delta") => streamed += next["text"].as_str().unwrap(),
+            Some(_) => {}
+            None => answer = next["data"].clone(),
+        }
+    }
     let reply = format!("{recipe}\n\nDone.");
-    assert_eq!(answer["response"], reply);
+    assert_eq!((&answer["response"], &streamed), (&json!(reply), &reply));
     let conversation = answer["conversation_id"].clone();
     say(&mut client, &conversation, "thanks");
     let page = json!({ "type": "get_messages", "conversation_id": conversation });

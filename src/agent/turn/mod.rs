@@ -370,8 +370,13 @@ impl<'a> TurnLoop<'a, '_> {
             let observe = &mut *self.observe;
             let written = &mut self.written;
             written.clear();
+            // All pieces together are the reply.
+            let follows = !said_so_far(&self.steps, "").is_empty();
             let began = Instant::now();
             let answer = run.assistant.provider.complete(&request, &mut |text| {
+                if follows && written.is_empty() {
+                    observe(Progress::Text("\n\n"));
+                }
                 written.push_str(text);
                 observe(Progress::Text(text));
             });

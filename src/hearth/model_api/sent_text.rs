@@ -17,7 +17,7 @@ impl SentText {
     pub fn add(&mut self, text: &str) -> String {
         let is_first = self.round.is_empty();
         self.round.push_str(text);
-        match is_first && self.has_earlier {
+        match is_first && self.has_earlier && !text.starts_with('\n') {
             true => format!("\n\n{text}"),
             false => text.to_owned(),
         }
@@ -54,7 +54,7 @@ impl SentText {
         if !self.round.is_empty() && self.round.trim_end().ends_with(reply.trim()) {
             return String::new();
         }
-        match reply.strip_prefix(&self.round) {
+        match reply.strip_prefix(self.round.trim_start()) {
             Some(rest) => self.add(rest),
             // Another model took over after the first had begun.
             None => {
