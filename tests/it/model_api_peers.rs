@@ -129,7 +129,8 @@ except openai.NotFoundError as found:
 print("openai", openai.__version__, "ok")
 "#,
     );
-    let listed = home.admin().ask(json!({ "type": "list_conversations" }));
+    let mut user = home.websocket(&home.tokens.user);
+    let listed = user.ask(json!({ "type": "list_conversations" }));
     assert_eq!(listed["conversations"].as_array().unwrap().len(), 1);
 }
 
