@@ -1,5 +1,6 @@
 //! Every screen under axe-core, the usual checker of accessibility. It is no part of the
-//! project: `AXE=path/to/axe.min.js` names it, as `.ci/run` does.
+//! project: `AXE=path/to/axe.min.js make test-browser` names it, and without it the test is
+//! skipped.
 
 use serde_json::json;
 

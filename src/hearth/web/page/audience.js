@@ -32,7 +32,7 @@ export function audienceControl(household, conversation) {
   const label = h("span.names", Array.isArray(conversation.audience) ? [conversation.owner, ...conversation.audience].filter((name) => name !== me).join(", ") : conversation.audience === "household" ? "Household" : "Private");
   const mark = icon(ICON[conversation.audience] ?? "people");
   if (conversation.owner !== me || !household.maySend) return h("span.audience.row", { title: words }, mark, label, h("span.unseen", words));
-  return h("button.plain.audience", { title: `${words}. Change it`, "aria-label": `${words}. Change it`, onclick: () => share(household, conversation) }, mark, label);
+  return h("button.plain.audience", { title: `${words}. Change it`, "aria-label": `${words}. Change it: ${label.textContent}`, onclick: () => share(household, conversation) }, mark, label);
 }
 
 /** Asks who may see a conversation. */
