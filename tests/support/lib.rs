@@ -15,6 +15,7 @@ pub mod model;
 pub mod process;
 pub mod program;
 pub mod prompt_cache;
+pub mod prompt_size;
 pub mod random;
 pub mod recall;
 pub mod receiver;

@@ -103,12 +103,12 @@ impl SystemPrompt<'_> {
 fn written_for(surface: Surface) -> &'static str {
     match surface {
         Surface::Page => "Replies are shown on a page with Markdown.",
-        Surface::Terminal => "Your replies are shown in a terminal: plain text, no Markdown.",
+        Surface::Terminal => "Replies are shown in a terminal: plain text, no Markdown.",
         Surface::Voice => {
-            "Your replies are spoken aloud: one to three short sentences, and nothing to read, such \
-             as lists, Markdown, links or symbols."
+            "Replies are spoken aloud: one to three short sentences, no lists, Markdown, links or \
+             symbols."
         }
-        Surface::Plain => "Your replies are shown as they are: plain text, no Markdown.",
+        Surface::Plain => "Replies are shown as they are: plain text, no Markdown.",
     }
 }
 

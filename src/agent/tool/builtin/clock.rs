@@ -13,10 +13,10 @@ pub(super) fn current_time() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "current_time",
-            "Date, weekday and time now.",
+            "Weekday, date and time.",
             json!({"time_zone": {
                 "type": "string",
-                "description": "IANA; default: here",
+                "description": "IANA; else here",
             }}),
             &[],
         )

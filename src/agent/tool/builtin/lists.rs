@@ -10,8 +10,8 @@ pub(super) fn lists() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "lists",
-            "Household lists, such as shopping: what to buy or do goes here, not into memories. \
-             show alone: their names. add makes missing lists.",
+            "Household lists such as shopping: for what to buy or do, not memories. show alone: \
+             their names. add makes new lists.",
             json!({
                 "action": {
                     "type": "string",

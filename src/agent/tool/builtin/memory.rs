@@ -25,15 +25,15 @@ pub(super) fn remember() -> FunctionTool {
             json!({
                 "content": {
                     "type": "string",
-                    "description": "Clear alone: names, no \"I\"; dates, no \"tomorrow\"",
+                    "description": "Clear alone: names, not I; dates, not tomorrow",
                 },
                 "share": {
                     "type": "boolean",
-                    "description": "If everybody here is to know it",
+                    "description": "For everybody here",
                 },
                 "replaces": {
                     "type": "string",
-                    "description": "Id or text of the memory that this corrects",
+                    "description": "Id or text of the memory it corrects",
                 },
             }),
             &["content"],
@@ -47,7 +47,7 @@ pub(super) fn recall() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "recall",
-            "Search memories, before you say that you do not know.",
+            "Search memories before you say you do not know.",
             json!({"query": {"type": "string"}}),
             &["query"],
         )
