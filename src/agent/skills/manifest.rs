@@ -1,8 +1,8 @@
 //! Reads a `SKILL.md`: a head of YAML between two lines `---`, with `name` and
 //! `description` (<https://agentskills.io/specification>), and the instructions after it.
 //!
-//! Of YAML it reads what such heads are made of: plain, quoted and folded values, and
-//! comments. What is nested below other keys is skipped.
+//! Of YAML it reads what such heads are made of: plain and quoted keys and values, folded
+//! values, and comments. What is nested below other keys is skipped.
 
 use std::fmt;
 
@@ -57,17 +57,32 @@ pub(super) fn parse(text: &str) -> Result<Manifest<'_>, Broken> {
         if is_empty(line) || line.starts_with([' ', '\t']) {
             continue;
         }
-        let Some((key, value)) = line.split_once(':') else {
+        let found = line
+            .split_once(':')
+            .filter(|_| !line.starts_with(['{', '[']));
+        let Some((key, value)) = found else {
+            let reason = match line.starts_with(['{', '[']) {
+                true => "a head in braces or brackets is not read here: write each \"key: value\" \
+                    on a line of its own, without them"
+                    .to_owned(),
+                false => format!("{line:?} is no \"key: value\": write one, or remove the line"),
+            };
             return Err(Broken {
                 line: number,
-                reason: format!("{line:?} is no \"key: value\": write one, or remove the line"),
+                reason,
             });
         };
         let mut nested = Vec::new();
         while let Some((_, next)) = lines.next_if(|(_, next)| is_nested(next)) {
             nested.push(next);
         }
-        let slot = match key.trim_end() {
+        let key = key.trim_end();
+        let unquoted = ['"', '\''].iter().find_map(|mark| {
+            key.strip_prefix(*mark)
+                .and_then(|key| key.strip_suffix(*mark))
+        });
+        let key = unquoted.unwrap_or(key);
+        let slot = match key {
             "name" => &mut name,
             "description" => &mut description,
             _ => continue,
@@ -200,7 +215,16 @@ fn quoted(text: &str, mark: char) -> Result<String, String> {
                 break;
             }
             Some('\\') if mark == '"' => match letters.next() {
-                Some('n') => read.push('\n'),
+                Some(kind @ ('x' | 'u' | 'U')) => {
+                    let count = [('x', 2), ('u', 4)].iter().find(|(one, _)| *one == kind);
+                    let digits = count.map_or(8, |(_, count)| *count);
+                    let code: String = letters.by_ref().take(digits).collect();
+                    let letter = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
+                    read.push(letter.filter(|_| code.len() == digits).ok_or_else(|| {
+                        format!("has \\{kind}{code}, which is no character: write that itself")
+                    })?);
+                }
+                Some('n' | 'r') => read.push('\n'),
                 Some('t') => read.push('\t'),
                 Some(letter @ ('"' | '\\' | '/' | ' ')) => read.push(letter),
                 other => {
@@ -241,6 +265,10 @@ mod tests {
         for (head, description) in [
             ("name: tea\ndescription: Makes tea.", "Makes tea."),
             ("description: 'It''s tea'\nname: \"tea\"", "It's tea"),
+            (
+                "\"name\": tea\n'description' : \"\\x54\\u00e9\\U0001F375\"",
+                "Té🍵",
+            ),
             (
                 "name: tea # short\ndescription: \"a: \\\"b\\\" # c\" # d",
                 "a: \"b\" # c",
@@ -322,7 +350,17 @@ mod tests {
                 3,
                 "between quotation marks",
             ),
-            ("---\nname: tea\ndescription: \"\\x41\"\n---\n", 3, "\\x"),
+            (
+                "---\nname: tea\ndescription: \"\\q\"\n---\n",
+                3,
+                "\\q, which is",
+            ),
+            (
+                "---\nname: tea\ndescription: \"\\uD800\"\n---\n",
+                3,
+                "\\uD800, which is no character",
+            ),
+            ("---\n{name: tea, description: x}\n---\n", 2, "in braces"),
         ] {
             let broken = parse(text).unwrap_err();
             assert_eq!(broken.line, line, "{text}: {broken}");
