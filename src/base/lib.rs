@@ -10,13 +10,15 @@
 //! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
 //! - [`nearest`]: what a mistyped word was meant to be.
 //! - [`surface`]: where replies are read.
-//! - [`visible`]: text that a person must judge, with nothing hidden in it.
+//! - [`visible`]: text that a person must judge, with nothing hidden in it; [`composed`]:
+//!   accented letters as one character.
 
 pub mod address;
 pub mod calendar;
 pub mod clock;
 #[cfg(feature = "sql")]
 mod columns;
+pub mod composed;
 pub mod error;
 pub mod finish_reason;
 pub mod ids;

@@ -92,6 +92,25 @@ fn shown(text: &str, line_break: &str) -> String {
     shown
 }
 
+/// The text without what [`is_hidden`], but for characters that belong to those before them:
+/// the style of a picture, and the joiners between pictures and in scripts that need them.
+pub fn without_hidden(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let before = seen.chars().next_back();
+        let belongs = before.is_some_and(|before| match letter {
+            '\u{200C}' | '\u{200D}' => {
+                is_emoji_style(before) || u32::from(before) > 0x5FF && !is_hidden(before)
+            }
+            _ => is_emoji_style(letter) && has_emoji_style(before),
+        });
+        if belongs || !is_hidden(letter) || MARKS.contains(&letter) {
+            seen.push(letter);
+        }
+    }
+    seen
+}
+
 /// How many bytes at the beginning are such characters.
 fn run(text: &str, is_such: impl Fn(char) -> bool) -> usize {
     text.find(|letter| !is_such(letter)).unwrap_or(text.len())
@@ -167,6 +186,25 @@ mod tests {
             shown.find(|letter| is_hidden(letter) && letter != '\t' && !MARKS.contains(&letter)),
             None
         );
+    }
+
+    #[test]
+    fn what_belongs_to_the_character_before_it_is_left() {
+        for (text, left) in [
+            ("\u{200b}mi\u{202e}lk\u{feff}", "milk"),
+            ("mi\u{200d}lk\u{fe0f}", "milk"),
+            ("‹milk›", "‹milk›"),
+            (
+                "\u{2764}\u{fe0f}\u{200d}\u{1f525}",
+                "\u{2764}\u{fe0f}\u{200d}\u{1f525}",
+            ),
+            (
+                "\u{646}\u{6cc}\u{645}\u{200c}\u{200c}\u{641}",
+                "\u{646}\u{6cc}\u{645}\u{200c}\u{641}",
+            ),
+        ] {
+            assert_eq!(without_hidden(text), left, "{text:?}");
+        }
     }
 
     #[test]

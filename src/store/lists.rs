@@ -8,9 +8,11 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{not_found, row, rows};
 use crate::viewer::{Belongs, Viewer};
+use base::composed::composed;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ItemId};
 use base::people::folded;
+use base::visible::without_hidden;
 
 /// Most lists.
 pub const LISTS: usize = 100;
@@ -298,15 +300,19 @@ fn place_of(list: &List, item: &str) -> Outcome<usize> {
     })
 }
 
-/// A text on one line.
+/// A text on one line, in which what looks the same is the same.
 fn line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let seen = |word: &str| composed(&without_hidden(word));
+    let words = text.split_whitespace().map(seen);
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
 
 fn checked_line(text: &str, what: &str, most: usize) -> Outcome<String> {
+    let is_control = |letter: char| letter.is_control() && !letter.is_whitespace();
+    let has_control = text.contains(is_control);
     let text = line(text);
-    if text.is_empty() || text.len() > most || text.contains(char::is_control) {
+    if text.is_empty() || text.len() > most || has_control {
         return Err(Error::invalid_request(format!(
             "{what} has 1 to {most} bytes of text, and no control characters"
         ))

@@ -79,6 +79,30 @@ fn a_list_is_made_changed_and_deleted() {
 }
 
 #[test]
+fn what_looks_the_same_is_one_item() {
+    let store = TestStore::new();
+    let list = store
+        .update_list(
+            &all(),
+            "Ko\u{308}ln\u{200b}",
+            adding(&["äpfel", "a\u{308}PFEL", "\u{200b}milk", "mi\u{202e}lk"]),
+        )
+        .unwrap();
+    assert_eq!(
+        (list.name.as_str(), shown(&list).as_str()),
+        ("Köln", "äpfel milk")
+    );
+    let change = ListChange {
+        check: vec!["A\u{308}pfel".to_owned(), "milk\u{feff}".to_owned()],
+        ..ListChange::default()
+    };
+    let list = store.update_list(&all(), "ko\u{308}ln", change).unwrap();
+    assert_eq!(shown(&list), "(äpfel) (milk)");
+    let refused = store.update_list(&all(), "köln", adding(&["\u{200b}"]));
+    assert_eq!(refused.unwrap_err().code(), Code::InvalidRequest);
+}
+
+#[test]
 fn a_change_is_whole_or_nothing() {
     let store = TestStore::new();
     let update = |name: &str, change| store.update_list(&all(), name, change);
