@@ -126,8 +126,8 @@ section! {
         trusted: bool = Flag.or(false);
         /// Longest run, in seconds.
         timeout_seconds: u64 = integer(1..=3_600).or(30);
-        /// Longest output that the model gets, in bytes.
-        output_bytes: usize = integer(256..=1024 * 1024).or(65_536);
+        /// Longest output that is kept, in bytes. The model is shown it in parts.
+        output_bytes: usize = integer(256..=1024 * 1024).or(1024 * 1024);
     }
 }
 

@@ -66,8 +66,8 @@ section! {
         pub enabled: bool = Flag.or(false);
         /// Longest command, in seconds; then it is killed with its child processes.
         pub timeout_seconds: u64 = integer(1..=3_600).or(60);
-        /// Longest output that the model gets, in bytes.
-        pub output_bytes: usize = integer(256..=1024 * 1024).or(65_536);
+        /// Longest output that is kept, in bytes. The model is shown it in parts.
+        pub output_bytes: usize = integer(256..=1024 * 1024).or(1024 * 1024);
     }
 }
 

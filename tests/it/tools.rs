@@ -76,14 +76,15 @@ fn path_in(request: &Value) -> String {
 #[test]
 fn a_long_result_is_read_on_to_its_end_in_its_own_conversation_alone() {
     let (folder, model) = (base::testing::TemporaryDirectory::new(), reader());
-    let whole: String = (0..9_000).map(|number| format!("{number}\n")).collect();
+    let whole: String = (0..18_000).map(|number| format!("{number}\n")).collect();
     let file = folder.path().join("long.txt");
     fs::write(&file, &whole).unwrap();
     let dump = json!({
         "name": "dump", "description": "Prints a lot.", "read_only": true,
         "parameters": { "type": "object", "properties": {} }, "command": ["cat", file],
     });
-    let home = home(&model, json!({ "custom": [dump] }));
+    let config = json!({ "tools": { "custom": [dump] }, "context_tokens": 128_000 });
+    let home = Home::start(model.config_with(config));
     let mut client = home.admin();
     client.chat("dump it");
     // Earlier ones may be shortened when the next is asked for.

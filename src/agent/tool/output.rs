@@ -7,9 +7,13 @@ use serde_json::Value;
 use super::definition::Arguments;
 use base::clock::Timestamp;
 use base::measure::byte_count;
+use store::KEPT_RESULT_BYTES;
 
 /// Most characters of a tool's result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
+
+/// Most bytes of a longer one that are kept, with room for the note that says so.
+const KEPT_BYTES: usize = KEPT_RESULT_BYTES - 100;
 
 /// Shortens a tool's result to [`MAX_RESULT_CHARS`]. One that is longer, and no [`page`]
 /// yet, is given to `keep`, which keeps it whole and returns the path under which the tool
@@ -20,10 +24,18 @@ pub fn cap_result(text: String, keep: impl FnOnce(&str) -> Option<String>) -> St
     if !is_long || cap_page(&text, MAX_RESULT_CHARS).is_some() {
         return cap_text(text, MAX_RESULT_CHARS);
     }
-    let Some(path) = keep(&text) else {
+    let end = text.floor_char_boundary(KEPT_BYTES);
+    let whole = match end < text.len() {
+        true => {
+            let note = format!("\n[only the first {end} bytes of {} are kept]", text.len());
+            Cow::Owned(text[..end].to_owned() + &note)
+        }
+        false => Cow::Borrowed(&*text),
+    };
+    let Some(path) = keep(&whole) else {
         return cap_text(text, MAX_RESULT_CHARS);
     };
-    let first = page(&text, &Arguments::new()).expect("the text has a first page");
+    let first = page(&whole, &Arguments::new()).expect("the text has a first page");
     format!("{first}\n[kept for 7 days: read_file with the path {path} and that offset]")
 }
 
@@ -304,6 +316,20 @@ mod tests {
             assert_eq!(note, "123 characters left out");
             assert_eq!(tail, "z".repeat(MAX_RESULT_CHARS - HEAD_CHARS));
         }
+    }
+
+    #[test]
+    fn of_a_very_long_result_the_beginning_is_kept() {
+        let long = "ü".repeat(KEPT_RESULT_BYTES);
+        let mut kept = String::new();
+        let shown = cap_result(long, |text| {
+            kept = text.to_owned();
+            Some("res_1".to_owned())
+        });
+        assert!((KEPT_BYTES..=KEPT_RESULT_BYTES).contains(&kept.len()));
+        let note = format!("[only the first {KEPT_BYTES} bytes of 2097152 are kept]");
+        assert!(kept.ends_with(&note), "{}", &kept[kept.len() - 100..]);
+        assert!(shown.contains("read on with offset 15000]"), "{shown}");
     }
 
     #[test]

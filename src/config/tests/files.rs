@@ -230,7 +230,7 @@ fn custom_tools_have_a_schema_in_either_form() {
         json!({"type":"object","properties":{"room":{"type":"string"},"level":{"type":"integer"},
             "mode":{"type":"string","enum":["warm","cold"]}},"required":["room","mode"]})
     );
-    assert_eq!((light.timeout_seconds, light.output_bytes), (30, 65_536));
+    assert_eq!((light.timeout_seconds, light.output_bytes), (30, 1 << 20));
     assert!(!light.read_only && weather.read_only);
     assert_eq!((weather.timeout_seconds, weather.output_bytes), (5, 1000));
     assert_eq!(weather.parameters["required"], json!(["city"]));
