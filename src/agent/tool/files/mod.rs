@@ -2,6 +2,7 @@
 
 mod workspace;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,21 +40,21 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
         READ_FILE,
         "Read a text file.",
         json!({
-            "path": {"type": "string", "description": "Such as notes/trip.txt"},
+            "path": {"type": "string"},
             "offset": {"type": "integer"},
         }),
         &["path"],
     );
     let write = Definition::builtin(
         "write_file",
-        "Write a text file: whole, unless append or replaces is given.",
+        "Write a text file, whole unless append or replaces is given.",
         json!({
             "path": {"type": "string"},
             "content": {"type": "string"},
-            "append": {"type": "boolean", "description": "Add content as lines at the end"},
+            "append": {"type": "boolean", "description": "Add lines at the end"},
             "replaces": {
                 "type": "string",
-                "description": "Text that occurs once: only it becomes content",
+                "description": "Text, there once, that content replaces",
             },
         }),
         &["path", "content"],
@@ -225,7 +226,14 @@ fn write(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<Str
     fits(content.len())?;
     let place = match (replaced(arguments), is_appended(arguments)) {
         (None, false) => {
-            let existed = workspace.write(path, |_| Ok(content.as_bytes().to_vec()))?;
+            let existed = workspace.write(path, |before| match before {
+                // It may be meant to change a part: nothing says which.
+                Some(_) if arguments.contains_key("replaces") => Err(format!(
+                    "\"replaces\" is empty: name the text of {path:?} that content is to \
+                         replace, or leave \"replaces\" out to write the whole file anew"
+                )),
+                _ => Ok(content.as_bytes().to_vec()),
+            })?;
             let done = if existed { "Replaced" } else { "Wrote" };
             return Ok(format!("{done} {path} ({}).", byte_count(content.len())));
         }
@@ -265,18 +273,27 @@ enum Place<'a> {
 
 impl Place<'_> {
     fn put(&self, path: &str, mut before: String, content: &str) -> Result<String, String> {
+        // Models write line breaks as "\n", whatever the file has.
+        let line_break = if before.contains("\r\n") {
+            "\r\n"
+        } else {
+            "\n"
+        };
+        let as_in_file = |text: &str| text.replace("\r\n", "\n").replace('\n', line_break);
+        let content = as_in_file(content);
         let old = match self {
-            Place::Of(old) => *old,
+            Place::Of(old) if before.contains(*old) => Cow::Borrowed(*old),
+            Place::Of(old) => Cow::Owned(as_in_file(old)),
             Place::End => {
                 if !before.is_empty() && !before.ends_with('\n') {
-                    before.push('\n');
+                    before.push_str(line_break);
                 }
-                before.push_str(content);
+                before.push_str(&content);
                 return Ok(before);
             }
         };
         // Places may overlap.
-        let next = |from: usize| before.get(from..)?.find(old).map(|place| from + place);
+        let next = |from: usize| before.get(from..)?.find(&*old).map(|place| from + place);
         let step = old.chars().next().map_or(1, char::len_utf8);
         match next(0) {
             None => Err(format!(
@@ -288,7 +305,7 @@ impl Place<'_> {
                  after it until it occurs once"
             )),
             Some(first) => {
-                before.replace_range(first..first + old.len(), content);
+                before.replace_range(first..first + old.len(), &content);
                 Ok(before)
             }
         }
@@ -303,7 +320,8 @@ fn raw<'a>(arguments: &'a Arguments, name: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Models that fill in every argument leave those empty that they do not mean.
+/// Models that fill in every argument leave those empty that they do not mean: what is added
+/// to a file replaces nothing.
 fn replaced(arguments: &Arguments) -> Option<&str> {
     Some(raw(arguments, "replaces")).filter(|old| !old.is_empty())
 }

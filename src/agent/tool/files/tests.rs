@@ -50,11 +50,24 @@ fn a_part_of_a_file_is_changed() {
     write("log/day.txt", put("one\n", "")).unwrap();
     let before = "2\nDrei, drei\n";
     assert_eq!(content(), before);
+    // A file keeps its line breaks.
+    std::fs::write(files.join("windows"), "a\r\nb\r\nc").unwrap();
+    write("windows", put("a\nb", "A\nB\nB")).unwrap();
+    write("windows", put("c", "C\nC")).unwrap();
+    write("windows", add("d\n")).unwrap();
+    let windows = std::fs::read_to_string(files.join("windows")).unwrap();
+    assert_eq!(windows, "A\r\nB\r\nB\r\nC\r\nC\r\nd\r\n");
+    std::fs::remove_file(files.join("windows")).unwrap();
+    write("log/day.txt", put("2\r\nD", "2\r\nD")).unwrap();
+    // Nothing is there that an empty text could stand for.
+    write("new", put("", "aaa")).unwrap();
+    std::fs::remove_file(files.join("new")).unwrap();
     std::fs::write(files.join("many"), "aaa").unwrap();
     std::fs::write(files.join("binary"), [b'a', 0xFF]).unwrap();
     std::fs::write(files.join("large"), "x".repeat(MAX_WRITTEN)).unwrap();
     std::os::unix::fs::symlink("many", files.join("link")).unwrap();
     for (path, change, problem) in [
+        ("log/day.txt", put("", "x"), "\"replaces\" is empty"),
         ("log/day.txt", put("two", "2"), "does not hold the text"),
         ("log/day.txt", put("rei", "REI"), "more than once"),
         ("many", put("aa", "b"), "more than once"),
