@@ -69,11 +69,14 @@ fn every_call_gets_one_result_in_the_order_of_the_calls() {
         +x#1+y#2 >1 r2=B              | u:now a:+x#1+y#2 f:x#1=LOST r:y#2=B
         r0=? hm+x#1 r1=A r1=again r9=? | u:now a:hm+x#1 r:x#1=A
         +x#1+y#1 r1=A r1=B +x#1 r1=C  | u:now a:+x#1+y#1 r:x#1=A r:y#1=B a:+x#1 r:x#1=C
-        +x#1 +x#1 r1=A                | u:now a:+x#1 f:x#1=LOST a:+x#1 r:x#1=A
+        +x#1+y#2 >1                   | u:now a:+x#1+y#2 f:x#1=LOST f:y#2=NOT-RUN
+        +x#1 +x#1 r1=A                | u:now a:+x#1 f:x#1=NOT-RUN a:+x#1 r:x#1=A
     ";
     for [steps, shown] in rows(table) {
         let steps: Vec<Step> = steps.split_whitespace().map(written_step).collect();
-        let shown = shown.split(' ').map(|one| one.replace("LOST", INTERRUPTED));
+        let shown = shown
+            .split(' ')
+            .map(|one| one.replace("LOST", INTERRUPTED).replace("NOT-RUN", NOT_RUN));
         assert_eq!(present(&steps), shown.collect::<Vec<_>>(), "{steps:?}");
     }
 }
