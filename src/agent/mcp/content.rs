@@ -127,7 +127,7 @@ mod tests {
             {"content": [{"type": "resource", "resource": {"uri": "x:1", "text": "one"}}]} | [resource x:1]\none
             {"content": [{"type": "resource", "resource": {"uri": "x:1", "mimeType": "application/gzip", "blob": "AAA="}}]} | [resource x:1] [file 1: application/gzip, 2 bytes]
             {"content": [{"type": "image", "mimeType": "image/png", "data": "?"}]} | [image/png, 0 bytes]
-            {"content": [{"type": "image", "data": "AAAA"}, {"type": "image", "data": "AA\\nAA"}]} | [file 1: image, 3 bytes]\n[file 2: image, 3 bytes]
+            {"content": [{"type": "image", "data": "AAAA"}, {"type": "image", "data": "AA\nAA"}]} | [file 1: image, 3 bytes]\n[file 2: image, 3 bytes]
             {"content": [{"type": "hologram"}]} | [hologram, not shown]
             {"content": [7, {"type": "text"}]} | [no output]
             {} | [no output]
