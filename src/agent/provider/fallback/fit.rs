@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::context::earlier_with_gap;
 use crate::context::estimate::{message_tokens, text_tokens, tool_tokens};
+use crate::context::summary::block_with_gap;
 use crate::message_text::{EARLIER_TAG, MEMORIES_TAG, take_fence};
 use crate::model::{ChatMessage, ModelRequest};
 
@@ -89,7 +89,7 @@ impl<'a> Gone<'a> {
     /// What goes before the first message that is left, with so many tokens of the summary,
     /// and of the newest memories.
     fn shown(&self, summary: usize, memories: usize) -> String {
-        let mut text = earlier_with_gap(self.summary, summary * 3);
+        let mut text = block_with_gap(self.summary, summary * 3);
         let mut spent = 0;
         let fits = |block: &&&str| {
             spent += text_tokens(block);
