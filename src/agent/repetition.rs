@@ -96,6 +96,7 @@ mod tests {
                     content: (*content).to_owned(),
                     outside: false,
                     private: false,
+                    memories: Vec::new(),
                     files: Vec::new(),
                 }),
         );

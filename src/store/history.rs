@@ -6,6 +6,7 @@ use crate::audience::{self, Directory};
 use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
+use crate::forgetting;
 use crate::memories::Memory;
 use crate::messages::{MESSAGE_COLUMNS, Message, message_columns, message_from_row};
 use crate::query::{length, row};
@@ -227,7 +228,8 @@ impl Store {
 
     /// Stores the summary that replaces the turns up to `turn_id`, durably; unless the
     /// conversation has been shared with more people than the audience `made_for`,
-    /// since it may hold what only these may see.
+    /// since it may hold what only these may see, or more memories have been forgotten
+    /// than there were [`forgotten`](Store::forgotten_memories) when it was begun.
     ///
     /// # Errors
     /// `not_found`.
@@ -237,12 +239,14 @@ impl Store {
         turn_id: TurnId,
         content: &str,
         made_for: AudienceId,
+        forgotten: i64,
     ) -> Result<()> {
         let content = content.to_owned();
         self.write(move |write| {
             let sight = Viewer::server().sight(write.connection)?;
             let now = conversations::check_seen(write.connection, &sight, id)?.audience_id;
-            if audience::is_wider(write.connection, made_for, now)? {
+            let is_told_less = forgetting::count(write.connection)? != forgotten;
+            if is_told_less || audience::is_wider(write.connection, made_for, now)? {
                 return Ok(());
             }
             write.execute(

@@ -45,6 +45,7 @@ mod deliveries;
 mod durability;
 mod excerpt;
 mod failure;
+mod forgetting;
 mod fulltext;
 mod history;
 mod idempotency;

@@ -10,15 +10,17 @@ use crate::audience::{Audience, Directory};
 use crate::conversations::check_seen;
 use crate::database::Store;
 use crate::failure::Outcome;
+use crate::forgetting::{forget, plain};
 use crate::job::Write;
 use crate::memory_index::Seen;
 use crate::query::{each_row, not_found};
 use crate::recall::Choice;
+use crate::steps::note_told;
 use crate::vector::Vector;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{AudienceId, ConversationId, MemoryId, UserId};
+use base::ids::{AudienceId, ConversationId, MemoryId, TurnId, UserId};
 
 /// Most rows of one list.
 const MOST: usize = 1000;
@@ -77,6 +79,8 @@ pub struct NewMemory {
     pub account: Option<String>,
     /// Whether text from outside was in the conversation.
     pub is_outside: bool,
+    /// The turn whose call has it, and is to forget it with the rest.
+    pub told_in: Option<TurnId>,
 }
 
 impl Store {
@@ -114,7 +118,11 @@ impl Store {
                 None => return Err(not_found("memory", replaced)),
             };
             sight.check_delete(connection, "memory", &thing)?;
-            write.execute("DELETE FROM memories WHERE id = ?", params![old.id])?;
+            if let Some(turn) = new.told_in {
+                // Its call may have the text.
+                note_told(write, turn, old.id)?;
+            }
+            forget(write, old.id)?;
             Ok((add(write, new)?, old))
         })
     }
@@ -200,7 +208,7 @@ impl Store {
         })
     }
 
-    /// Deletes a memory.
+    /// Deletes a memory. What tools told the model of it goes, too, in all conversations.
     ///
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not delete it.
@@ -210,8 +218,7 @@ impl Store {
             let sight = viewer.sight(write.connection)?;
             let (_, thing) = sight.find(write.connection, "memory", MEMORY, id, |_| Ok(()))?;
             sight.check_delete(write.connection, "memory", &thing)?;
-            write.execute("DELETE FROM memories WHERE id = ?", params![id])?;
-            Ok(())
+            forget(write, id)
         })
     }
 }
@@ -236,6 +243,15 @@ fn load(connection: &Connection, sight: &Sight, ids: Vec<MemoryId>) -> Outcome<V
 
 /// Stores a memory, or finds the same one.
 fn add(write: &Write<'_>, new: NewMemory) -> Outcome<Memory> {
+    let told_in = new.told_in;
+    let memory = add_or_find(write, new)?;
+    if let Some(turn) = told_in {
+        note_told(write, turn, memory.id)?;
+    }
+    Ok(memory)
+}
+
+fn add_or_find(write: &Write<'_>, new: NewMemory) -> Outcome<Memory> {
     let content = new.content.trim().to_owned();
     if content.is_empty() {
         return Err(Error::invalid_request("there is nothing to remember").into());
@@ -312,14 +328,6 @@ fn find_to_replace(
     })?;
     let mut found = found.into_iter();
     Ok(found.find(|(_, text)| *text == same).map(|(id, _)| id))
-}
-
-/// A text without what makes no difference: case, white space and last punctuation.
-fn plain(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let words = words.join(" ").to_lowercase();
-    let is_last = |character: char| ".!?;,…。！？；，".contains(character) || character == ' ';
-    words.trim_end_matches(is_last).to_owned()
 }
 
 const OF_AUDIENCE: &str = concat!(

@@ -9,6 +9,7 @@ use crate::audience::{self, Directory, Readers};
 use crate::database::Store;
 use crate::durability::Provisional;
 use crate::failure::Outcome;
+use crate::forgetting::forget_all;
 use crate::integrity;
 use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
@@ -218,7 +219,7 @@ impl Store {
                 "UPDATE conversations SET audience_id = ?2 WHERE owner_id = ?1",
                 params![id, alone],
             )?;
-            write.execute("DELETE FROM memories WHERE owner_id = ?", params![id])?;
+            forget_all(write, "SELECT id FROM memories WHERE owner_id = ?", id)?;
             Ok(owned.into_iter().collect())
         })
     }
@@ -239,12 +240,13 @@ impl Store {
                 let alone = || Readers::People([id].into());
                 Ok((conversation, readers.unwrap_or_else(alone)))
             })?;
-            write.execute(
-                "DELETE FROM memories WHERE audience_id IN (
+            forget_all(
+                write,
+                "SELECT id FROM memories WHERE audience_id IN (
                      SELECT audience_id FROM audience_members WHERE user_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM audience_members
                      WHERE audience_id = memories.audience_id AND user_id <> ?1)",
-                params![id],
+                id,
             )?;
             audience::retire_those_with(write, id)?;
             // Without an owner it would be the account's own.

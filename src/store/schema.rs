@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 25] = [
+const MIGRATIONS: [&str; 26] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -53,6 +53,7 @@ const MIGRATIONS: [&str; 25] = [
     include_str!("migrations/0023_memory_vectors.sql"),
     include_str!("migrations/0024_versions.sql"),
     include_str!("migrations/0025_turn_ends.sql"),
+    include_str!("migrations/0026_told_memories.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

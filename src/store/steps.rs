@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::rows;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, TurnId};
+use base::ids::{ConversationId, MemoryId, TurnId};
 use protocol::event::Attachment;
 
 /// Most steps that are read of one turn.
@@ -101,10 +101,28 @@ pub enum Step {
         /// as they were then.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         private: bool,
+        /// The memories that the text has.
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "told")]
+        memories: Vec<MemoryId>,
         /// What the tool brought beside the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty", with = "brought")]
         files: Vec<Attachment>,
     },
+}
+
+/// Memories in the body of a step.
+mod told {
+    use base::ids::MemoryId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(ids: &[MemoryId], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(ids.iter().map(|id| id.as_i64()))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MemoryId>, D::Error> {
+        let ids = Vec::<i64>::deserialize(from)?;
+        Ok(ids.into_iter().map(MemoryId::from).collect())
+    }
 }
 
 /// Files in the body of a step.
@@ -151,6 +169,8 @@ struct StepMembers {
     outside: bool,
     #[serde(default)]
     private: bool,
+    #[serde(default, with = "told")]
+    memories: Vec<MemoryId>,
     #[serde(default, with = "brought")]
     files: Vec<Attachment>,
 }
@@ -182,6 +202,7 @@ impl TryFrom<StepMembers> for Step {
                 content: members.content.ok_or(missing)?,
                 outside: members.outside,
                 private: members.private,
+                memories: members.memories,
                 files: members.files,
             },
             _ => return Err("a step has an unknown kind"),
@@ -218,11 +239,13 @@ impl Step {
             Step::Result {
                 content,
                 private,
+                memories,
                 files,
                 ..
             } => {
                 WITHDRAWN.clone_into(content);
                 *private = false;
+                memories.clear();
                 for file in files.drain(..) {
                     attachments::delete_brought(write, file.attachment_id)?;
                 }
@@ -265,25 +288,71 @@ pub(crate) fn insert_steps(
         if is_private {
             step.withdraw(write)?;
         }
-        let body = serde_json::to_string(&step)
-            .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
+        if let Step::Result {
+            content, memories, ..
+        } = &mut step
+            && !note_all_told(write, id, memories)?
+        {
+            FORGOTTEN.clone_into(content);
+            memories.clear();
+        }
         write.execute(
             "INSERT INTO steps (turn_id, body) VALUES (?1, ?2)",
-            params![id, body],
+            params![id, body_of(&step)?],
         )?;
     }
     Ok(())
 }
 
+/// Notes that the steps of a turn have these memories; false if one of them was forgotten
+/// meanwhile.
+fn note_all_told(write: &Write<'_>, turn: TurnId, memories: &[MemoryId]) -> Outcome<bool> {
+    for memory in memories {
+        if !note_told(write, turn, *memory)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Notes that the steps of a turn have this memory; false if there is none.
+pub(crate) fn note_told(write: &Write<'_>, turn: TurnId, memory: MemoryId) -> Outcome<bool> {
+    let noted = write.execute(
+        "INSERT OR REPLACE INTO told_memories (memory_id, turn_id)
+         SELECT m.id, t.id FROM memories m, turns t WHERE m.id = ?1 AND t.id = ?2",
+        params![memory, turn],
+    )?;
+    Ok(noted > 0)
+}
+
+/// The steps of a turn, with what [`replace`] takes.
+pub(crate) fn of_turn(write: &Write<'_>, id: TurnId) -> Outcome<Vec<(i64, Step)>> {
+    rows(
+        write.connection,
+        "SELECT id, body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
+        params![id, MOST_STEPS],
+        |row| Ok((row.get("id")?, step_from_row(row)?)),
+    )
+}
+
+/// Puts a step in place of one.
+pub(crate) fn replace(write: &Write<'_>, step_id: i64, step: &Step) -> Outcome<()> {
+    write.execute(
+        "UPDATE steps SET body = ?2 WHERE id = ?1",
+        params![step_id, body_of(step)?],
+    )?;
+    Ok(())
+}
+
+fn body_of(step: &Step) -> Result<String> {
+    serde_json::to_string(step)
+        .map_err(|error| Error::server("the turn's steps could not be stored", error))
+}
+
 /// Whether a tool found something in a turn that is for its readers alone, or was.
 fn has_private(write: &Write<'_>, id: TurnId) -> Outcome<bool> {
-    let steps = rows(
-        write.connection,
-        "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
-        params![id, MOST_STEPS],
-        step_from_row,
-    )?;
-    Ok(steps.iter().any(Step::is_private))
+    let steps = of_turn(write, id)?;
+    Ok(steps.iter().any(|(_, step)| step.is_private()))
 }
 
 /// Removes what tools found for the readers of a conversation, because it gets more of
@@ -296,12 +365,7 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
     })?;
     for (step_id, mut step) in found {
         step.withdraw(write)?;
-        let body = serde_json::to_string(&step)
-            .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
-        write.execute(
-            "UPDATE steps SET body = ?2 WHERE id = ?1",
-            params![step_id, body],
-        )?;
+        replace(write, step_id, &step)?;
     }
     write.execute(
         "DELETE FROM conversation_summaries WHERE conversation_id = ?",
@@ -316,6 +380,9 @@ pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome
 
 /// What the model reads in place of a private result.
 const WITHDRAWN: &str = "[removed: the conversation was shared with more people since]";
+
+/// What the model reads in place of a memory that was forgotten.
+pub(crate) const FORGOTTEN: &str = "[removed: forgotten since]";
 
 /// The arguments of a call after one, for the model; a tool is not run with them.
 const WITHDRAWN_ARGUMENTS: &str =

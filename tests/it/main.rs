@@ -17,6 +17,7 @@ mod embeddings;
 mod examples;
 mod faults;
 mod folding;
+mod forgetting;
 #[cfg(feature = "relay")]
 mod frozen;
 mod fuzz;

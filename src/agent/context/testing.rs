@@ -117,6 +117,7 @@ pub fn result(id: &str, ok: bool, content: &str) -> Step {
         content: content.to_owned(),
         outside: false,
         private: false,
+        memories: Vec::new(),
         files: Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::known_address::Address;
 use crate::model::ToolSpec;
 use base::clock::Clock;
-use base::ids::{ConversationId, UserId};
+use base::ids::{ConversationId, MemoryId, TurnId, UserId};
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
 use store::{Durable, IncludedFile, StartedCall, Store, Viewer};
@@ -182,6 +182,8 @@ pub struct ToolContext<'a> {
     pub viewer: Viewer,
     /// The conversation in which it was called.
     pub conversation_id: ConversationId,
+    /// The turn that calls it.
+    pub turn_id: TurnId,
     /// Where the message came from, as [`Turn::channel`](store::Turn::channel).
     pub channel: &'a str,
     /// The webhook account that gets the reply.
@@ -199,6 +201,8 @@ pub struct ToolContext<'a> {
     pub stays_on_host: bool,
     /// Where the text of the result comes from, if the run found that out.
     pub found: OnceLock<Origin>,
+    /// The memories that the result has.
+    pub told: OnceLock<Vec<MemoryId>>,
     /// The list that the run has changed.
     pub changed_list: OnceLock<String>,
     /// The files that the run has brought.
@@ -223,6 +227,12 @@ impl ToolContext<'_> {
     pub fn bring(&self, files: Vec<IncludedFile>) {
         // A tool brings them at its end.
         let _ = self.brought.set(files);
+    }
+
+    /// Says which memories its result has: it loses those that are forgotten.
+    pub(super) fn told(&self, memories: Vec<MemoryId>) {
+        // A tool finds them once.
+        let _ = self.told.set(memories);
     }
 
     /// Says which list the run has changed, on disk.

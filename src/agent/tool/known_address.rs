@@ -214,6 +214,7 @@ mod tests {
                 content: format!("found: {content}"),
                 outside: true,
                 private: false,
+                memories: Vec::new(),
                 files: Vec::new(),
             },
         ]

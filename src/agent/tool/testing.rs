@@ -10,7 +10,7 @@ use super::definition::{Start, Tool, ToolContext};
 use super::schema::check_arguments;
 use super::toolbox::Toolbox;
 use base::clock::Clock;
-use base::ids::{ConversationId, UserId};
+use base::ids::{ConversationId, TurnId, UserId};
 use base::testing::TemporaryDirectory;
 use config::Config;
 use net::cancel::Cancel;
@@ -86,6 +86,7 @@ impl Household {
                 viewer: Viewer::readers_of(self.conversation_id, &Readers::Household)
                     .asked_by(Some(self.ann), None),
                 conversation_id: self.conversation_id,
+                turn_id: TurnId::from(0),
                 channel: self.channel,
                 account: self.channel.strip_prefix("webhook:"),
                 user_id: Some(self.ann),
@@ -97,6 +98,7 @@ impl Household {
                 stays_on_host: self.stays_on_host,
                 is_outside: false,
                 found: OnceLock::new(),
+                told: OnceLock::new(),
                 changed_list: OnceLock::new(),
                 brought: OnceLock::new(),
             },

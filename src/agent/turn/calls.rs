@@ -258,6 +258,7 @@ impl<'a> TurnLoop<'a, '_> {
             clock: run.clock,
             viewer: run.viewer(),
             conversation_id: run.turn.conversation_id,
+            turn_id: run.turn.id,
             channel: &run.turn.channel,
             account: run.turn.account.as_deref(),
             speaker: run.message.speaker.as_deref(),
@@ -266,6 +267,7 @@ impl<'a> TurnLoop<'a, '_> {
             stays_on_host: actor.decide(tool.definition(), elsewhere) != Permission::Allow,
             is_outside: self.is_outside,
             found: OnceLock::new(),
+            told: OnceLock::new(),
             changed_list: OnceLock::new(),
             brought: OnceLock::new(),
             deadline: run.deadline,
@@ -343,7 +345,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
-        let mut content = output::cap_result(text, |whole| self.keep(whole, found));
+        let mut content = output::cap_result(text, |whole| self.keep(whole, &found));
         let files = self.keep_brought(brought).unwrap_or_else(|why| {
             content.push_str(&format!("\n[what came with this is not kept: {why}]"));
             Vec::new()
@@ -360,6 +362,7 @@ impl<'a> TurnLoop<'a, '_> {
             content,
             outside: found.origin != Origin::Tool,
             private: found.is_private,
+            memories: found.memories,
             files,
         });
     }
@@ -391,7 +394,7 @@ impl<'a> TurnLoop<'a, '_> {
 
     /// Keeps a result for the tool that reads it on, if the model has that. What depends on
     /// who may read the conversation is not kept.
-    fn keep(&self, whole: &str, found: Found) -> Option<String> {
+    fn keep(&self, whole: &str, found: &Found) -> Option<String> {
         let run = self.run;
         let reader = run.assistant.toolbox.get(READ_FILE)?.definition();
         let actor = self.asker.actor(run);

@@ -33,6 +33,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     let (store, conversation) = (run.store, run.turn.conversation_id);
     // First: a change that comes while the rest is read is noticed when it is saved.
     let audience = store.audience_of(run.turn)?.unwrap_or(run.turn.audience_id);
+    let forgotten = store.forgotten_memories()?;
     let may = Access {
         recall: true,
         read_skills: true,
@@ -92,7 +93,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
             run.turn.id,
             hidden.turns.len()
         );
-        store.save_summary(conversation, last, &text, audience)?;
+        store.save_summary(conversation, last, &text, audience, forgotten)?;
     }
     Ok(usage)
 }

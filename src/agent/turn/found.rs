@@ -1,26 +1,30 @@
 //! What the results of calls are made of.
 
 use crate::tool::{Origin, Tool, ToolContext};
+use base::ids::MemoryId;
 
 /// What a result is made of.
-#[derive(Clone, Copy)]
 pub(super) struct Found {
     /// Where it comes from.
     pub origin: Origin,
     /// Whether only the readers of the conversation may see it.
     pub is_private: bool,
+    /// The memories among it.
+    pub memories: Vec<MemoryId>,
 }
 
 /// Of a call that the program behind the turn has run.
 pub(super) const BY_PROGRAM: Found = Found {
     origin: Origin::Outside,
     is_private: false,
+    memories: Vec::new(),
 };
 
 /// Of a call that did not run.
 pub(super) const NOTHING: Found = Found {
     origin: Origin::Tool,
     is_private: false,
+    memories: Vec::new(),
 };
 
 impl Found {
@@ -30,6 +34,7 @@ impl Found {
         Found {
             origin: *context.found.get().unwrap_or(&definition.origin),
             is_private: definition.is_private,
+            memories: context.told.get().cloned().unwrap_or_default(),
         }
     }
 }

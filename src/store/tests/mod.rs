@@ -7,6 +7,7 @@ mod clock_step;
 mod conversations;
 mod data;
 mod deliveries;
+mod forgotten;
 #[cfg(feature = "shuttle")]
 mod interleavings;
 mod kept_results;

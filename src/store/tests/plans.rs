@@ -63,6 +63,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         history::SUSPENDED,
         history::VIEW,
         shown::SHOWN,
+        forgetting::TOLD,
         kept_results::FIND,
         lists::FIND,
         lists::ITEMS_OF,

@@ -82,7 +82,7 @@ fn what_is_folded_stays_so() {
     assert_eq!(view(false), ("2s 3s".to_owned(), true));
     assert_eq!(view(true), ("1s 2s 3s".to_owned(), true));
     store
-        .save_summary(id, one.id, "so far", one.audience_id)
+        .save_summary(id, one.id, "so far", one.audience_id, 0)
         .unwrap();
     assert_eq!(view(true), ("2s 3s".to_owned(), false));
 }

@@ -32,6 +32,7 @@ fn steps() -> Vec<Step> {
             content: "no".to_owned(),
             outside: true,
             private: true,
+            memories: Vec::new(),
             files: Vec::new(),
         },
     ]
@@ -272,14 +273,20 @@ fn a_reply_that_was_waited_for_stands_where_it_came() {
     let five = exchange(&store, target(), "five", "5");
     let stored = store.message(&all(), five.reply_id.unwrap()).unwrap();
     assert_eq!(stored.in_reply_to, None, "it follows its question");
-    // What never got a word of reply stands where it was asked.
-    let all = "one lost two early three four late five";
+    // What never got a word of reply stands where it ended.
+    let all = "one two early three four lost late five";
     assert_eq!(shown(), (all.to_owned(), 0));
     // A summary covers what was answered up to its turn, not what was asked.
     store
-        .save_summary(first.conversation_id, early.id, "so far", early.audience_id)
+        .save_summary(
+            first.conversation_id,
+            early.id,
+            "so far",
+            early.audience_id,
+            0,
+        )
         .unwrap();
-    assert_eq!(shown().0, "three four late five");
+    assert_eq!(shown().0, "three four lost late five");
 }
 
 #[test]
@@ -361,7 +368,9 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     let before = past(&store, id, 9, 9_999);
     assert_eq!((before.summary, before.turns.len()), (None, 3));
     for (turn, text, left) in [(one.id, "first", 2), (two.id, "second", 1)] {
-        store.save_summary(id, turn, text, one.audience_id).unwrap();
+        store
+            .save_summary(id, turn, text, one.audience_id, 0)
+            .unwrap();
         let past = past(&store, id, 9, 9_999);
         let summary = Summary {
             turn_id: turn,
@@ -377,7 +386,7 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     finish(&store, &now, "done");
     store.delete_conversation(&all(), id).unwrap();
     let gone = store
-        .save_summary(id, two.id, "x", two.audience_id)
+        .save_summary(id, two.id, "x", two.audience_id, 0)
         .unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);
     assert_eq!(past(&store, id, 9, 9).summary, None);

@@ -242,9 +242,8 @@ impl Numbers {
             });
             // Some results are missing, as after a crash.
             for call_id in ids {
-                steps.push(Step::Started {
-                    call_id: call_id.clone(),
-                });
+                let id = call_id.clone();
+                steps.push(Step::Started { call_id: id });
                 if self.below(8) > 0 {
                     steps.push(Step::Result {
                         call_id,
@@ -252,6 +251,7 @@ impl Numbers {
                         content: self.text(longest),
                         outside: false,
                         private: false,
+                        memories: Vec::new(),
                         files: Vec::new(),
                     });
                 }

@@ -107,6 +107,7 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
             .flatten()
             .map(str::to_owned),
         is_outside: context.is_outside,
+        told_in: Some(context.turn_id),
     };
     let (memory, replaced) = match text(arguments, "replaces") {
         Some(replaced) => {
@@ -124,7 +125,8 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
         Audience::People(_) => "those who see this conversation see it".to_owned(),
     };
     let instead = match replaced {
-        Some(old) => format!(" in place of \"{}\"", shorten(&old.content, SHOWN_CHARS)),
+        // Not its text, which is forgotten with it.
+        Some(old) => format!(" in place of {}", old.id),
         None => String::new(),
     };
     Ok(format!("Remembered as {}{instead}; {readers}.", memory.id))
@@ -147,6 +149,7 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
     if memories.iter().any(|memory| memory.is_outside) {
         context.found(Origin::Outside);
     }
+    context.told(memories.iter().map(|memory| memory.id).collect());
     let lines: Vec<String> = memories
         .iter()
         .map(|memory| {
@@ -252,10 +255,8 @@ mod tests {
             Some("remember, in place of the memory ann drinks green tea: Ann drinks coffee.")
         );
         let kept = remember(corrected.clone()).unwrap();
-        assert!(
-            kept.contains("in place of \"Ann drinks green tea.\""),
-            "{kept}"
-        );
+        assert!(kept.contains(" in place of mem_"), "{kept}");
+        assert!(!kept.contains("tea"), "it is forgotten: {kept}");
         let known = household.run("recall", json!({"query": "Ann"})).unwrap();
         assert!(
             !known.contains("tea") && known.contains("coffee"),

@@ -252,9 +252,8 @@ fn a_turn_that_begins_before_an_account_s_audience_changes_is_named() {
     let early = early.turn();
     let bob = Audience::People(vec!["bob".to_owned()]);
     let changed = store.set_account_audience("door", &bob).unwrap();
-    let found = changed
-        .iter()
-        .find(|one| one.conversation_id == early.conversation_id);
+    let is_early = |one: &&Reshared| one.conversation_id == early.conversation_id;
+    let found = changed.iter().find(is_early);
     let found = found.expect("its events would go to its earlier readers");
     assert_eq!(found.before, early.readers);
     assert!(found.has_turn);
@@ -268,6 +267,7 @@ fn found(text: &str) -> Vec<Step> {
         content: text.to_owned(),
         outside: false,
         private: true,
+        memories: Vec::new(),
         files: Vec::new(),
     }]
 }
@@ -301,7 +301,7 @@ fn what_tools_found_goes_when_more_people_see_the_conversation() {
         store
             .record_steps(turn.id, found("early"), turn.audience_id)
             .unwrap();
-        let summary = || store.save_summary(id, past.id, "sum", past.audience_id);
+        let summary = || store.save_summary(id, past.id, "sum", past.audience_id, 0);
         summary().unwrap();
         share(after);
         // Found before, and stored after.

@@ -9,6 +9,7 @@ fn result(call_id: &str, content: &str, private: bool) -> Step {
         content: content.to_owned(),
         outside: false,
         private,
+        memories: Vec::new(),
         files: Vec::new(),
     }
 }
@@ -101,6 +102,7 @@ fn what_tools_brought_after_a_private_result_goes_with_it() {
             content,
             outside,
             private,
+            memories,
             ..
         } => Step::Result {
             call_id,
@@ -108,6 +110,7 @@ fn what_tools_brought_after_a_private_result_goes_with_it() {
             content,
             outside,
             private,
+            memories,
             files: brought.to_vec(),
         },
         step => step,
