@@ -75,4 +75,4 @@ pub use settings::Settings;
 pub use tls::Tls;
 pub use tools::{Files, Permission, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::{WebhookAccount, is_at_or_below};
-pub use webhook_map::{Template, WebhookMap};
+pub use webhook_map::{Template, WebhookFilter, WebhookMap, misfit};

@@ -13,7 +13,7 @@ use super::people::SharedAudience;
 use super::reader::Reader;
 use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission};
-use super::webhook_map::WebhookMap;
+use super::webhook_map::{WebhookFilter, WebhookMap, filter};
 use base::error::{Error, Result};
 use base::people::Audience;
 use base::secret::Secret;
@@ -77,6 +77,10 @@ section! {
         /// How to turn JSON of a different form into a message.
         pub map: Option<WebhookMap> = object::<WebhookMap>()
             .optional("the body has `message`, `user_id` and `conversation_id`");
+        /// Which events are taken: for each JSON pointer into the body, the value it must have or a
+        /// list of them; `*` stands for any, and `[]` for none. Other events are answered with 200
+        /// and `ignored`, and begin no turn.
+        pub when: WebhookFilter = filter().or(WebhookFilter::new());
     }
 }
 

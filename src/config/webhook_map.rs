@@ -1,8 +1,14 @@
-//! `map` of a webhook account: how another system's JSON becomes a message.
+//! `map` and `when` of a webhook account: how another system's JSON becomes a message,
+//! and which of it does.
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::collections::{Json, map_of};
 use super::declaration::{Rule, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
 use super::rules::Parsed;
 
 /// Longest template, in characters.
@@ -98,6 +104,56 @@ impl Template {
     }
 }
 
+/// What stands in `when` for any value but null.
+const ANYTHING: &str = "*";
+
+/// Which events of another system an account takes: for each JSON pointer, the values
+/// of which the body must have one there. No values: nothing, or null, must be there.
+pub type WebhookFilter = BTreeMap<String, Vec<Value>>;
+
+/// The first pointer of `filter` at which `document` has none of the values.
+pub fn misfit<'f>(filter: &'f WebhookFilter, document: &Value) -> Option<&'f str> {
+    let fits = |(pointer, values): &(&'f String, &Vec<Value>)| match document
+        .pointer(pointer)
+        .filter(|found| !found.is_null())
+    {
+        None => values.is_empty(),
+        Some(found) => values.iter().any(|one| one == ANYTHING || one == found),
+    };
+    let unfit = filter.iter().find(|entry| !fits(entry));
+    unfit.map(|(pointer, _)| pointer.as_str())
+}
+
+/// The rule for `when`.
+pub(super) fn filter() -> impl Rule<Output = WebhookFilter> {
+    const POINTER: Parsed<String> = Parsed {
+        expected: "a JSON pointer such as /action",
+        parse: |text| text.starts_with('/').then(|| text.to_owned()),
+    };
+    map_of(POINTER, Values)
+}
+
+/// A text, a number, true or false, or a list of these.
+struct Values;
+
+impl Rule for Values {
+    type Output = Vec<Value>;
+
+    fn expected(&self) -> String {
+        "a text, a number, true or false, or a list of these (* is anything, [] nothing)".to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Vec<Value>> {
+        let values = match Json.read(reader, path, value)? {
+            Value::Array(values) => values,
+            one => vec![one],
+        };
+        let plain = |one: &Value| one.is_string() || one.is_number() || one.is_boolean();
+        let all_plain = values.iter().all(plain).then_some(values);
+        reader.demand(path, &self.expected(), value, all_plain)
+    }
+}
+
 const TEMPLATE: Parsed<Template> = Parsed {
     expected: "a JSON pointer such as /sender/name, or a text with pointers in braces such as \
                \"{/sender/name} says {/text}\"",
@@ -147,6 +203,33 @@ mod tests {
         let many = Template::parse(&"{}".repeat(1000)).unwrap();
         let filled = many.fill(&json!("x".repeat(100)), 250);
         assert_eq!(filled.len(), 300, "it ends with the place that goes over");
+    }
+
+    #[test]
+    fn a_filter_names_the_pointer_that_does_not_fit() {
+        let filter = WebhookFilter::from([
+            (
+                "/action".to_owned(),
+                vec![json!("opened"), json!("reopened")],
+            ),
+            ("/comment".to_owned(), vec![]),
+            ("/draft".to_owned(), vec![json!(false)]),
+            ("/issue".to_owned(), vec![json!("*")]),
+        ]);
+        let good = json!({ "action": "reopened", "draft": false, "issue": {}, "comment": null });
+        assert_eq!(misfit(&filter, &good), None);
+        for (pointer, value) in [
+            ("/action", json!("closed")),
+            ("/action", Value::Null),
+            ("/comment", json!({ "body": "x" })),
+            ("/draft", json!("false")),
+            ("/issue", Value::Null),
+        ] {
+            let mut document = good.clone();
+            document[&pointer[1..]] = value;
+            assert_eq!(misfit(&filter, &document), Some(pointer), "{document}");
+        }
+        assert_eq!(misfit(&filter, &json!([1])), Some("/action"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use base::clock::Clock;
 use base::secret::hmac_sha256;
 use serde_json::{Value, json};
 
@@ -213,6 +214,30 @@ fn the_samples_of_other_systems_are_answered() {
             "grace/house",
         ),
         (
+            "gitlab",
+            "Issue open in grace/house: The heating is cold",
+            "grace",
+            "grace/house#23",
+        ),
+        (
+            "stripe",
+            "Stripe reports payment_intent.succeeded",
+            "Stripe",
+            "pi_3NG8Du2eZvKYlo2C1FFYxXyz",
+        ),
+        (
+            "grafana",
+            "[FIRING:1] Freezer (cellar)",
+            "Grafana",
+            "Freezer",
+        ),
+        (
+            "alertmanager",
+            "Alert firing: DiskFull",
+            "Alertmanager",
+            "DiskFull",
+        ),
+        (
             "uptime-kuma",
             "Nextcloud reports: [Nextcloud] [Down]",
             "Nextcloud",
@@ -224,13 +249,20 @@ fn the_samples_of_other_systems_are_answered() {
         unused.retain(|account| account != name);
         let body = sample["body"].to_string();
         let tag = hexadecimal(&hmac_sha256(SECRET.as_bytes(), body.as_bytes()));
+        let now = Clock::system().now().as_millis() / 1000;
+        let timed = format!("{now}.{body}");
+        let stripe = hexadecimal(&hmac_sha256(SECRET.as_bytes(), timed.as_bytes()));
         let headers: Vec<(String, String)> = sample["headers"]
             .as_object()
             .unwrap()
             .iter()
             .map(|(name, value)| {
                 let value = value.as_str().unwrap();
-                let value = value.replace("$HOOK_SECRET", SECRET).replace("$HMAC", &tag);
+                let value = value
+                    .replace("$HOOK_SECRET", SECRET)
+                    .replace("$HMAC", &tag)
+                    .replace("$NOW", &now.to_string())
+                    .replace("$STRIPE", &stripe);
                 (name.clone(), value)
             })
             .collect();
@@ -269,7 +301,8 @@ fn the_samples_of_other_systems_are_answered() {
         let forged: Vec<(&str, &str)> = headers
             .iter()
             .map(|&(name, value)| match name {
-                "X-Service-Secret" => (name, "wrong"),
+                "X-Service-Secret" | "X-Gitlab-Token" => (name, "wrong"),
+                "Authorization" => (name, "Bearer wrong"),
                 name => (name, value),
             })
             .collect();
@@ -416,4 +449,39 @@ fn only_so_many_may_wait_and_a_stop_lets_them_go() {
     assert_eq!(waiter.join().unwrap().status, 202);
     model.release();
     receiver.wait_for(2);
+}
+
+#[test]
+fn events_that_do_not_fit_are_ignored_and_a_redelivery_runs_once() {
+    let (model, receiver) = (Model::saying("fine"), Receiver::start());
+    let settings = json!({
+        "secret": SECRET,
+        "when": { "/action": ["opened", "reopened"], "/comment": [] },
+        "map": { "message": "Issue {/action}: {/issue/title}" },
+    });
+    let home = home(&model, &receiver, settings);
+    let post_as = |delivery: &str, body: &Value| {
+        let headers = [("x-gitlab-token", SECRET), ("x-github-delivery", delivery)];
+        send(&home, &headers, body.clone())
+    };
+    let ping = post_as("1", &json!({ "zen": "Keep it logically awesome." }));
+    assert_eq!(ping.status, 200, "{ping:?}");
+    assert_eq!(
+        ping.json()["data"],
+        json!({ "ignored": true, "pointer": "/action" })
+    );
+    let mut issue = json!({ "action": "opened", "issue": { "title": "Leak" }, "comment": {} });
+    assert_eq!(post_as("2", &issue).json()["data"]["pointer"], "/comment");
+    issue["comment"].take();
+    let first = post_as("3", &issue);
+    assert_eq!(first.status, 202, "{first:?}");
+    let again = post_as("3", &issue);
+    assert_eq!(first.json()["data"], again.json()["data"]);
+    let other = post_as("4", &issue);
+    assert_ne!(first.json()["data"], other.json()["data"]);
+    receiver.wait_for(2);
+    assert_eq!(model.requests().len(), 2);
+    // Who does not know the secret learns nothing of `when`.
+    let stranger = send(&home, &[], json!({ "zen": "" }));
+    assert_eq!(stranger.status, 401);
 }

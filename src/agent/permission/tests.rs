@@ -46,6 +46,7 @@ fn account(mode: &str, listed: &str, own: &str) -> WebhookAccount {
         audience: Audience::Household,
         trusted: false,
         map: None,
+        when: BTreeMap::new(),
     }
 }
 

@@ -6,30 +6,74 @@
 
 use std::fmt::Write;
 
+use serde::Deserialize;
+
+use super::signature::unix_seconds;
+use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::WebhookAccount;
 use net::http::Head;
+use protocol::command::check_idempotency_key;
+
+/// How many seconds the time of a `Stripe-Signature` may differ from the clock: the
+/// tolerance of Stripe's own libraries.
+const STRIPE_TOLERANCE: u64 = 300;
+/// Most signatures of one header that are tried: Stripe sends one for each secret that
+/// is valid while one replaces another.
+const STRIPE_SIGNATURES: usize = 8;
 
 /// How a request shows that its sender knows the secret.
 enum Proof<'a> {
-    /// `X-Service-Secret`: the secret itself (contract section 4.3).
+    /// `X-Service-Secret`: the secret itself (contract section 4.3). GitLab sends it as
+    /// `X-Gitlab-Token`, Grafana and Alertmanager as a Bearer token.
     Secret(&'a str),
     /// `X-Hub-Signature-256`: the HMAC-SHA256 of the body under the secret, as
     /// GitHub, Gitea and Forgejo send it.
     Signature([u8; 32]),
+    /// `Stripe-Signature`: a time, and HMAC-SHA256s of the time and the body
+    /// (<https://docs.stripe.com/webhooks>, "Verify webhook signatures manually").
+    Stripe(&'a str, Vec<[u8; 32]>),
     Nothing,
 }
 
 impl Proof<'_> {
     fn of(head: &Head) -> Proof<'_> {
-        if let Some(secret) = head.header("x-service-secret") {
+        let secrets = ["x-service-secret", "x-gitlab-token"];
+        let bearer = || head.header("authorization")?.strip_prefix("Bearer ");
+        if let Some(secret) = secrets
+            .iter()
+            .find_map(|name| head.header(name))
+            .or_else(bearer)
+        {
             return Proof::Secret(secret);
         }
-        head.header("x-hub-signature-256")
-            .and_then(|value| hexadecimal(value.strip_prefix("sha256=")?))
-            .map_or(Proof::Nothing, Proof::Signature)
+        let signed = head
+            .header("x-hub-signature-256")
+            .and_then(|value| hexadecimal(value.strip_prefix("sha256=")?));
+        match (signed, head.header("stripe-signature").and_then(stripe)) {
+            (Some(tag), _) => Proof::Signature(tag),
+            (None, Some((time, tags))) => Proof::Stripe(time, tags),
+            (None, None) => Proof::Nothing,
+        }
     }
+}
+
+/// The time and the signatures of a `Stripe-Signature`: `t=TIME,v1=HEX,v1=HEX`, with
+/// parts of other schemes, which are left out.
+fn stripe(value: &str) -> Option<(&str, Vec<[u8; 32]>)> {
+    let parts = || {
+        value
+            .split(',')
+            .filter_map(|part| part.trim().split_once('='))
+    };
+    let (_, time) = parts().find(|(name, _)| *name == "t")?;
+    let tags: Vec<_> = parts()
+        .filter(|(name, _)| *name == "v1")
+        .filter_map(|(_, digits)| hexadecimal(digits))
+        .take(STRIPE_SIGNATURES)
+        .collect();
+    (!tags.is_empty()).then_some((time, tags))
 }
 
 /// Checks a head. Compares a secret at once; a signature must be present and is
@@ -41,33 +85,71 @@ pub fn check_head(account: &WebhookAccount, head: &Head) -> Result<()> {
     match Proof::of(head) {
         _ if account.secret.is_none() => Ok(()),
         Proof::Secret(given) => decide(account, head, any(account, |secret| secret.matches(given))),
-        Proof::Signature(_) => Ok(()),
+        Proof::Signature(_) | Proof::Stripe(..) => Ok(()),
         Proof::Nothing => decide(account, head, false),
     }
 }
 
-/// Checks the body of a request whose head was accepted. Returns the signature of a
-/// signed one as an idempotency key: whoever has seen the request could send it again,
-/// and nothing but the signature tells that it is the same.
+/// Checks the body of a request whose head was accepted. Returns the idempotency key
+/// of a signed one: whoever has seen the request could send it again under a key of
+/// their own, so only what the signature covers can tell that it is the same. That is
+/// the signature, and with Stripe, which signs each attempt anew, the event's `id`.
 ///
 /// # Errors
 /// `invalid_token`.
-pub fn check_body(account: &WebhookAccount, head: &Head, body: &[u8]) -> Result<Option<String>> {
-    match Proof::of(head) {
-        Proof::Signature(tag) if account.secret.is_some() => {
-            decide(
-                account,
-                head,
-                any(account, |secret| secret.signed(body, &tag)),
-            )?;
-            let mut key = String::from("sha256=");
-            for byte in tag {
-                let _ = write!(key, "{byte:02x}");
-            }
-            Ok(Some(key))
-        }
-        _ => Ok(None),
+pub fn check_body(
+    account: &WebhookAccount,
+    head: &Head,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Option<String>> {
+    if account.secret.is_none() {
+        return Ok(None);
     }
+    match Proof::of(head) {
+        Proof::Signature(tag) => {
+            let is_valid = any(account, |secret| secret.signed(body, &tag));
+            decide(account, head, is_valid)?;
+            Ok(Some(key_of(&tag)))
+        }
+        Proof::Stripe(time, tags) => {
+            let signed = [time.as_bytes(), b".", body].concat();
+            let is_one = |secret: &Secret| {
+                tags.iter()
+                    .fold(false, |good, tag| good | secret.signed(&signed, tag))
+            };
+            decide(account, head, any(account, is_one))?;
+            let seconds: Option<i64> = time.parse().ok();
+            let is_recent = seconds
+                .is_some_and(|seconds| seconds.abs_diff(unix_seconds(now)) <= STRIPE_TOLERANCE);
+            if !is_recent {
+                return Err(Error::invalid_token(format!(
+                    "the time of the header \"Stripe-Signature\" is more than \
+                     {STRIPE_TOLERANCE} seconds from this server's"
+                )));
+            }
+            Ok(Some(event_id(body).unwrap_or_else(|| key_of(&tags[0]))))
+        }
+        Proof::Secret(_) | Proof::Nothing => Ok(None),
+    }
+}
+
+/// The `id` of an event of Stripe, if it can be an idempotency key.
+fn event_id(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Event {
+        id: String,
+    }
+    let Event { id } = serde_json::from_slice(body).ok()?;
+    check_idempotency_key("id", &id).ok().map(|()| id)
+}
+
+fn key_of(tag: &[u8; 32]) -> String {
+    let mut key = String::from("sha256=");
+    for byte in tag {
+        let _ = write!(key, "{byte:02x}");
+    }
+    key
 }
 
 fn decide(account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
@@ -82,12 +164,13 @@ fn decide(account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
         match Proof::of(head) {
             Proof::Nothing => "no",
             Proof::Secret(_) => "a wrong",
-            Proof::Signature(_) => "a signature by another",
+            Proof::Signature(_) | Proof::Stripe(..) => "a signature by another",
         },
     );
     Err(Error::invalid_token(
-        "the header \"X-Service-Secret\" must have the secret of this webhook account, or \
-         \"X-Hub-Signature-256\" the body's signature by it",
+        "the header \"X-Service-Secret\" (or \"X-Gitlab-Token\") must have the secret of this \
+         webhook account, or \"X-Hub-Signature-256\" or \"Stripe-Signature\" the body's \
+         signature by it",
     ))
 }
 
@@ -140,7 +223,7 @@ mod tests {
         let headers: Vec<_> = header.into_iter().collect();
         let head = head("POST", "/hook", &headers);
         check_head(account, &head)?;
-        check_body(account, &head, GITHUB.1)
+        check_body(account, &head, GITHUB.1, Timestamp::from_millis(0))
     }
 
     #[test]
@@ -169,6 +252,52 @@ mod tests {
                     assert!(!error.message().contains("s3cret"));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn other_systems_send_the_secret_under_names_of_their_own() {
+        let account = guarded(Some("s3cret"), None);
+        for (name, value, good) in [
+            ("x-gitlab-token", "s3cret", true),
+            ("x-gitlab-token", "other", false),
+            ("authorization", "Bearer s3cret", true),
+            ("authorization", "Bearer other", false),
+            ("authorization", "Basic s3cret", false),
+        ] {
+            assert_eq!(
+                check(&account, Some((name, value))).is_ok(),
+                good,
+                "{value}"
+            );
+        }
+    }
+
+    /// The signature is computed with Python's hmac.
+    #[test]
+    fn stripes_signature_covers_a_time_and_gives_the_event_as_key() {
+        const SIGNED: &str = "da4a28bb1e8ecf97feff14bd141aa183c9cbe6a13dcfb1a2ace8dc472e62593b";
+        let zeros = "0".repeat(64);
+        let body = br#"{"id":"evt_1","object":"event"}"#;
+        let account = guarded(Some("whsec_test"), None);
+        for (header, after, good) in [
+            (format!("t=1492774577,v1={SIGNED},v0=00"), 0, true),
+            (format!("t=1492774577, v1={zeros}, v1={SIGNED}"), 300, true),
+            (format!("t=1492774577,v1={SIGNED}"), -300, true),
+            (format!("t=1492774577,v1={SIGNED}"), 301, false),
+            (format!("t=1492774577,v1={SIGNED}"), -301, false),
+            (format!("t=1492774578,v1={SIGNED}"), 0, false),
+            (format!("t=1492774577,v0={SIGNED}"), 0, false),
+            (format!("t=1492774577,v1={zeros}"), 0, false),
+            (format!("v1={SIGNED}"), 0, false),
+            ("t=1492774577".to_owned(), 0, false),
+        ] {
+            let head = head("POST", "/hook", &[("stripe-signature", &header)]);
+            let now = Timestamp::from_millis((1_492_774_577 + after) * 1000);
+            let checked =
+                check_head(&account, &head).and_then(|()| check_body(&account, &head, body, now));
+            let key = good.then(|| "evt_1".to_owned());
+            assert_eq!(checked.ok().flatten(), key, "{header} {after}");
         }
     }
 

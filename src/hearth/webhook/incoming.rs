@@ -34,6 +34,14 @@ struct Receipt<'a> {
     state: Option<&'static str>,
 }
 
+/// The answer to an event that the account's `when` leaves out.
+#[derive(Serialize)]
+struct Ignored<'a> {
+    ignored: bool,
+    /// The first pointer that does not fit.
+    pointer: &'a str,
+}
+
 impl Incoming {
     /// Serves the accounts of the webhook channels that have this `port` in the
     /// configuration; `None` are those that share the `tcp` channels' ports.
@@ -74,7 +82,20 @@ impl Incoming {
         request: &Request,
     ) -> Result<Answer> {
         let wait = preference::wait(&request.head);
-        let signature = guard::check_body(account, &request.head, &request.body)?;
+        let now = self.service.clock().now();
+        let signature = guard::check_body(account, &request.head, &request.body, now)?;
+        if let Some(pointer) = message::misfit(request, &account.when)? {
+            log::debug!(
+                "webhook account {:?}: ignored an event, {pointer}",
+                account.name
+            );
+            let ignored = Ignored {
+                ignored: true,
+                pointer,
+            };
+            let text = envelope::success(None, ignored);
+            return Ok(Answer::Now(Response::json(200, text)));
+        }
         let mut parsed = message::parse(request, account.map.as_ref())?;
         // The signature does not cover a key of the header.
         parsed.idempotency_key = signature.or(parsed.idempotency_key);

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::service::WebhookRequest;
 use base::error::{Error, Result, json_problem};
-use config::{Template, WebhookMap};
+use base::secret::sha256;
+use config::{Template, WebhookFilter, WebhookMap};
 use net::http::Request;
 use net::http::checks;
 use protocol::attachment;
@@ -16,6 +17,25 @@ use store::IncludedFile;
 const NAME_CHARACTERS: usize = 128;
 /// Most bytes of a name that are read before it is shortened or refused.
 const NAME_BYTES: usize = 4 * NAME_CHARACTERS;
+
+/// The headers in which other systems number what they send; a repeat has the same
+/// number. Gitea sends its own and GitHub's.
+const DELIVERIES: [&str; 3] = [
+    "x-github-delivery",
+    "x-gitea-delivery",
+    "x-gitlab-event-uuid",
+];
+
+/// The pointer at which the body is no event that the account takes, if it is none.
+///
+/// # Errors
+/// `invalid_request` when the body is no JSON.
+pub fn misfit<'f>(request: &Request, when: &'f WebhookFilter) -> Result<Option<&'f str>> {
+    match when.is_empty() {
+        true => Ok(None),
+        false => Ok(config::misfit(when, &document(request)?)),
+    }
+}
 
 /// Reads the body, in the account's own form if it has a `map`, and the
 /// idempotency key.
@@ -31,14 +51,42 @@ pub fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookReque
         None => as_it_is(request)?,
         Some(map) => mapped(request, map)?,
     };
-    parsed.idempotency_key = idempotency_key;
+    parsed.idempotency_key = idempotency_key.or_else(|| delivery_key(request));
     Ok(parsed)
+}
+
+/// The number that the sender gave to this delivery, and what was delivered: GitLab
+/// gives one number to all events that follow from one.
+fn delivery_key(request: &Request) -> Option<String> {
+    let number = DELIVERIES
+        .iter()
+        .find_map(|name| request.head.header(name))?;
+    let body = sha256(&request.body);
+    let body: String = body[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let key = format!("{number} {body}");
+    check_idempotency_key("", &key).ok().map(|()| key)
+}
+
+fn document(request: &Request) -> Result<Value> {
+    serde_json::from_slice(&request.body).map_err(|error| {
+        let problem = json_problem(&error);
+        Error::invalid_request(format!("the body is not valid JSON: {problem}"))
+    })
 }
 
 /// The contract's own form (section 4.3).
 fn as_it_is(request: &Request) -> Result<WebhookRequest> {
     let mut fields = checks::object(&request.body)?;
-    let message = fields.string("message")?;
+    let message = fields.string("message").map_err(|error| {
+        Error::invalid_request(format!(
+            "{}; for a body of another form the account needs a \"map\", which \
+             `hearth webhook add --from` writes for some systems",
+            error.message()
+        ))
+    })?;
     check_message(&message)?;
     let user_id = fields.optional_string("user_id")?;
     let conversation_id = fields.optional_string("conversation_id")?;
@@ -75,10 +123,7 @@ fn attachments(fields: &mut Fields) -> Result<Vec<IncludedFile>> {
 /// adapted where that is safe: a speaker's name is shortened. A conversation's is
 /// not, because two that differ only at the end would become one.
 fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
-    let document: Value = serde_json::from_slice(&request.body).map_err(|error| {
-        let problem = json_problem(&error);
-        Error::invalid_request(format!("the body is not valid JSON: {problem}"))
-    })?;
+    let document = document(request)?;
     let message = map.message.fill(&document, CHAT_MESSAGE_BYTES);
     if message.trim().is_empty() {
         return Err(Error::invalid_request(
@@ -172,6 +217,7 @@ mod tests {
                                                     | 400 | not valid JSON
             []                                      | 400 | the body must be a JSON object
             {}                                      | 400 | "message" is required
+            {}                                      | 400 | the account needs a "map"
             {"message":7}                           | 400 | "message" must be a string
             {"message":" "}                         | 400 | "message" must not be empty
             {"message":"LARGE"}                     | 413 | "message" has 262145 bytes
@@ -192,6 +238,26 @@ mod tests {
             let request = request(&[("idempotency-key", &key)], r#"{"message":"hi"}"#);
             let error = parse(&request, None).map(|_| ()).unwrap_err();
             assert!(error.message().contains("Idempotency-Key"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_senders_own_number_of_a_delivery_is_the_key() {
+        let key = |headers: &[(&str, &str)], body: &str| {
+            parse(&request(headers, body), None)
+                .unwrap()
+                .idempotency_key
+        };
+        let hi = r#"{"message":"hi"}"#;
+        for name in DELIVERIES {
+            let first = key(&[(name, "72d3162e")], hi);
+            assert!(first.is_some(), "{name}");
+            assert_eq!(key(&[(name, "72d3162e")], hi), first);
+            assert_ne!(key(&[(name, "72d3162f")], hi), first);
+            assert_ne!(key(&[(name, "72d3162e")], r#"{"message":"ho"}"#), first);
+            let own = key(&[(name, "72d3162e"), ("idempotency-key", "k")], hi);
+            assert_eq!(own.as_deref(), Some("k"));
+            assert_eq!(key(&[(name, &"x".repeat(300))], hi), None);
         }
     }
 

@@ -28,6 +28,7 @@ pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
         audience: Audience::Household,
         trusted: false,
         map: None,
+        when: BTreeMap::new(),
     }
 }
 

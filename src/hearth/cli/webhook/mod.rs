@@ -1,30 +1,27 @@
 //! `hearth webhook`: the accounts through which other systems send messages.
 
 mod account;
+mod add;
 mod advice;
 mod run_test;
 mod sample;
+mod senders;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::arguments::Arguments;
+use super::channels;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
-use super::doctor::warnings_of_names;
-use super::prompter::Prompter;
 use super::running_server::RunningServer;
 use super::table::ListView;
-use super::{channels, password};
 use ::config::WebhookAccount;
-use account::{base_url, find};
-use base::secret::Secret;
-use base::url::{MASK, host_only};
+use account::find;
+use add::add;
+use base::url::host_only;
 use serde_json::json;
-use store::{DeliveryState, Viewer, look_up_role};
-
-/// The audience of everybody with the role user or admin.
-const HOUSEHOLD: &str = "household";
+use store::{DeliveryState, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -43,6 +40,9 @@ configuration.
 Its messages come from outside. They reach memories, conversations, schedules and files only
 if --tools names the tools for that. In a terminal you are asked.
 --url URL               Where the replies are posted (required)
+--from SYSTEM           The other system, whose form of messages is taken; prints
+                        what to enter there: alertmanager, gitea, github, gitlab,
+                        grafana, n8n, node-red, stripe, uptime-kuma
 --path PATH             Where the messages are posted
                         (default: /webhook/NAME)
 --model MODEL           The model for this account's turns
@@ -78,83 +78,6 @@ Its undelivered callbacks are dropped. A running server reloads its configuratio
     )
     .run(remove),
 ]);
-
-/// `hearth webhook add NAME --url URL`
-fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let name = arguments.required(0);
-    let Some(url) = arguments.text("url")? else {
-        return Err(arguments.usage("--url is missing: it is where the replies are posted"));
-    };
-    let path = match arguments.text("path")? {
-        Some(path) => path.to_owned(),
-        None if is_plain(name) => format!("/webhook/{name}"),
-        None => {
-            return Err(arguments.usage(format!(
-                "{name:?} cannot be used in a path; give one with --path"
-            )));
-        }
-    };
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    if settings.current().webhook_account(name).is_some() {
-        return Err(CliError::failed(format!(
-            "account {name:?} exists already; change it in {}, or remove it first",
-            directory.config().display()
-        )));
-    }
-    let narrowing = narrowing(arguments, context, &directory)?;
-    let secret = secret_for(arguments, context)?;
-    let mut account = Map::from_iter([
-        ("incoming_path".to_owned(), json!(path)),
-        ("outgoing_url".to_owned(), json!(url)),
-    ]);
-    for (key, value) in [
-        ("secret", secret.as_ref().map(Secret::expose)),
-        ("model", arguments.text("model")?),
-        ("permission_mode", arguments.text("permission-mode")?),
-    ] {
-        if let Some(value) = value {
-            account.insert(key.to_owned(), json!(value));
-        }
-    }
-    account.extend(narrowing);
-    let (key, value) = channels::new_account(&settings, name, account)?;
-    let known = warnings_of_names(&settings.current(), &directory);
-    settings.set(&key, &value.to_string())?;
-    let reloaded = RunningServer::reload_if_running(&directory);
-
-    context.note(format_args!(
-        "Added the webhook account {name}; {reloaded}."
-    ))?;
-    for warning in warnings_of_names(&settings.current(), &directory) {
-        if !known.contains(&warning) {
-            context.note(warning)?;
-        }
-    }
-    let is_given = arguments.has("secret-stdin");
-    if secret.is_some() {
-        let shown = if is_given {
-            "not shown"
-        } else {
-            "shown only once"
-        };
-        context.note(format_args!(
-            "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message \
-             with `hearth webhook test {name}`:\n",
-            directory.config().display()
-        ))?;
-    }
-    let base = base_url(&directory, &settings.current(), name);
-    context.print(format_args!(
-        "curl {base}{path} -H 'Content-Type: application/json' \\"
-    ))?;
-    if let Some(secret) = &secret {
-        // One that was given is known; it should not get into a terminal or a log.
-        let shown = if is_given { MASK } else { secret.expose() };
-        writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
-    }
-    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))
-}
 
 /// `hearth webhook list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
@@ -227,85 +150,6 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-/// What the messages of a new account reach, and who sees them: as the options say, or
-/// the person at the terminal.
-///
-/// `audience` is always among it: an account without it and `tools` is taken for one
-/// of an older version.
-fn narrowing(
-    arguments: &Arguments,
-    context: &mut CliContext,
-    directory: &DataDirectory,
-) -> Result<Map<String, Value>, CliError> {
-    let mut prompter = Prompter::new(context);
-    let tools = match arguments.text("tools")? {
-        Some(tools) => tools.to_owned(),
-        None => {
-            prompter.say(
-                "Its messages come from outside. Which tools may they use? Names with commas \
-                 between them, or * for all.\nWithout an answer: all but those of the household \
-                 (memories, search, schedules, files).",
-            )?;
-            prompter.ask("Tools:", "")?.unwrap_or_default()
-        }
-    };
-    let audience = match arguments.text("audience")? {
-        Some(audience) => Some(audience.to_owned()),
-        None => prompter.ask(
-            "Who sees its conversations (household, or names)?",
-            HOUSEHOLD,
-        )?,
-    };
-    let audience = audience.as_deref().unwrap_or(HOUSEHOLD);
-    let mut narrowing = Map::new();
-    if !tools.trim().is_empty() {
-        narrowing.insert("tools".to_owned(), json!(names(&tools)));
-    }
-    let audience = match audience {
-        HOUSEHOLD => json!(HOUSEHOLD),
-        list => {
-            if names(list).is_empty() {
-                return Err(arguments.usage("--audience names nobody: who sees its conversations?"));
-            }
-            for name in names(list) {
-                // Whether the database can be read is not asked here.
-                if let Ok(None) = look_up_role(&directory.database(), name) {
-                    return Err(CliError::failed(format!(
-                        "there is no user {name:?}; `hearth user list` shows all users"
-                    )));
-                }
-            }
-            json!(names(list))
-        }
-    };
-    narrowing.insert("audience".to_owned(), audience);
-    if arguments.has("trusted") {
-        narrowing.insert("trusted".to_owned(), json!(true));
-    }
-    Ok(narrowing)
-}
-
-/// The names in a list with commas between them.
-fn names(list: &str) -> Vec<&str> {
-    let names = list.split(',').map(str::trim);
-    names.filter(|name| !name.is_empty()).collect()
-}
-
-/// The secret of a new account, if it gets one.
-fn secret_for(arguments: &Arguments, context: &mut CliContext) -> Result<Option<Secret>, CliError> {
-    arguments.exclude("secret-stdin", "no-secret")?;
-    if arguments.has("secret-stdin") {
-        let ask = context.input_is_terminal;
-        return password::read_secret(context, "Secret: ", ask).map(Some);
-    }
-    Ok((!arguments.has("no-secret")).then(Secret::random_webhook))
-}
-
-fn is_plain(name: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    name.bytes().all(plain)
-}
-
 /// The number of callbacks to an account that are not delivered yet.
 fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, CliError> {
     if !directory.database().exists() {
@@ -338,6 +182,7 @@ fn to_json(account: &WebhookAccount) -> Value {
         "audience": account.audience,
         "trusted": account.trusted,
         "mapped": account.map.is_some(),
+        "when": account.when,
         "max_attempts": account.max_attempts,
         "enabled": account.enabled,
     })
@@ -397,6 +242,47 @@ mod tests {
     }
 
     #[test]
+    fn an_account_for_a_known_system_is_mapped_and_says_what_to_enter_there() {
+        for system in senders::NAMES {
+            let root = DataDirectoryUnderTest::default();
+            fs::write(root.data_directory().config(), "{}").unwrap();
+            let line = format!("webhook add x --url http://h/ --from {system} --secret-stdin");
+            let made = root.run(&line, "a secret of the other system, or for it\n");
+            assert_eq!(made.code, 0, "{system}: {}", made.errors);
+            let account = &file(&root)["channels"]["webhook"]["accounts"]["x"];
+            assert!(account["map"]["message"].is_string(), "{system}: {account}");
+            assert_eq!(account["outgoing_url"], "http://h/");
+            assert_eq!(account["incoming_path"], "/webhook/x");
+            assert_eq!(account["audience"], "household");
+            let url = "http://127.0.0.1:5000/webhook/x";
+            assert!(made.output.contains(url), "{system}: {}", made.output);
+            assert!(!made.output.contains("curl"), "{system}: {}", made.output);
+            assert!(!format!("{made:?}").contains("of the other system, or"));
+            assert!(
+                root.run("webhook list --json", "")
+                    .output
+                    .contains("\"when\"")
+            );
+        }
+        let root = DataDirectoryUnderTest::default();
+        fs::write(root.data_directory().config(), "{}").unwrap();
+        let made = root.run("webhook add gh --url http://h/ --from github", "");
+        let account = &file(&root)["channels"]["webhook"]["accounts"]["gh"];
+        assert_eq!(account["permission_mode"], "deny");
+        assert_eq!(account["when"]["/action"], json!(["opened", "reopened"]));
+        let secret = account["secret"].as_str().unwrap();
+        assert!(
+            made.output.contains(secret) && made.output.contains("Issues"),
+            "{}",
+            made.output
+        );
+        let asks = "webhook add two --url http://h/ --from github --permission-mode ask";
+        assert_eq!(root.run(asks, "").code, 0);
+        let two = &file(&root)["channels"]["webhook"]["accounts"]["two"];
+        assert_eq!(two["permission_mode"], "ask");
+    }
+
+    #[test]
     fn what_is_wrong_with_an_account_is_said_and_nothing_written() {
         let root = DataDirectoryUnderTest::default();
         fs::write(root.data_directory().config(), "{}").unwrap();
@@ -408,6 +294,8 @@ mod tests {
             webhook add ci --url http://h/ --permission-mode all  | "ask"
             webhook add ci --url http://h/ --tools a!b            | must be a tool name
             webhook add ci --url http://h/ --audience ,           | --audience names nobody
+            webhook add ci --url http://h/ --from jira            | alertmanager, gitea, github
+            webhook add ci --url http://h/ --from stripe          | --secret-stdin
             webhook test ci                                       | there are none
         "#;
         for [line, says] in rows(table) {

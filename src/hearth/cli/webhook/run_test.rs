@@ -135,6 +135,12 @@ impl WebhookTest<'_, '_> {
                 self.passed(&format!("POST {url}: accepted in {took} ms as {turn}"))?;
                 Ok(turn)
             }
+            _ if answer["data"]["ignored"] == true => {
+                let pointer = answer["data"]["pointer"].as_str().unwrap_or_default();
+                let what = format!("POST {url}: ignored");
+                let advice = format!("The body has at {pointer} nothing that \"when\" takes.");
+                Err(self.failed(&what, &advice))
+            }
             _ => {
                 let said = answer["error"].as_str().unwrap_or("no reason given");
                 let what = format!("POST {url}: status {status}: {said}");

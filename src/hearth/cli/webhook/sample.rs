@@ -8,13 +8,20 @@ use serde_json::json;
 /// A body with `text` as its message, in the account's own structure if it has a
 /// `map`.
 pub fn body(account: &WebhookAccount, text: &str) -> Value {
-    let Some(map) = &account.map else {
-        return json!({"message": text, "user_id": "hearth webhook test"});
-    };
     let mut body = json!({"test": true});
+    for (pointer, values) in &account.when {
+        if let Some(value) = values.first() {
+            put(&mut body, pointer, value.clone());
+        }
+    }
+    let Some(map) = &account.map else {
+        body["message"] = json!(text);
+        body["user_id"] = json!("hearth webhook test");
+        return body;
+    };
     let mut fill = |template: &Template, text: &str| {
         for pointer in template.pointers() {
-            put(&mut body, pointer, text);
+            put(&mut body, pointer, json!(text));
         }
     };
     for (template, text) in [
@@ -30,9 +37,9 @@ pub fn body(account: &WebhookAccount, text: &str) -> Value {
     body
 }
 
-/// Inserts a text at a JSON pointer (RFC 6901). Numbers become keys of objects, which
+/// Inserts a value at a JSON pointer (RFC 6901). Numbers become keys of objects, which
 /// a pointer resolves like array indices.
-fn put(document: &mut Value, pointer: &str, text: &str) {
+fn put(document: &mut Value, pointer: &str, value: Value) {
     let mut tokens = pointer.split('/').skip(1).peekable();
     if tokens.peek().is_none() {
         return;
@@ -45,7 +52,7 @@ fn put(document: &mut Value, pointer: &str, text: &str) {
         }
         here = &mut here[key];
     }
-    *here = json!(text);
+    *here = value;
 }
 
 #[cfg(test)]
@@ -56,7 +63,7 @@ mod tests {
     fn what_is_put_is_found() {
         let mut document = json!({});
         for (pointer, text) in [("/a/b", "1"), ("/a/0/x~1y", "2"), ("/c", "3"), ("", "-")] {
-            put(&mut document, pointer, text);
+            put(&mut document, pointer, json!(text));
         }
         for (pointer, text) in [("/a/b", "1"), ("/a/0/x~1y", "2"), ("/c", "3")] {
             assert_eq!(document.pointer(pointer), Some(&json!(text)), "{document}");

@@ -1,0 +1,199 @@
+//! `hearth webhook add`.
+
+use serde_json::{Map, Value, json};
+
+use super::account::base_url;
+use super::senders::Sender;
+use crate::cli::arguments::Arguments;
+use crate::cli::channels;
+use crate::cli::context::{CliContext, CliError, CliResult};
+use crate::cli::data_directory::DataDirectory;
+use crate::cli::doctor::warnings_of_names;
+use crate::cli::password;
+use crate::cli::prompter::Prompter;
+use crate::cli::running_server::RunningServer;
+use base::secret::Secret;
+use base::url::MASK;
+use store::look_up_role;
+
+/// The audience of everybody with the role user or admin.
+const HOUSEHOLD: &str = "household";
+
+/// `hearth webhook add NAME --url URL`
+pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let name = arguments.required(0);
+    let Some(url) = arguments.text("url")? else {
+        return Err(arguments.usage("--url is missing: it is where the replies are posted"));
+    };
+    let path = match arguments.text("path")? {
+        Some(path) => path.to_owned(),
+        None if is_plain(name) => format!("/webhook/{name}"),
+        None => {
+            return Err(arguments.usage(format!(
+                "{name:?} cannot be used in a path; give one with --path"
+            )));
+        }
+    };
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = directory.settings()?;
+    if settings.current().webhook_account(name).is_some() {
+        return Err(CliError::failed(format!(
+            "account {name:?} exists already; change it in {}, or remove it first",
+            directory.config().display()
+        )));
+    }
+    let sender = arguments
+        .text("from")?
+        .map(Sender::named)
+        .transpose()
+        .map_err(|problem| arguments.usage(problem))?;
+    let gives_secret = sender.as_ref().is_some_and(Sender::makes_the_secret);
+    if gives_secret && !arguments.has("secret-stdin") {
+        return Err(arguments.usage(
+            "this system makes the secret: make the endpoint there first, and give its secret \
+             with --secret-stdin",
+        ));
+    }
+    let narrowing = narrowing(arguments, context, &directory)?;
+    let secret = secret_for(arguments, context)?;
+    let mut account = sender.as_ref().map(Sender::settings).unwrap_or_default();
+    account.extend([
+        ("incoming_path".to_owned(), json!(path)),
+        ("outgoing_url".to_owned(), json!(url)),
+    ]);
+    for (key, value) in [
+        ("secret", secret.as_ref().map(Secret::expose)),
+        ("model", arguments.text("model")?),
+        ("permission_mode", arguments.text("permission-mode")?),
+    ] {
+        if let Some(value) = value {
+            account.insert(key.to_owned(), json!(value));
+        }
+    }
+    account.extend(narrowing);
+    let (key, value) = channels::new_account(&settings, name, account)?;
+    let known = warnings_of_names(&settings.current(), &directory);
+    settings.set(&key, &value.to_string())?;
+    let reloaded = RunningServer::reload_if_running(&directory);
+
+    context.note(format_args!(
+        "Added the webhook account {name}; {reloaded}."
+    ))?;
+    for warning in warnings_of_names(&settings.current(), &directory) {
+        if !known.contains(&warning) {
+            context.note(warning)?;
+        }
+    }
+    let is_given = arguments.has("secret-stdin");
+    if secret.is_some() {
+        let shown = if is_given {
+            "not shown"
+        } else {
+            "shown only once"
+        };
+        context.note(format_args!(
+            "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message \
+             with `hearth webhook test {name}`:\n",
+            directory.config().display()
+        ))?;
+    }
+    let base = base_url(&directory, &settings.current(), name);
+    // One that was given is known; it should not get into a terminal or a log.
+    let shown = secret
+        .as_ref()
+        .map(|secret| if is_given { MASK } else { secret.expose() });
+    if let Some(sender) = &sender {
+        context.print(format_args!("{}\n", sender.steps()))?;
+        context.print(format_args!("URL     {base}{path}"))?;
+        return match shown {
+            Some(shown) => context.print(format_args!("Secret  {shown}")),
+            None => Ok(()),
+        };
+    }
+    context.print(format_args!(
+        "curl {base}{path} -H 'Content-Type: application/json' \\"
+    ))?;
+    if let Some(shown) = shown {
+        writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
+    }
+    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))
+}
+
+/// What the messages of a new account reach, and who sees them: as the options say, or
+/// the person at the terminal.
+///
+/// `audience` is always among it: an account without it and `tools` is taken for one
+/// of an older version.
+fn narrowing(
+    arguments: &Arguments,
+    context: &mut CliContext,
+    directory: &DataDirectory,
+) -> Result<Map<String, Value>, CliError> {
+    let mut prompter = Prompter::new(context);
+    let tools = match arguments.text("tools")? {
+        Some(tools) => tools.to_owned(),
+        None => {
+            prompter.say(
+                "Its messages come from outside. Which tools may they use? Names with commas \
+                 between them, or * for all.\nWithout an answer: all but those of the household \
+                 (memories, search, schedules, files).",
+            )?;
+            prompter.ask("Tools:", "")?.unwrap_or_default()
+        }
+    };
+    let audience = match arguments.text("audience")? {
+        Some(audience) => Some(audience.to_owned()),
+        None => prompter.ask(
+            "Who sees its conversations (household, or names)?",
+            HOUSEHOLD,
+        )?,
+    };
+    let audience = audience.as_deref().unwrap_or(HOUSEHOLD);
+    let mut narrowing = Map::new();
+    if !tools.trim().is_empty() {
+        narrowing.insert("tools".to_owned(), json!(names(&tools)));
+    }
+    let audience = match audience {
+        HOUSEHOLD => json!(HOUSEHOLD),
+        list => {
+            if names(list).is_empty() {
+                return Err(arguments.usage("--audience names nobody: who sees its conversations?"));
+            }
+            for name in names(list) {
+                // Whether the database can be read is not asked here.
+                if let Ok(None) = look_up_role(&directory.database(), name) {
+                    return Err(CliError::failed(format!(
+                        "there is no user {name:?}; `hearth user list` shows all users"
+                    )));
+                }
+            }
+            json!(names(list))
+        }
+    };
+    narrowing.insert("audience".to_owned(), audience);
+    if arguments.has("trusted") {
+        narrowing.insert("trusted".to_owned(), json!(true));
+    }
+    Ok(narrowing)
+}
+
+/// The names in a list with commas between them.
+fn names(list: &str) -> Vec<&str> {
+    let names = list.split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The secret of a new account, if it gets one.
+fn secret_for(arguments: &Arguments, context: &mut CliContext) -> Result<Option<Secret>, CliError> {
+    arguments.exclude("secret-stdin", "no-secret")?;
+    if arguments.has("secret-stdin") {
+        let ask = context.input_is_terminal;
+        return password::read_secret(context, "Secret: ", ask).map(Some);
+    }
+    Ok((!arguments.has("no-secret")).then(Secret::random_webhook))
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    name.bytes().all(plain)
+}
