@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use net::process::has_landlock;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
-use support::program::{Program, printed, run};
+use support::program::{Program, hearth, printed, run};
 
 fn prepare(config: Value) -> TemporaryDirectory {
     let folder = TemporaryDirectory::new();
@@ -22,7 +22,17 @@ fn prepare(config: Value) -> TemporaryDirectory {
 
 /// The exit code, and level and text of each line.
 fn doctor(folder: &Path) -> (Option<i32>, Vec<(String, String, String)>) {
-    let output = run(folder, &["doctor", "--json"]);
+    doctor_in(folder, &[])
+}
+
+/// The same with these environment variables.
+fn doctor_in(
+    folder: &Path,
+    environment: &[(&str, &str)],
+) -> (Option<i32>, Vec<(String, String, String)>) {
+    let mut command = hearth(folder);
+    command.args(["doctor", "--json"]);
+    let output = command.envs(environment.iter().copied()).output().unwrap();
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
     let checks = shown["checks"].as_array().unwrap().iter();
@@ -192,6 +202,25 @@ fn mcp_servers_are_started_and_relays_called() {
             line.0 == check && line.1 == level && line.2.starts_with(says)
         };
         assert!(lines.iter().any(is_found), "{says}: {lines:?}");
+    }
+}
+
+#[test]
+fn a_running_server_is_asked_what_it_can_start() {
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_stub.sh");
+    let folder = prepare(json!({ "mcp_servers": { "mine": { "command": "my-server" } } }));
+    let programs = TemporaryDirectory::new();
+    let program = programs.path().join("my-server");
+    fs::write(&program, format!("#!/bin/sh\nexec sh {}\n", stub.display())).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let wide = format!("{}:/usr/bin:/bin", programs.path().display());
+    let (wide, narrow) = ([("PATH", wide.as_str())], [("PATH", "/usr/bin:/bin")]);
+    for (of_server, of_doctor, level) in [(&narrow, &wide, "problem"), (&wide, &narrow, "ok")] {
+        let arguments = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+        let _server = Program::start_in(folder.path(), &arguments, of_server);
+        let (_, lines) = doctor_in(folder.path(), of_doctor);
+        let line = lines.iter().find(|line| line.0 == "mcp server").unwrap();
+        assert_eq!(line.1, level, "{lines:?}");
     }
 }
 

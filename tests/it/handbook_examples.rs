@@ -107,12 +107,6 @@ listens() { # FILE: waits until it says where
     for _ in $(seq 200); do grep -q "http://" "$1" && return; sleep 0.05; done
 }
 machine() { command hearth relay status | sed -n 's/machine id *//p'; }
-hearth() {
-    command hearth "$@" || return
-    [ "$1 $2" = "relay join" ] && for _ in $(seq 200); do
-        command hearth relay status | grep -q " linked " && return; sleep 0.05
-    done
-}
 "#;
 
 #[test]

@@ -131,6 +131,47 @@ fn health_asks_the_server_that_runs() {
 }
 
 #[test]
+fn a_change_says_when_it_applies() {
+    let folder = prepare();
+    let channels = json!([{ "name": "lan", "type": "tcp", "port": 5000 }]);
+    write_config(folder.path(), json!({ "channels": channels }));
+    let _program = Program::start(folder.path(), &SERVE);
+    for (words, applies) in [
+        (
+            &["set", "channels.lan.port", "5001"][..],
+            "restart the server",
+        ),
+        (
+            &["set", "channels.lan.bind", "127.0.0.1"],
+            "restart the server",
+        ),
+        (&["set", "workers", "3"], "restart the server"),
+        (&["set", "max_tokens", "100"], "reloaded it"),
+        (&["unset", "max_tokens"], "reloaded it"),
+        (&["unset", "workers"], "restart the server"),
+    ] {
+        let output = run(folder.path(), &[&["config"], words].concat());
+        let told = printed(&output);
+        assert!(
+            output.status.success() && told.contains(applies),
+            "{words:?}: {told}"
+        );
+    }
+    let config = fs::read_to_string(folder.path().join("config.json")).unwrap();
+    assert!(
+        !config.contains("max_tokens") && !config.contains("workers"),
+        "{config}"
+    );
+    let output = run(folder.path(), &["config", "unset", "max_tokns"]);
+    assert!(!output.status.success(), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("max_tokens"),
+        "{}",
+        printed(&output)
+    );
+}
+
+#[test]
 fn the_level_of_the_log_is_reread_unless_the_environment_sets_it() {
     for (environment, before, after, is_logged) in [
         (&[][..], "error", "info", true),

@@ -39,6 +39,13 @@ history. A running server reloads its configuration; the change applies from the
 --data-dir",
     )
     .run(set),
+    Command::new(
+        "\
+unset KEY: Restore the default of one setting
+KEY may be dotted. A running server reloads its configuration.
+--data-dir",
+    )
+    .run(unset),
     Command::new("path: Print the path of the configuration file\n--data-dir").run(path),
     Command::new("keys: Explain every setting\n--json").run(keys),
 ]);
@@ -78,8 +85,6 @@ fn get(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// `hearth config set KEY VALUE`
 fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
     let (key, given) = (arguments.required(0), arguments.required(1));
     let text = match given {
         "-" => {
@@ -89,19 +94,40 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         given => given.to_owned(),
     };
+    change(key, &text, "saved in", arguments, context)
+}
+
+/// `hearth config unset KEY`
+fn unset(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let key = arguments.required(0);
+    // A key that does not exist is a typing mistake.
+    DataDirectory::of(arguments, context)?
+        .settings()?
+        .get(key, false)?;
+    change(key, "null", "removed from", arguments, context)
+}
+
+/// Changes a setting and reports what `done` to the file comes to.
+fn change(
+    key: &str,
+    text: &str,
+    done: &str,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> CliResult {
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = directory.settings()?;
+    let before = settings.current();
     let warnings = || {
         let mut lines = settings.warnings();
         lines.extend(warnings_of_names(&settings.current(), &directory));
         lines
     };
     let known = warnings();
-    let removed = settings.set(key, &text)?;
+    let removed = settings.set(key, text)?;
     let path = directory.config();
-    let reloaded = RunningServer::reload_if_running(&directory);
-    context.note(format_args!(
-        "{key} saved in {}; {reloaded}.",
-        path.display()
-    ))?;
+    let applies = RunningServer::apply(&directory, &before, &settings.current());
+    context.note(format_args!("{key} {done} {}; {applies}.", path.display()))?;
     let option = directory.option(arguments.has("data-dir"));
     if let Some(removed) = removed {
         context.note(format_args!(

@@ -81,6 +81,14 @@ impl CliError {
     pub fn failed(message: impl fmt::Display) -> CliError {
         CliError::Failed(message.to_string())
     }
+
+    /// The reason; empty where it has been printed.
+    pub fn message(&self) -> &str {
+        match self {
+            CliError::Usage { message, .. } | CliError::Failed(message) => message,
+            CliError::Reported | CliError::OutputClosed => "",
+        }
+    }
 }
 
 impl From<base::error::Error> for CliError {

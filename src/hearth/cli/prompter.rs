@@ -34,6 +34,22 @@ pub fn confirm(
     }
 }
 
+/// Choices as they are shown: each can be chosen by its number too.
+pub fn numbered<S: AsRef<str>>(words: &[S]) -> String {
+    let lines = words.iter().enumerate();
+    let lines = lines.map(|(place, word)| format!("{:>4}  {}", place + 1, word.as_ref()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The choice that an answer names by its number. A word that is a number goes first.
+pub fn by_number<'w, S: AsRef<str>>(answer: &str, words: &'w [S]) -> Option<&'w str> {
+    if words.iter().any(|word| word.as_ref() == answer) {
+        return None;
+    }
+    let place = answer.parse::<usize>().ok()?.checked_sub(1)?;
+    words.get(place).map(AsRef::as_ref)
+}
+
 /// Asks the person at the terminal, if there is one.
 pub struct Prompter<'a, 'c> {
     context: &'a mut CliContext<'c>,
@@ -82,7 +98,8 @@ impl<'a, 'c> Prompter<'a, 'c> {
         Ok(Some(answer.to_owned()))
     }
 
-    /// Asks until the answer is one of these words, at most three times.
+    /// Asks until the answer is one of these words, or the number of one as
+    /// [`numbered`] shows it, at most three times.
     ///
     /// # Errors
     ///
@@ -95,6 +112,9 @@ impl<'a, 'c> Prompter<'a, 'c> {
     ) -> Result<Option<String>, CliError> {
         for _ in 0..TRIES {
             match self.ask(question, default)? {
+                Some(answer) if by_number(&answer, words).is_some() => {
+                    return Ok(by_number(&answer, words).map(str::to_owned));
+                }
                 Some(answer) if !words.contains(&answer.as_str()) => {
                     let hint = nearest(&answer, words.iter().copied())
                         .map_or(String::new(), |near| format!(" Did you mean {near:?}?"));

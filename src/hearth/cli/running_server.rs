@@ -16,6 +16,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::data_directory::DataDirectory;
+use crate::server;
+use config::Config;
 use net::tls::Trust;
 
 /// How long a server may take to reload its configuration.
@@ -79,6 +81,19 @@ impl RunningServer {
                     server.process()
                 ),
             },
+        }
+    }
+
+    /// The same after a change from `before` to `after`: some of it applies only when the
+    /// server starts again.
+    pub fn apply(directory: &DataDirectory, before: &Config, after: &Config) -> String {
+        let reloaded = RunningServer::reload_if_running(directory);
+        match RunningServer::find(directory) {
+            Some(server) if server::needs_restart(before, after) => {
+                let process = server.process();
+                format!("restart the server (process {process}) to apply it")
+            }
+            _ => reloaded,
         }
     }
 

@@ -281,6 +281,21 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Whether a running server applies this change only when it starts again: where it
+/// listens, with which certificate, how many workers it has and whether it is a relay.
+pub fn needs_restart(before: &Config, after: &Config) -> bool {
+    let at_start = |config: &Config| {
+        let identity = config.tls.identity();
+        (
+            ports::asked(config),
+            identity.map(|(cert, key)| (cert.to_owned(), key.to_owned())),
+            config.workers,
+            config.relay.enabled,
+        )
+    };
+    at_start(before) != at_start(after)
+}
+
 /// The web front end, where it is built in.
 fn pages() -> Option<Arc<dyn Pages>> {
     #[cfg(feature = "web")]

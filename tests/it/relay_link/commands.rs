@@ -49,6 +49,7 @@ fn a_machine_joins_is_talked_to_from_afar_and_leaves() {
         said.contains("reloaded it.") && said.contains("██"),
         "{said}"
     );
+    assert!(said.contains("The link is up."), "{said}");
     assert!(!said.contains(TOKEN));
     let address = said
         .lines()

@@ -145,6 +145,25 @@ impl ServerAccess {
         })
     }
 
+    /// Signs in to the server of a data directory: who may write to it has full access.
+    ///
+    /// # Errors
+    ///
+    /// There is no such server, or no admin.
+    pub fn local(directory: &DataDirectory) -> Result<ServerAccess, CliError> {
+        let (url, trust) = local_url(directory)?;
+        let (credential, cleanup) = local_token(directory)?;
+        Ok(ServerAccess {
+            url,
+            trust,
+            credential,
+            relay_token: None,
+            is_from_environment: false,
+            password: None,
+            cleanup,
+        })
+    }
+
     /// What the server refuses, with the variable that the token came from.
     pub fn refusal(&self, error: &str) -> String {
         match self.is_from_environment {

@@ -22,14 +22,15 @@ use super::prompter::Prompter;
 use super::running_server::RunningServer;
 use base::clock::Clock;
 use base::secret::Secret;
-use config::Settings;
+use config::{Channel, Config, Settings};
 use model::{ApiKey, ModelSetup};
 
 pub const COMMAND: Command = Command::new(
     "\
 init: Set up a model, who may connect and a password, step by step
 Asks in a terminal for whatever no option sets. Without a terminal nothing is asked: missing
-values take their defaults, or cause an error. The model is tested before anything is written.
+values stay as they are configured, else take their defaults, or cause an error. The model is
+tested before anything is written.
 `hearth serve` also works without this, and starts with the offline assistant.
 --provider PROVIDER     The model provider (default: offline)
 --model MODEL           The model's name at the provider
@@ -78,18 +79,18 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     let directory = DataDirectory::of(arguments, context)?;
     directory.create()?;
-    let is_new = !directory.config().exists();
-    if !is_new {
-        // Reports an invalid configuration before anything is asked.
-        directory.settings()?;
-    }
+    // An invalid configuration is reported before anything is asked.
+    let current = match directory.config().exists() {
+        true => Some(directory.settings()?.current()),
+        false => None,
+    };
     let mut prompter = Prompter::new(context);
     prompter.say(&format!(
         "This sets up Hearth in {}. Press Enter for the default in brackets.\n",
         directory.path().display()
     ))?;
-    let chosen = model::choose(arguments, &mut prompter)?;
-    let reach = reach(arguments, &mut prompter, is_new)?;
+    let chosen = model::choose(arguments, &mut prompter, current.as_deref())?;
+    let reach = reach(arguments, &mut prompter, current.as_deref())?;
     let relay = relay(arguments, &mut prompter)?;
     let password = first_password(arguments, &directory, context)?;
 
@@ -101,9 +102,25 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         show(&password, context)
     })?;
     let settings = directory.settings()?;
-    model::write(&settings, &chosen)?;
+    if let Some(chosen) = &chosen {
+        model::write(&settings, chosen)?;
+    }
     write_channels(&settings, reach, relay.as_ref())?;
-    report(&directory, &chosen, arguments, context)
+    if chosen.is_none() && reach.is_none() && relay.is_none() {
+        return context.note(format_args!(
+            "Nothing is changed in {}: give options, or run `hearth init` in a terminal.",
+            directory.config().display()
+        ));
+    }
+    let after = settings.current();
+    let before = current.as_deref().unwrap_or(&after);
+    report(
+        &directory,
+        chosen.as_ref(),
+        (before, &after),
+        arguments,
+        context,
+    )
 }
 
 /// Shows a generated password. It is the only output, for scripts.
@@ -121,7 +138,7 @@ fn show(password: &AdminPassword, context: &mut CliContext) -> io::Result<()> {
 fn reach(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
-    is_new: bool,
+    current: Option<&Config>,
 ) -> Result<Option<Reach>, CliError> {
     if arguments.has("lan") {
         return Ok(Some(Reach::LocalNetwork));
@@ -129,13 +146,25 @@ fn reach(
     if arguments.has("local-only") {
         return Ok(Some(Reach::ThisMachine));
     }
+    let bind = current.and_then(|config| {
+        let tcp = config.channels.iter().find_map(|channel| match channel {
+            Channel::Tcp(channel) => Some(channel),
+            _ => None,
+        })?;
+        tcp.bind
+    });
+    let usual = match bind.is_some_and(|address| address.is_loopback()) {
+        true => "local",
+        false => "lan",
+    };
     let question = "Who may connect: the local network (lan), or only this machine (local)?";
-    let answer = prompter.choose(question, &["lan", "local"], "lan")?;
-    Ok(match answer.as_deref() {
-        Some("local") => Some(Reach::ThisMachine),
-        Some(_) => Some(Reach::LocalNetwork),
-        // Without an answer an existing file keeps its channels.
-        None => is_new.then_some(Reach::LocalNetwork),
+    let answer = prompter.choose(question, &["lan", "local"], usual)?;
+    let chosen = answer.as_deref().unwrap_or(usual);
+    // What stays as it is may be an address that is neither of the two.
+    Ok(match (current, chosen) {
+        (Some(_), chosen) if chosen == usual => None,
+        (_, "local") => Some(Reach::ThisMachine),
+        _ => Some(Reach::LocalNetwork),
     })
 }
 
@@ -150,17 +179,23 @@ fn relay(
     prompter: &mut Prompter<'_, '_>,
 ) -> Result<Option<RelaySetup>, CliError> {
     const NONE: &str = "none";
+    let is_address = |url: &str| url.starts_with("wss://") || url.starts_with("ws://");
     let url = match arguments.text("relay")? {
         Some(url) => Some(url.to_owned()),
-        None => {
+        None => loop {
             let question = "Connect via a relay, to be reachable from anywhere (wss://...)?";
-            prompter.ask(question, NONE)?
-        }
+            match prompter.ask(question, NONE)? {
+                Some(url) if url != NONE && !is_address(&url) => {
+                    prompter.say("Please enter a URL with wss:// or ws://, or none.")?;
+                }
+                answer => break answer,
+            }
+        },
     };
     let Some(url) = url.filter(|url| url != NONE) else {
         return Ok(None);
     };
-    if !url.starts_with("wss://") && !url.starts_with("ws://") {
+    if !is_address(&url) {
         let message = format!("--relay must be a URL with wss:// or ws://, not {url:?}");
         return Err(arguments.usage(message));
     }
@@ -207,17 +242,23 @@ fn first_password(
         return Ok(AdminPassword::Generated(Secret::random_password()));
     }
     let prompt = format!("A password for {} [generate one]: ", first_run::ADMIN);
-    let typed = password::read_secret(context, &prompt, asks)?;
-    if asks && typed.is_empty() {
-        return Ok(AdminPassword::Generated(Secret::random_password()));
+    loop {
+        let typed = password::read_secret(context, &prompt, asks)?;
+        if asks && typed.is_empty() {
+            return Ok(AdminPassword::Generated(Secret::random_password()));
+        }
+        let problem = match password::check(&typed) {
+            Err(error) if asks => error.message().to_owned(),
+            Err(error) => return Err(error),
+            Ok(()) if !asks => return Ok(AdminPassword::Given(typed)),
+            Ok(()) => match password::read_secret(context, "Repeat: ", true)? == typed {
+                true => return Ok(AdminPassword::Given(typed)),
+                false => "the passwords do not match".to_owned(),
+            },
+        };
+        // What was answered before is not lost.
+        context.note(format_args!("Once more: {problem}."))?;
     }
-    password::check(&typed)?;
-    if asks && password::read_secret(context, "Repeat: ", true)? != typed {
-        return Err(CliError::failed(
-            "the passwords do not match; nothing was written",
-        ));
-    }
-    Ok(AdminPassword::Given(typed))
 }
 
 /// Writes the chosen channels to the existing list.
@@ -267,22 +308,20 @@ fn write_channels(
 /// Reports what was written and what to do next.
 fn report(
     directory: &DataDirectory,
-    chosen: &ModelSetup,
+    chosen: Option<&ModelSetup>,
+    (before, after): (&Config, &Config),
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> CliResult {
     let option = directory.option(arguments.has("data-dir"));
+    let applies = RunningServer::apply(directory, before, after);
     let errors = &mut context.errors;
     writeln!(errors, "Saved in {}.", directory.config().display())?;
-    if let ApiKey::Variable(name) = &chosen.key {
+    if let Some(ApiKey::Variable(name)) = chosen.map(|chosen| &chosen.key) {
         writeln!(errors, "The server will read {name} from its environment.")?;
     }
     match RunningServer::find(directory) {
-        Some(_) => {
-            let reloaded = RunningServer::reload_if_running(directory);
-            writeln!(errors, "A server is running: {reloaded}.")?;
-            writeln!(errors, "Restart it to apply changed channels.")?;
-        }
+        Some(_) => writeln!(errors, "A server is running: {applies}.")?,
         None => writeln!(errors, "Start the server: hearth serve{option}")?,
     }
     Ok(())

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliError, CliResult};
 use crate::cli::local_models;
-use crate::cli::prompter::Prompter;
+use crate::cli::prompter::{Prompter, by_number, numbered};
 use agent::provider::probe::{Finding, models_at, probe};
 use base::nearest::nearest;
 use base::secret::Secret;
-use config::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Settings};
+use config::{Config, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Settings};
 use net::tls::Trust;
 
 /// Time limit of the provider's answer.
@@ -37,7 +37,17 @@ pub struct ModelSetup {
     pub key: ApiKey,
 }
 
-/// Chooses by options and answers, and tests the choice.
+/// The options about the model.
+const OPTIONS: [&str; 5] = [
+    "provider",
+    "model",
+    "base-url",
+    "api-key-env",
+    "api-key-stdin",
+];
+
+/// Chooses by options and answers, and tests the choice. `current` is what is configured
+/// already: it is the default, and stays (`None`) if nobody is asked and no option is given.
 ///
 /// # Errors
 ///
@@ -45,55 +55,89 @@ pub struct ModelSetup {
 pub fn choose(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
-) -> Result<ModelSetup, CliError> {
-    let preset = provider(arguments, prompter)?;
+    current: Option<&Config>,
+) -> Result<Option<ModelSetup>, CliError> {
+    let is_given = OPTIONS.iter().any(|option| arguments.has(option));
+    if current.is_some() && !is_given && !prompter.is_interactive() {
+        return Ok(None);
+    }
+    let preset = provider(arguments, prompter, current)?;
+    let current = current.filter(|config| config.provider == preset.name);
     let mut chosen = ModelSetup {
         provider: preset.name.to_owned(),
         model: OFFLINE.to_owned(),
-        base_url: base_url(arguments, prompter, preset)?,
+        base_url: base_url(arguments, prompter, preset, current)?,
         key: ApiKey::None,
     };
     if preset.name == OFFLINE {
-        return Ok(chosen);
+        return Ok(Some(chosen));
     }
-    chosen.key = key(arguments, prompter, preset)?;
-    chosen.model = model(arguments, prompter, preset, chosen.base_url.as_deref())?;
+    // A key is for one address.
+    let kept = current.filter(|config| config.base_url == chosen.base_url);
+    let kept = kept.and_then(|config| config.api_key.clone());
+    chosen.key = key(arguments, prompter, preset, kept.as_ref())?;
+    let usual = current.map(|config| config.model.as_str());
+    chosen.model = model(
+        arguments,
+        prompter,
+        preset,
+        chosen.base_url.as_deref(),
+        usual,
+    )?;
     if arguments.has("no-test") {
-        return Ok(chosen);
+        return Ok(Some(chosen));
     }
-    for _ in 1..TRIES {
-        match test(&chosen, prompter) {
+    loop {
+        let (said, wrong) = match test(&chosen, kept.as_ref(), prompter) {
             Ok(said) => {
                 prompter.say(&said)?;
-                return Ok(chosen);
+                return Ok(Some(chosen));
             }
-            Err(_) if !prompter.is_interactive() => break,
-            Err((said, Correction::ApiKey)) => {
-                prompter.say(&said)?;
-                if let Some(key) = prompter.ask_secret("Another API key:")? {
+            Err(failed) => failed,
+        };
+        if !prompter.is_interactive() {
+            return Err(CliError::failed(format!(
+                "{said}; nothing was written (--no-test skips this test)"
+            )));
+        }
+        prompter.say(&said)?;
+        let corrects = match wrong {
+            Correction::ApiKey => "key",
+            Correction::Model => "model",
+            Correction::Address => "address",
+        };
+        // What comes first is what helps most often.
+        let words = [corrects, "again", "save"];
+        let question = format!(
+            "Enter another {corrects}, test again, or save it untested ({})?",
+            words.join(", ")
+        );
+        match (
+            prompter.choose(&question, &words, corrects)?.as_deref(),
+            wrong,
+        ) {
+            (Some("save"), _) => return Ok(Some(chosen)),
+            (Some("again"), _) | (None, _) => {}
+            (_, Correction::ApiKey) => {
+                if let Some(key) = prompter.ask_secret("API key:")? {
                     chosen.key = ApiKey::Text(key);
                 }
             }
-            Err((said, Correction::Model)) => {
-                prompter.say(&said)?;
-                if let Some(model) = prompter.ask("Another model:", &chosen.model)? {
-                    chosen.model = model;
-                }
+            (_, Correction::Model) => {
+                chosen.model = prompter.ask("Model:", &chosen.model)?.unwrap_or_default();
             }
-            Err((_, Correction::Other)) => break,
+            (_, Correction::Address) => {
+                let usual = chosen.base_url.as_deref().or(preset.base_url);
+                chosen.base_url = prompter.ask("Address:", usual.unwrap_or_default())?;
+            }
         }
-    }
-    match test(&chosen, prompter) {
-        Ok(said) => prompter.say(&said).map(|()| chosen),
-        Err((said, _)) => Err(CliError::failed(format!(
-            "{said}; nothing was written (--no-test skips this test)"
-        ))),
     }
 }
 
 fn provider(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
+    current: Option<&Config>,
 ) -> Result<&'static Preset, CliError> {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     let name = match arguments.text("provider")? {
@@ -103,14 +147,16 @@ fn provider(
             for suggestion in &suggestions {
                 prompter.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
             }
-            let usual = suggestions
-                .first()
-                .map_or(OFFLINE, |suggestion| suggestion.provider);
-            prompter.say(&format!("Model providers: {}.", names.join(", ")))?;
-            let answer = prompter.choose("Which one?", &names, usual)?;
+            let found = suggestions.first().map(|suggestion| suggestion.provider);
+            let configured = current.map(|config| config.provider.as_str());
+            let usual = configured.filter(|name| *name != OFFLINE).or(found);
+            prompter.say(&format!("Model providers:\n{}", numbered(&names)))?;
+            let answer = prompter.choose("Which one?", &names, usual.unwrap_or(OFFLINE))?;
             answer.unwrap_or_else(|| OFFLINE.to_owned())
         }
-        None => OFFLINE.to_owned(),
+        None => current
+            .map_or(OFFLINE, |config| &config.provider)
+            .to_owned(),
     };
     Preset::of(&name).ok_or_else(|| {
         let hint = nearest(&name, names.iter().copied())
@@ -126,14 +172,18 @@ fn base_url(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
+    current: Option<&Config>,
 ) -> Result<Option<String>, CliError> {
+    let configured = current.and_then(|config| config.base_url.clone());
     let given = match arguments.text("base-url")? {
         Some(url) => Some(url.to_owned()),
         None if preset.name == OPENAI_COMPATIBLE => {
-            prompter.ask("Address (http://HOST:PORT/v1)?", "")?
+            let usual = configured.clone().unwrap_or_default();
+            prompter.ask("Address (http://HOST:PORT/v1)?", &usual)?
         }
         None => None,
     };
+    let given = given.or(configured);
     let given = given.filter(|url| !url.is_empty());
     if given.is_none() && preset.name == OPENAI_COMPATIBLE {
         return Err(arguments.usage(format!("{OPENAI_COMPATIBLE} needs --base-url")));
@@ -145,6 +195,7 @@ fn key(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
+    kept: Option<&Secret>,
 ) -> Result<ApiKey, CliError> {
     if arguments.has("api-key-stdin") {
         return prompter.read_secret().map(ApiKey::Text);
@@ -163,9 +214,10 @@ fn key(
         prompter.say(&format!("The API key is taken from {usual}."))?;
         return Ok(ApiKey::Variable(usual.to_owned()));
     }
-    match prompter.ask_secret(&format!("The API key of {}:", preset.title))? {
+    let or_kept = kept.map_or("", |_| " [keep the one that is saved]");
+    match prompter.ask_secret(&format!("The API key of {}{or_kept}:", preset.title))? {
         Some(key) if !key.is_empty() => Ok(ApiKey::Text(key)),
-        _ if arguments.has("no-test") => Ok(ApiKey::None),
+        _ if arguments.has("no-test") || kept.is_some() => Ok(ApiKey::None),
         _ => Err(arguments.usage(format!(
             "{} needs an API key: --api-key-env NAME or --api-key-stdin",
             preset.title
@@ -178,6 +230,7 @@ fn model(
     prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
     base_url: Option<&str>,
+    current: Option<&str>,
 ) -> Result<String, CliError> {
     if let Some(model) = arguments.text("model")? {
         return Ok(model.to_owned());
@@ -187,13 +240,18 @@ fn model(
     let models = url.and_then(|url| models_at(preset.name, url, LIST));
     let models = models.unwrap_or_default();
     if !models.is_empty() {
-        prompter.say(&format!("Available models: {}.", models.join(", ")))?;
+        prompter.say(&format!("Available models:\n{}", numbered(&models)))?;
     }
-    let first = models.first().map_or("", String::as_str);
+    let first = current
+        .or(models.first().map(String::as_str))
+        .unwrap_or_default();
     for _ in 0..TRIES {
         match prompter.ask("Which model?", first)? {
             Some(answer) if answer.is_empty() => prompter.say("Please enter the model's name.")?,
-            Some(answer) => return Ok(answer),
+            Some(answer) => {
+                let chosen = by_number(&answer, &models).unwrap_or(&answer);
+                return Ok(chosen.to_owned());
+            }
             None if !first.is_empty() => return Ok(first.to_owned()),
             None => break,
         }
@@ -202,16 +260,21 @@ fn model(
 }
 
 /// What to correct after a failed test.
+#[derive(Clone, Copy)]
 enum Correction {
     ApiKey,
     Model,
-    Other,
+    Address,
 }
 
 /// Probes the provider; nothing is sent to a model.
-fn test(chosen: &ModelSetup, prompter: &Prompter<'_, '_>) -> Result<String, (String, Correction)> {
+fn test(
+    chosen: &ModelSetup,
+    kept: Option<&Secret>,
+    prompter: &Prompter<'_, '_>,
+) -> Result<String, (String, Correction)> {
     let api_key = match &chosen.key {
-        ApiKey::None => None,
+        ApiKey::None => kept.cloned(),
         ApiKey::Text(key) => Some(key.clone()),
         ApiKey::Variable(name) => match prompter.variable(name) {
             Some(key) => Some(Secret::new(key)),
@@ -234,7 +297,7 @@ fn test(chosen: &ModelSetup, prompter: &Prompter<'_, '_>) -> Result<String, (Str
             Correction::Model
         }
         Finding::NoKey | Finding::BadKey(_) => Correction::ApiKey,
-        _ => Correction::Other,
+        _ => Correction::Address,
     };
     Err((text, wrong))
 }

@@ -125,7 +125,7 @@ fn a_person_is_asked_for_what_no_option_says() {
     let (code, shown) = in_a_terminal(&root, &["--generate"], typed);
     assert_eq!(code, 0, "{shown}");
     for part in [
-        "Model providers: offline, openai",
+        "Model providers:\n   1  offline\n   2  openai",
         "Please enter one of",
         "Did you mean \"offline\"?",
         "Who may connect",
@@ -150,11 +150,48 @@ fn a_person_is_asked_for_what_no_option_says() {
     assert_eq!(shown.matches("Which model?").count(), 2, "{shown}");
     assert_eq!(config(&root)["model"], "qwen3");
 
+    // A choice may be given by its number, an answer that does not fit is asked for again,
+    // and a model that does not answer loses none of the others.
+    let root = DataDirectoryUnderTest::default();
+    let typed = "qwen3\nsave\n2\nrelay.example\nnone\n";
+    let options = ["--generate", "--provider", "ollama", "--base-url", url];
+    let (code, shown) = in_a_terminal(&root, &options, typed);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("save it untested"), "{shown}");
+    assert!(shown.contains("Please enter a URL"), "{shown}");
+    assert_eq!(config(&root)["model"], "qwen3");
+    assert_eq!(config(&root)["channels"][0]["bind"], "127.0.0.1");
+
     // Who leaves in the middle has changed nothing.
     let root = DataDirectoryUnderTest::default();
     let (code, shown) = in_a_terminal(&root, &["--generate"], "offline\n");
     assert_eq!(code, 1, "{shown}");
     assert!(!root.path().join("config.json").exists());
+}
+
+#[test]
+fn what_is_configured_changes_only_on_request() {
+    let root = DataDirectoryUnderTest::default();
+    let options = "init --provider ollama --model qwen3 --base-url http://127.0.0.1:1 --no-test \
+                   --local-only";
+    assert_eq!(root.run(options, "").code, 0);
+    let before = config(&root);
+    let ran = root.run("init", "");
+    assert_eq!(ran.code, 0, "{}", ran.errors);
+    assert!(ran.errors.contains("Nothing is changed"), "{}", ran.errors);
+    assert_eq!(config(&root), before);
+
+    // In a terminal, Enter keeps it too.
+    let (code, shown) = in_a_terminal(&root, &["--no-test"], "\n\n\n\n");
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(config(&root), before, "{shown}");
+
+    // What is asked for, and nothing else.
+    let ran = root.run("init --model llama3.2 --no-test", "");
+    assert_eq!(ran.code, 0, "{}", ran.errors);
+    let mut expected = before;
+    expected["model"] = "llama3.2".into();
+    assert_eq!(config(&root), expected);
 }
 
 #[test]

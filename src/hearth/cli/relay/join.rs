@@ -1,11 +1,13 @@
 //! `hearth relay join`: registers this machine with a relay, adds the channel, and
 //! prints the address for clients.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
 use crate::cli::arguments::Arguments;
+use crate::cli::chat::connection::ask_locally;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
@@ -22,6 +24,10 @@ use serde_json::json;
 
 /// Time limit of the relay's answer.
 const ANSWER: Duration = Duration::from_secs(30);
+/// How long to wait for the link.
+const LINK: Duration = Duration::from_secs(10);
+/// Pause between two looks at it.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Shortest token that a relay accepts (protocol section 6), in characters.
 const TOKEN_CHARACTERS: usize = 32;
 /// The default name of the channel.
@@ -66,7 +72,11 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         });
         return table::print_json(context, &joined);
     }
-    writeln!(context.errors, "Joined as the channel {name}; {reloaded}.")?;
+    writeln!(
+        context.errors,
+        "Saved as the channel {name}; {reloaded}.{}",
+        came_of_it(&directory, name)
+    )?;
     writeln!(context.output, "machine id  {}", identity.machine_id)?;
     writeln!(context.output, "address     {clients}")?;
     if arguments.has("qr") || context.output_is_terminal {
@@ -76,6 +86,40 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "\nFrom elsewhere, with the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN:\n  \
          hearth chat --url '{clients}' --user NAME"
     ))
+}
+
+/// What came of the link, once it is up or has failed; nothing without a running server.
+fn came_of_it(directory: &DataDirectory, name: &str) -> String {
+    if RunningServer::find(directory).is_none_or(|server| server.addresses.is_empty()) {
+        return String::new();
+    }
+    let deadline = Instant::now() + LINK;
+    loop {
+        let info = match ask_locally(&json!({"type": "server_info"}), directory) {
+            Ok(info) => info,
+            Err(error) => {
+                let why = error.message();
+                return format!("\nWhether the link is up is not known: {why}.");
+            }
+        };
+        let relays = info["relays"].as_array().map_or(&[][..], Vec::as_slice);
+        let link = relays.iter().find(|relay| relay["name"] == name);
+        let link = link.unwrap_or(&Value::Null);
+        let error = link["last_error"].as_str();
+        match (link["state"].as_str(), error) {
+            (Some("linked"), _) => return "\nThe link is up.".to_owned(),
+            (_, Some(error)) => {
+                return format!(
+                    "\nThe link is not up: {error}. The server tries again; see `hearth relay \
+                     status`."
+                );
+            }
+            _ if Instant::now() >= deadline => {
+                return "\nThe link is not up yet; see `hearth relay status`.".to_owned();
+            }
+            _ => thread::sleep(PAUSE),
+        }
+    }
 }
 
 /// The WebSocket URL for what a person wrote.
