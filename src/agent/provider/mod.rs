@@ -20,7 +20,7 @@
 //! `window` asks home servers how large the window of a model is, before a request is
 //! made for it ([`Provider::window`]).
 //!
-//! [`embedding`] asks for the vectors of texts.
+//! [`embedding`] asks for the vectors of texts, [`pass_on`] for a program.
 //!
 //! [`probe`](probe::probe) finds out whether a provider would answer, and
 //! [`trial`] asks the model for what a turn needs.
@@ -39,6 +39,7 @@ mod files;
 mod offline;
 mod ollama;
 mod openai;
+pub mod pass_on;
 mod plain_schema;
 pub mod probe;
 mod remote;

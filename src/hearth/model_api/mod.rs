@@ -11,7 +11,7 @@
 //!
 //! 1. [`ModelApi`]: `admit` checks path, method and token before the body is read;
 //!    `answer` calls the interface's function for the path.
-//! 2. `openai::complete`, `ollama::chat` or `ollama::generate` reads the body, and
+//! 2. `openai::complete`, `responses::respond`, `ollama::chat` or `ollama::generate` reads the body, and
 //!    `transcript::read` its messages.
 //! 3. `answering::answer` starts the turn ([`Service::follow`]).
 //! 4. `answering::Answering::advance`, on the connection's thread, takes what
@@ -21,11 +21,13 @@
 mod access;
 mod answering;
 mod asked;
+mod embeddings;
 mod models;
 mod ollama;
 mod openai;
 mod plain;
 mod plain_chat;
+mod responses;
 mod sent_text;
 mod transcript;
 mod wishes;
@@ -60,6 +62,8 @@ enum Route {
     Models,
     Model,
     ChatCompletions,
+    Responses,
+    Embeddings,
     Version,
     Tags,
     Running,
@@ -75,6 +79,8 @@ impl Route {
         Some(match path {
             "/v1/models" => Route::Models,
             "/v1/chat/completions" => Route::ChatCompletions,
+            "/v1/responses" => Route::Responses,
+            "/v1/embeddings" => Route::Embeddings,
             "/api/version" => Route::Version,
             "/api/tags" => Route::Tags,
             "/api/ps" => Route::Running,
@@ -90,7 +96,11 @@ impl Route {
 
     fn interface(self) -> Interface {
         match self {
-            Route::Models | Route::Model | Route::ChatCompletions => Interface::OpenAi,
+            Route::Models
+            | Route::Model
+            | Route::ChatCompletions
+            | Route::Responses
+            | Route::Embeddings => Interface::OpenAi,
             Route::Unknown(interface) => interface,
             _ => Interface::Ollama,
         }
@@ -99,7 +109,8 @@ impl Route {
     /// The methods it takes, as the value of `Allow`.
     fn methods(self) -> &'static str {
         match self {
-            Route::ChatCompletions | Route::Show | Route::Chat | Route::Generate => "POST",
+            Route::ChatCompletions | Route::Responses | Route::Embeddings => "POST",
+            Route::Show | Route::Chat | Route::Generate => "POST",
             _ => "GET, HEAD",
         }
     }
@@ -145,6 +156,8 @@ impl ModelApi {
                 openai::model(service, config, name.unwrap_or_default())?
             }
             Route::ChatCompletions => return openai::complete(service, config, asker, request),
+            Route::Responses => return responses::respond(service, config, asker, request),
+            Route::Embeddings => return embeddings::embed(service, config, asker, request),
             Route::Version => ollama::version(),
             Route::Tags => ollama::tags(service, config),
             Route::Running => ollama::running(),
@@ -197,7 +210,9 @@ mod tests {
             ("/v1/models", Some((Interface::OpenAi, "GET, HEAD"))),
             ("/v1/models/hearth", Some((Interface::OpenAi, "GET, HEAD"))),
             ("/v1/chat/completions", Some((Interface::OpenAi, "POST"))),
-            ("/v1/embeddings", Some((Interface::OpenAi, "GET, HEAD"))),
+            ("/v1/responses", Some((Interface::OpenAi, "POST"))),
+            ("/v1/embeddings", Some((Interface::OpenAi, "POST"))),
+            ("/v1/files", Some((Interface::OpenAi, "GET, HEAD"))),
             ("/v1", Some((Interface::OpenAi, "GET, HEAD"))),
             ("/v1x", None),
             ("/api/version", Some((Interface::Ollama, "GET, HEAD"))),

@@ -21,7 +21,7 @@ use serde_json::json;
 use store::{ToolCall, Usage};
 
 /// Where its conversations come from, as in `Conversation::channel`.
-const CHANNEL: &str = "openai_api";
+pub const CHANNEL: &str = "openai_api";
 
 /// What is read of a request; [`wishes`] reads the rest.
 #[derive(Deserialize)]
@@ -40,11 +40,12 @@ struct Completion {
     rest: Map<String, Value>,
 }
 
+/// What a client says about a request.
 #[derive(Deserialize)]
-struct Metadata {
+pub struct Metadata {
     /// The client's own name for the chat.
     #[serde(default)]
-    chat_id: Option<String>,
+    pub chat_id: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::answering::{KEEP_ALIVE, Task, TurnSummary, new_waker, shared_headers};
+use super::answering::{Form, KEEP_ALIVE, Task, TurnSummary, new_waker, shared_headers};
 use super::plain_chat::PlainChat;
 use crate::service::Service;
-use crate::service::turn_stream::Asker;
 use agent::model::ModelReply;
 use agent::plain::{self, PlainRequest};
 use base::error::{Error, Result};
@@ -30,50 +29,97 @@ pub fn is_wanted(model: &str, head: &Head) -> bool {
     super::models::is_plain(model) || !task.is_empty()
 }
 
-/// Asks the model on a thread of its own, which ends with the response.
+/// Asks the model, without the household.
 ///
 /// # Errors
-/// `invalid_request` for messages that cannot be read; 503 while as many are asked as
-/// there are workers.
+/// `invalid_request` for messages that cannot be read; those of [`defer`].
 pub fn answer(service: &Arc<Service>, task: Task, head: &Head) -> Result<Answer> {
-    let config = service.settings().current();
     let chat = PlainChat::read(task.said)?;
+    let (asker, wants) = (task.asker, task.program.unwrap_or_default());
+    let stream = task.stream;
+    let ask = move |work: Work<'_>| {
+        let service = work.service;
+        let asked = PlainRequest {
+            user: (asker.user_id, &asker.user),
+            system: &chat.system,
+            messages: &chat.messages,
+            tools: &wants.tools,
+            wishes: &wants.wishes,
+            stream,
+            deadline: work.deadline,
+            cancel: work.cancel,
+        };
+        let assistant = service.assistant();
+        let (store, clock) = (service.store(), service.clock());
+        plain::reply(&assistant, store, clock, &asked, work.on_text)
+    };
+    defer(service, task.form, stream, head, &task.ignored, ask)
+}
+
+/// What the thread has that asks a server.
+pub struct Work<'a> {
+    pub service: &'a Service,
+    /// When the time is up.
+    pub deadline: Instant,
+    /// Stops it when the client has gone.
+    pub cancel: &'a Cancel,
+    /// Gets pieces of text as they arrive.
+    pub on_text: &'a mut dyn FnMut(&str),
+}
+
+/// Asks a server on a thread of its own, which ends with the response.
+///
+/// # Errors
+/// 503 while as many are asked as there are workers, and without a thread or descriptor.
+pub fn defer(
+    service: &Arc<Service>,
+    form: Box<dyn Form>,
+    stream: bool,
+    head: &Head,
+    ignored: &[String],
+    ask: impl FnOnce(Work<'_>) -> Result<ModelReply> + Send + 'static,
+) -> Result<Answer> {
+    let config = service.settings().current();
     let place = Place::take(service, &config)?;
     let waker = new_waker(head)?;
     let began = Instant::now();
     let deadline = began + Duration::from_secs(config.limits.turn_seconds);
     let happened = Arc::<Mutex<Happened>>::default();
     let cancel = Cancel::default();
-    let asking = Asking {
-        service: Arc::clone(service),
-        asker: task.asker,
-        chat,
-        wants: task.program.unwrap_or_default(),
-        stream: task.stream,
-        deadline,
-        cancel: cancel.clone(),
-        happened: Arc::clone(&happened),
-        waker: Arc::clone(&waker),
-        _place: place,
+    let run = {
+        let (happened, waker, cancel) = (Arc::clone(&happened), Arc::clone(&waker), cancel.clone());
+        move || {
+            let answer = ask(Work {
+                service: &place.0,
+                deadline,
+                cancel: &cancel,
+                on_text: &mut |text| {
+                    lock(&happened).text.push_str(text);
+                    waker.wake();
+                },
+            });
+            lock(&happened).end = Some(answer);
+            waker.wake();
+        }
     };
     let thread = thread::Builder::new()
         .name("plain-reply".to_owned())
-        .spawn(move || asking.run())
+        .spawn(run)
         .map_err(|error| {
             log::warn!("no thread for a plain reply: {error}");
             Error::overloaded("the server has no thread left", 5)
         })?;
     Ok(Answer::Deferred(Box::new(PlainAnswer {
         waker,
-        form: task.form,
-        stream: task.stream,
+        form,
+        stream,
         began,
         deadline,
         next_keep_alive: began + KEEP_ALIVE,
         happened,
         cancel,
         thread: Some(thread),
-        shared: shared_headers(head, &config, &task.ignored),
+        shared: shared_headers(head, &config, ignored),
         has_begun: false,
         is_over: false,
         parts: VecDeque::new(),
@@ -107,52 +153,9 @@ struct Happened {
     end: Option<Result<ModelReply>>,
 }
 
-/// What the thread does.
-struct Asking {
-    service: Arc<Service>,
-    asker: Asker,
-    chat: PlainChat,
-    wants: crate::service::programs::ProgramWishes,
-    stream: bool,
-    deadline: Instant,
-    cancel: Cancel,
-    happened: Arc<Mutex<Happened>>,
-    waker: Arc<Waker>,
-    _place: Place,
-}
-
-impl Asking {
-    fn run(self) {
-        let service = &self.service;
-        let asked = PlainRequest {
-            user: (self.asker.user_id, &self.asker.user),
-            system: &self.chat.system,
-            messages: &self.chat.messages,
-            tools: &self.wants.tools,
-            wishes: &self.wants.wishes,
-            stream: self.stream,
-            deadline: self.deadline,
-            cancel: &self.cancel,
-        };
-        let assistant = service.assistant();
-        let answer = plain::reply(
-            &assistant,
-            service.store(),
-            service.clock(),
-            &asked,
-            &mut |text| {
-                lock(&self.happened).text.push_str(text);
-                self.waker.wake();
-            },
-        );
-        lock(&self.happened).end = Some(answer);
-        self.waker.wake();
-    }
-}
-
 struct PlainAnswer {
     waker: Arc<Waker>,
-    form: Box<dyn super::answering::Form>,
+    form: Box<dyn Form>,
     stream: bool,
     began: Instant,
     deadline: Instant,

@@ -5,6 +5,7 @@ mod ollama;
 mod pictures;
 mod plain;
 mod programs;
+mod responses;
 mod streams;
 
 use serde_json::{Value, json};
@@ -132,7 +133,7 @@ fn errors_have_the_form_of_their_interface() {
     let authorization = bearer(&home.tokens.user);
     let headers = [("authorization", authorization.as_str())];
     for (path, status, code) in [
-        ("/v1/embeddings", 404, "unknown_url"),
+        ("/v1/files", 404, "unknown_url"),
         ("/v1", 404, "unknown_url"),
         ("/v1/models", 405, "invalid_request"),
         ("/api/pull", 404, ""),
