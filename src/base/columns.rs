@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error};
 use crate::ids::{
     ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId,
-    ResultId, ScheduleId, TokenId, TurnId, UserId,
+    NotificationId, ResultId, ScheduleId, TokenId, TurnId, UserId,
 };
 use crate::role::UserRole;
 use crate::surface::Surface;
@@ -30,7 +30,7 @@ macro_rules! id_columns {
 }
 
 id_columns! {
-    ApprovalId AttachmentId AudienceId ConversationId DeliveryId ItemId MemoryId MessageId ResultId
+    ApprovalId AttachmentId AudienceId ConversationId DeliveryId NotificationId ItemId MemoryId MessageId ResultId
     ScheduleId TokenId TurnId UserId
 }
 

@@ -139,6 +139,8 @@ ids! {
     ApprovalId = "appr_";
     /// A webhook callback with all its attempts. Its text is the `webhook-id`.
     DeliveryId = "dlv_";
+    /// Something that a person's phone is told.
+    NotificationId = "ntf_";
     /// A file that a message carries, or will.
     AttachmentId = "att_";
     /// Something that the assistant was asked to remember.

@@ -14,8 +14,8 @@ pub(crate) const BASE32_LOWER: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// A secret string. `Debug` prints a placeholder and there is no `Display` and
 /// no `Serialize`, so that it cannot reach a log, an event or a response by
-/// accident; [`Secret::expose`] marks each place that uses it.
-#[derive(Clone, PartialEq, Eq)]
+/// accident; [`Secret::expose`] marks each place that uses it. By default it is empty.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {

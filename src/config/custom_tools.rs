@@ -17,7 +17,7 @@ use base::secret::Secret;
 use base::url::Url;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 13] = [
+pub const BUILTIN_TOOLS: [&str; 14] = [
     "current_time",
     "remember",
     "recall",
@@ -25,6 +25,7 @@ pub const BUILTIN_TOOLS: [&str; 13] = [
     "search_conversations",
     "schedule",
     "lists",
+    "notify",
     "web_fetch",
     "list_files",
     "read_file",
@@ -34,15 +35,16 @@ pub const BUILTIN_TOOLS: [&str; 13] = [
 ];
 
 /// The built-in tools that reach what belongs to the household: memories,
-/// conversations, schedules, lists, files and skills. A webhook account has them only if its
+/// conversations, schedules, lists, phones, files and skills. A webhook account has them only if its
 /// `tools` names them.
-pub const HOUSEHOLD_TOOLS: [&str; 11] = [
+pub const HOUSEHOLD_TOOLS: [&str; 12] = [
     "remember",
     "recall",
     "forget",
     "search_conversations",
     "schedule",
     "lists",
+    "notify",
     "list_files",
     "read_file",
     "write_file",

@@ -33,6 +33,7 @@ mod limits;
 mod lines;
 mod mcp_servers;
 mod memory;
+mod notifications;
 mod people;
 mod problems;
 mod providers;
@@ -64,6 +65,7 @@ pub use grants::Grantee;
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
 pub use memory::{Embeddings, MemorySettings};
+pub use notifications::{Gotify, Notifications, Ntfy, PushService, QuietHours};
 pub use people::{OWN_TOOLS, Person, Privacy};
 pub use problems::{Problem, Problems};
 pub use providers::{

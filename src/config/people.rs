@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::collections::{list, map_of, object};
 use super::declaration::{Rule, Setting, default_is_absent, section};
 use super::key_path::KeyPath;
+use super::notifications::Notifications;
 use super::reader::Reader;
 use super::rules::{Choice, Parsed, TOOL_NAME, Text, integer};
 use super::tools::{PERMISSIONS, Permission};
@@ -28,7 +29,7 @@ pub const OWN_TOOLS: [&str; 9] = [
 ];
 
 section! {
-    /// `people.NAME`: how one person is narrowed.
+    /// `people.NAME`: how one person is narrowed, and where their notifications go.
     #[derive(Clone, Debug, Serialize)]
     pub struct Person {
         /// Narrows `permission_mode` for this person; it never widens it. `ask` does not ask for
@@ -52,6 +53,8 @@ section! {
         /// Admins may answer all.
         pub approves: Option<Vec<String>> = list(TOOL_NAME)
             .optional("the built-in ones for memories, search, reminders, lists and files");
+        /// How this person's phone is told of what waits.
+        pub notifications: Option<Notifications> = object::<Notifications>().optional("none");
     }
 }
 

@@ -39,7 +39,7 @@
 //! | [`net`] | listeners, limits, TLS; framing of HTTP, WebSocket and JSON lines; dialling, HTTP client, child processes |
 //! | [`agent`] | model providers, tools, MCP, context, permissions, the turn |
 //! | `relay` | the relay, a machine's link to one, and the encryption that the relay cannot read |
-//! | this one | [`handbook`], [`service`], [`http`], [`webhook`], [`model_api`], `web`, [`metrics`], [`server`], [`cli`] |
+//! | this one | [`handbook`], [`service`], [`http`], [`webhook`], [`notify`], [`model_api`], `web`, [`metrics`], [`server`], [`cli`] |
 //!
 //! # What always holds
 //!
@@ -61,6 +61,7 @@ pub mod handbook;
 pub mod http;
 pub mod metrics;
 pub mod model_api;
+pub mod notify;
 pub mod qr;
 pub mod server;
 pub mod service;

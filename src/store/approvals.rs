@@ -347,14 +347,15 @@ pub(crate) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
     Ok(())
 }
 
+/// An approval, unless it has gone with its turn.
+pub(crate) fn find_if_there(connection: &Connection, id: ApprovalId) -> Outcome<Option<Approval>> {
+    row(connection, APPROVAL, params![id], from_row)
+}
+
+const APPROVAL: &str = concat!(approvals_from!(""), " WHERE a.id = ?");
+
 fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
-    query::find(
-        connection,
-        "approval",
-        concat!(approvals_from!(""), " WHERE a.id = ?"),
-        id,
-        from_row,
-    )
+    query::find(connection, "approval", APPROVAL, id, from_row)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {

@@ -15,9 +15,11 @@ use base::error::Result;
 /// stored since the start by the same clock; and if the clock is set back, also
 /// older rows that would wait longer for it. If it is set ahead, the others were
 /// stored by a clock that was right, before a start with one that was wrong.
-const WAITS: [&str; 7] = [
+const WAITS: [&str; 8] = [
     "UPDATE deliveries INDEXED BY deliveries_by_state SET next_at = next_at + ?1
      WHERE state IN ('pending', 'held') AND (id > ?2 OR ?1 < 0)",
+    "UPDATE notifications SET next_at = next_at + ?1, expires_at = expires_at + ?1
+     WHERE finished_at IS NULL AND (id > ?2 OR ?1 < 0)",
     "UPDATE approvals INDEXED BY approvals_undecided SET expires_at = expires_at + ?1
      WHERE verdict IS NULL AND (id > ?2 OR ?1 < 0)",
     "UPDATE schedules SET next_at = next_at + ?1 WHERE is_wait AND (id > ?2 OR ?1 < 0)",

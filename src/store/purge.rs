@@ -13,7 +13,7 @@ use crate::query::row;
 use base::error::Result;
 use base::ids::{self, ConversationId};
 
-/// How long finished deliveries are kept.
+/// How long finished deliveries and notifications are kept.
 const KEEP_DELIVERIES: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long results of tools are kept whole.
 const KEEP_RESULTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 1000;
 
 /// Each deletes the rows up to the time `?1`, at most `?2`, oldest first. Rows are
 /// in the order of their age, so it reads no more than it deletes.
-const OLD_ROWS: [(&str, Duration); 5] = [
+const OLD_ROWS: [(&str, Duration); 6] = [
     (
         "DELETE FROM idempotency WHERE (scope, key) IN (
              SELECT scope, key FROM (
@@ -43,6 +43,13 @@ const OLD_ROWS: [(&str, Duration); 5] = [
         "DELETE FROM deliveries WHERE id IN (
              SELECT id FROM deliveries INDEXED BY deliveries_by_state
              WHERE state = 'dead' AND finished_at <= ?1 LIMIT ?2)",
+        KEEP_DELIVERIES,
+    ),
+    (
+        "DELETE FROM notifications WHERE id IN (
+             SELECT id FROM (
+                 SELECT id, finished_at FROM notifications ORDER BY id LIMIT ?2)
+             WHERE finished_at <= ?1)",
         KEEP_DELIVERIES,
     ),
     (
@@ -147,8 +154,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes idempotency keys older than 24 hours, expired tokens, deliveries that
-    /// were delivered or given up more than 30 days ago, what nobody sees any more, and
+    /// Deletes idempotency keys older than 24 hours, expired tokens, deliveries and
+    /// notifications that were delivered or given up more than 30 days ago, what nobody sees any more, and
     /// what is left of uploads that have expired and attachments that were deleted.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 26] = [
+const MIGRATIONS: [&str; 27] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -54,6 +54,7 @@ const MIGRATIONS: [&str; 26] = [
     include_str!("migrations/0024_versions.sql"),
     include_str!("migrations/0025_turn_ends.sql"),
     include_str!("migrations/0026_told_memories.sql"),
+    include_str!("migrations/0027_notifications.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.
@@ -342,6 +343,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM attachments), 0),
              ifnull((SELECT max(id) FROM deleted_attachments), 0),
              ifnull((SELECT max(id) FROM deliveries), 0),
+             ifnull((SELECT max(id) FROM notifications), 0),
              ifnull((SELECT max(id) FROM memories), 0),
              ifnull((SELECT max(id) FROM lists), 0),
              ifnull((SELECT max(id) FROM list_items), 0),

@@ -11,6 +11,7 @@ use crate::durability::Durable;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::{Message, NewMessage, Role, insert_message};
+use crate::notifications::{self, NewNotification};
 use crate::query::row;
 use crate::turns::{Turn, TurnState, find_unfinished};
 use crate::usage::{self, Usage};
@@ -79,6 +80,22 @@ impl Store {
         model: &str,
         delivery: Option<NewDelivery>,
     ) -> Result<Durable<Finished>> {
+        self.finish_turn_and_notify(id, end, usage, model, delivery, Vec::new())
+    }
+
+    /// The same with what phones are told of it, in the same commit.
+    ///
+    /// # Errors
+    /// As [`Store::finish_turn`].
+    pub fn finish_turn_and_notify(
+        &self,
+        id: TurnId,
+        end: TurnEnd,
+        usage: Usage,
+        model: &str,
+        delivery: Option<NewDelivery>,
+        notifications: Vec<NewNotification>,
+    ) -> Result<Durable<Finished>> {
         let model = model.to_owned();
         self.durable_write(move |write| {
             let mut turn = find_unfinished(write, id)?;
@@ -88,6 +105,9 @@ impl Store {
             let reply = end_turn(write, &mut turn, end, in_reply_to)?;
             approvals::expire_undecided(write, id)?;
             usage::add(write, id, usage, &model, 1)?;
+            if lost.is_none() {
+                notifications::insert(write, notifications)?;
+            }
             let delivery = delivery
                 .map(|delivery| {
                     let conversation = turn.conversation_id;

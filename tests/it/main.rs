@@ -43,6 +43,7 @@ mod model_api_peers;
 mod model_files;
 mod models;
 mod noise;
+mod notifications;
 mod own_network;
 mod people;
 mod people_limits;

@@ -58,6 +58,7 @@ fn person(mode: &str, listed: &str, own: &str) -> Person {
         monthly_tokens: None,
         instructions: None,
         approves: None,
+        notifications: None,
     }
 }
 

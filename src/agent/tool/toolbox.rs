@@ -28,6 +28,10 @@ impl Toolbox {
         let settings = &config.tools;
         let directory = settings.files.directory.as_deref();
         let Toolbox { mut tools } = Toolbox::builtin();
+        let mut people = config.people.values();
+        if people.any(|person| person.notifications.is_some()) {
+            tools.push(builtin::notify());
+        }
         if settings.web_fetch.enabled {
             tools.push(Arc::new(WebFetch::new(&settings.web_fetch, trust.clone())));
         }
@@ -99,7 +103,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use config::{BUILTIN_TOOLS, CustomHttp, CustomRun};
+    use config::{BUILTIN_TOOLS, CustomHttp, CustomRun, Notifications, Person};
 
     fn custom(name: &str) -> config::CustomTool {
         config::CustomTool {
@@ -132,6 +136,9 @@ mod tests {
     fn the_order_is_stable_and_the_built_in_names_are_reserved() {
         let mut config = Config::default();
         config.tools.run_command.enabled = true;
+        let mut ada = Person::default();
+        ada.notifications = Some(Notifications::default());
+        config.people = [("ada".to_owned(), ada)].into();
         let of_all = [&BUILTIN_TOOLS[..BUILTIN_TOOLS.len() - 1], &[]].concat();
         assert_eq!(names(&Toolbox::from_config(&config)), of_all);
         let (_folder, skills) = crate::skills::testing::installed("tea");

@@ -208,3 +208,29 @@ fn a_zone_that_is_read_is_the_one_that_jiff_finds() {
         assert_eq!(read(name), None, "{name}");
     }
 }
+
+#[test]
+fn a_part_of_the_day_ends_when_clocks_show_its_end() {
+    let table = "
+        before a night               | 22:00-07:00 | 2026-11-21T20:59:00Z | -
+        its first minute             | 22:00-07:00 | 2026-11-21T21:00:00Z | 2026-11-22T06:00:00.000Z
+        after midnight               | 22:00-07:00 | 2026-11-21T23:30:00Z | 2026-11-22T06:00:00.000Z
+        its last minute              | 22:00-07:00 | 2026-11-22T05:59:59Z | 2026-11-22T06:00:00.000Z
+        its end                      | 22:00-07:00 | 2026-11-22T06:00:00Z | -
+        an afternoon                 | 13:00-15:30 | 2026-11-22T12:00:00Z | 2026-11-22T14:30:00.000Z
+        after it                     | 13:00-15:30 | 2026-11-22T14:30:00Z | -
+        a night that is one hour less | 22:00-07:00 | 2027-03-27T22:00:00Z | 2027-03-28T05:00:00.000Z
+        an end that is skipped       | 22:00-02:30 | 2027-03-27T22:00:00Z | 2027-03-28T01:00:00.000Z
+        an end that is shown again   | 22:00-02:30 | 2026-10-25T01:10:00Z | -
+    ";
+    let minute = |text: &str| {
+        let (hours, minutes) = text.split_once(':').unwrap();
+        hours.parse::<u16>().unwrap() * 60 + minutes.parse::<u16>().unwrap()
+    };
+    for [what, hours, now, expected] in rows(table) {
+        let (from, until) = hours.split_once('-').unwrap();
+        let end = berlin().end_of_daily(time(now), minute(from), minute(until));
+        let end = end.map_or("-".to_owned(), |end| end.to_string());
+        assert_eq!(end, expected, "{what}");
+    }
+}

@@ -78,6 +78,29 @@ impl Zone {
         }
     }
 
+    /// When a part of the day that `now` lies in ends; none outside of it. It begins and
+    /// ends at these minutes after midnight, and may last over midnight.
+    pub fn end_of_daily(&self, now: Timestamp, from: u16, until: u16) -> Option<Timestamp> {
+        let local = self.local(now)?;
+        let minute =
+            u16::try_from(i32::from(local.hour()) * 60 + i32::from(local.minute())).ok()?;
+        let (is_late, is_early) = (minute >= from, minute < until);
+        let is_within = match from < until {
+            true => is_late && is_early,
+            false => is_late || is_early,
+        };
+        if !is_within {
+            return None;
+        }
+        let day = match is_early {
+            true => local.date(),
+            false => local.date().tomorrow().ok()?,
+        };
+        let end = day.at((until / 60) as i8, (until % 60) as i8, 0, 0);
+        // Clocks that are set back may show the end twice.
+        self.instant(end).filter(|end| *end > now)
+    }
+
     /// What clocks show at a time; none beyond the year 9999.
     pub(super) fn local(&self, time: Timestamp) -> Option<DateTime> {
         let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;

@@ -53,6 +53,12 @@ fn people_and_audiences_are_strict() {
         {"people":{"ada":{"monthly_tokens":0}}}           | must be an integer from 1
         {"people":{"ada":{"instructions":""}}}            | must be a string of 1 to 10000 characters
         {"people":{"_why":"a child"}}                     | "people._why" must be an object
+        {"people":{"ada":{"notifications":{"ntfy":{}}}}}  | "people.ada.notifications.ntfy.topic" is required
+        {"people":{"ada":{"notifications":{"ntfy":{"topic":"a/b"}}}}} | must be a topic: 1 to 64 of A-Z a-z 0-9 _ -
+        {"people":{"ada":{"notifications":{"gotify":{"url":"ftp://a/","token":"t"}}}}} | must be a URL that begins with
+        {"people":{"ada":{"notifications":{"quiet_hours":"22-7"}}}} | must be two times of day, such as 22:00-07:00
+        {"people":{"ada":{"notifications":{"quiet_hours":"24:00-07:00"}}}} | must be two times of day
+        {"people":{"ada":{"notifications":{"quiet_hours":"07:00-07:00"}}}} | must be two times of day
         {"privacy":{"conversations":"public"}}            | "privacy.conversations" must be "private" or "household"
         {"tools":{"web_fetch":{"trusted_hosts":["*"]}}}   | must be a host name
         {ACCOUNT,"audience":"private"}}}}}                | must be "household", or an array of names of users, not "private"

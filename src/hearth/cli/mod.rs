@@ -36,6 +36,7 @@ mod local_models;
 mod logging;
 mod manual;
 mod memory;
+mod notify;
 mod password;
 mod progress;
 mod prompter;
@@ -93,6 +94,7 @@ const COMMANDS: &[Command] = &[
     web::COMMAND,
     webhook::COMMAND,
     deliveries::COMMAND,
+    notify::COMMAND,
     backup::COMMAND,
     restore::COMMAND,
     export::COMMAND,

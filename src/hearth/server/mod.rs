@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use crate::http::{Pages, Router, RouterExtensions, Serves};
 use crate::metrics::Metrics;
 use crate::model_api::ModelApi;
+use crate::notify::Notifier;
 use crate::service::backups::how_to_restore;
 use crate::service::session::sessions;
 use crate::service::workers::Workers;
-use crate::service::{Deliver, Parts, Service};
+use crate::service::{Deliver, Notify, Parts, Service};
 use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
@@ -101,12 +102,18 @@ impl Server {
             store.clone(),
             clock.clone(),
         ));
+        let notify: Arc<dyn Notify> = Arc::new(Notifier::new(
+            Arc::clone(&settings),
+            store.clone(),
+            clock.clone(),
+        ));
         let service = Service::new(Parts {
             settings: Arc::clone(&settings),
             store,
             clock,
             data_dir: options.data_dir.clone(),
             deliver,
+            notify,
         })
         .map_err(StartError::new)?;
         let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;

@@ -38,6 +38,7 @@ mod guesser;
 pub mod hub;
 pub mod invitations;
 pub mod meter;
+mod notifications;
 mod own_account;
 pub mod password;
 pub mod people;
@@ -57,5 +58,5 @@ mod webhooks;
 pub mod workers;
 
 pub use accounts::Login;
-pub use state::{Deliver, Parts, Service};
+pub use state::{Deliver, Notify, Parts, Service};
 pub use webhooks::{Accepted, WebhookRequest};

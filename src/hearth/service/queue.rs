@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use base::error::{Error, Result};
-use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId};
 use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use config::Limits;
 use lanes::Lanes;
@@ -21,7 +21,26 @@ const DUE_DELIVERIES: usize = 1_024;
 /// What a worker is given.
 pub enum Job {
     Turn(TurnJob, Cancel),
-    Deliver(DeliveryId),
+    Deliver(Outgoing),
+}
+
+/// What goes out: a callback, or what a phone is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outgoing {
+    Callback(DeliveryId),
+    Notification(NotificationId),
+}
+
+impl From<DeliveryId> for Outgoing {
+    fn from(id: DeliveryId) -> Outgoing {
+        Outgoing::Callback(id)
+    }
+}
+
+impl From<NotificationId> for Outgoing {
+    fn from(id: NotificationId) -> Outgoing {
+        Outgoing::Notification(id)
+    }
 }
 
 /// How much runs and how much waits.
@@ -61,9 +80,9 @@ pub struct WorkQueue {
 struct QueueState {
     turns: Lanes,
     running: HashMap<TurnId, Cancel>,
-    due: VecDeque<DeliveryId>,
+    due: VecDeque<Outgoing>,
     /// Deliveries in `due` or with a worker.
-    delivering: HashSet<DeliveryId>,
+    delivering: HashSet<Outgoing>,
     deliveries_running: usize,
     is_stopping: bool,
 }
@@ -258,10 +277,10 @@ impl WorkQueue {
     }
 
     /// Queues deliveries that are due and not queued yet.
-    pub fn offer_deliveries(&self, due: impl IntoIterator<Item = DeliveryId>) {
+    pub fn offer_deliveries(&self, due: impl IntoIterator<Item: Into<Outgoing>>) {
         let mut state = self.lock();
         let mut offered = 0;
-        for delivery in due {
+        for delivery in due.into_iter().map(Into::into) {
             // The rest stay due in the database and are offered again.
             if state.due.len() < DUE_DELIVERIES && state.delivering.insert(delivery) {
                 state.due.push_back(delivery);
@@ -272,7 +291,8 @@ impl WorkQueue {
     }
 
     /// An attempt at a delivery has ended.
-    pub fn delivery_ended(&self, delivery: DeliveryId) {
+    pub fn delivery_ended(&self, delivery: impl Into<Outgoing>) {
+        let delivery = delivery.into();
         let mut state = self.lock();
         state.deliveries_running -= 1;
         state.delivering.remove(&delivery);

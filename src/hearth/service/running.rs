@@ -81,6 +81,7 @@ impl Service {
                     log::info!("{id}: waits for permission: {}", approval.reason);
                 }
                 self.publish_requests(&turn, &approvals);
+                self.notify_of_requests(&approvals);
                 self.store.note_usage(id, ran.usage, &ran.model);
                 if !self.queue.turn_suspended(id, conversation) {
                     let said = said_so_far(&self.store.steps(id).unwrap_or_default(), "");
@@ -214,7 +215,11 @@ impl Service {
         self.programs.remove(turn.id);
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let ending = end.clone();
-        let finished = match self.store.finish_turn(turn.id, end, usage, model, delivery) {
+        let notifications = self.notifications_of(turn, &end);
+        let finished =
+            self.store
+                .finish_turn_and_notify(turn.id, end, usage, model, delivery, notifications);
+        let finished = match finished {
             Ok(finished) => finished,
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit, or somebody else

@@ -20,7 +20,7 @@ use agent::mcp::Mcp;
 use agent::meter::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
-use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId};
 use base::sync::{lock, read, write};
 use config::Settings;
 use net::relay_links::RelayLinks;
@@ -51,6 +51,7 @@ pub struct Service {
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
     pub(super) deliver: Arc<dyn Deliver>,
+    pub(super) notify: Arc<dyn Notify>,
     /// Files that arrive over HTTP.
     pub(super) arriving_files: AtomicUsize,
     /// Webhook requests that wait for their turn's end.
@@ -84,6 +85,8 @@ pub struct Parts {
     pub data_dir: PathBuf,
     /// Sends callbacks. `webhook` provides it, so that this module needs no HTTP.
     pub deliver: Arc<dyn Deliver>,
+    /// Tells phones, likewise.
+    pub notify: Arc<dyn Notify>,
 }
 
 impl Service {
@@ -98,6 +101,7 @@ impl Service {
             clock,
             data_dir,
             deliver,
+            notify,
         } = parts;
         let config = settings.current();
         let last_event = match store.meta(EVENT_NUMBERS_KEY)?.uncommitted() {
@@ -138,6 +142,7 @@ impl Service {
             clock,
             data_dir,
             deliver,
+            notify,
         });
         service.reserve_event_numbers();
         Ok(service)
@@ -251,6 +256,16 @@ pub trait Deliver: Send + Sync {
     fn deliver(&self, delivery: DeliveryId) -> Result<Option<Delivery>>;
 }
 
+/// Makes one attempt to tell a phone something and stores its outcome. The `notify`
+/// module, which builds on this one, implements it.
+pub trait Notify: Send + Sync {
+    /// Makes an attempt if it is due.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn notify(&self, notification: NotificationId) -> Result<()>;
+}
+
 /// A turn that waits until the database can be written again.
 pub(super) enum Deferred {
     /// It continues from its last step.
@@ -294,6 +309,12 @@ mod tests {
         }
     }
 
+    impl Notify for NoDeliveries {
+        fn notify(&self, _: NotificationId) -> Result<()> {
+            Ok(())
+        }
+    }
+
     /// The number of the first event of a service that nothing else has happened to,
     /// not even a tick of its timekeeper.
     fn first_event(folder: &TemporaryDirectory) -> u64 {
@@ -305,6 +326,7 @@ mod tests {
             clock,
             data_dir: folder.path().to_owned(),
             deliver: Arc::new(NoDeliveries),
+            notify: Arc::new(NoDeliveries),
         })
         .unwrap();
         let outbox = Arc::new(Outbox::new(1 << 20, || ()));

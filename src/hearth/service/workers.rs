@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::backups::Nightly;
 use super::embedding::Embedding;
-use super::queue::{Job, TurnJob};
+use super::queue::{Job, Outgoing, TurnJob};
 use super::routines::Planner;
 use super::state::{Deferred, Service};
 use super::wakes::Wake;
@@ -118,7 +118,8 @@ impl Pool {
             self.keep_a_spare();
             match job {
                 Job::Turn(job, cancel) => self.service.work_on_turn(job, &cancel),
-                Job::Deliver(delivery) => self.service.work_on_delivery(delivery),
+                Job::Deliver(Outgoing::Callback(id)) => self.service.work_on_delivery(id),
+                Job::Deliver(Outgoing::Notification(id)) => self.service.work_on_notification(id),
             }
             self.lock().busy -= 1;
         }
@@ -168,6 +169,7 @@ impl Service {
                 });
             }
         }
+        self.notify_of_waiting()?;
         Ok(count)
     }
 
@@ -272,6 +274,7 @@ impl Service {
                 next_schedule = self.next_schedule();
             }
             self.log_failure("deliveries", self.offer_due_deliveries());
+            self.log_failure("notifications", self.offer_due_notifications());
             let wait = self
                 .time_to_next_delivery()
                 .min(self.time_to(next_schedule));

@@ -6,7 +6,7 @@ mod guard;
 pub mod incoming;
 mod message;
 mod preference;
-mod schedule;
+pub(crate) mod schedule;
 pub mod send;
 mod signature;
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod interleavings;
 mod kept_results;
 mod lists;
 mod memories;
+mod notifications;
 mod people;
 mod plans;
 mod schedules;

@@ -70,6 +70,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         turns::FIND_TURN,
         replayed_history::CANDIDATES,
         deliveries::DUE_DELIVERIES,
+        notifications::DUE_NOTIFICATIONS,
         deliveries::DELIVERIES_OF_STATE,
         deliveries::OLDEST_UNDELIVERED,
         schedules::DUE_SCHEDULES,
@@ -99,6 +100,7 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
         (approvals::WAITING_APPROVALS, "approvals_undecided"),
         (approvals::EXPIRED_APPROVALS, "approvals_undecided"),
         (deliveries::NEXT_DELIVERY, "deliveries_due"),
+        (notifications::NEXT_NOTIFICATION, "notifications_due"),
         (schedules::NEXT_SCHEDULE, "schedules_due"),
         (deliveries::UNDELIVERED_BY_STATE, "deliveries_by_state"),
     ] {

@@ -6,13 +6,19 @@ mod conversations;
 mod function;
 mod lists;
 mod memory;
+mod notify;
 mod schedule;
 
 use std::sync::Arc;
 
 use super::definition::Tool;
 
-/// All built-in tools, in the order in which a model sees them.
+/// The tool that tells phones something, offered where one is set up.
+pub(super) fn notify() -> Arc<dyn Tool> {
+    Arc::new(notify::notify())
+}
+
+/// All built-in tools that need no setting, in the order in which a model sees them.
 pub(super) fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(clock::current_time()),

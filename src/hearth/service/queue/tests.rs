@@ -195,7 +195,7 @@ fn a_delivery_is_offered_to_one_worker_at_a_time() {
     let queue = WorkQueue::new(4);
     let one = DeliveryId::from(1);
     queue.offer_deliveries([one, one]);
-    assert!(matches!(queue.next(), Some(Job::Deliver(id)) if id == one));
+    assert!(matches!(queue.next(), Some(Job::Deliver(id)) if id == one.into()));
     queue.offer_deliveries([one]);
     assert!(queue.lock().due.is_empty());
     queue.delivery_ended(one);

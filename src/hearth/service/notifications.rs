@@ -1,0 +1,175 @@
+//! What phones are told: of questions, reminders and replies. The settings of a person
+//! say by which services; [`Notify`](super::Notify) sends it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::Service;
+use agent::permission;
+use agent::tool::Arguments;
+use base::error::{Code, Result};
+use base::ids::{ConversationId, NotificationId, UserId};
+use config::Config;
+use store::{
+    Approval, NewNotification, NotificationCause, SCHEDULE_CHANNEL, Turn, TurnEnd, User, UserRole,
+    Viewer,
+};
+
+/// How long a question waits before phones are told: whoever sits in front of it has
+/// answered by then.
+const QUESTION_DELAY: Duration = Duration::from_secs(10);
+/// How long a turn takes after which its reply is news to somebody who has gone.
+const LONG: Duration = Duration::from_secs(10);
+/// Notifications that are fetched from the database at a time.
+const DUE_AT_A_TIME: usize = 64;
+
+/// Whether anybody is notified of anything.
+fn is_used(config: &Config) -> bool {
+    config
+        .people
+        .values()
+        .any(|person| person.notifications.is_some())
+}
+
+/// What is told to one person, by each of their services.
+fn told<'a>(
+    config: &'a Config,
+    user: &'a User,
+    conversation_id: ConversationId,
+    cause: NotificationCause,
+    about: i64,
+    delay: Duration,
+) -> impl Iterator<Item = NewNotification> + use<'a> {
+    let person = config.person(&user.name);
+    let settings = person.and_then(|person| person.notifications.as_ref());
+    let services = settings
+        .into_iter()
+        .flat_map(|settings| settings.services());
+    services.map(move |service| NewNotification {
+        user_id: user.id,
+        service: service.as_str(),
+        conversation_id,
+        cause,
+        about: Some(about),
+        content: None,
+        delay,
+    })
+}
+
+impl Service {
+    /// What the phone of whoever asked is told when a turn ends: that a reminder has come,
+    /// or that a reply is there for which they did not wait.
+    pub(super) fn notifications_of(&self, turn: &Turn, end: &TurnEnd) -> Vec<NewNotification> {
+        let config = self.settings.current();
+        let Some(user) = turn.user_id.filter(|_| is_used(&config)) else {
+            return Vec::new();
+        };
+        let cause = match end {
+            TurnEnd::Cancelled { .. } => return Vec::new(),
+            _ if turn.channel == SCHEDULE_CHANNEL => NotificationCause::Reminder,
+            TurnEnd::Done { .. } if self.is_away(turn, user) => NotificationCause::Reply,
+            _ => return Vec::new(),
+        };
+        let user = match self.store.user_by_id(user) {
+            Ok(Some(user)) => user,
+            Ok(None) => return Vec::new(),
+            Err(error) => {
+                log::warn!("{}: nobody is notified: {error}", turn.id);
+                return Vec::new();
+            }
+        };
+        let about = turn.id.as_i64();
+        told(
+            &config,
+            &user,
+            turn.conversation_id,
+            cause,
+            about,
+            Duration::ZERO,
+        )
+        .collect()
+    }
+
+    /// Whether this person has gone during a turn that took long. A program over HTTP
+    /// has no connection that stays, and waits for its replies itself.
+    fn is_away(&self, turn: &Turn, user: UserId) -> bool {
+        !turn.channel.ends_with("_api")
+            && self.clock.now().since(turn.created_at) >= LONG
+            && self.connections.count(Some(user)) == 0
+    }
+
+    /// Tells those who may answer that tool calls wait: whoever asked where they may
+    /// themselves, else the admins. Nobody is told of the same call twice.
+    pub(super) fn notify_of_requests(&self, approvals: &[Approval]) {
+        let config = self.settings.current();
+        if approvals.is_empty() || !is_used(&config) {
+            return;
+        }
+        let stored = self.store.users().and_then(|users| {
+            let mut new = Vec::new();
+            for approval in approvals {
+                let asker = users.iter().find(|user| approval.user_id == Some(user.id));
+                let asker = asker.filter(|user| self.may_answer_own(approval, user));
+                let is_asked = |user: &&User| match asker {
+                    Some(asker) => user.id == asker.id,
+                    None => user.role >= UserRole::Admin,
+                };
+                let (conversation, about) = (approval.conversation_id, approval.id.as_i64());
+                for user in users.iter().filter(is_asked) {
+                    let cause = NotificationCause::Approval;
+                    let delay = QUESTION_DELAY;
+                    new.extend(told(&config, user, conversation, cause, about, delay));
+                }
+            }
+            self.store.add_notifications(new)
+        });
+        if let Err(error) = stored {
+            log::warn!("nobody is notified of a question: {error}");
+        }
+    }
+
+    /// Whether whoever asked may answer, when they sign in with all their rights.
+    fn may_answer_own(&self, approval: &Approval, user: &User) -> bool {
+        let assistant = self.assistant();
+        let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
+        let may_own = |tool: &str| {
+            let (config, toolbox) = (&assistant.config, &assistant.toolbox);
+            permission::may_answer_own(config, &user.name, toolbox, tool)
+        };
+        let needed = permission::needed(&approval.tool, &arguments);
+        user.role >= UserRole::Admin || needed.into_iter().all(may_own)
+    }
+
+    /// The same at the start, for what waits: the server may have stopped before it was
+    /// stored who is told.
+    pub(super) fn notify_of_waiting(&self) -> Result<()> {
+        if is_used(&self.settings.current()) && self.queue.has_suspended() {
+            self.notify_of_requests(&self.store.waiting_approvals(&Viewer::server())?);
+        }
+        Ok(())
+    }
+
+    /// Gives what is due to the workers.
+    pub(super) fn offer_due_notifications(&self) -> Result<()> {
+        let now = self.clock.now();
+        let next = self.store.next_notification_at()?.uncommitted();
+        if next.is_some_and(|next| next <= now) {
+            let due = self.store.due_notifications(now, DUE_AT_A_TIME)?;
+            self.queue.offer_deliveries(due);
+        }
+        Ok(())
+    }
+
+    pub(super) fn work_on_notification(&self, id: NotificationId) {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.notify.notify(id)));
+        self.queue.delivery_ended(id);
+        match attempt {
+            Ok(Ok(())) => {}
+            // Its conversation or its person has gone.
+            Ok(Err(error)) if error.code() == Code::NotFound => {}
+            // Still due in the database: the timekeeper offers it again.
+            Ok(Err(error)) => log::warn!("{id}: {error}"),
+            Err(_) => log::error!("{id}: panicked"),
+        }
+    }
+}
