@@ -24,7 +24,7 @@ use crate::message_text::{OUTSIDE_TAG, fenced};
 use crate::model::ToolSpec;
 use config::{Config, HOUSEHOLD_TOOLS, OWN_TOOLS, Permission, Person, WebhookAccount};
 
-pub use reason::reason;
+pub use reason::{WIDENS, reason};
 
 /// The tool that sets up turns.
 const SCHEDULE: &str = "schedule";
@@ -53,6 +53,9 @@ pub struct Circumstances {
     /// Whether the call can carry out what the model is shown: it asks an address that
     /// nobody gave to the model.
     pub carries_out: bool,
+    /// Whether the call tells what is said in the conversation to more people than read it,
+    /// unasked.
+    pub widens: bool,
 }
 
 impl<'a> Actor<'a> {
@@ -137,10 +140,9 @@ impl<'a> Actor<'a> {
             verdict = Permission::Allow;
         }
         let is_exception = strictest != Permission::Allow;
-        if circumstances.is_outside
-            && is_exception
-            && (has_effect(tool) || circumstances.carries_out)
-        {
+        let is_outside =
+            circumstances.is_outside && (has_effect(tool) || circumstances.carries_out);
+        if is_exception && (is_outside || circumstances.widens) {
             verdict = lesser(verdict, Permission::Ask);
         }
         verdict
@@ -241,6 +243,14 @@ pub fn needed<'a>(tool: &'a str, arguments: &Arguments) -> Vec<&'a str> {
         true => vec![tool, "forget"],
         false => vec![tool],
     }
+}
+
+/// The memory that a call replaces, where it does not say who is to know the new one: those
+/// who know the old one.
+pub fn replaced<'a>(tool: &str, arguments: &'a Arguments) -> Option<&'a str> {
+    let is_shared = arguments.get("share").is_some_and(|share| *share == true);
+    let replaced = arguments.get("replaces")?.as_str()?;
+    (tool == "remember" && !is_shared).then_some(replaced)
 }
 
 /// What is left where all of these hold.

@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::audience::{Audience, Directory};
+use crate::audience::{self, Audience, Directory};
 use crate::conversations::check_seen;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::forgetting::{forget, plain};
 use crate::job::Write;
 use crate::memory_index::Seen;
-use crate::query::{each_row, not_found};
+use crate::query::{each_row, not_found, row};
 use crate::recall::Choice;
 use crate::steps::note_told;
 use crate::vector::Vector;
@@ -90,11 +90,12 @@ impl Store {
     /// # Errors
     /// `invalid_request` when empty; `not_found` for the conversation.
     pub fn remember(&self, new: NewMemory) -> Result<Memory> {
-        self.write(move |write| add(write, new))
+        self.write(move |write| add(write, new, None))
     }
 
     /// Stores a memory, and deletes the one that it corrects in the same commit: by its
-    /// id, or by its text as [`Store::remember`] compares it. Returns both.
+    /// id, or by its text as [`Store::remember`] compares it. Those who saw that one see it,
+    /// or the household if `new` is for the household. Returns both.
     ///
     /// # Errors
     /// As of [`Store::remember`] and [`Store::forget`]; nothing is changed then.
@@ -123,7 +124,32 @@ impl Store {
                 note_told(write, turn, old.id)?;
             }
             forget(write, old.id)?;
-            Ok((add(write, new)?, old))
+            Ok((add(write, new, Some(thing.audience_id))?, old))
+        })
+    }
+
+    /// Whether more people see the memory of this id or text, if there is one, than are of
+    /// this audience.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn is_seen_by_more(
+        &self,
+        viewer: &Viewer,
+        memory: &str,
+        audience: AudienceId,
+    ) -> Result<bool> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let Some(id) = find_to_replace(connection, &sight, memory)? else {
+                return Ok(false);
+            };
+            let of_memory = row(connection, MEMORY, params![id], |row| {
+                Ok(Belongs::from_row(row)?.audience_id)
+            })?;
+            of_memory.map_or(Ok(false), |of_memory| {
+                audience::is_wider(connection, audience, of_memory)
+            })
         })
     }
 
@@ -241,27 +267,26 @@ fn load(connection: &Connection, sight: &Sight, ids: Vec<MemoryId>) -> Outcome<V
     found.collect()
 }
 
-/// Stores a memory, or finds the same one.
-fn add(write: &Write<'_>, new: NewMemory) -> Outcome<Memory> {
+/// Stores a memory, or finds the same one. Unless it is for the household, those of the
+/// audience of what it `replaces` see it.
+fn add(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) -> Outcome<Memory> {
     let told_in = new.told_in;
-    let memory = add_or_find(write, new)?;
+    let memory = add_or_find(write, new, replaces)?;
     if let Some(turn) = told_in {
         note_told(write, turn, memory.id)?;
     }
     Ok(memory)
 }
 
-fn add_or_find(write: &Write<'_>, new: NewMemory) -> Outcome<Memory> {
+fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) -> Outcome<Memory> {
     let content = new.content.trim().to_owned();
     if content.is_empty() {
         return Err(Error::invalid_request("there is nothing to remember").into());
     }
-    let audience_id = match new.seen_as {
-        Some(conversation) => {
-            let sight = Viewer::server().sight(write.connection)?;
-            check_seen(write.connection, &sight, conversation)?.audience_id
-        }
-        None => AudienceId::HOUSEHOLD,
+    let audience_id = match (new.seen_as, replaces) {
+        (Some(conversation), None) => audience_of(write.connection, conversation)?,
+        (Some(_), Some(audience_id)) => audience_id,
+        (None, _) => AudienceId::HOUSEHOLD,
     };
     let mut directory = Directory::default();
     let same = plain(&content);
@@ -311,6 +336,11 @@ fn add_or_find(write: &Write<'_>, new: NewMemory) -> Outcome<Memory> {
         ],
     )?;
     Ok(memory)
+}
+
+fn audience_of(connection: &Connection, conversation: ConversationId) -> Outcome<AudienceId> {
+    let sight = Viewer::server().sight(connection)?;
+    Ok(check_seen(connection, &sight, conversation)?.audience_id)
 }
 
 /// The memory with this id or this text, if it is seen.

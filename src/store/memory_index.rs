@@ -156,7 +156,7 @@ impl Indexed {
                     owner: owner.unwrap_or(self.owners.len()) as u32,
                     is_outside: row.get("is_outside")?,
                 });
-                texts.push(row.get("text")?);
+                texts.push(row.get("content")?);
                 if owner.is_none() {
                     self.owners.push(belongs);
                 }
@@ -173,10 +173,9 @@ impl Indexed {
 /// An owner is taken from a memory, and not given to another one.
 const STATE: &str = "SELECT count(*), count(owner_id), ifnull(max(id), 0) FROM memories";
 
-/// A fact stands at the beginning; the rest of a long text costs time.
 const NEWER: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
-    ", id, content, substr(content, 1, 1000) AS text, is_outside \
+    ", id, content, is_outside \
      FROM memories m WHERE id > ?1 ORDER BY id DESC LIMIT ?2"
 );

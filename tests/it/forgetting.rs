@@ -164,3 +164,50 @@ fn what_is_forgotten_goes_from_summaries() {
     }
     assert!(!scripted.is_told("SECRETZ"));
 }
+
+/// A household keeps what it knows, and learns nothing unasked.
+#[test]
+fn a_memory_that_replaces_another_is_for_those_who_saw_that() {
+    for mode in ["allow", "ask"] {
+        let scripted = Scripted::start();
+        let granted = json!({ "remember": "allow", "forget": "allow" });
+        let settings = json!({ "permission_mode": mode, "tool_permissions": granted });
+        let home = Home::start(scripted.model.config_with(settings));
+        let mut client = home.admin();
+        client.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+        let audiences = |client: &mut Client| {
+            let memories = client.ask(json!({ "type": "list_memories" }))["memories"].take();
+            let of = |one: &Value| format!("{} {}", one["content"], one["audience"]);
+            let memories = memories.as_array().unwrap();
+            memories.iter().map(of).collect::<Vec<_>>().join("; ")
+        };
+        let shared = json!({ "content": "Bins on Monday", "share": true });
+        scripted.call(&[("remember", shared)]);
+        client.chat("everybody should know");
+        let new = json!({
+            "content": "Bins on Friday", "replaces": "bins on monday", "share": false,
+        });
+        scripted.call(&[("remember", new)]);
+        client.send(&json!({ "type": "chat", "message": "that has changed", "id": "chat" }));
+        if mode == "ask" {
+            let asked = client.event("approval.requested");
+            let reason = asked["reason"].as_str().unwrap();
+            assert!(
+                reason.starts_with("More people than see this conversation"),
+                "{reason}"
+            );
+            assert_eq!(audiences(&mut client), r#""Bins on Monday" "household""#);
+            client.send(&json!({ "type": "approve", "approval_id": asked["approval_id"] }));
+        }
+        while client.response()["id"] != "chat" {}
+        assert_eq!(audiences(&mut client), r#""Bins on Friday" "household""#);
+        // What only these people knew stays with them, unasked.
+        scripted.call(&[("remember", json!({ "content": SECRET }))]);
+        client.chat("note it");
+        let new = json!({ "content": "She has a child.", "replaces": SECRET });
+        scripted.call(&[("remember", new)]);
+        client.chat("it is born");
+        let known = audiences(&mut client);
+        assert!(known.contains(r#""She has a child." "private""#), "{known}");
+    }
+}

@@ -10,15 +10,22 @@ const MEMORIES: &str = "Remembered in this household, and perhaps of use here. F
 
 /// Most bytes of all memories together: more than a small set needs.
 const MOST_BYTES: usize = 8_000;
-/// Characters kept of each.
+/// Bytes of all memories up to which each is shown whole: those of a small set.
+const WHOLE_BYTES: usize = 2_000;
+/// Characters kept of each otherwise.
 const MEMORY_CHARS: usize = 400;
 
 /// Goes before the message with which these memories are shown: one a line, with who said
 /// it and when.
 pub(super) fn block(memories: &[Memory]) -> Option<String> {
     let mut text = String::new();
+    let bytes: usize = memories.iter().map(|memory| memory.content.len()).sum();
+    let most_chars = match bytes <= WHOLE_BYTES {
+        true => WHOLE_BYTES,
+        false => MEMORY_CHARS,
+    };
     for memory in memories {
-        let line = line(memory);
+        let line = line(memory, most_chars);
         if text.len() + 1 + line.len() > MOST_BYTES {
             break;
         }
@@ -28,7 +35,7 @@ pub(super) fn block(memories: &[Memory]) -> Option<String> {
     (!text.is_empty()).then(|| fenced(MEMORIES_TAG, &format!("{MEMORIES}{text}")) + "\n")
 }
 
-fn line(memory: &Memory) -> String {
+fn line(memory: &Memory, most_chars: usize) -> String {
     let words: Vec<&str> = memory.content.split_whitespace().collect();
     let words = words.join(" ");
     let time = memory.created_at.to_string();
@@ -37,7 +44,7 @@ fn line(memory: &Memory) -> String {
         Some(name) => format!("{name}, {day}"),
         None => day.to_owned(),
     };
-    let line = format!("- {} ({said})", shorten(&words, MEMORY_CHARS));
+    let line = format!("- {} ({said})", shorten(&words, most_chars));
     match memory.is_outside || memory.account.is_some() {
         true => fenced(OUTSIDE_TAG, &line),
         false => line,
@@ -70,13 +77,13 @@ mod tests {
                 speaker: speaker.map(str::to_owned),
                 ..memory(content)
             };
-            assert_eq!(line(&memory), text);
+            assert_eq!(line(&memory, MEMORY_CHARS), text);
             let through_webhook = Memory {
                 account: Some("shop".to_owned()),
                 ..memory.clone()
             };
             let name = speaker.map_or("unknown".to_owned(), printable_name);
-            let shown = line(&through_webhook);
+            let shown = line(&through_webhook, MEMORY_CHARS);
             assert!(shown.starts_with("<outside "), "{shown}");
             let says_who = format!("({name} by webhook shop, 2026-11-21)\n</outside ");
             assert!(shown.contains(&says_who), "{shown}");
@@ -84,10 +91,23 @@ mod tests {
                 is_outside: true,
                 ..memory
             };
-            let shown = line(&from_outside);
+            let shown = line(&from_outside, MEMORY_CHARS);
             assert!(shown.contains(&format!("\n{text}\n</outside ")), "{shown}");
         }
     }
+
+    #[test]
+    fn a_small_set_is_shown_whole_and_a_larger_one_in_short() {
+        let long = memory(&format!("The alarm: {} 4711", "y".repeat(1_900)));
+        assert!(
+            block(std::slice::from_ref(&long))
+                .unwrap()
+                .contains(" 4711 (")
+        );
+        let more = block(&[long, memory(&"z".repeat(200))]).unwrap();
+        assert!(!more.contains("4711") && more.contains("yy… ("), "{more}");
+    }
+
     #[test]
     fn a_block_is_bounded() {
         assert_eq!(block(&[]), None);

@@ -9,6 +9,9 @@ use store::{Store, Viewer};
 /// Longest question in characters. The arguments beside it are always whole.
 const QUESTION_CHARS: usize = 2_000;
 
+/// Begins the question about a call that tells others what is said in the conversation.
+pub const WIDENS: &str = "More people than see this conversation will know it. ";
+
 /// The question for a person: what the tool is going to do, in its own words or
 /// by its name and arguments. It is one line in which nothing hides, and of one that
 /// is too long it shows the beginning and the end.

@@ -241,12 +241,43 @@ fn what_only_reads_is_not_asked_for_again() {
             is_granted: true,
             is_outside,
             carries_out: true,
+            widens: false,
         };
         assert_eq!(actor.decide(&read, circumstances), expected);
     }
     // Of the server's own word nobody knows whether it holds.
     let foreign = Source::Mcp("attic".to_owned());
     assert_eq!(decided(true, foreign), "allow allow ask ask");
+}
+
+#[test]
+fn what_more_people_learn_is_asked_for_again() {
+    for (mode, expected) in [(Ask, Ask), (Allow, Allow), (Deny, Deny)] {
+        let config = Config {
+            permission_mode: mode,
+            ..Config::default()
+        };
+        let actor = Actor::of_turn(&config, None, None);
+        let circumstances = Circumstances {
+            is_granted: true,
+            widens: true,
+            ..Circumstances::default()
+        };
+        let tool = light(false, Source::Builtin);
+        assert_eq!(actor.decide(&tool, circumstances), expected);
+    }
+    for (arguments, replaced) in [
+        (
+            r#"{"content": "x", "replaces": "y", "share": false}"#,
+            Some("y"),
+        ),
+        (r#"{"content": "x", "replaces": "y", "share": true}"#, None),
+        (r#"{"content": "x"}"#, None),
+    ] {
+        let arguments = serde_json::from_str(arguments).unwrap();
+        assert_eq!(super::replaced("remember", &arguments), replaced);
+        assert_eq!(super::replaced("forget", &arguments), None);
+    }
 }
 
 #[test]

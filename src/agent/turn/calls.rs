@@ -195,6 +195,7 @@ impl<'a> TurnLoop<'a, '_> {
         let needed = || needed.iter().filter_map(|name| toolbox.get(name));
         let asked = approvals.iter().find(|approval| approval.is_for(call));
         let decision = asked.and_then(|approval| approval.decision.as_ref());
+        let mut widens = false;
         let permission = match decision {
             // What has been denied in general since stays denied.
             Some(decision) if decision.verdict.is_approval() => {
@@ -218,6 +219,9 @@ impl<'a> TurnLoop<'a, '_> {
                 let store = run.store;
                 let address = tool.asked_address(&arguments, &run.assistant.config);
                 let carries_out = address.is_some_and(|one| !history.has(&one, &self.steps));
+                if let Some(memory) = permission::replaced(&call.tool, &arguments) {
+                    widens = store.is_seen_by_more(&run.viewer(), memory, self.audience)?;
+                }
                 let mut permissions = Vec::new();
                 for tool in needed() {
                     let name = &tool.spec().name;
@@ -225,6 +229,7 @@ impl<'a> TurnLoop<'a, '_> {
                         is_granted: store.is_granted(conversation, name, user, account)?,
                         is_outside: self.is_outside,
                         carries_out,
+                        widens,
                     };
                     permissions.push(actor.decide(tool.definition(), circumstances));
                 }
@@ -237,7 +242,9 @@ impl<'a> TurnLoop<'a, '_> {
                 // Admins are asked, too, who may not see what the person sees.
                 let viewer = run.viewer().household_only();
                 let (tool, store) = (tool.as_ref(), run.store);
-                CallDecision::Ask(permission::reason(tool, &arguments, store, &viewer))
+                let reason = permission::reason(tool, &arguments, store, &viewer);
+                let more = if widens { permission::WIDENS } else { "" };
+                CallDecision::Ask(format!("{more}{reason}"))
             }
             Permission::Deny => CallDecision::Refuse(NOT_PERMITTED.to_owned()),
         })
@@ -250,6 +257,7 @@ impl<'a> TurnLoop<'a, '_> {
             is_granted: true,
             is_outside: self.is_outside,
             carries_out: true,
+            widens: false,
         };
         ToolContext {
             start,

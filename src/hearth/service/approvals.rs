@@ -158,7 +158,10 @@ impl Service {
         let nobody = Readers::People([].into());
         let viewer = Viewer::readers_of(approval.conversation_id, &nobody)
             .asked_by(Some(approval.user_id?), None);
-        let own = permission::reason(tool.as_ref(), &arguments, &self.store, &viewer);
+        let mut own = permission::reason(tool.as_ref(), &arguments, &self.store, &viewer);
+        if approval.reason.starts_with(permission::WIDENS) {
+            own.insert_str(0, permission::WIDENS);
+        }
         (own != approval.reason).then_some(own)
     }
 

@@ -224,6 +224,7 @@ struct Search<'a> {
     marks: Vec<u32>,
     hits: Vec<Vec<Hit>>,
     seen: Vec<usize>,
+    choice: Choice,
 }
 
 impl<'a> Search<'a> {
@@ -271,6 +272,7 @@ impl<'a> Search<'a> {
             marks,
             hits,
             seen,
+            choice,
         }
     }
 
@@ -279,7 +281,11 @@ impl<'a> Search<'a> {
         shared.fill(0.0);
         let terms = self.question.terms.len();
         let mut is_any = false;
-        for (place, word) in self.vocabulary.terms(memory).iter().enumerate() {
+        let words = match self.choice {
+            Choice::Any => self.vocabulary.all_terms(memory),
+            Choice::Relevant => self.vocabulary.terms(memory),
+        };
+        for (place, word) in words.iter().enumerate() {
             let weight = if place < BEGINNING { 1.0 } else { LATER };
             let Some(hits) = (self.marks[*word as usize] as usize).checked_sub(1) else {
                 continue;

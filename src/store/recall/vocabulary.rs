@@ -6,8 +6,13 @@ use super::stop_words::StopWords;
 use super::terms::{Kind, each_term, fold, significant_terms};
 use super::topics::{Cues, Topics};
 
-/// Most terms of a memory that are compared: a long one says what it is about first.
+/// Most terms of a memory that are compared with what is said: a long one says what it is
+/// about first.
 const MOST_TERMS: usize = 128;
+/// Most that are looked for: more than the longest memory has.
+const ALL_TERMS: usize = 4_096;
+/// Characters of a memory that say what it is about.
+const BEGINNING_CHARS: usize = 1_000;
 
 /// The terms of memories, oldest first, without the words of grammar.
 ///
@@ -91,12 +96,15 @@ impl Vocabulary {
         let tables = self.tables.take().unwrap_or_default();
         for text in texts {
             let folded = fold(text);
-            let (mut topics, mut is_update) = tables.cues.of_unspaced_memory(&folded);
+            let end = folded.char_indices().nth(BEGINNING_CHARS);
+            let beginning = &folded[..end.map_or(folded.len(), |(end, _)| end)];
+            let (mut topics, mut is_update) = tables.cues.of_unspaced_memory(beginning);
             // What says that something has changed is often a word of grammar.
-            each_term(&folded, &mut |kind, text| {
+            each_term(beginning, &mut |kind, text| {
                 is_update |= kind == Kind::Word && tables.cues.is_update(text);
             });
-            for term in significant_terms(&folded, MOST_TERMS, &tables.stop_words) {
+            let terms = significant_terms(&folded, ALL_TERMS, &tables.stop_words);
+            for (position, term) in terms.into_iter().enumerate() {
                 let place = places.get(&term.text).copied().unwrap_or_else(|| {
                     let topics = match term.kind {
                         Kind::Word => tables.cues.said(&term.text),
@@ -113,7 +121,9 @@ impl Vocabulary {
                     places.insert(term.text, place);
                     place
                 });
-                topics |= self.words[place as usize].topics;
+                if position < MOST_TERMS {
+                    topics |= self.words[place as usize].topics;
+                }
                 self.terms.push(place);
             }
             self.memories.push(Entry {
@@ -151,8 +161,14 @@ impl Vocabulary {
         }
     }
 
-    /// The terms of a memory, each once, in the order of its text.
+    /// The terms that say what a memory is about, each once, in the order of its text.
     pub(super) fn terms(&self, memory: usize) -> &[u32] {
+        let terms = self.all_terms(memory);
+        &terms[..terms.len().min(MOST_TERMS)]
+    }
+
+    /// All terms of a memory.
+    pub(super) fn all_terms(&self, memory: usize) -> &[u32] {
         let begin = match memory {
             0 => 0,
             memory => self.memories[memory - 1].end as usize,

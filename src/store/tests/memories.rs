@@ -50,6 +50,25 @@ fn recall_finds_any_word_as_a_prefix_without_accents() {
 }
 
 #[test]
+fn a_long_memory_is_searched_to_its_end() {
+    let store = TestStore::new();
+    for filler in ["rule", "規則三十二番目也"] {
+        let rules: String = (0..300)
+            .map(|number| format!("{filler} {number}; "))
+            .collect();
+        let text = format!(
+            "{} the neighbour has 4711",
+            &rules[..rules.floor_char_boundary(3_900)]
+        );
+        let kept = store.remember(fact(&text, None)).unwrap();
+        for query in ["neighbour", "4711"] {
+            let found = store.recall(&all(), query, 10).unwrap();
+            assert!(found.iter().any(|memory| memory.id == kept.id), "{query}");
+        }
+    }
+}
+
+#[test]
 fn what_is_forgotten_is_not_recalled() {
     let store = TestStore::new();
     let memory = store

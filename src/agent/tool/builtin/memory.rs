@@ -122,6 +122,7 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
     let readers = match &memory.audience {
         Audience::Household => "everybody in the household sees it".to_owned(),
         Audience::Private => format!("only {} sees it", memory.speaker.unwrap_or_default()),
+        Audience::People(_) if replaced.is_some() => "those who saw that see it".to_owned(),
         Audience::People(_) => "those who see this conversation see it".to_owned(),
     };
     let instead = match replaced {
