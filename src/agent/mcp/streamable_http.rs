@@ -30,6 +30,11 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 const ERROR_BYTES: usize = 64 * 1024;
 const ERROR_CHARS: usize = 300;
 
+/// What to do about a server of HTTP+SSE.
+const OLDER_REVISION: &str = "; it speaks HTTP+SSE, which the protocol replaced in 2025: enter \
+    its address for Streamable HTTP, often /mcp in place of /sse, or let a program translate, such \
+    as \"command\": \"npx\", \"args\": [\"-y\", \"mcp-remote\", URL, \"--transport\", \"sse-only\"]";
+
 const VERSION: &str = "mcp-protocol-version";
 const SESSION: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
@@ -122,8 +127,14 @@ impl HttpTransport {
 impl Transport for HttpTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let (_, receiver) = peer.expect(request.id);
-        let outcome = self.shared.request(peer, &request, &receiver);
+        let mut outcome = self.shared.request(peer, &request, &receiver);
         peer.forget(request.id);
+        if let Err(CallError::Unusable(reason)) = &mut outcome
+            && request.method == "initialize"
+            && self.shared.is_of_older_revision(request.cancel)
+        {
+            reason.push_str(OLDER_REVISION);
+        }
         match &outcome {
             Err(CallError::Closed(reason)) => peer.close(reason),
             Err(CallError::SessionLost) => peer.close(&CallError::SessionLost.to_string()),
@@ -328,6 +339,22 @@ impl Shared {
         };
         self.http_client
             .exchange_within(&outgoing, Some(exchange.timeout.silence), read)
+    }
+
+    /// Whether the address streams events to whoever asks: HTTP+SSE, the transport of
+    /// the revision 2024-11-05, whose messages go to another address.
+    fn is_of_older_revision(&self, cancel: &Cancel) -> bool {
+        let exchange = Exchange {
+            http_method: "GET",
+            method: "",
+            tool: None,
+            body: None,
+            timeout: ReadTimeout::within(NOTIFY_LIMIT),
+            cancel,
+        };
+        let streams =
+            |answer: &mut ClientResponse| Ok(answer.status() == 200 && is_event_stream(answer));
+        self.exchange(&exchange, streams).unwrap_or_default()
     }
 
     /// The error that an unsuccessful answer means.
