@@ -9,6 +9,7 @@ mod audiences;
 mod axe;
 mod chromium;
 mod elsewhere;
+mod exporting;
 mod files;
 mod handbook;
 mod invitations;

@@ -108,6 +108,66 @@ fn a_list_is_one_stop_and_arrow_keys_go_through_it() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
+fn a_list_on_a_page_is_one_stop_too() {
+    let home = Home::start(json!({ "permission_mode": "allow" }));
+    let mut admin = home.admin();
+    for text in ["the bins go out on Monday", "the tea is green"] {
+        admin.ask(json!({ "type": "create_schedule", "prompt": text, "at": "2030-12-24T18:00" }));
+        admin.ask(json!({ "type": "update_list", "list": text, "add": ["milk", "bread"] }));
+    }
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    for (count, text) in [(1, "the bins go out on Monday"), (2, "the tea is green")] {
+        say(&mut page, &format!("remember that {text}"));
+        page.until(&format!(
+            "document.querySelectorAll('[role=log] .assistant').length === {count} && !document.querySelector('.live li')"
+        ));
+    }
+    let stops = "[...document.querySelectorAll('.page .rows, .page [role=group]')].filter((one) => one.children.length > 1).map((list) => [...list.querySelectorAll('*')].filter((one) => one.tabIndex === 0 && one.checkVisibility()).length)";
+    for name in [
+        "tools",
+        "lists",
+        "memories",
+        "reminders",
+        "people",
+        "account",
+    ] {
+        super::pages::go(&mut page, name);
+        page.until(&format!("{stops}.length > 0"));
+        let counts = page.evaluate(stops);
+        let counts = counts.as_array().unwrap();
+        assert!(counts.iter().all(|count| *count == 1), "{name}: {counts:?}");
+    }
+
+    // Sideways to what a row has; a choice keeps its own keys.
+    super::pages::go(&mut page, "tools");
+    page.evaluate("document.querySelector('.page a').focus()");
+    assert_eq!(tabs_to(&mut page, ".rows li"), 1);
+    page.press("ArrowDown", 0);
+    let second = "document.querySelectorAll('.rows li')[1]";
+    page.until(&format!("document.activeElement === {second}"));
+    page.press("ArrowRight", 0);
+    page.until(&format!(
+        "document.activeElement === {second}.querySelector('select')"
+    ));
+    page.press("Tab", 8);
+    page.until(&format!("document.activeElement === {second}"));
+
+    // What is deleted leaves the list with one stop.
+    super::pages::go(&mut page, "memories");
+    page.evaluate("document.querySelectorAll('.rows li')[1].focus()");
+    page.press("ArrowRight", 0);
+    page.press("Enter", 0);
+    page.until("document.querySelector('dialog')");
+    page.click("dialog button[type=submit]");
+    page.until("document.querySelectorAll('.rows li').length === 1");
+    page.until("document.querySelector('.rows li').tabIndex === 0");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
 fn a_conversation_is_renamed_and_deleted_from_its_menu() {
     let model = Model::saying("fine");
     let home = Home::start(model.config());

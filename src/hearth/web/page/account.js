@@ -1,12 +1,12 @@
 // A person's own account.
 
-import { h, card, moment, ask, iconButton, complain, toast } from "./dom.js";
+import { h, card, moment, ask, iconButton, complain, toast, rowList } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
   const user = household.identity.user;
-  const tokens = h("ul.rows");
-  const memories = h("ul.rows");
+  const tokens = rowList();
+  const memories = rowList();
   await draw();
   return { element: h("div.page",
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),

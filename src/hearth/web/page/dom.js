@@ -107,7 +107,8 @@ export function roving(list, itemsOf, controlsOf = () => [], isRow = false) {
   list.addEventListener("keydown", (event) => {
     const items = itemsOf();
     const item = items.find((one) => one === event.target || controlsOf(one).includes(event.target));
-    if (!item) return;
+    // A choice has the arrow keys to itself; Shift+Tab leads back to its row.
+    if (!item || event.target.matches("select")) return;
     const controls = controlsOf(item);
     const at = controls.indexOf(event.target);
     const to = event.key === forth ? items[items.indexOf(item) + 1]
@@ -126,6 +127,26 @@ export function roving(list, itemsOf, controlsOf = () => [], isRow = false) {
     const items = itemsOf();
     stop(items.find((one) => one === document.activeElement) ?? current ?? items[0]);
   };
+}
+
+/**
+ * A list of rows that is one stop of the Tab key. `itemOf` is what of a row gets the
+ * focus first; arrow keys lead sideways to what else it has.
+ */
+export function rowList(rows = [], itemOf = (row) => row) {
+  const list = h("ul.rows", rows);
+  const items = () => [...list.children].map(itemOf);
+  const refresh = roving(list, items, (item) =>
+    [...item.closest("li").querySelectorAll("a, button, input, select")].filter((one) => one !== item));
+  let at = 0;
+  list.addEventListener("focusin", ({ target }) => { at = [...list.children].findIndex((row) => row.contains(target)); });
+  const redrawn = () => {
+    const now = items();
+    refresh(now[Math.min(at, now.length - 1)]);
+  };
+  new MutationObserver(redrawn).observe(list, { childList: true });
+  redrawn();
+  return list;
 }
 
 /** A button that opens a menu of [icon, label, action]. */

@@ -1,7 +1,7 @@
 // The handbook: the server's Markdown files, shown and searched in the browser.
 // Shown inside the frame (#/help) and, without signing in, at /help.
 
-import { h, sign } from "./dom.js";
+import { h, sign, rowList } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const INDEX = "index";
@@ -62,7 +62,7 @@ export async function show() {
   const article = h("article.text.handbook");
   const contents = h("p.small", h("a", { href: "#/help" }, "All topics"));
   const count = h("p.quiet.small", { role: "status" });
-  const results = h("ul.rows");
+  const results = rowList([], (row) => row.querySelector("a"));
   const field = h("input", { type: "search", value: query, placeholder: "Search the handbook", "aria-label": "Search the handbook", autocomplete: "off", spellcheck: "false" });
   const found = h("section", { "aria-label": "Search results" }, count, results);
   const page = h("div.page", h("div", field), found, contents, title, article);

@@ -1,6 +1,6 @@
 // The household's lists: what to buy, what to do.
 
-import { h, icon, ask, iconButton, complain } from "./dom.js";
+import { h, icon, ask, iconButton, complain, roving, rowList } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
@@ -11,8 +11,9 @@ export async function show(household) {
   let asked = 0;
   const rows = new Map();
   const choices = h("div.row.wrap", { role: "group", "aria-label": "Lists" });
+  const refresh = roving(choices, () => [...choices.children], () => [], true);
   const begins = h("button.plain", { onclick: () => tried(begin) }, icon("plus"), "New list");
-  const items = h("ul.rows");
+  const items = rowList([], (row) => row.querySelector("input"));
   const note = h("p.quiet");
   const field = h("input", { maxlength: 500, placeholder: "Add an item", "aria-label": "Add an item", autocomplete: "off", enterkeyhint: "done" });
   const adding = h("form", h("div.row", field, h("button.primary", { type: "submit" }, "Add")));
@@ -80,6 +81,7 @@ export async function show(household) {
     const had = document.activeElement?.dataset?.list;
     choices.replaceChildren(...(isNew ? [...lists, { list: name }] : lists).map(choice));
     if (had !== undefined) [...choices.children].find((one) => one.dataset.list === had)?.focus();
+    refresh([...choices.children].find((one) => one.getAttribute("aria-pressed") === "true"));
     for (const [id, one] of rows) {
       if (now.some((item) => item.item_id === id)) continue;
       // The keyboard goes on with the next one.

@@ -1,13 +1,13 @@
 // The memories of the assistant.
 
 import { audienceIcon } from "./audience.js";
-import { h, moment, ask, iconButton, complain } from "./dom.js";
+import { h, moment, ask, iconButton, complain, rowList } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
   const { memories } = await household.request("list_memories");
   const field = h("input", { type: "search", placeholder: "Search memories", "aria-label": "Search memories" });
-  const rows = h("ul.rows");
+  const rows = rowList();
   field.addEventListener("input", draw);
   draw();
   return { element: h("div.page", h("p.quiet", "The assistant uses these when they are relevant. To add one, say “remember that …” in a conversation."), memories.length > 5 && field, rows) };

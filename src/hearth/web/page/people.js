@@ -1,15 +1,15 @@
 // Users and tokens, for admins.
 
-import { h, card, moment, ask, copyButton, iconButton, options, complain } from "./dom.js";
+import { h, card, moment, ask, copyButton, iconButton, options, complain, rowList } from "./dom.js";
 import { pageAddress, showLink } from "./link.js";
 
 const ROLES = [["viewer", "Viewer: read-only"], ["user", "User: can chat"], ["admin", "Admin: can do everything"]];
 
 /** The page. */
 export async function show(household) {
-  const users = h("ul.rows");
-  const links = h("ul.rows");
-  const tokens = h("ul.rows");
+  const users = rowList();
+  const links = rowList();
+  const tokens = rowList();
   const secret = h("p", { role: "status" });
   await draw();
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });

@@ -1,10 +1,10 @@
 // Schedules: pausing and deleting reminders and routines. The assistant creates them.
 
-import { h, moment, ask, iconButton, complain } from "./dom.js";
+import { h, moment, ask, iconButton, complain, rowList } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
-  const rows = h("ul.rows");
+  const rows = rowList();
   const changed = () => draw().catch(() => {});
   await draw();
   // A schedule that is created or runs comes with a message.

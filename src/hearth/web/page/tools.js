@@ -1,6 +1,6 @@
 // The tools, their sources and permissions, and the skills.
 
-import { h, ask, iconButton, options, complain } from "./dom.js";
+import { h, ask, iconButton, options, complain, rowList } from "./dom.js";
 
 const CHOICES = [["", "Default"], ["ask", "Ask"], ["allow", "Allow"], ["deny", "Deny"]];
 
@@ -12,7 +12,7 @@ function origin(source) {
 
 /** The page. */
 export async function show(household) {
-  const rows = h("ul.rows");
+  const rows = rowList();
   const page = h("div.page");
   await draw();
   const changed = () => draw().catch(complain);
@@ -30,7 +30,7 @@ export async function show(household) {
       h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
         household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
       tools.length ? rows : h("p", "There are no tools."),
-      ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), h("ul.rows", skills.map(skill))] : []));
+      ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), rowList(skills.map(skill))] : []));
   }
 
   function skill(one) {

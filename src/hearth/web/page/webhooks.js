@@ -1,6 +1,6 @@
 // Webhook accounts, and their callbacks with a button to retry.
 
-import { h, card, icon, moment, commands, options, complain } from "./dom.js";
+import { h, card, icon, moment, commands, options, complain, rowList } from "./dom.js";
 
 const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waiting for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
 
@@ -8,7 +8,7 @@ const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waiting for an ea
 export async function show(household) {
   const accounts = Object.entries(Object.assign({}, ...household.config.channels.filter((one) => one.type === "webhook").map((one) => one.accounts)));
   const filter = h("select", { "aria-label": "Show deliveries", onchange: () => load() }, options(STATES));
-  const rows = h("ul.rows");
+  const rows = rowList();
   let later;
   const changed = () => {
     clearTimeout(later);
