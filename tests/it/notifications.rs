@@ -1,6 +1,6 @@
 //! What phones are told, over scripted servers of ntfy and Gotify.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -122,6 +122,11 @@ fn a_question_reaches_who_may_answer_it_unless_it_is_answered_at_once() {
     };
     // Answered before phones are told.
     let first = ask("the list");
+    let asked_at = Instant::now();
+    home.server().advance_clock(5 * SECOND);
+    eventually("the timekeeper has looked twice", || {
+        (home.server().last_tick() > asked_at + SECOND).then_some(())
+    });
     let mut admin = home.admin();
     admin.ask(json!({ "type": "deny", "approval_id": first["approval_id"] }));
     ask("the list");
