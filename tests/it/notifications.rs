@@ -187,8 +187,9 @@ fn a_reply_reaches_who_has_gone_and_nobody_who_is_there() {
     client.send(&json!({ "type": "approve", "approval_id": id, "remember": "once" }));
     client.event("chat.done");
     // A short one is no news, either.
-    client.chat("hello");
-    drop(client);
+    let mut other = home.websocket(&home.tokens.user);
+    other.chat("hello");
+    drop((client, other));
     remind(&home, &home.tokens.user, "+1h");
     home.server().advance_clock(HOUR);
     let titles: Vec<Value> = phones
