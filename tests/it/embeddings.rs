@@ -63,10 +63,10 @@ fn with_embeddings(model: &Model, embedding_model: &str) -> Value {
 /// The last message of the last chat.
 fn last_message(model: &Model) -> String {
     let requests = model.requests();
-    let chats = requests
+    let mut chats = requests
         .iter()
         .filter(|request| request["messages"].is_array());
-    let messages = chats.last().unwrap()["messages"]
+    let messages = chats.next_back().unwrap()["messages"]
         .as_array()
         .unwrap()
         .clone();

@@ -136,8 +136,10 @@ mod tests {
     fn the_order_is_stable_and_the_built_in_names_are_reserved() {
         let mut config = Config::default();
         config.tools.run_command.enabled = true;
-        let mut ada = Person::default();
-        ada.notifications = Some(Notifications::default());
+        let ada = Person {
+            notifications: Some(Notifications::default()),
+            ..Default::default()
+        };
         config.people = [("ada".to_owned(), ada)].into();
         let of_all = [&BUILTIN_TOOLS[..BUILTIN_TOOLS.len() - 1], &[]].concat();
         assert_eq!(names(&Toolbox::from_config(&config)), of_all);
