@@ -63,14 +63,17 @@ impl Scene {
                     thread::yield_now();
                     run(self, job, &cancel);
                 }
-                Job::Deliver(delivery) => {
+                Job::Deliver(outgoing) => {
+                    let Outgoing::Callback(delivery) = outgoing else {
+                        panic!("{outgoing:?} is none of the callbacks")
+                    };
                     let mut log = self.log.lock().unwrap();
                     assert!(log.delivering.insert(delivery), "{delivery} twice at once");
                     log.deliveries.push(delivery.as_i64());
                     drop(log);
                     thread::yield_now();
                     self.log.lock().unwrap().delivering.remove(&delivery);
-                    self.queue.delivery_ended(delivery);
+                    self.queue.delivery_ended(outgoing);
                     self.ended.0.send(-delivery.as_i64()).unwrap();
                 }
             }
@@ -142,7 +145,10 @@ fn turns_run_in_order_one_at_a_time_and_none_is_left() {
                 }
             }),
             scene.spawn(|scene| {
-                let due = |ids: &[i64]| ids.iter().map(|&id| id.into()).collect::<Vec<_>>();
+                let due = |ids: &[i64]| {
+                    let ids = ids.iter().copied();
+                    ids.map(DeliveryId::from).collect::<Vec<_>>()
+                };
                 scene.queue.offer_deliveries(due(&[1, 2]));
                 scene.queue.offer_deliveries(due(&[3]));
             }),
@@ -386,7 +392,7 @@ fn stopping_waits_for_what_runs_and_starts_nothing() {
             }),
             scene.spawn(|scene| {
                 scene.queue.submit(job(21, 2));
-                scene.queue.offer_deliveries([1.into()]);
+                scene.queue.offer_deliveries([DeliveryId::from(1)]);
             }),
         ];
         let other = scene.spawn(|scene| scene.queue.stop(LONG));
