@@ -1,32 +1,20 @@
 //! Tells phones what waits, through ntfy or Gotify: from the database to the service and
 //! back. [`service`](crate::service) says who is told what.
 
-use std::time::{Duration, Instant};
-
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::service::Notify;
+use crate::webhook::post::{CurrentPoster, Post, Poster};
 use crate::webhook::schedule::{self, Outcome};
 use base::clock::{Clock, Timestamp};
-use base::error::{Result, without_numbers};
+use base::error::Result;
 use base::ids::NotificationId;
 use base::secret::{Secret, random_fraction};
-use base::sync::lock;
 use config::{Notifications, PushService, Settings};
-use net::cancel::Cancel;
-use net::http_client::{ClientError, ClientRequest, HttpClient};
-use net::tls::Trust;
 use serde_json::{Value, json};
 use store::{Attempt, Durable, Notification, NotificationCause, Store};
 
-/// For resolving a name, and again for connecting.
-const CONNECT: Duration = Duration::from_secs(5);
-/// For reading an answer's body.
-const DRAIN: Duration = Duration::from_secs(2);
-/// Most bytes of an answer's body that are read before the connection is given up.
-const DRAIN_BYTES: usize = 64 * 1024;
-/// Idle connections are closed after this.
-const IDLE: Duration = Duration::from_secs(4);
 /// Attempts before it is given up, if it does not expire before.
 const MOST_ATTEMPTS: u32 = 10;
 /// Most characters of what a notification is about.
@@ -38,8 +26,7 @@ pub struct Notifier {
     settings: Arc<Settings>,
     store: Store,
     clock: Clock,
-    /// Replaced when the configuration's trust changes.
-    sender: Mutex<(Trust, Arc<Sender>)>,
+    poster: CurrentPoster,
 }
 
 impl Notifier {
@@ -49,17 +36,8 @@ impl Notifier {
             settings,
             store,
             clock,
-            sender: Mutex::new((Trust::default(), Arc::new(Sender::new(Trust::default())))),
+            poster: CurrentPoster::default(),
         }
-    }
-
-    /// The sender with this trust.
-    fn sender(&self, trust: Trust) -> Arc<Sender> {
-        let mut kept = lock(&self.sender);
-        if kept.0 != trust {
-            *kept = (trust.clone(), Arc::new(Sender::new(trust)));
-        }
-        Arc::clone(&kept.1)
     }
 
     /// One attempt, or why none is made any more.
@@ -79,11 +57,11 @@ impl Notifier {
             return dead("its service is not set up any more");
         };
         let config = self.settings.current();
-        let sender = self.sender(Trust::new(config.tls.ca_file.as_deref()));
+        let poster = self.poster.of(&config);
         let limit = Duration::from_secs(config.limits.callback_seconds);
         let content = settings.content.then_some(content.as_str());
         let push = Push::new(due.id.to_string(), due.cause, content);
-        let outcome = sender.post(settings, service, &push, limit, now);
+        let outcome = post(&poster, settings, service, &push, limit, now);
         let number = due.attempts.saturating_add(1);
         match schedule::after(number, MOST_ATTEMPTS, &outcome, now, random_fraction()) {
             Attempt::Retry { error, next_at } if next_at >= due.expires_at => {
@@ -187,63 +165,31 @@ fn shortened(content: &str) -> String {
     }
 }
 
-/// Posts to ntfy and Gotify over kept connections.
-pub struct Sender {
-    client: HttpClient,
-}
-
-impl Sender {
-    /// A sender without connections. Proxies named in the environment are not used.
-    pub fn new(trust: Trust) -> Sender {
-        Sender {
-            client: HttpClient::without_proxy()
-                .trusting(trust)
-                .connecting_within(CONNECT)
-                .keeping_idle(IDLE),
-        }
+/// Makes one attempt, which ends after `limit`.
+pub fn post(
+    poster: &Poster,
+    settings: &Notifications,
+    service: PushService,
+    push: &Push,
+    limit: Duration,
+    now: Timestamp,
+) -> Outcome {
+    let Some((url, (header, token), body)) = request(settings, service, push) else {
+        return Outcome::Unanswered(format!("{} is not set up", service.as_str()));
+    };
+    let token = token.as_deref();
+    if token.is_some_and(|token| token.bytes().any(|byte| byte.is_ascii_control())) {
+        let error = "the token holds characters that a header cannot";
+        return Outcome::Unanswered(error.to_owned());
     }
-
-    /// Makes one attempt, which ends after `limit`.
-    pub fn post(
-        &self,
-        settings: &Notifications,
-        service: PushService,
-        push: &Push,
-        limit: Duration,
-        now: Timestamp,
-    ) -> Outcome {
-        let Some((url, (header, token), body)) = request(settings, service, push) else {
-            return Outcome::Unanswered(format!("{} is not set up", service.as_str()));
-        };
-        let mut headers = vec![("content-type", "application/json")];
-        if let Some(token) = &token {
-            if token.bytes().any(|byte| byte.is_ascii_control()) {
-                return Outcome::Unanswered(
-                    "the token holds characters that a header cannot".to_owned(),
-                );
-            }
-            headers.push((header, token));
-        }
-        let body = body.to_string();
-        let request = ClientRequest {
-            method: "POST",
-            url: &url,
-            headers: &headers,
-            body: Some(body.as_bytes()),
-            deadline: Instant::now() + limit,
-            cancel: &Cancel::default(),
-        };
-        let outcome = self.client.exchange(&request, |response| {
-            let retry_after = response.header("retry-after");
-            let outcome = Outcome::Answered {
-                status: response.status(),
-                retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
-            };
-            response.discard(DRAIN, DRAIN_BYTES);
-            Ok(outcome)
-        });
-        outcome.unwrap_or_else(|error| Outcome::Unanswered(reason(&error, limit)))
-    }
+    let headers: Vec<(&str, &str)> = token.map(|token| (header, token)).into_iter().collect();
+    let post = Post {
+        setting: "the url",
+        url: &url,
+        headers: &headers,
+        body: &body.to_string(),
+    };
+    poster.post(&post, limit, now)
 }
 
 /// The URL, the header with the token, and the body for a service that is set up.
@@ -281,20 +227,4 @@ fn request(
             (url, ("x-gotify-key", Some(expose(&gotify.token))), body)
         }
     })
-}
-
-/// Why there was no answer, in words, without the address.
-fn reason(error: &ClientError, limit: Duration) -> String {
-    match error {
-        ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
-        ClientError::Address(_) => "the url is not a usable http or https address".to_owned(),
-        ClientError::Unreachable(reason)
-        | ClientError::Refused(reason)
-        | ClientError::Untrusted(reason)
-        | ClientError::NotHttp(reason)
-        | ClientError::Interrupted { reason, .. } => {
-            format!("no answer: {}", without_numbers(reason))
-        }
-        other => format!("no answer: {other}"),
-    }
 }

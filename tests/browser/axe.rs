@@ -69,18 +69,7 @@ fn axe_finds_nothing_on_any_screen() {
     say(&mut page, "run it");
     page.until("document.querySelector('.approval')");
     examine(&mut page, &axe, "approval");
-    for name in [
-        "settings",
-        "tools",
-        "lists",
-        "memories",
-        "reminders",
-        "account",
-        "people",
-        "webhooks",
-        "status",
-        "help",
-    ] {
+    for name in super::pages::PAGES {
         go(&mut page, name);
         page.until("!document.querySelector('.page').textContent.includes('Loading')");
         examine(&mut page, &axe, name);

@@ -64,18 +64,7 @@ fn whatever_can_be_used_has_a_name() {
     say(&mut page, "hello");
     page.until("document.querySelector('[role=log] .assistant .text')");
     check_names(&mut page, "chat");
-    for name in [
-        "settings",
-        "lists",
-        "tools",
-        "memories",
-        "reminders",
-        "account",
-        "people",
-        "webhooks",
-        "status",
-        "help",
-    ] {
+    for name in super::pages::PAGES {
         go(&mut page, name);
         check_names(&mut page, name);
         let title = page.evaluate("document.querySelectorAll('h1').length === 1 && document.title");

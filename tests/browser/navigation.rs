@@ -231,17 +231,7 @@ fn a_finger_hits_every_control() {
     assert_eq!(page.evaluate(small), json!([]), "menu");
     page.screenshot("touch-menu");
     page.click(".close-side");
-    for name in [
-        "settings",
-        "tools",
-        "lists",
-        "memories",
-        "reminders",
-        "account",
-        "people",
-        "webhooks",
-        "status",
-    ] {
+    for name in super::pages::PAGES {
         super::pages::go(&mut page, name);
         assert_eq!(page.evaluate(small), json!([]), "{name}");
     }

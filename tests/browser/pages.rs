@@ -9,6 +9,20 @@ use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model, streamed};
 
+/// All pages that an admin has.
+pub const PAGES: [&str; 10] = [
+    "settings",
+    "tools",
+    "lists",
+    "memories",
+    "reminders",
+    "account",
+    "people",
+    "webhooks",
+    "status",
+    "help",
+];
+
 /// Goes to a page and waits until it is there.
 pub fn go(page: &mut Page, name: &str) {
     page.evaluate(&format!("location.hash = '#/{name}'"));

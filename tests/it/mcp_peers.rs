@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory};
+use support::program::installs;
 
 /// Programs of this kind take seconds to start, on a small machine many.
 const START: Duration = Duration::from_secs(90);
@@ -21,19 +22,6 @@ const START: Duration = Duration::from_secs(90);
 /// Where the servers are installed; kept from run to run.
 fn place() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-peers")
-}
-
-/// Runs an installer; whether it did its work.
-fn ran(program: &Path, arguments: &[&str]) -> bool {
-    let log = File::create(place().join("install.log")).unwrap();
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(place())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .status();
-    status.is_ok_and(|status| status.success())
 }
 
 /// Installs Python packages in an environment of their own, once.
@@ -49,7 +37,8 @@ fn python(environment: &str, packages: &[&str]) -> bool {
         .chain(packages)
         .copied()
         .collect();
-    let is_there = ran(Path::new("python3"), &["-m", "venv", environment]) && ran(&pip, &install);
+    let is_there = installs(&place(), Path::new("python3"), &["-m", "venv", environment])
+        && installs(&place(), &pip, &install);
     is_there && File::create(done).is_ok()
 }
 
@@ -63,7 +52,8 @@ fn node(packages: &[&str]) -> bool {
             .chain(packages)
             .copied()
             .collect();
-        done.exists() || (ran(Path::new("npm"), &install) && File::create(done).is_ok())
+        done.exists()
+            || (installs(&place(), Path::new("npm"), &install) && File::create(done).is_ok())
     })
 }
 

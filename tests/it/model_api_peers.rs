@@ -11,22 +11,11 @@ use serde_json::json;
 
 use support::home::Home;
 use support::model::{Act, Model};
+use support::program::installs;
 
 /// Where the clients are installed; kept from run to run.
 fn place() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("model-api-peers")
-}
-
-fn ran(program: PathBuf, arguments: &[&str]) -> bool {
-    let log = File::create(place().join("install.log")).unwrap();
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(place())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .status();
-    status.is_ok_and(|status| status.success())
 }
 
 /// The Python that has the clients; none where they cannot be installed.
@@ -42,8 +31,8 @@ fn python() -> Option<PathBuf> {
             .collect();
         let done = place().join("installed");
         done.exists()
-            || (ran("python3".into(), &["-m", "venv", "clients"])
-                && ran(python.clone(), &install)
+            || (installs(&place(), "python3".as_ref(), &["-m", "venv", "clients"])
+                && installs(&place(), &python, &install)
                 && File::create(done).is_ok())
     });
     if !is_there {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use support::home::Home;
+use support::program::installs;
 use support::served::{Served, page};
 
 /// Where requests and libraries are; kept from run to run.
@@ -158,26 +159,16 @@ fn requests_of_every_kind_are_recorded() {
     }
 }
 
-fn ran(program: &Path, arguments: &[&str]) -> bool {
-    let log = File::create(place().join("install.log")).unwrap();
-    let status = Command::new(program)
-        .args(arguments)
-        .current_dir(place())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().unwrap())
-        .stderr(log)
-        .status();
-    status.is_ok_and(|status| status.success())
-}
-
 /// The Python that has a library; none where it cannot be installed.
 fn python(package: &str) -> Option<PathBuf> {
     fs::create_dir_all(place()).unwrap();
     let python = place().join("clients/bin/python");
     let done = place().join(format!("installed-{package}"));
     let is_there = done.exists()
-        || ((python.exists() || ran("python3".as_ref(), &["-m", "venv", "clients"]))
-            && ran(
+        || ((python.exists()
+            || installs(&place(), "python3".as_ref(), &["-m", "venv", "clients"]))
+            && installs(
+                &place(),
                 &python,
                 &["-m", "pip", "install", "--quiet", "pydantic", package],
             )

@@ -6,7 +6,8 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
-use crate::notify::{Push, Sender};
+use crate::notify::{self, Push};
+use crate::webhook::post::Poster;
 use crate::webhook::schedule::Outcome;
 use base::clock::Clock;
 use net::tls::Trust;
@@ -37,12 +38,12 @@ fn test(arguments: &Arguments, context: &mut CliContext) -> CliResult {
              people.{name}.notifications.gotify"
         )));
     };
-    let sender = Sender::new(Trust::new(config.tls.ca_file.as_deref()));
+    let poster = Poster::new(Trust::new(config.tls.ca_file.as_deref()));
     let limit = Duration::from_secs(config.limits.callback_seconds);
     let now = Clock::system().now();
     let mut has_failed = false;
     for service in services.services() {
-        let outcome = sender.post(services, service, &Push::test(), limit, now);
+        let outcome = notify::post(&poster, services, service, &Push::test(), limit, now);
         let (is_sent, said) = match outcome {
             Outcome::Answered { status, .. } => match status {
                 200..300 => (true, format!("sent (status {status})")),

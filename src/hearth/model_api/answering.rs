@@ -1,13 +1,10 @@
 //! From a question to its response: whole, or piece by piece.
 
-use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use crate::http::share;
 use crate::service::Service;
 use crate::service::programs::ProgramWishes;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
@@ -15,75 +12,19 @@ use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
 use base::finish_reason::FinishReason;
 use base::secret::sha256;
-use config::Config;
-use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
+use net::http::{Answer, DeferredResponse, Head, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
 use store::{ToolCall, TurnState, Usage, Viewer};
 
+use super::form::{Form, Parts, TurnSummary};
 use super::sent_text::SentText;
 use super::transcript::{self, Said};
-use super::wishes::IGNORED;
 
 /// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
 const CHAT: &str = "x-chat";
 /// Most bytes of that name.
 const CHAT_BYTES: usize = 255;
-
-/// How often a client that waits for more is sent something, so that neither it
-/// nor a proxy gives up.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// How an interface writes what happens.
-pub trait Form: Send {
-    /// The whole response.
-    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response;
-
-    /// Status and headers of a streamed response.
-    fn head(&self) -> Response;
-
-    /// What precedes the first piece of text.
-    fn opening(&self) -> String;
-
-    /// A piece of text.
-    fn text(&self, text: &str) -> String;
-
-    /// Something that clients ignore.
-    fn keep_alive(&self) -> String;
-
-    /// What follows the last piece.
-    fn closing(&self, summary: &TurnSummary) -> String;
-
-    /// An error after the stream has begun.
-    fn failure(&self, error: &Error) -> String;
-
-    /// An error instead of a response.
-    fn refusal(&self, error: &Error) -> Response;
-}
-
-/// What a turn took.
-pub struct TurnSummary {
-    /// Tokens that it used, as recorded.
-    pub usage: Usage,
-    /// How long the client waited.
-    pub took: Duration,
-    /// Why the reply is not whole.
-    pub finish_reason: Option<FinishReason>,
-    /// What the client is to run itself, instead of a reply.
-    pub calls: Vec<ToolCall>,
-}
-
-impl TurnSummary {
-    /// Why it ended, as these interfaces say it.
-    pub fn stop_reason(&self) -> &'static str {
-        match self.finish_reason {
-            None if !self.calls.is_empty() => "tool_calls",
-            None => "stop",
-            Some(FinishReason::Length | FinishReason::Interrupted) => "length",
-            Some(FinishReason::ContentFilter | FinishReason::Refusal) => "content_filter",
-        }
-    }
-}
 
 /// Reads a body.
 ///
@@ -97,18 +38,6 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
             false => format!("the body is not valid JSON: {}", json_problem(&error)),
         })
     })
-}
-
-/// Status and headers of a streamed response, which proxies must not buffer.
-pub fn stream_head(content_type: &'static str) -> Response {
-    Response {
-        headers: vec![
-            ("Content-Type", Cow::Borrowed(content_type)),
-            ("X-Content-Type-Options", Cow::Borrowed("nosniff")),
-            ("X-Accel-Buffering", Cow::Borrowed("no")),
-        ],
-        ..Response::empty(200)
-    }
 }
 
 /// A question and the form of its answer.
@@ -178,7 +107,6 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
             .follow_on(&asker, &question.message, &returned, stream, wake)
             .ok_or_else(nothing_waits)?,
     };
-    let shared = shared_headers(head, &config, &ignored);
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
     // cannot, and its client would give up first.
@@ -190,17 +118,13 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         service: Arc::clone(service),
         waker,
         turn_stream,
-        form,
         stream,
         began,
         deadline: began + Duration::from_secs(seconds),
-        next_keep_alive: began + KEEP_ALIVE,
         cancels: stream && cancels,
-        shared,
-        has_begun: false,
         is_over: false,
         sent: SentText::default(),
-        parts: VecDeque::new(),
+        parts: Parts::new(form, head, &config, &ignored),
     })))
 }
 
@@ -215,21 +139,6 @@ pub fn new_waker(head: &Head) -> Result<Arc<Waker>> {
     })
 }
 
-/// The headers of a response that do not depend on its form.
-pub fn shared_headers(
-    head: &Head,
-    config: &Config,
-    ignored: &[String],
-) -> Vec<(&'static str, Cow<'static, str>)> {
-    let mut shared = Response::empty(200);
-    shared.headers.clear();
-    share(head, config, &mut shared);
-    if !ignored.is_empty() {
-        shared.add(IGNORED, ignored.join(", "));
-    }
-    shared.headers
-}
-
 /// The error for results that nothing waits for.
 fn nothing_waits() -> Error {
     Error::invalid_request(
@@ -242,19 +151,14 @@ struct Answering {
     service: Arc<Service>,
     waker: Arc<Waker>,
     turn_stream: TurnStream,
-    form: Box<dyn Form>,
     stream: bool,
     began: Instant,
     deadline: Instant,
-    next_keep_alive: Instant,
     /// Whether the turn is stopped when its client goes.
     cancels: bool,
-    /// Headers of the response that do not depend on its form.
-    shared: Vec<(&'static str, Cow<'static, str>)>,
-    has_begun: bool,
     is_over: bool,
     sent: SentText,
-    parts: VecDeque<ResponsePart>,
+    parts: Parts,
 }
 
 impl DeferredResponse for Answering {
@@ -266,10 +170,12 @@ impl DeferredResponse for Answering {
         if self.parts.is_empty() && !self.is_over {
             self.look();
         }
-        match self.parts.pop_front() {
+        match self.parts.next() {
             Some(part) => part,
             None if self.is_over => ResponsePart::Broken,
-            None if self.stream => ResponsePart::Wait(self.deadline.min(self.next_keep_alive)),
+            None if self.stream => {
+                ResponsePart::Wait(self.deadline.min(self.parts.next_keep_alive()))
+            }
             None => ResponsePart::Wait(self.deadline),
         }
     }
@@ -283,7 +189,7 @@ impl Answering {
             match progress {
                 TurnProgress::Text(text) => {
                     let text = self.sent.add(&text);
-                    self.say(&text);
+                    self.parts.text(&text);
                 }
                 TurnProgress::ToolCall => self.sent.end_round(),
                 TurnProgress::AwaitsApproval { tool } => self.say_that_it_waits(&tool),
@@ -307,10 +213,7 @@ impl Answering {
                 let error = self.late();
                 self.fail(&error);
             }
-            None if self.stream && now >= self.next_keep_alive => {
-                let text = self.form.keep_alive();
-                self.push(text);
-            }
+            None if self.stream => self.parts.keep_alive(now),
             None => {}
         }
     }
@@ -321,7 +224,7 @@ impl Answering {
         let text = format!("Waiting for permission to use {tool}: answer in Hearth.");
         if self.stream {
             let text = self.sent.notice(&text);
-            return self.say(&text);
+            return self.parts.text(&text);
         }
         if !self.is_over {
             let text = format!("{text} The reply will be in the conversation there.");
@@ -347,30 +250,18 @@ impl Answering {
         };
         self.is_over = true;
         if !self.stream {
-            let response = self.form.whole(reply, &summary);
-            return self.push_whole(response);
+            return self.parts.whole(reply, &summary);
         }
         if summary.calls.is_empty() {
             let rest = self.sent.rest(reply);
-            self.say(&rest);
+            self.parts.text(&rest);
         }
-        let closing = self.form.closing(&summary);
-        self.push(closing);
-        self.parts.push_back(ResponsePart::End);
+        self.parts.close(&summary);
     }
 
     fn fail(&mut self, error: &Error) {
         self.is_over = true;
-        if self.has_begun {
-            let failure = self.form.failure(error);
-            self.push(failure);
-            self.parts.push_back(ResponsePart::End);
-        } else {
-            let mut response = self.form.refusal(error);
-            // OpenAI's libraries repeat a request by themselves. Each would be a turn.
-            response.add("x-should-retry", "false");
-            self.push_whole(response);
-        }
+        self.parts.fail(error);
     }
 
     /// The error for a client that has waited for as long as it may.
@@ -389,34 +280,6 @@ impl Answering {
             format!("{why}; the turn goes on, and its reply will be in the conversation"),
         )
         .with_status(504)
-    }
-
-    fn say(&mut self, text: &str) {
-        if !text.is_empty() {
-            let piece = self.form.text(text);
-            self.push(piece);
-        }
-    }
-
-    fn push_whole(&mut self, mut response: Response) {
-        response.headers.append(&mut self.shared);
-        self.parts.push_back(ResponsePart::Whole(response));
-    }
-
-    /// Sends something, after the head and opening if it is the first.
-    fn push(&mut self, piece: String) {
-        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
-        if !self.has_begun {
-            self.has_begun = true;
-            let mut head = self.form.head();
-            head.headers.append(&mut self.shared);
-            self.parts.push_back(ResponsePart::Head(head));
-            let opening = self.form.opening();
-            self.parts
-                .push_back(ResponsePart::Piece(opening.into_bytes()));
-        }
-        self.parts
-            .push_back(ResponsePart::Piece(piece.into_bytes()));
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::answering::{self, Form, TurnSummary};
+use super::answering;
+use super::form::{Form, TurnSummary, stream_head};
 use super::models;
 use super::openai;
 use super::plain;
@@ -71,7 +72,7 @@ impl Form for Whole {
     }
 
     fn head(&self) -> Response {
-        answering::stream_head("application/json")
+        stream_head("application/json")
     }
 
     fn opening(&self) -> String {

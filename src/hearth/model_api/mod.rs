@@ -22,6 +22,7 @@ mod access;
 mod answering;
 mod asked;
 mod embeddings;
+mod form;
 mod models;
 mod ollama;
 mod openai;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answering::{self, Form, Task, TurnSummary};
+use super::answering::{self, Task};
 use super::asked;
+use super::form::{Form, TurnSummary, stream_head};
 use super::models;
 use super::transcript::Said;
 use super::wishes;
@@ -277,7 +278,7 @@ impl Form for Lines {
     }
 
     fn head(&self) -> Response {
-        answering::stream_head("application/x-ndjson")
+        stream_head("application/x-ndjson")
     }
 
     fn opening(&self) -> String {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answering::{self, Form, Task, TurnSummary};
+use super::answering::{self, Task};
 use super::asked;
+use super::form::{Form, TurnSummary, stream_head};
 use super::models;
 use super::transcript::Said;
 use super::wishes;
@@ -223,7 +224,7 @@ impl Form for Chunks {
     }
 
     fn head(&self) -> Response {
-        answering::stream_head("text/event-stream; charset=utf-8")
+        stream_head("text/event-stream; charset=utf-8")
     }
 
     fn opening(&self) -> String {

@@ -1,14 +1,13 @@
 //! The model `hearth-plain`: the household's model without the household. For what programs
 //! ask beside a chat, such as for its title, and for those that want no assistant.
 
-use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::answering::{Form, KEEP_ALIVE, Task, TurnSummary, new_waker, shared_headers};
+use super::answering::{Task, new_waker};
+use super::form::{Form, KEEP_ALIVE, Parts, TurnSummary};
 use super::plain_chat::PlainChat;
 use crate::service::Service;
 use agent::model::ModelReply;
@@ -111,18 +110,14 @@ pub fn defer(
         })?;
     Ok(Answer::Deferred(Box::new(PlainAnswer {
         waker,
-        form,
         stream,
         began,
         deadline,
-        next_keep_alive: began + KEEP_ALIVE,
         happened,
         cancel,
         thread: Some(thread),
-        shared: shared_headers(head, &config, ignored),
-        has_begun: false,
         is_over: false,
-        parts: VecDeque::new(),
+        parts: Parts::new(form, head, &config, ignored),
     })))
 }
 
@@ -155,18 +150,14 @@ struct Happened {
 
 struct PlainAnswer {
     waker: Arc<Waker>,
-    form: Box<dyn Form>,
     stream: bool,
     began: Instant,
     deadline: Instant,
-    next_keep_alive: Instant,
     happened: Arc<Mutex<Happened>>,
     cancel: Cancel,
     thread: Option<JoinHandle<()>>,
-    shared: Vec<(&'static str, Cow<'static, str>)>,
-    has_begun: bool,
     is_over: bool,
-    parts: VecDeque<ResponsePart>,
+    parts: Parts,
 }
 
 impl DeferredResponse for PlainAnswer {
@@ -178,10 +169,10 @@ impl DeferredResponse for PlainAnswer {
         if self.parts.is_empty() && !self.is_over {
             self.look();
         }
-        match self.parts.pop_front() {
+        match self.parts.next() {
             Some(part) => part,
             None if self.is_over => ResponsePart::Broken,
-            None if self.stream => ResponsePart::Wait(self.next_keep_alive),
+            None if self.stream => ResponsePart::Wait(self.parts.next_keep_alive()),
             // The provider ends at the deadline by itself.
             None => ResponsePart::Wait(self.deadline + KEEP_ALIVE),
         }
@@ -191,9 +182,8 @@ impl DeferredResponse for PlainAnswer {
 impl PlainAnswer {
     fn look(&mut self) {
         let Happened { text, end } = std::mem::take(&mut *lock(&self.happened));
-        if self.stream && !text.is_empty() {
-            let piece = self.form.text(&text);
-            self.push(piece);
+        if self.stream {
+            self.parts.text(&text);
         }
         match end {
             Some(Ok(reply)) => self.finish(reply),
@@ -204,10 +194,7 @@ impl PlainAnswer {
                     "a plain reply",
                 ));
             }
-            None if self.stream && Instant::now() >= self.next_keep_alive => {
-                let piece = self.form.keep_alive();
-                self.push(piece);
-            }
+            None if self.stream => self.parts.keep_alive(Instant::now()),
             None => {}
         }
     }
@@ -220,42 +207,15 @@ impl PlainAnswer {
             finish_reason: reply.finish_reason,
             calls: reply.calls,
         };
-        if self.stream {
-            let closing = self.form.closing(&summary);
-            self.push(closing);
-            return self.parts.push_back(ResponsePart::End);
+        match self.stream {
+            true => self.parts.close(&summary),
+            false => self.parts.whole(&reply.text, &summary),
         }
-        let mut response = self.form.whole(&reply.text, &summary);
-        response.headers.append(&mut self.shared);
-        self.parts.push_back(ResponsePart::Whole(response));
     }
 
     fn fail(&mut self, error: &Error) {
         self.is_over = true;
-        if self.has_begun {
-            let failure = self.form.failure(error);
-            self.push(failure);
-            return self.parts.push_back(ResponsePart::End);
-        }
-        let mut response = self.form.refusal(error);
-        response.headers.append(&mut self.shared);
-        self.parts.push_back(ResponsePart::Whole(response));
-    }
-
-    /// Sends something, after the head and opening if it is the first.
-    fn push(&mut self, piece: String) {
-        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
-        if !self.has_begun {
-            self.has_begun = true;
-            let mut head = self.form.head();
-            head.headers.append(&mut self.shared);
-            self.parts.push_back(ResponsePart::Head(head));
-            let opening = self.form.opening();
-            self.parts
-                .push_back(ResponsePart::Piece(opening.into_bytes()));
-        }
-        self.parts
-            .push_back(ResponsePart::Piece(piece.into_bytes()));
+        self.parts.fail(error);
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answering::{self, Form, Task, TurnSummary};
+use super::answering::{self, Task};
+use super::form::{Form, TurnSummary, stream_head};
 use super::models;
 use super::openai::{self, CHANNEL, Metadata};
 use super::transcript::Said;
@@ -264,7 +265,7 @@ impl Form for Events {
     }
 
     fn head(&self) -> Response {
-        answering::stream_head("text/event-stream; charset=utf-8")
+        stream_head("text/event-stream; charset=utf-8")
     }
 
     fn opening(&self) -> String {

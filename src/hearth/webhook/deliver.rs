@@ -1,17 +1,17 @@
 //! One attempt at a callback: from the database to the receiver and back.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::post::CurrentPoster;
 use super::schedule::{self, Outcome};
-use super::send::Sender;
+use super::send;
 use crate::service::Deliver;
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::DeliveryId;
 use base::secret::random_fraction;
-use config::{Config, Settings, WebhookAccount};
-use net::tls::Trust;
+use config::{Settings, WebhookAccount};
 use store::{Attempt, Delivery, Durable, Store};
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
@@ -20,8 +20,7 @@ pub struct Deliverer {
     settings: Arc<Settings>,
     store: Store,
     clock: Clock,
-    /// Replaced when the configuration's trust changes.
-    sender: Mutex<(Trust, Arc<Sender>)>,
+    poster: CurrentPoster,
 }
 
 impl Deliverer {
@@ -31,18 +30,8 @@ impl Deliverer {
             settings,
             store,
             clock,
-            sender: Mutex::new((Trust::default(), Arc::new(Sender::new(Trust::default())))),
+            poster: CurrentPoster::default(),
         }
-    }
-
-    /// The sender with this configuration's trust.
-    fn sender(&self, config: &Config) -> Arc<Sender> {
-        let trust = Trust::new(config.tls.ca_file.as_deref());
-        let mut kept = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.0 != trust {
-            *kept = (trust.clone(), Arc::new(Sender::new(trust)));
-        }
-        Arc::clone(&kept.1)
     }
 }
 
@@ -85,9 +74,8 @@ impl Deliverer {
         let started = Instant::now();
         let config = self.settings.current();
         let deadline = Duration::from_secs(config.limits.callback_seconds);
-        let outcome = self
-            .sender(&config)
-            .post(account, delivery, deadline, self.clock.now());
+        let poster = self.poster.of(&config);
+        let outcome = send::post(&poster, account, delivery, deadline, self.clock.now());
         let attempt = schedule::after(
             number,
             account.max_attempts,

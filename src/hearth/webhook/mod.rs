@@ -5,6 +5,7 @@ pub mod deliver;
 mod guard;
 pub mod incoming;
 mod message;
+pub mod post;
 mod preference;
 pub(crate) mod schedule;
 pub mod send;

@@ -1,134 +1,69 @@
-//! The HTTP part of a callback: one POST and its outcome.
+//! The HTTP part of a callback: its headers and signature.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::schedule::{self, Outcome};
+use super::post::{Post, Poster};
+use super::schedule::Outcome;
 use super::signature;
 use base::clock::Timestamp;
-use base::error::without_numbers;
 use config::WebhookAccount;
-use net::cancel::Cancel;
-use net::http_client::{ClientError, ClientRequest, HttpClient};
-use net::tls::Trust;
 use store::{Delivery, Durable};
 
-/// For resolving the name, and again for connecting.
-const CONNECT: Duration = Duration::from_secs(5);
-/// For reading an answer's body. That only lets the connection be used again, so it
-/// must not hold a worker for long.
-const DRAIN: Duration = Duration::from_secs(2);
-/// Most bytes of an answer's body that are read before the connection is given up.
-const DRAIN_BYTES: usize = 64 * 1024;
-/// Idle connections are closed before most servers close them (5 s), so that no
-/// callback is sent into a closing connection.
-const IDLE: Duration = Duration::from_secs(4);
-
-/// Posts callbacks over kept connections. Shared by all workers.
-pub struct Sender {
-    client: HttpClient,
-}
-
-impl Sender {
-    /// A sender without connections. Proxies named in the environment are not
-    /// used: callbacks go where the configuration says, over https only to
-    /// servers that `trust` accepts.
-    pub fn new(trust: Trust) -> Sender {
-        Sender {
-            client: HttpClient::without_proxy()
-                .trusting(trust)
-                .connecting_within(CONNECT)
-                .keeping_idle(IDLE),
+/// Makes one attempt at a delivery to its account. It ends after `limit`:
+/// from looking the name up to the head of the answer. `now` becomes the
+/// time of the attempt in the headers.
+///
+/// ```
+/// use hearth::webhook::post::Poster;
+/// use hearth::webhook::send;
+/// use store::{Delivery, Durable};
+///
+/// fn post(poster: &Poster, account: &config::WebhookAccount, delivery: &Durable<Delivery>) {
+///     send::post(poster, account, delivery, std::time::Duration::MAX, delivery.next_at);
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use hearth::webhook::post::Poster;
+/// use hearth::webhook::send;
+/// use store::{Delivery, Provisional};
+///
+/// fn post(poster: &Poster, account: &config::WebhookAccount, delivery: &Provisional<Delivery>) {
+///     let now = delivery.clone().uncommitted().next_at;
+///     send::post(poster, account, delivery, std::time::Duration::MAX, now);
+/// }
+/// ```
+pub fn post(
+    poster: &Poster,
+    account: &WebhookAccount,
+    delivery: &Durable<Delivery>,
+    limit: Duration,
+    now: Timestamp,
+) -> Outcome {
+    let id = delivery.id.to_string();
+    let timestamp = signature::unix_seconds(now);
+    let sent_at = timestamp.to_string();
+    let signed;
+    let mut headers = vec![("webhook-id", id.as_str()), ("webhook-timestamp", &sent_at)];
+    if let Some(secret) = &account.secret {
+        if secret.expose().bytes().any(|byte| byte.is_ascii_control()) {
+            return Outcome::Unanswered(format!(
+                "the secret of the webhook account {:?} holds characters that a header cannot",
+                account.name
+            ));
         }
+        let secrets = [secret].into_iter().chain(&account.secret_previous);
+        signed = signature::sign(secrets, &id, timestamp, &delivery.body);
+        headers.push(("x-service-secret", secret.expose()));
+        headers.push(("webhook-signature", &signed));
     }
-
-    /// Makes one attempt at a delivery to its account. It ends after `limit`:
-    /// from looking the name up to the head of the answer. `now` becomes the
-    /// time of the attempt in the headers.
-    ///
-    /// ```
-    /// use hearth::webhook::send::Sender;
-    /// use store::{Delivery, Durable};
-    ///
-    /// fn send(sender: &Sender, account: &config::WebhookAccount, delivery: &Durable<Delivery>) {
-    ///     sender.post(account, delivery, std::time::Duration::MAX, delivery.next_at);
-    /// }
-    /// ```
-    ///
-    /// ```compile_fail
-    /// use hearth::webhook::send::Sender;
-    /// use store::{Delivery, Provisional};
-    ///
-    /// fn send(sender: &Sender, account: &config::WebhookAccount, delivery: &Provisional<Delivery>) {
-    ///     let now = delivery.clone().uncommitted().next_at;
-    ///     sender.post(account, delivery, std::time::Duration::MAX, now);
-    /// }
-    /// ```
-    pub fn post(
-        &self,
-        account: &WebhookAccount,
-        delivery: &Durable<Delivery>,
-        limit: Duration,
-        now: Timestamp,
-    ) -> Outcome {
-        let id = delivery.id.to_string();
-        let timestamp = signature::unix_seconds(now);
-        let sent_at = timestamp.to_string();
-        let signed;
-        let mut headers = vec![
-            ("content-type", "application/json"),
-            ("webhook-id", &id),
-            ("webhook-timestamp", &sent_at),
-        ];
-        if let Some(secret) = &account.secret {
-            if secret.expose().bytes().any(|byte| byte.is_ascii_control()) {
-                return Outcome::Unanswered(format!(
-                    "the secret of the webhook account {:?} holds characters that a header cannot",
-                    account.name
-                ));
-            }
-            let secrets = [secret].into_iter().chain(&account.secret_previous);
-            signed = signature::sign(secrets, &id, timestamp, &delivery.body);
-            headers.push(("x-service-secret", secret.expose()));
-            headers.push(("webhook-signature", &signed));
-        }
-        let request = ClientRequest {
-            method: "POST",
-            url: &account.outgoing_url,
-            headers: &headers,
-            body: Some(delivery.body.as_bytes()),
-            deadline: Instant::now() + limit,
-            cancel: &Cancel::default(),
-        };
-        let outcome = self.client.exchange(&request, |response| {
-            let retry_after = response.header("retry-after");
-            let outcome = Outcome::Answered {
-                status: response.status(),
-                retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
-            };
-            // The status is the answer; a body that fails or goes on for too
-            // long only costs the connection.
-            response.discard(DRAIN, DRAIN_BYTES);
-            Ok(outcome)
-        });
-        outcome.unwrap_or_else(|error| Outcome::Unanswered(reason(&error, limit)))
-    }
-}
-
-/// Why there was no answer, in words. The URL is left out: its query may hold
-/// a credential.
-fn reason(error: &ClientError, limit: Duration) -> String {
-    match error {
-        ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
-        ClientError::Address(_) => "outgoing_url is not a usable http or https address".to_owned(),
-        ClientError::Unreachable(reason)
-        | ClientError::Refused(reason)
-        | ClientError::Untrusted(reason)
-        | ClientError::NotHttp(reason)
-        | ClientError::Interrupted { reason, .. } => {
-            format!("no answer: {}", without_numbers(reason))
-        }
-        other => format!("no answer: {other}"),
-    }
+    let post = Post {
+        setting: "outgoing_url",
+        url: &account.outgoing_url,
+        headers: &headers,
+        body: &delivery.body,
+    };
+    poster.post(&post, limit, now)
 }
 
 #[cfg(test)]
@@ -138,6 +73,7 @@ mod tests {
     use super::*;
     use crate::webhook::testing::{account, delivery, receiver};
     use base::secret::Secret;
+    use net::tls::Trust;
 
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -156,7 +92,8 @@ mod tests {
 
     /// Posts an empty object.
     fn post(account: &WebhookAccount) -> Outcome {
-        Sender::new(Trust::default()).post(account, &delivery("{}"), DEADLINE, now())
+        let poster = Poster::new(Trust::default());
+        super::post(&poster, account, &delivery("{}"), DEADLINE, now())
     }
 
     #[test]
@@ -165,8 +102,8 @@ mod tests {
         let secret = Secret::new("s3cret");
         let account = account(Some(secret.clone()), &url);
         let body = r#"{"message":"Grüße","conversation_id":"a"}"#;
-        let outcome =
-            Sender::new(Trust::default()).post(&account, &delivery(body), DEADLINE, now());
+        let poster = Poster::new(Trust::default());
+        let outcome = super::post(&poster, &account, &delivery(body), DEADLINE, now());
         assert_eq!(status(&outcome), Some(200));
         let received = &server.heard()[0];
         assert!((received.head).starts_with("POST /callback?key=k HTTP/1.1\r\n"));
@@ -199,9 +136,9 @@ mod tests {
     fn one_connection_serves_many_callbacks() {
         let (server, url) = receiver(&[OK, OK, OK]);
         let account = account(None, &url);
-        let sender = Sender::new(Trust::default());
+        let poster = Poster::new(Trust::default());
         for _ in 0..3 {
-            let outcome = sender.post(&account, &delivery("{}"), DEADLINE, now());
+            let outcome = super::post(&poster, &account, &delivery("{}"), DEADLINE, now());
             assert_eq!(status(&outcome), Some(200));
         }
         let connections: Vec<_> = server.heard().iter().map(|got| got.connection).collect();
@@ -283,8 +220,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        let (sender, short) = (Sender::new(Trust::default()), Duration::from_millis(300));
-        let outcome = sender.post(&account(None, &url), &delivery("{}"), short, now());
+        let (poster, short) = (Poster::new(Trust::default()), Duration::from_millis(300));
+        let delivery = delivery("{}");
+        let outcome = super::post(&poster, &account(None, &url), &delivery, short, now());
         assert_eq!(
             outcome,
             Outcome::Unanswered("no answer within 0 s".to_owned())

@@ -1,0 +1,120 @@
+//! One POST to another system, and its outcome.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::schedule::{self, Outcome};
+use base::clock::Timestamp;
+use base::error::without_numbers;
+use base::sync::lock;
+use config::Config;
+use net::cancel::Cancel;
+use net::http_client::{ClientError, ClientRequest, HttpClient};
+use net::tls::Trust;
+
+/// For resolving the name, and again for connecting.
+const CONNECT: Duration = Duration::from_secs(5);
+/// For reading an answer's body. That only lets the connection be used again, so it
+/// must not hold a worker for long.
+const DRAIN: Duration = Duration::from_secs(2);
+/// Most bytes of an answer's body that are read before the connection is given up.
+const DRAIN_BYTES: usize = 64 * 1024;
+/// Idle connections are closed before most servers close them (5 s), so that nothing is
+/// sent into a closing connection.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// Posts over kept connections. Shared by all workers.
+pub struct Poster {
+    client: HttpClient,
+}
+
+/// What is posted, and where.
+pub struct Post<'a> {
+    /// The setting that holds the URL, for errors.
+    pub setting: &'a str,
+    /// Where it goes.
+    pub url: &'a str,
+    /// Beside the content type.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// JSON.
+    pub body: &'a str,
+}
+
+impl Poster {
+    /// A poster without connections. Proxies named in the environment are not
+    /// used: everything goes where the configuration says, over https only to
+    /// servers that `trust` accepts.
+    pub fn new(trust: Trust) -> Poster {
+        Poster {
+            client: HttpClient::without_proxy()
+                .trusting(trust)
+                .connecting_within(CONNECT)
+                .keeping_idle(IDLE),
+        }
+    }
+
+    /// Makes one attempt. It ends after `limit`: from looking the name up to the head of
+    /// the answer.
+    pub fn post(&self, post: &Post<'_>, limit: Duration, now: Timestamp) -> Outcome {
+        let headers = [&[("content-type", "application/json")], post.headers].concat();
+        let request = ClientRequest {
+            method: "POST",
+            url: post.url,
+            headers: &headers,
+            body: Some(post.body.as_bytes()),
+            deadline: Instant::now() + limit,
+            cancel: &Cancel::default(),
+        };
+        let outcome = self.client.exchange(&request, |response| {
+            let retry_after = response.header("retry-after");
+            let outcome = Outcome::Answered {
+                status: response.status(),
+                retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
+            };
+            // The status is the answer; a body that fails or goes on for too
+            // long only costs the connection.
+            response.discard(DRAIN, DRAIN_BYTES);
+            Ok(outcome)
+        });
+        outcome.unwrap_or_else(|error| Outcome::Unanswered(reason(&error, post.setting, limit)))
+    }
+}
+
+/// The poster in use: replaced when the configuration's trust changes.
+pub struct CurrentPoster(Mutex<(Trust, Arc<Poster>)>);
+
+impl Default for CurrentPoster {
+    fn default() -> CurrentPoster {
+        let poster = Poster::new(Trust::default());
+        CurrentPoster(Mutex::new((Trust::default(), Arc::new(poster))))
+    }
+}
+
+impl CurrentPoster {
+    /// The poster with this configuration's trust.
+    pub fn of(&self, config: &Config) -> Arc<Poster> {
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        let mut kept = lock(&self.0);
+        if kept.0 != trust {
+            *kept = (trust.clone(), Arc::new(Poster::new(trust)));
+        }
+        Arc::clone(&kept.1)
+    }
+}
+
+/// Why there was no answer, in words. The URL is left out: its query may hold
+/// a credential.
+fn reason(error: &ClientError, setting: &str, limit: Duration) -> String {
+    match error {
+        ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
+        ClientError::Address(_) => format!("{setting} is not a usable http or https address"),
+        ClientError::Unreachable(reason)
+        | ClientError::Refused(reason)
+        | ClientError::Untrusted(reason)
+        | ClientError::NotHttp(reason)
+        | ClientError::Interrupted { reason, .. } => {
+            format!("no answer: {}", without_numbers(reason))
+        }
+        other => format!("no answer: {other}"),
+    }
+}
