@@ -98,8 +98,9 @@ impl Notify for Notifier {
                 error: "the person has no notifications any more".to_owned(),
             },
         };
+        self.store.record_notification(id, attempt.clone())?;
         report(&due, &attempt);
-        self.store.record_notification(id, attempt)
+        Ok(())
     }
 }
 

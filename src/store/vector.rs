@@ -39,7 +39,7 @@ impl Vector {
         }
         let small = |number: &f32| (number / largest * 127.0).round() as i8;
         let numbers: Vec<i8> = numbers.iter().map(small).collect();
-        let length = (product(&numbers, &numbers) as f32).sqrt();
+        let length = (product(&numbers, &numbers, |number| number) as f32).sqrt();
         Some(Vector { length, numbers })
     }
 
@@ -57,17 +57,23 @@ impl Vector {
         if numbers.len() != self.numbers.len() {
             return None;
         }
-        let product = self.numbers.iter().zip(numbers);
-        let product = product.map(|(one, other)| i32::from(*one) * i32::from(other.cast_signed()));
         let lengths = f64::from(self.length) * f64::from(f32::from_le_bytes(*length));
-        Some(f64::from(product.sum::<i32>()) / lengths)
+        let product = product(&self.numbers, numbers, u8::cast_signed);
+        Some(f64::from(product) / lengths)
     }
 }
 
-fn product(one: &[i8], other: &[i8]) -> i32 {
-    let products = one.iter().zip(other);
-    let products = products.map(|(one, other)| i32::from(*one) * i32::from(*other));
-    products.sum()
+/// Four at a time: with optimisation for size, one at a time takes twice as long.
+fn product<T: Copy>(one: &[i8], other: &[T], number: impl Fn(T) -> i8) -> i32 {
+    let times = |one: i8, other: T| i32::from(one) * i32::from(number(other));
+    let (ones, last_ones) = one.as_chunks::<4>();
+    let (others, last_others) = other.as_chunks::<4>();
+    let mut sum = 0;
+    for ([a, b, c, d], [e, f, g, h]) in ones.iter().zip(others) {
+        sum += times(*a, *e) + times(*b, *f) + times(*c, *g) + times(*d, *h);
+    }
+    let last = last_ones.iter().zip(last_others);
+    sum + last.map(|(one, other)| times(*one, *other)).sum::<i32>()
 }
 
 /// Which of these memories, oldest first, stand out as near to a vector, the nearest

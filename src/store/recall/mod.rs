@@ -13,11 +13,11 @@ mod terms;
 mod topics;
 mod vocabulary;
 
-use likeness::likeness;
+use likeness::{Form, likeness};
 use outdated::Subjects;
 use terms::{Kind, Term, each_term, fold, significant_terms};
 use topics::Topics;
-use vocabulary::{Known, Runs};
+use vocabulary::Known;
 
 pub(crate) use vocabulary::Vocabulary;
 
@@ -246,17 +246,16 @@ impl<'a> Search<'a> {
                 counts[first].beginning += 1;
             }
         }
-        let runs: Vec<Runs> = question
-            .terms
-            .iter()
-            .map(|term| Runs::of(&term.text))
-            .collect();
+        let asked = question.terms.iter().map(|term| Known {
+            form: Form::of(&term.text),
+            kind: term.kind,
+        });
+        let asked: Vec<Known<'_>> = asked.collect();
         let mut marks = vec![0; vocabulary.word_count()];
         let mut hits: Vec<Vec<Hit>> = Vec::new();
         for (place, word) in vocabulary.words().enumerate() {
-            let asked = question.terms.iter().zip(&runs).enumerate();
-            let like = asked.filter_map(|(term, (asked, runs))| {
-                let likeness = likeness_of(asked, *runs, &word, choice);
+            let like = asked.iter().enumerate().filter_map(|(term, asked)| {
+                let likeness = likeness_of(asked, &word, choice);
                 (likeness > 0.0).then_some(Hit { term, likeness })
             });
             let like: Vec<Hit> = like.collect();
@@ -416,24 +415,18 @@ impl<'a> Search<'a> {
     }
 }
 
-fn likeness_of(asked: &Term, runs: Runs, word: &Known<'_>, choice: Choice) -> f64 {
+fn likeness_of(asked: &Known<'_>, word: &Known<'_>, choice: Choice) -> f64 {
     let is_word = |kind| matches!(kind, Kind::Word | Kind::WeakWord);
-    if asked.text == word.text {
+    let (text, known) = (asked.form.text, word.form.text);
+    if text == known {
         return 1.0;
     }
     if !is_word(asked.kind) || !is_word(word.kind) {
         return 0.0;
     }
-    let alike = match runs.may_share(word.runs) {
-        true => likeness(&asked.text, word.text),
-        false => 0.0,
-    };
-    let is_begun = || {
-        choice == Choice::Any
-            && asked.text.len() >= SEARCHED_PREFIX
-            && word.text.starts_with(&asked.text)
-    };
-    match alike {
+    let is_begun =
+        || choice == Choice::Any && text.len() >= SEARCHED_PREFIX && known.starts_with(text);
+    match likeness(asked.form, word.form) {
         0.0 if is_begun() => 0.5,
         alike => alike,
     }

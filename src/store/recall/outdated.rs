@@ -67,9 +67,6 @@ impl Subjects<'_> {
             self.vocabulary.word(other as usize),
         );
         let is_word = |kind| matches!(kind, Kind::Word | Kind::WeakWord);
-        is_word(one.kind)
-            && is_word(other.kind)
-            && one.runs.may_share(other.runs)
-            && likeness(one.text, other.text) > 0.0
+        is_word(one.kind) && is_word(other.kind) && likeness(one.form, other.form) > 0.0
     }
 }

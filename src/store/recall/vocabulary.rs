@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::likeness::{Form, Runs};
 use super::stop_words::StopWords;
 use super::terms::{Kind, each_term, fold, significant_terms};
 use super::topics::{Cues, Topics};
@@ -35,8 +36,8 @@ struct Word {
     end: u32,
     /// The topics for which a memory that has it is wanted.
     topics: Topics,
-    /// Which runs of four bytes it has.
     runs: Runs,
+    stem_length: u32,
     kind: Kind,
 }
 
@@ -54,32 +55,10 @@ pub(super) struct Tables {
     pub cues: Cues,
 }
 
-/// A set of runs of four bytes, in which one may seem to be that is not. Two words that
-/// are alike and not the same have one in common.
-#[derive(Clone, Copy)]
-pub(super) struct Runs(u64);
-
-impl Runs {
-    pub fn of(word: &str) -> Runs {
-        let runs = word.as_bytes().windows(4).map(|run| {
-            let number = run
-                .iter()
-                .fold(0u32, |all, byte| all << 8 | u32::from(*byte));
-            1u64 << (number.wrapping_mul(0x9e37_79b1) >> 26)
-        });
-        Runs(runs.fold(0, |all, run| all | run))
-    }
-
-    pub fn may_share(self, other: Runs) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
 /// A term and what is known of it.
 pub(super) struct Known<'a> {
-    pub text: &'a str,
+    pub form: Form<'a>,
     pub kind: Kind,
-    pub runs: Runs,
 }
 
 impl Vocabulary {
@@ -91,7 +70,7 @@ impl Vocabulary {
     /// Adds memories after those that are there.
     pub fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
         let mut places: HashMap<String, u32> = (0..self.words.len())
-            .map(|place| (self.word(place).text.to_owned(), place as u32))
+            .map(|place| (self.word(place).form.text.to_owned(), place as u32))
             .collect();
         let tables = self.tables.take().unwrap_or_default();
         for text in texts {
@@ -110,11 +89,13 @@ impl Vocabulary {
                         Kind::Word => tables.cues.said(&term.text),
                         _ => Topics::default(),
                     };
+                    let form = Form::of(&term.text);
                     self.text.push_str(&term.text);
                     self.words.push(Word {
                         end: self.text.len() as u32,
                         topics,
-                        runs: Runs::of(&term.text),
+                        runs: form.runs,
+                        stem_length: form.stem.len() as u32,
                         kind: term.kind,
                     });
                     let place = self.words.len() as u32 - 1;
@@ -154,10 +135,14 @@ impl Vocabulary {
             place => self.words[place - 1].end as usize,
         };
         let word = &self.words[place];
+        let text = &self.text[begin..word.end as usize];
         Known {
-            text: &self.text[begin..word.end as usize],
+            form: Form {
+                text,
+                stem: &text[..word.stem_length as usize],
+                runs: word.runs,
+            },
             kind: word.kind,
-            runs: word.runs,
         }
     }
 
