@@ -33,6 +33,8 @@ pub struct Assistant {
     pub skills: Arc<Skills>,
     /// The version of the MCP servers' tools that the toolbox holds.
     pub mcp_version: u64,
+    /// Whether people have browsers that are told what waits.
+    pub tells_browsers: bool,
     /// Corrects estimates of a request's length.
     pub calibration: Arc<TokenCalibration>,
     /// Counts requests to models.
@@ -47,6 +49,7 @@ impl Assistant {
         mcp: &Mcp,
         clock: &Clock,
         data_dir: &Path,
+        tells_browsers: bool,
     ) -> Assistant {
         // Read first, so that the next turn notices a change in the meantime.
         let mcp_version = mcp.version();
@@ -56,25 +59,30 @@ impl Assistant {
             provider: provider::from_config(&config, clock),
             embedder: Embedder::from_config(&config).map(Arc::new),
             toolbox: Toolbox::from_config(&config)
+                .with_notify(tells_browsers)
                 .with_skills(&skills)
                 .with_mcp(mcp.tools()),
             skills,
             config,
+            tells_browsers,
             calibration: Arc::default(),
             meter: Arc::default(),
             mcp_version,
         }
     }
 
-    /// Whether MCP servers and the data directory still have the same tools and skills.
-    pub fn is_current(&self, mcp: &Mcp) -> bool {
-        self.mcp_version == mcp.version() && self.skills.is_current()
+    /// Whether MCP servers and the data directory still have the same tools and skills, and
+    /// people browsers that are told.
+    pub fn is_current(&self, mcp: &Mcp, tells_browsers: bool) -> bool {
+        self.mcp_version == mcp.version()
+            && self.skills.is_current()
+            && self.tells_browsers == tells_browsers
     }
 
     /// The same assistant with the tools that MCP servers have now, and the skills that
     /// are installed.
     #[must_use]
-    pub fn refreshed(&self, mcp: &Mcp, data_dir: &Path) -> Assistant {
+    pub fn refreshed(&self, mcp: &Mcp, data_dir: &Path, tells_browsers: bool) -> Assistant {
         let mcp_version = mcp.version();
         let skills = match self.skills.is_current() {
             true => Arc::clone(&self.skills),
@@ -88,9 +96,11 @@ impl Assistant {
             toolbox: self
                 .toolbox
                 .clone()
+                .with_notify(tells_browsers)
                 .with_skills(&skills)
                 .with_mcp(mcp.tools()),
             skills,
+            tells_browsers,
             mcp_version,
             calibration: Arc::clone(&self.calibration),
             meter: Arc::clone(&self.meter),

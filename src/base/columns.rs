@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::error::{Code, Error};
 use crate::ids::{
     ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId,
-    NotificationId, ResultId, ScheduleId, TokenId, TurnId, UserId,
+    NotificationId, PushId, ResultId, ScheduleId, TokenId, TurnId, UserId,
 };
 use crate::role::UserRole;
 use crate::surface::Surface;
@@ -30,8 +30,8 @@ macro_rules! id_columns {
 }
 
 id_columns! {
-    ApprovalId AttachmentId AudienceId ConversationId DeliveryId NotificationId ItemId MemoryId MessageId ResultId
-    ScheduleId TokenId TurnId UserId
+    ApprovalId AttachmentId AudienceId ConversationId DeliveryId NotificationId ItemId MemoryId MessageId PushId
+    ResultId ScheduleId TokenId TurnId UserId
 }
 
 impl ToSql for Timestamp {

@@ -141,6 +141,8 @@ ids! {
     DeliveryId = "dlv_";
     /// Something that a person's phone is told.
     NotificationId = "ntf_";
+    /// A browser that a push service tells what waits.
+    PushId = "push_";
     /// A file that a message carries, or will.
     AttachmentId = "att_";
     /// Something that the assistant was asked to remember.

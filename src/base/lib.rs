@@ -1,5 +1,5 @@
-//! The foundation of the other members, without I/O except random bytes and
-//! time-zone files.
+//! The foundation of the other members, without I/O except random bytes,
+//! time-zone files and [`key_file`].
 //!
 //! - [`error::Error`]: a closed code, a sentence for people, and the detail for the log.
 //! - [`ids`], [`clock`], [`calendar`]: time-ordered ids, an injected clock, schedules.
@@ -22,6 +22,7 @@ pub mod composed;
 pub mod error;
 pub mod finish_reason;
 pub mod ids;
+pub mod key_file;
 pub mod measure;
 pub mod nearest;
 pub mod people;

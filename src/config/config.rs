@@ -19,6 +19,7 @@ use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section}
 use super::limits::{Limits, limits};
 use super::mcp_servers::{McpServer, mcp_servers};
 use super::memory::MemorySettings;
+use super::notifications::WebPush;
 use super::people::{Person, Privacy, people};
 use super::problems::suggestion;
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
@@ -124,6 +125,8 @@ section! {
         /// What single people may do, by the name of the user. Whoever is not named here may do
         /// what the role and the other settings allow.
         pub people: BTreeMap<String, Person> = people(), writable;
+        /// How browsers are told what waits.
+        pub notifications: WebPush = section_of();
         /// Who sees what.
         pub privacy: Privacy = section_of(), writable;
         /// Time zone of reminders, routines and the assistant: an IANA name such as Europe/Berlin.

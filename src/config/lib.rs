@@ -65,7 +65,7 @@ pub use grants::Grantee;
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
 pub use memory::{Embeddings, MemorySettings};
-pub use notifications::{Gotify, Notifications, Ntfy, PushService, QuietHours};
+pub use notifications::{Gotify, Notifications, Ntfy, PushService, QuietHours, WebPush};
 pub use people::{OWN_TOOLS, Person, Privacy};
 pub use problems::{Problem, Problems};
 pub use providers::{

@@ -1,11 +1,11 @@
-//! `people.NAME.notifications`: where a person's phone is told of what waits for them.
+//! `notifications` and `people.NAME.notifications`: where people are told of what waits.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::collections::object;
+use super::collections::{list, object};
 use super::declaration::{Rule, default_is_absent, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
@@ -13,7 +13,77 @@ use super::rules::{Flag, Parsed, SecretText, UrlText};
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::secret::Secret;
-use base::url::masked;
+use base::url::{Authority, Host, Url, masked};
+
+/// The push services of the usual browsers: Chrome's, Firefox's, Safari's and Edge's.
+const PUSH_SERVICES: [&str; 4] = [
+    "fcm.googleapis.com",
+    "*.push.services.mozilla.com",
+    "*.push.apple.com",
+    "*.notify.windows.com",
+];
+
+section! {
+    /// The section `notifications`: how browsers are told what waits.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct WebPush {
+        /// The push services to which browsers may have messages posted: host names, `*.` before one
+        /// for all names below it, perhaps with a port.
+        pub push_hosts: Vec<String> = list(PUSH_HOST)
+            .or(PUSH_SERVICES.map(str::to_owned).to_vec());
+        /// Where a push service reaches you if your messages are trouble to it. It is told this with
+        /// each; Apple's wants an address that exists.
+        pub push_contact: String = CONTACT.or("mailto:hearth@example.com".to_owned());
+    }
+}
+
+const PUSH_HOST: Parsed<String> = Parsed {
+    expected: "a host such as push.example, *.push.example or 127.0.0.1:8080",
+    parse: |text| {
+        let name = text.strip_prefix("*.").unwrap_or(text);
+        let authority = Authority::parse(name)?;
+        let is_name = matches!(authority.host, Host::Name(_));
+        (is_name || name == text).then(|| text.to_ascii_lowercase())
+    },
+};
+
+const CONTACT: Parsed<String> = Parsed {
+    expected: "\"mailto:\" and an e-mail address, or an https URL",
+    parse: |text| {
+        let is_mail = |address: &str| {
+            address.contains('@') && address.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        let is_page = || Url::parse(text).is_ok_and(|url| url.scheme == "https");
+        let fits = text.strip_prefix("mailto:").map_or_else(is_page, is_mail);
+        (fits && text.len() <= 200).then(|| text.to_owned())
+    },
+};
+
+impl WebPush {
+    /// Whether messages may be posted to this address: over TLS, or to this machine itself.
+    pub fn allows(&self, endpoint: &Url) -> bool {
+        let Authority { host, .. } = &endpoint.authority;
+        let is_own = match host {
+            Host::Address(address) => address.is_loopback(),
+            Host::Name(name) => name == "localhost",
+        };
+        let is_listed = self.push_hosts.iter().any(|listed| {
+            let name = listed.strip_prefix("*.").unwrap_or(listed);
+            let Some(allowed) = Authority::parse(name) else {
+                return false;
+            };
+            let is_host = match (host, &allowed.host) {
+                (Host::Name(name), Host::Name(above)) if listed.starts_with("*.") => name
+                    .strip_suffix(above.as_str())
+                    .is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+                (host, allowed) => host == allowed,
+            };
+            is_host && allowed.port.is_none_or(|port| port == endpoint.port())
+        });
+        let is_safe = endpoint.scheme == "https" || (endpoint.scheme == "http" && is_own);
+        is_listed && is_safe && endpoint.user.is_none()
+    }
+}
 
 section! {
     /// Where one person is notified.
@@ -25,7 +95,8 @@ section! {
         pub gotify: Option<Gotify> = object::<Gotify>().optional("none");
         /// When nothing is sent, in the household's time zone. What comes then is sent at the end.
         pub quiet_hours: Option<QuietHours> = QUIET_HOURS.optional("never");
-        /// Whether notifications carry the question, the beginning of the reply or the message.
+        /// Whether notifications through ntfy and Gotify carry the question, the beginning of the
+        /// reply or the message. Those to browsers do, encrypted.
         pub content: bool = Flag.or(false);
     }
 }
@@ -54,7 +125,7 @@ section! {
     }
 }
 
-default_is_absent!(Notifications);
+default_is_absent!(Notifications, WebPush);
 
 /// A topic, as ntfy allows it.
 struct TopicText;
@@ -173,4 +244,72 @@ fn minute_of_day(text: &str) -> Option<u16> {
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_posted_to_push_services_alone() {
+        let listed = |hosts: &[&str]| WebPush {
+            push_hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
+            ..WebPush::default()
+        };
+        let usual = WebPush::default();
+        let own = listed(&["127.0.0.1:81", "localhost", "push.lan"]);
+        for (settings, endpoint, is_allowed) in [
+            (&usual, "https://fcm.googleapis.com/fcm/send/a", true),
+            (&usual, "https://FCM.googleapis.com:443/fcm/send/a", true),
+            (
+                &usual,
+                "https://updates.push.services.mozilla.com/wpush/v2/a",
+                true,
+            ),
+            (&usual, "https://web.push.apple.com/a", true),
+            (
+                &usual,
+                "https://wns2-by3p.notify.windows.com/w/?token=a",
+                true,
+            ),
+            (&usual, "http://fcm.googleapis.com/a", false),
+            (&usual, "https://me@fcm.googleapis.com/a", false),
+            (&usual, "https://fcm.googleapis.com.evil.example/a", false),
+            (&usual, "https://evilpush.apple.com/a", false),
+            (&usual, "https://push.apple.com/a", false),
+            (&usual, "https://192.168.1.1/a", false),
+            (&usual, "http://127.0.0.1:81/a", false),
+            (&own, "http://127.0.0.1:81/a", true),
+            (&own, "https://127.0.0.1:81/a", true),
+            (&own, "http://127.0.0.1:82/a", false),
+            (&own, "http://localhost:82/a", true),
+            (&own, "https://push.lan/a", true),
+            (&own, "http://push.lan/a", false),
+            (&own, "ftp://localhost/a", false),
+            (&own, "https://fcm.googleapis.com/a", false),
+        ] {
+            let url = Url::parse(endpoint).unwrap();
+            assert_eq!(settings.allows(&url), is_allowed, "{endpoint}");
+        }
+        for (text, fits) in [
+            ("push.example", true),
+            ("*.push.example:8443", true),
+            ("[::1]:81", true),
+            ("*", false),
+            ("*.127.0.0.1", false),
+            ("https://push.example", false),
+            ("", false),
+        ] {
+            assert_eq!((PUSH_HOST.parse)(text).is_some(), fits, "{text}");
+        }
+        for (text, fits) in [
+            ("mailto:ada@example.org", true),
+            ("https://example.org/contact", true),
+            ("ada@example.org", false),
+            ("mailto:ada", false),
+            ("http://example.org", false),
+        ] {
+            assert_eq!((CONTACT.parse)(text).is_some(), fits, "{text}");
+        }
+    }
 }

@@ -1,7 +1,11 @@
-//! Tells phones what waits, through ntfy or Gotify: from the database to the service and
-//! back. [`service`](crate::service) says who is told what.
+//! Tells phones what waits, through ntfy, Gotify or a browser's push service: from the
+//! database to the service and back. [`service`](crate::service) says who is told what.
 
-use std::sync::Arc;
+mod encryption;
+mod push_key;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::service::Notify;
@@ -11,9 +15,14 @@ use base::clock::{Clock, Timestamp};
 use base::error::Result;
 use base::ids::NotificationId;
 use base::secret::{Secret, random_fraction};
-use config::{Notifications, PushService, Settings};
+use base::sync::lock;
+use base::url::Url;
+use config::{Config, Notifications, PushService, Settings};
 use serde_json::{Value, json};
-use store::{Attempt, Durable, Notification, NotificationCause, Store};
+use store::{Attempt, Durable, Notification, NotificationCause, PUSH, PushSubscription, Store};
+
+use encryption::{encrypt, is_public_key};
+use push_key::PushKey;
 
 /// Attempts before it is given up, if it does not expire before.
 const MOST_ATTEMPTS: u32 = 10;
@@ -27,12 +36,17 @@ pub struct Notifier {
     store: Store,
     clock: Clock,
     poster: CurrentPoster,
+    data_dir: PathBuf,
+    /// Absent until somebody asks for it.
+    push_key: Mutex<Option<Arc<PushKey>>>,
 }
 
 impl Notifier {
     /// A notifier over the settings in force and the database.
-    pub fn new(settings: Arc<Settings>, store: Store, clock: Clock) -> Notifier {
+    pub fn new(settings: Arc<Settings>, store: Store, clock: Clock, data_dir: PathBuf) -> Notifier {
         Notifier {
+            data_dir,
+            push_key: Mutex::default(),
             settings,
             store,
             clock,
@@ -40,35 +54,108 @@ impl Notifier {
         }
     }
 
+    /// The server's key pair, made when it is first asked for.
+    fn key(&self) -> Result<Arc<PushKey>, String> {
+        let mut kept = lock(&self.push_key);
+        if let Some(key) = &*kept {
+            return Ok(Arc::clone(key));
+        }
+        let key = PushKey::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
+        Ok(Arc::clone(kept.insert(Arc::new(key))))
+    }
+
     /// One attempt, or why none is made any more.
-    fn attempt(&self, due: &Durable<Notification>, settings: &Notifications) -> Attempt {
+    fn attempt(
+        &self,
+        due: &Durable<Notification>,
+        settings: Option<&Notifications>,
+        config: &Config,
+    ) -> Result<Outcome, String> {
         let now = self.clock.now();
-        let dead = |error: &str| Attempt::Dead {
-            error: error.to_owned(),
-        };
-        let Some(content) = &due.content else {
-            return dead("there is nothing to tell any more");
-        };
+        let content = due.content.as_deref();
+        let content = content.ok_or("there is nothing to tell any more")?;
         if due.expires_at <= now {
-            return dead("it has expired");
+            return Err("it has expired".to_owned());
         }
-        let mut services = settings.services();
-        let Some(service) = services.find(|service| service.as_str() == due.service) else {
-            return dead("its service is not set up any more");
+        let id = due.id.to_string();
+        let request = if due.service == PUSH {
+            let (_, browser) = due.browser.as_ref().ok_or("its session has ended")?;
+            let push = Push::new(id, due.cause, Some(content));
+            let key = self.key()?;
+            self.to_browser(&push, due, browser, &key, config)?
+        } else {
+            let settings = settings.ok_or("the person has no notifications any more")?;
+            let content = settings.content.then_some(content);
+            let push = Push::new(id, due.cause, content);
+            let mut services = settings.services();
+            let service = services.find(|service| service.as_str() == due.service);
+            let request = service.and_then(|service| request(settings, service, &push));
+            request.ok_or("its service is not set up any more")?
         };
-        let config = self.settings.current();
-        let poster = self.poster.of(&config);
         let limit = Duration::from_secs(config.limits.callback_seconds);
-        let content = settings.content.then_some(content.as_str());
-        let push = Push::new(due.id.to_string(), due.cause, content);
-        let outcome = post(&poster, settings, service, &push, limit, now);
-        let number = due.attempts.saturating_add(1);
-        match schedule::after(number, MOST_ATTEMPTS, &outcome, now, random_fraction()) {
-            Attempt::Retry { error, next_at } if next_at >= due.expires_at => {
-                Attempt::Dead { error }
-            }
-            attempt => attempt,
-        }
+        Ok(request.post(&self.poster.of(config), limit, now))
+    }
+
+    /// The request that tells a browser something (RFC 8030 section 5).
+    fn to_browser(
+        &self,
+        push: &Push,
+        due: &Notification,
+        browser: &PushSubscription,
+        key: &PushKey,
+        config: &Config,
+    ) -> Result<Request, String> {
+        let now = self.clock.now();
+        let settings = &config.notifications;
+        let endpoint = Url::parse(browser.endpoint.expose())
+            .ok()
+            .filter(|url| settings.allows(url))
+            .ok_or("its push service is not one of notifications.push_hosts any more")?;
+        let text = json!({
+            "title": push.title,
+            "body": push.text,
+            "tag": push.id,
+            "conversation_id": due.conversation_id,
+        })
+        .to_string();
+        let bytes = |text: &str| protocol::push::decode(text).unwrap_or_default();
+        let public_key = bytes(&browser.public_key);
+        let body = encrypt(
+            &public_key,
+            &bytes(browser.secret.expose()),
+            text.as_bytes(),
+        );
+        let contact = &settings.push_contact;
+        let authorization = key.authorization(&endpoint.origin(), contact, now);
+        let (Some(body), Some(authorization)) = (body, authorization) else {
+            return Err("the message to its browser cannot be encrypted".to_owned());
+        };
+        let urgency = if push.is_urgent { "high" } else { "normal" };
+        Ok(Request {
+            url: endpoint.text(),
+            media_type: "application/octet-stream",
+            headers: vec![
+                ("content-encoding", "aes128gcm".to_owned()),
+                ("ttl", due.expires_at.since(now).as_secs().to_string()),
+                ("urgency", urgency.to_owned()),
+                ("topic", push.id.clone()),
+                ("authorization", authorization),
+            ],
+            body,
+        })
+    }
+}
+
+/// What follows an attempt, or why none was made.
+fn after(due: &Notification, made: Result<Outcome, String>, now: Timestamp) -> Attempt {
+    let outcome = match made {
+        Ok(outcome) => outcome,
+        Err(error) => return Attempt::Dead { error },
+    };
+    let number = due.attempts.saturating_add(1);
+    match schedule::after(number, MOST_ATTEMPTS, &outcome, now, random_fraction()) {
+        Attempt::Retry { error, next_at } if next_at >= due.expires_at => Attempt::Dead { error },
+        attempt => attempt,
     }
 }
 
@@ -92,15 +179,40 @@ impl Notify for Notifier {
         {
             return self.store.put_off_notification(id, until);
         }
-        let attempt = match settings {
-            Some(settings) => self.attempt(&due, settings),
-            None => Attempt::Dead {
-                error: "the person has no notifications any more".to_owned(),
-            },
-        };
+        let made = self.attempt(&due, settings, &config);
+        let is_gone = matches!(
+            made,
+            Ok(Outcome::Answered {
+                status: 404 | 410,
+                ..
+            })
+        );
+        if let Some((browser, _)) = due.browser.as_ref().filter(|_| is_gone) {
+            log::info!(
+                "{browser}: a browser of {} is told nothing any more",
+                due.user
+            );
+            // With what it was to be told, this notification too.
+            return self.store.push_subscription_gone(*browser);
+        }
+        let attempt = after(&due, made, now);
         self.store.record_notification(id, attempt.clone())?;
         report(&due, &attempt);
         Ok(())
+    }
+
+    fn push_key(&self) -> Option<String> {
+        match self.key() {
+            Ok(key) => Some(key.public_key.clone()),
+            Err(error) => {
+                log::warn!("no browser can be told anything: {error}");
+                None
+            }
+        }
+    }
+
+    fn is_public_key(&self, key: &[u8]) -> bool {
+        is_public_key(key)
     }
 }
 
@@ -175,38 +287,63 @@ pub fn post(
     limit: Duration,
     now: Timestamp,
 ) -> Outcome {
-    let Some((url, (header, token), body)) = request(settings, service, push) else {
-        return Outcome::Unanswered(format!("{} is not set up", service.as_str()));
-    };
-    let token = token.as_deref();
-    if token.is_some_and(|token| token.bytes().any(|byte| byte.is_ascii_control())) {
-        let error = "the token holds characters that a header cannot";
-        return Outcome::Unanswered(error.to_owned());
+    match request(settings, service, push) {
+        Some(request) => request.post(poster, limit, now),
+        None => Outcome::Unanswered(format!("{} is not set up", service.as_str())),
     }
-    let headers: Vec<(&str, &str)> = token.map(|token| (header, token)).into_iter().collect();
-    let post = Post {
-        setting: "the url",
-        url: &url,
-        headers: &headers,
-        body: &body.to_string(),
-    };
-    poster.post(&post, limit, now)
 }
 
-/// The URL, the header with the token, and the body for a service that is set up.
-#[expect(clippy::type_complexity, reason = "used once, and taken apart at once")]
-fn request(
-    settings: &Notifications,
-    service: PushService,
-    push: &Push,
-) -> Option<(String, (&'static str, Option<String>), Value)> {
+/// What is posted to a service.
+struct Request {
+    url: String,
+    media_type: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    fn json(url: String, body: &Value, token: Option<(&'static str, String)>) -> Request {
+        Request {
+            url,
+            media_type: "application/json",
+            headers: token.into_iter().collect(),
+            body: body.to_string().into_bytes(),
+        }
+    }
+
+    fn post(&self, poster: &Poster, limit: Duration, now: Timestamp) -> Outcome {
+        let headers = self.headers.iter();
+        let headers: Vec<_> = headers
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let is_control = |byte: u8| byte.is_ascii_control();
+        if headers
+            .iter()
+            .any(|(_, value)| value.bytes().any(is_control))
+        {
+            let error = "the token holds characters that a header cannot";
+            return Outcome::Unanswered(error.to_owned());
+        }
+        let post = Post {
+            setting: "the url",
+            url: &self.url,
+            media_type: self.media_type,
+            headers: &headers,
+            body: &self.body,
+        };
+        poster.post(&post, limit, now)
+    }
+}
+
+/// The request to a service, if it is set up.
+fn request(settings: &Notifications, service: PushService, push: &Push) -> Option<Request> {
     let expose = |token: &Secret| token.expose().to_owned();
     Some(match service {
         // <https://docs.ntfy.sh/publish/#publish-as-json>
         PushService::Ntfy => {
             let ntfy = settings.ntfy.as_ref()?;
             let token = ntfy.token.as_ref();
-            let token = token.map(|token| format!("Bearer {}", token.expose()));
+            let token = token.map(|token| ("authorization", format!("Bearer {}", token.expose())));
             let body = json!({
                 "topic": ntfy.topic.expose(),
                 "title": push.title,
@@ -214,7 +351,7 @@ fn request(
                 "priority": if push.is_urgent { 4 } else { 3 },
                 "sequence_id": push.id,
             });
-            (ntfy.url.clone(), ("authorization", token), body)
+            Request::json(ntfy.url.clone(), &body, token)
         }
         // <https://gotify.net/docs/pushmsg>
         PushService::Gotify => {
@@ -225,7 +362,7 @@ fn request(
                 "message": push.text,
                 "priority": if push.is_urgent { 8 } else { 5 },
             });
-            (url, ("x-gotify-key", Some(expose(&gotify.token))), body)
+            Request::json(url, &body, Some(("x-gotify-key", expose(&gotify.token))))
         }
     })
 }

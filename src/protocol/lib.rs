@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod event;
 pub mod fields;
 pub mod public_key;
+pub mod push;
 pub mod registration;
 pub mod relay;
 

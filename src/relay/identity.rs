@@ -4,9 +4,9 @@
 //! whose address no client knows.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use base64::Engine;
@@ -14,12 +14,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::noise::PrivateKey;
 use base::ids::MachineId;
-use base::secret::reference;
+use base::key_file;
 
 /// The file's name in the data directory.
 pub const IDENTITY_FILE: &str = "identity.key";
-/// More than the base64 of a key and an end of line.
-const FILE_BYTES: u64 = 256;
 
 /// A machine's key, and the machine_id derived from it.
 #[derive(Clone, Debug)]
@@ -74,12 +72,12 @@ impl Identity {
     /// The file cannot be read, or contains no key.
     pub fn load(data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
         let path = data_dir.join(IDENTITY_FILE);
-        let text = match read(&path) {
+        let text = match key_file::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(IdentityError::file(&path, &error)),
         };
-        let bytes = STANDARD.decode(text.trim_ascii()).ok();
+        let bytes = STANDARD.decode(text).ok();
         match bytes.and_then(|bytes| bytes.try_into().ok()) {
             Some(bytes) => Ok(Some(Identity::of(PrivateKey::from_bytes(bytes)))),
             None => Err(IdentityError::broken(&path)),
@@ -95,7 +93,7 @@ impl Identity {
             return Ok(identity);
         }
         let key = PrivateKey::generate();
-        match make(data_dir, &key) {
+        match key_file::make(data_dir, IDENTITY_FILE, &STANDARD.encode(key.expose())) {
             Ok(()) => Ok(Identity::of(key)),
             // Another process was faster; its key counts.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Identity::load(data_dir)?
@@ -115,42 +113,6 @@ pub fn warning(data_dir: &Path) -> Option<String> {
             path.display()
         )
     })
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Writes a key so that the file is complete or missing, even after a power cut,
-/// and never replaces another.
-fn make(data_dir: &Path, key: &PrivateKey) -> io::Result<()> {
-    let temporary = data_dir.join(format!("{IDENTITY_FILE}.{}.new", reference()));
-    let path = data_dir.join(IDENTITY_FILE);
-    // A rename would replace a key that was created meanwhile; a link does not.
-    let place = || match fs::hard_link(&temporary, &path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            // Some file systems have no hard links.
-            fs::rename(&temporary, &path)
-        }
-        linked => linked,
-    };
-    let written = write(&temporary, key).and_then(|()| place());
-    // The first error says more than one of the cleanup.
-    let _ = fs::remove_file(&temporary);
-    written?;
-    File::open(data_dir)?.sync_all()
-}
-
-fn write(path: &Path, key: &PrivateKey) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    writeln!(file, "{}", STANDARD.encode(key.expose()))?;
-    file.sync_all()
 }
 
 #[cfg(test)]

@@ -14,12 +14,13 @@ use crate::deliveries::Attempt;
 use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
+use crate::push_subscriptions::{self, PUSH, PushSubscription};
 use crate::query::{self, row, rows};
 use crate::viewer::Viewer;
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::{ApprovalId, ConversationId, NotificationId, TurnId, UserId};
+use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, TurnId, UserId};
 use base::role::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.
@@ -54,7 +55,7 @@ words! { NotificationCause {
 pub struct NewNotification {
     /// Who is told.
     pub user_id: UserId,
-    /// The service, as the settings call it.
+    /// The service, as the settings call it, or [`PUSH`] for each of the person's browsers.
     pub service: &'static str,
     /// Where it comes from: it goes with that conversation.
     pub conversation_id: ConversationId,
@@ -76,8 +77,12 @@ pub struct Notification {
     pub id: NotificationId,
     /// The name of the person.
     pub user: String,
-    /// The service, as the settings call it.
+    /// The service, as the settings call it, or [`PUSH`].
     pub service: String,
+    /// The browser, of [`PUSH`]. Absent where it is not to be told any longer.
+    pub browser: Option<(PushId, PushSubscription)>,
+    /// Where it comes from.
+    pub conversation_id: ConversationId,
     /// Why.
     pub cause: NotificationCause,
     /// What it is about. Absent where it is not to be sent any longer: the question is
@@ -143,10 +148,16 @@ impl Store {
                 return Ok(None);
             }
             let content = content(connection, &stored)?;
+            let browser = match stored.browser {
+                Some(browser) => push_subscriptions::find(connection, browser, now)?,
+                None => None,
+            };
             Ok(Some(Notification {
                 id,
                 user: stored.user,
                 service: stored.service,
+                browser,
+                conversation_id: stored.conversation_id,
                 cause: stored.cause,
                 content,
                 attempts: stored.attempts,
@@ -208,31 +219,41 @@ pub(crate) const NEXT_NOTIFICATION: &str = "SELECT min(next_at) FROM notificatio
 pub(crate) fn insert(write: &Write<'_>, new: Vec<NewNotification>) -> Outcome<usize> {
     let mut stored = 0;
     for new in new {
-        let id: NotificationId = write.id();
-        let inserted = write.execute(
-            "INSERT OR IGNORE INTO notifications
-                 (id, user_id, conversation_id, service, cause, about, content, attempts,
-                  created_at, next_at, expires_at)
-             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10
-             WHERE (SELECT count(*) FROM notifications INDEXED BY notifications_by_user
-                    WHERE user_id = ?2 AND finished_at IS NULL) < ?11",
-            params![
-                id,
-                new.user_id,
-                new.conversation_id,
-                new.service,
-                new.cause,
-                new.about.unwrap_or(id.as_i64()),
-                new.content,
-                write.now,
-                write.now.plus(new.delay),
-                write.now.plus(LIFE),
-                MOST_WAITING,
-            ],
-        )?;
-        stored += inserted;
+        if new.service != PUSH {
+            stored += insert_one(write, &new, None)?;
+            continue;
+        }
+        for browser in push_subscriptions::of_user(write, new.user_id)? {
+            stored += insert_one(write, &new, Some(browser))?;
+        }
     }
     Ok(stored)
+}
+
+fn insert_one(write: &Write<'_>, new: &NewNotification, browser: Option<PushId>) -> Outcome<usize> {
+    let id: NotificationId = write.id();
+    write.execute(
+        "INSERT OR IGNORE INTO notifications
+             (id, user_id, conversation_id, service, cause, about, content, attempts,
+              created_at, next_at, expires_at, subscription_id)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, ?12
+         WHERE (SELECT count(*) FROM notifications INDEXED BY notifications_by_user
+                WHERE user_id = ?2 AND finished_at IS NULL) < ?11",
+        params![
+            id,
+            new.user_id,
+            new.conversation_id,
+            new.service,
+            new.cause,
+            new.about.unwrap_or(id.as_i64()),
+            new.content,
+            write.now,
+            write.now.plus(new.delay),
+            write.now.plus(LIFE),
+            MOST_WAITING,
+            browser,
+        ],
+    )
 }
 
 /// A row as it is stored.
@@ -242,6 +263,7 @@ struct Stored {
     role: UserRole,
     conversation_id: ConversationId,
     service: String,
+    browser: Option<PushId>,
     cause: NotificationCause,
     about: i64,
     content: Option<String>,
@@ -265,6 +287,7 @@ fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
                 role: row.get("role")?,
                 conversation_id: row.get("conversation_id")?,
                 service: row.get("service")?,
+                browser: row.get("subscription_id")?,
                 cause: row.get("cause")?,
                 about: row.get("about")?,
                 content: row.get("content")?,

@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 27] = [
+const MIGRATIONS: [&str; 28] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -55,6 +55,7 @@ const MIGRATIONS: [&str; 27] = [
     include_str!("migrations/0025_turn_ends.sql"),
     include_str!("migrations/0026_told_memories.sql"),
     include_str!("migrations/0027_notifications.sql"),
+    include_str!("migrations/0028_push_subscriptions.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.
@@ -344,6 +345,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM deleted_attachments), 0),
              ifnull((SELECT max(id) FROM deliveries), 0),
              ifnull((SELECT max(id) FROM notifications), 0),
+             ifnull((SELECT max(id) FROM push_subscriptions), 0),
              ifnull((SELECT max(id) FROM memories), 0),
              ifnull((SELECT max(id) FROM lists), 0),
              ifnull((SELECT max(id) FROM list_items), 0),

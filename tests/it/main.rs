@@ -79,6 +79,7 @@ mod transcripts;
 mod upgrades;
 mod versions;
 mod web;
+mod web_push;
 mod webhook_accounts;
 mod webhook_command;
 mod webhooks;

@@ -16,6 +16,7 @@ pub mod process;
 pub mod program;
 pub mod prompt_cache;
 pub mod prompt_size;
+pub mod push;
 pub mod random;
 pub mod recall;
 pub mod receiver;

@@ -48,6 +48,21 @@ impl Toolbox {
         Toolbox { tools }
     }
 
+    /// The same tools with the one that tells phones something, in its place, if that is
+    /// wanted and it is not among them.
+    #[must_use]
+    pub fn with_notify(mut self, is_wanted: bool) -> Toolbox {
+        if is_wanted && self.get("notify").is_none() {
+            let place = self
+                .tools
+                .iter()
+                .position(|tool| tool.spec().name == "lists");
+            let place = place.map_or(0, |place| place + 1);
+            self.tools.insert(place, builtin::notify());
+        }
+        self
+    }
+
     /// The built-in tools alone that need no setting.
     pub fn builtin() -> Toolbox {
         Toolbox {
@@ -143,8 +158,14 @@ mod tests {
         config.people = [("ada".to_owned(), ada)].into();
         let of_all = [&BUILTIN_TOOLS[..BUILTIN_TOOLS.len() - 1], &[]].concat();
         assert_eq!(names(&Toolbox::from_config(&config)), of_all);
+        config.people.clear();
+        let told = Toolbox::from_config(&config).with_notify(true);
+        assert_eq!(names(&told), of_all);
+        assert_eq!(names(&told.clone().with_notify(true)), of_all);
+        let untold = Toolbox::from_config(&config).with_notify(false);
+        assert!(untold.get("notify").is_none());
         let (_folder, skills) = crate::skills::testing::installed("tea");
-        let with_skills = Toolbox::from_config(&config).with_skills(&skills);
+        let with_skills = told.with_skills(&skills);
         assert_eq!(names(&with_skills), BUILTIN_TOOLS);
         assert_eq!(
             names(&with_skills.clone().with_skills(&skills)),
@@ -152,7 +173,7 @@ mod tests {
         );
         assert_eq!(names(&with_skills.with_skills(&Arc::default())), of_all);
         config.tools.custom = vec![custom("b"), custom("a")];
-        let toolbox = Toolbox::from_config(&config);
+        let toolbox = Toolbox::from_config(&config).with_notify(true);
         assert_eq!(names(&toolbox), [&of_all[..], &["b", "a"]].concat());
         assert_eq!(
             names(&toolbox.clone().with_skills(&skills)),

@@ -106,6 +106,7 @@ impl Server {
             Arc::clone(&settings),
             store.clone(),
             clock.clone(),
+            options.data_dir.clone(),
         ));
         let service = Service::new(Parts {
             settings: Arc::clone(&settings),

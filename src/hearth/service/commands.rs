@@ -192,6 +192,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
                     views::delivery(&delivery)
                 })
         }
+        Command::PushSubscribe(new) => service.push_subscribe(caller.identity, new.subscription),
+        Command::PushUnsubscribe(gone) => service.push_unsubscribe(caller.identity, &gone.endpoint),
         Command::ServerInfo => server_info(service, caller),
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
@@ -243,6 +245,9 @@ fn check_scope(identity: &Identity, command: &Command) -> Result<()> {
         | Command::SignOutEverywhere(_)
         | Command::ChangePassword(_)
         | Command::DeleteAccount(_)
+        // What a browser is told may be more than the token sees.
+        | Command::PushSubscribe(_)
+        | Command::PushUnsubscribe(_)
             if identity.is_narrowed =>
         {
             "a narrowed token does nothing about the account but sign itself out"
@@ -391,6 +396,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         "turns": turns,
         "deliveries": deliveries,
         "mcp_servers": mcp_servers,
+        "push_key": service.notify.push_key(),
         "tokens": views::tokens(counts.usage),
         "budget": {
             "monthly_tokens": budget,

@@ -43,6 +43,7 @@ mod own_account;
 pub mod password;
 pub mod people;
 pub mod programs;
+mod push;
 mod queue;
 mod routines;
 mod running;

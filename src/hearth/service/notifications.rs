@@ -2,6 +2,7 @@
 //! say by which services; [`Notify`](super::Notify) sends it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Service;
@@ -9,10 +10,10 @@ use agent::permission;
 use agent::tool::Arguments;
 use base::error::{Code, Result};
 use base::ids::{ConversationId, NotificationId, UserId};
-use config::Config;
+use config::{Config, PushService};
 use store::{
-    Approval, NewNotification, NotificationCause, SCHEDULE_CHANNEL, Turn, TurnEnd, User, UserRole,
-    Viewer,
+    Approval, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, Turn, TurnEnd, User,
+    UserRole, Viewer,
 };
 
 /// How long a question waits before phones are told: whoever sits in front of it has
@@ -23,15 +24,7 @@ const LONG: Duration = Duration::from_secs(10);
 /// Notifications that are fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 64;
 
-/// Whether anybody is notified of anything.
-fn is_used(config: &Config) -> bool {
-    config
-        .people
-        .values()
-        .any(|person| person.notifications.is_some())
-}
-
-/// What is told to one person, by each of their services.
+/// What is told to one person, by each of their services and to each of their browsers.
 fn told<'a>(
     config: &'a Config,
     user: &'a User,
@@ -44,10 +37,11 @@ fn told<'a>(
     let settings = person.and_then(|person| person.notifications.as_ref());
     let services = settings
         .into_iter()
-        .flat_map(|settings| settings.services());
-    services.map(move |service| NewNotification {
+        .flat_map(|settings| settings.services())
+        .map(PushService::as_str);
+    services.chain([PUSH]).map(move |service| NewNotification {
         user_id: user.id,
-        service: service.as_str(),
+        service,
         conversation_id,
         cause,
         about: Some(about),
@@ -57,11 +51,18 @@ fn told<'a>(
 }
 
 impl Service {
+    /// Whether anybody is notified of anything.
+    fn notifies(&self, config: &Config) -> bool {
+        let mut people = config.people.values();
+        self.tells_browsers.load(Ordering::Relaxed)
+            || people.any(|person| person.notifications.is_some())
+    }
+
     /// What the phone of whoever asked is told when a turn ends: that a reminder has come,
     /// or that a reply is there for which they did not wait.
     pub(super) fn notifications_of(&self, turn: &Turn, end: &TurnEnd) -> Vec<NewNotification> {
         let config = self.settings.current();
-        let Some(user) = turn.user_id.filter(|_| is_used(&config)) else {
+        let Some(user) = turn.user_id.filter(|_| self.notifies(&config)) else {
             return Vec::new();
         };
         let cause = match end {
@@ -102,7 +103,7 @@ impl Service {
     /// themselves, else the admins. Nobody is told of the same call twice.
     pub(super) fn notify_of_requests(&self, approvals: &[Approval]) {
         let config = self.settings.current();
-        if approvals.is_empty() || !is_used(&config) {
+        if approvals.is_empty() || !self.notifies(&config) {
             return;
         }
         let stored = self.store.users().and_then(|users| {
@@ -143,7 +144,7 @@ impl Service {
     /// The same at the start, for what waits: the server may have stopped before it was
     /// stored who is told.
     pub(super) fn notify_of_waiting(&self) -> Result<()> {
-        if is_used(&self.settings.current()) && self.queue.has_suspended() {
+        if self.notifies(&self.settings.current()) && self.queue.has_suspended() {
             self.notify_of_requests(&self.store.waiting_approvals(&Viewer::server())?);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,8 @@ pub struct Service {
     pub(super) queue: WorkQueue,
     pub(super) deliver: Arc<dyn Deliver>,
     pub(super) notify: Arc<dyn Notify>,
+    /// Whether any browser is told, or was since the start.
+    pub(super) tells_browsers: AtomicBool,
     /// Files that arrive over HTTP.
     pub(super) arriving_files: AtomicUsize,
     /// Webhook requests that wait for their turn's end.
@@ -108,6 +110,7 @@ impl Service {
             Some(text) => text.parse().unwrap_or(0),
             None => 0,
         };
+        let tells_browsers = store.has_push_subscriptions()?.uncommitted();
         let mcp = Mcp::new(data_dir.clone());
         let service = Arc::new(Service {
             assistant: RwLock::new(Arc::new(Assistant::from_config(
@@ -115,6 +118,7 @@ impl Service {
                 &mcp,
                 &clock,
                 &data_dir,
+                tells_browsers,
             ))),
             mcp,
             hub: Hub::after(last_event),
@@ -123,6 +127,7 @@ impl Service {
             removing: Mutex::default(),
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
+            tells_browsers: AtomicBool::new(tells_browsers),
             arriving_files: AtomicUsize::new(0),
             waiting_requests: AtomicUsize::new(0),
             meter: Meter::default(),
@@ -210,18 +215,25 @@ impl Service {
     /// The assistant with the current configuration.
     pub(crate) fn assistant(&self) -> Arc<Assistant> {
         let config = self.settings.current();
+        let tells_browsers = self.tells_browsers.load(Ordering::Relaxed);
         let known = read(&self.assistant);
         let is_same = Arc::ptr_eq(&known.config, &config);
-        if is_same && known.is_current(&self.mcp) {
+        if is_same && known.is_current(&self.mcp, tells_browsers) {
             return Arc::clone(&known);
         }
         let fresh = Arc::new(match is_same {
             // The provider knows its server and keeps connections to it.
-            true => known.refreshed(&self.mcp, &self.data_dir),
+            true => known.refreshed(&self.mcp, &self.data_dir, tells_browsers),
             false => Assistant {
                 calibration: Arc::clone(&known.calibration),
                 meter: Arc::clone(&known.meter),
-                ..Assistant::from_config(config, &self.mcp, &self.clock, &self.data_dir)
+                ..Assistant::from_config(
+                    config,
+                    &self.mcp,
+                    &self.clock,
+                    &self.data_dir,
+                    tells_browsers,
+                )
             },
         });
         drop(known);
@@ -264,6 +276,13 @@ pub trait Notify: Send + Sync {
     /// # Errors
     /// Those of the store.
     fn notify(&self, notification: NotificationId) -> Result<()>;
+
+    /// The public key by which push services know this server, in base64url; none when
+    /// it cannot be read.
+    fn push_key(&self) -> Option<String>;
+
+    /// Whether messages can be encrypted for this public key of a browser.
+    fn is_public_key(&self, key: &[u8]) -> bool;
 }
 
 /// A turn that waits until the database can be written again.
@@ -312,6 +331,14 @@ mod tests {
     impl Notify for NoDeliveries {
         fn notify(&self, _: NotificationId) -> Result<()> {
             Ok(())
+        }
+
+        fn push_key(&self) -> Option<String> {
+            None
+        }
+
+        fn is_public_key(&self, _: &[u8]) -> bool {
+            false
         }
     }
 

@@ -34,10 +34,12 @@ pub struct Post<'a> {
     pub setting: &'a str,
     /// Where it goes.
     pub url: &'a str,
-    /// Beside the content type.
+    /// The content type.
+    pub media_type: &'a str,
+    /// Beside it.
     pub headers: &'a [(&'a str, &'a str)],
-    /// JSON.
-    pub body: &'a str,
+    /// What is posted.
+    pub body: &'a [u8],
 }
 
 impl Poster {
@@ -56,12 +58,12 @@ impl Poster {
     /// Makes one attempt. It ends after `limit`: from looking the name up to the head of
     /// the answer.
     pub fn post(&self, post: &Post<'_>, limit: Duration, now: Timestamp) -> Outcome {
-        let headers = [&[("content-type", "application/json")], post.headers].concat();
+        let headers = [&[("content-type", post.media_type)], post.headers].concat();
         let request = ClientRequest {
             method: "POST",
             url: post.url,
             headers: &headers,
-            body: Some(post.body.as_bytes()),
+            body: Some(post.body),
             deadline: Instant::now() + limit,
             cancel: &Cancel::default(),
         };

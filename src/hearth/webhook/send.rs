@@ -60,8 +60,9 @@ pub fn post(
     let post = Post {
         setting: "outgoing_url",
         url: &account.outgoing_url,
+        media_type: "application/json",
         headers: &headers,
-        body: &delivery.body,
+        body: delivery.body.as_bytes(),
     };
     poster.post(&post, limit, now)
 }

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::event::EventSet;
 use crate::fields::Fields;
+use crate::push::Subscription;
 use base::error::Result;
 use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
@@ -329,6 +330,19 @@ commands! {
     "retry_delivery" Admin RetryDelivery(RetryDelivery {
         /// As `list_deliveries` names it.
         delivery_id: DeliveryId = id,
+    }),
+
+    /// Names a browser that is to be told what waits for the caller, through its push service, until
+    /// the session ends.
+    "push_subscribe" User PushSubscribe(PushSubscribe {
+        /// As the browser has it: `endpoint`, and `keys` with `p256dh` and `auth`.
+        subscription: Subscription = Subscription::read,
+    }),
+
+    /// Tells a browser of the caller nothing any more.
+    "push_unsubscribe" User PushUnsubscribe(PushUnsubscribe {
+        /// The browser's `endpoint`.
+        endpoint: Secret = secret,
     }),
 
     /// Returns version, uptime, and counts of what is under way.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use base::ids::{ConversationId, UserId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, TokenId, UserId};
+use base::secret::Secret;
 
 fn new(user: &User, conversation: ConversationId, about: Option<i64>) -> NewNotification {
     NewNotification {
@@ -131,4 +133,71 @@ fn a_question_that_is_answered_is_not_told() {
     assert_eq!(told(&store), [(kid.clone(), None), (root.clone(), reason)]);
     store.decide(approval, decision(Verdict::Denied)).unwrap();
     assert_eq!(told(&store), [(kid, None), (root, None)]);
+}
+
+#[test]
+fn each_browser_of_a_person_is_told_while_its_session_lasts() {
+    let store = TestStore::new();
+    let ann = store.add_user("ann", UserRole::User, "x").unwrap();
+    let token = |number: u8, expires_at: Option<Timestamp>| {
+        let token = store.add_token(NewToken {
+            user_id: ann.id,
+            name: SESSION.to_owned(),
+            fingerprint: [number; 32],
+            role: UserRole::User,
+            expires_at,
+            scope: TokenScope::default(),
+            speaks_for: vec![],
+        });
+        token.unwrap().id
+    };
+    let browser = |endpoint: &str| PushSubscription {
+        endpoint: Secret::new(endpoint),
+        public_key: "key".to_owned(),
+        secret: Secret::new("secret"),
+    };
+    let now = store.inner.clock.now();
+    let soon = now.plus(Duration::from_secs(60));
+    let (lasting, short) = (token(1, None), token(2, Some(soon)));
+    let add = |token: TokenId, endpoint: &str| {
+        store
+            .add_push_subscription(ann.id, token, browser(endpoint))
+            .unwrap();
+    };
+    let endpoints = || {
+        let told = due(&store).into_iter().filter_map(|(one, _)| {
+            let (_, browser) = one.browser.clone()?;
+            Some(browser.endpoint.expose().to_owned())
+        });
+        told.collect::<Vec<_>>()
+    };
+    add(lasting, "a");
+    add(short, "b");
+    // What is known is not named anew, and so keeps what waits for it.
+    let turn = ended(&store, &ann);
+    let push = NewNotification {
+        service: PUSH,
+        ..new(&ann, turn.conversation_id, Some(turn.id.as_i64()))
+    };
+    assert_eq!(store.add_notifications(vec![push.clone()]).unwrap(), 2);
+    assert_eq!(store.add_notifications(vec![push.clone()]).unwrap(), 0);
+    add(lasting, "a");
+    assert_eq!(endpoints(), ["a", "b"]);
+    store.inner.clock.advance(Duration::from_secs(61));
+    assert_eq!(endpoints(), ["a"], "its session has expired");
+    store.revoke_token(lasting).unwrap();
+    assert_eq!(endpoints(), [""; 0]);
+    assert!(!store.is_told_by_push(ann.id).unwrap());
+    // There is a bound; the first ones go.
+    let last = token(3, None);
+    for number in 0..PUSH_SUBSCRIPTIONS + 2 {
+        add(last, &number.to_string());
+    }
+    let message = NewNotification {
+        service: PUSH,
+        ..new(&ann, turn.conversation_id, None)
+    };
+    let stored = store.add_notifications(vec![message]).unwrap();
+    assert_eq!(stored, PUSH_SUBSCRIPTIONS);
+    assert!(!endpoints().contains(&"1".to_owned()));
 }

@@ -71,6 +71,8 @@ fn no_list_reads_a_table_from_end_to_end() {
         replayed_history::CANDIDATES,
         deliveries::DUE_DELIVERIES,
         notifications::DUE_NOTIFICATIONS,
+        push_subscriptions::OF_USER,
+        push_subscriptions::FIND_SUBSCRIPTION,
         deliveries::DELIVERIES_OF_STATE,
         deliveries::OLDEST_UNDELIVERED,
         schedules::DUE_SCHEDULES,

@@ -7,6 +7,7 @@ use base::testing::rows;
 use protocol::command::DECLARATIONS;
 use support::home::PASSWORD;
 use support::http::delete;
+use support::push::Browser;
 
 /// Tokens of a user, by letter: of a guest, for the household, with some tools, for several
 /// people.
@@ -59,6 +60,8 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
     -    | {"type":"server_info"}
+    ghts | {"type":"push_subscribe","subscription":SUBSCRIPTION}
+    ghts | {"type":"push_unsubscribe","endpoint":"https://a.example/"}
     ghts | {"type":"list_users"}
     ghts | {"type":"add_user","name":"x","password":"correct horse"}
     ghts | {"type":"invite_user","name":"x","url":"http://a.lan/"}
@@ -88,9 +91,11 @@ fn a_narrowed_token_does_nothing_about_the_account() {
     let mut user = house.websocket(1);
     let own = user.ask(json!({ "type": "list_own_tokens" }));
     let session = own["tokens"][0]["token_id"].as_str().unwrap();
+    let subscription = Browser::new().subscription("https://fcm.googleapis.com/a");
     let commands = COMMANDS
         .replace("PASSWORD", PASSWORD)
-        .replace("SESSION", session);
+        .replace("SESSION", session)
+        .replace("SUBSCRIPTION", &subscription.to_string());
     let commands: Vec<(&str, Value)> = rows(&commands)
         .into_iter()
         .map(|[refused, command]| (refused, serde_json::from_str(command).unwrap()))

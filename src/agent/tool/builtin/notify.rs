@@ -8,7 +8,8 @@ use super::function::{FunctionTool, public};
 use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
 use base::error::Error;
 use base::role::UserRole;
-use store::{NewNotification, NotificationCause, Store, User, Viewer};
+use config::PushService;
+use store::{NewNotification, NotificationCause, PUSH, Store, User, Viewer};
 
 /// Longest message, in characters.
 const MOST_CHARACTERS: usize = 500;
@@ -48,21 +49,26 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let user = addressee(arguments, context)?;
     let is_asker = context.user_id == Some(user.id);
     let person = context.config.person(&user.name);
-    let Some(settings) = person.and_then(|person| person.notifications.as_ref()) else {
+    let settings = person.and_then(|person| person.notifications.as_ref());
+    let told = context.store.is_told_by_push(user.id).map_err(public)?;
+    if settings.is_none() && !told {
         return Err(format!("{} has no notifications set up", user.name));
-    };
-    if !settings.content && !is_asker {
+    }
+    // Browsers get it whole, encrypted.
+    let has_text = told || settings.is_some_and(|settings| settings.content);
+    if !has_text && !is_asker {
         return Err(format!(
             "the notifications of {} carry no text (people.{}.notifications.content), so the \
              message would not reach them",
             user.name, user.name
         ));
     }
-    let new: Vec<NewNotification> = settings
-        .services()
+    let services = settings.into_iter().flat_map(|one| one.services());
+    let services = services.map(PushService::as_str).chain([PUSH]);
+    let new: Vec<NewNotification> = services
         .map(|service| NewNotification {
             user_id: user.id,
-            service: service.as_str(),
+            service,
             conversation_id: context.conversation_id,
             cause: NotificationCause::Message,
             about: None,
@@ -77,11 +83,13 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         ));
     }
     let zone = context.config.zone();
-    let when = match settings.quiet_until(context.clock.now(), &zone) {
+    let now = context.clock.now();
+    let quiet = settings.and_then(|settings| settings.quiet_until(now, &zone));
+    let when = match quiet {
         Some(until) => format!("is sent after the quiet hours, at {}", zone.minute(until)),
         None => "is being sent".to_owned(),
     };
-    Ok(match settings.content {
+    Ok(match has_text {
         true => format!("The message to {} {when}.", user.name),
         false => format!(
             "A notification without the text {when}: {} reads it in this conversation.",

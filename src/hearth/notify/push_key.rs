@@ -1,0 +1,143 @@
+//! `push.key`: the key pair by which push services know this server (VAPID, RFC 8292).
+//!
+//! It is created once and never replaced: browsers that named themselves to one key are
+//! not reached with another.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
+use serde_json::json;
+
+use base::clock::Timestamp;
+use base::key_file;
+use protocol::push::encode;
+
+/// The file's name in the data directory.
+pub const PUSH_KEY_FILE: &str = "push.key";
+
+/// How long a token is valid, in seconds; at most a day (RFC 8292 section 2).
+const VALIDITY: i64 = 12 * 60 * 60;
+
+/// The server's key pair.
+pub struct PushKey {
+    pair: EcdsaKeyPair,
+    /// Its public half, in base64url: what a browser's subscription is bound to.
+    pub public_key: String,
+}
+
+/// Why there is no key: a sentence that names the file and says what to do.
+#[derive(Debug)]
+pub struct PushKeyError(String);
+
+impl PushKeyError {
+    fn file(path: &Path, error: &io::Error) -> PushKeyError {
+        PushKeyError(format!(
+            "the key {} cannot be read or created: {error}",
+            path.display()
+        ))
+    }
+
+    fn broken(path: &Path) -> PushKeyError {
+        PushKeyError(format!(
+            "{} does not contain the server's key: restore it from a backup. Without one, move \
+             the file away; browsers are then told nothing until their pages are opened again",
+            path.display()
+        ))
+    }
+}
+
+impl fmt::Display for PushKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PushKeyError {}
+
+impl PushKey {
+    /// The key in a data directory, created if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read or created, or contains no key.
+    pub fn load_or_make(data_dir: &Path) -> Result<PushKey, PushKeyError> {
+        let path = data_dir.join(PUSH_KEY_FILE);
+        let is = |error: &io::Error, kind| error.kind() == kind;
+        let text = match key_file::read(&path) {
+            Err(error) if is(&error, io::ErrorKind::NotFound) => {
+                let key = EcdsaKeyPair::generate_pkcs8(
+                    &ECDSA_P256_SHA256_FIXED_SIGNING,
+                    &SystemRandom::new(),
+                )
+                .map_err(|_| PushKeyError::file(&path, &io::Error::other("no random bytes")))?;
+                match key_file::make(data_dir, PUSH_KEY_FILE, &STANDARD.encode(key.as_ref())) {
+                    // Another process was faster; its key counts.
+                    Err(error) if is(&error, io::ErrorKind::AlreadyExists) => {}
+                    made => made.map_err(|error| PushKeyError::file(&path, &error))?,
+                }
+                key_file::read(&path)
+            }
+            text => text,
+        };
+        let text = text.map_err(|error| PushKeyError::file(&path, &error))?;
+        let pair = STANDARD.decode(text).ok().and_then(|key| {
+            let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+            EcdsaKeyPair::from_pkcs8(algorithm, &key, &SystemRandom::new()).ok()
+        });
+        let pair = pair.ok_or_else(|| PushKeyError::broken(&path))?;
+        Ok(PushKey {
+            public_key: encode(pair.public_key().as_ref()),
+            pair,
+        })
+    }
+
+    /// The header `Authorization` for a push service of this origin (RFC 8292 section 3).
+    /// `contact` is a `mailto:` or `https:` URL.
+    pub fn authorization(&self, origin: &str, contact: &str, now: Timestamp) -> Option<String> {
+        let head = encode(br#"{"typ":"JWT","alg":"ES256"}"#);
+        let expires = now.as_millis() / 1_000 + VALIDITY;
+        let claims = json!({ "aud": origin, "exp": expires, "sub": contact }).to_string();
+        let signed = format!("{head}.{}", encode(claims.as_bytes()));
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .ok()?;
+        let signature = encode(signature.as_ref());
+        Some(format!(
+            "vapid t={signed}.{signature}, k={}",
+            self.public_key
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use base::testing::TemporaryDirectory;
+
+    use super::*;
+
+    #[test]
+    fn it_is_made_once_for_its_owner_and_never_replaced() {
+        let folder = TemporaryDirectory::new();
+        let made = PushKey::load_or_make(&folder).unwrap();
+        let again = PushKey::load_or_make(&folder).unwrap();
+        assert_eq!(made.public_key, again.public_key);
+        let path = folder.join(PUSH_KEY_FILE);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        for broken in ["", "nonsense", "AAAA"] {
+            fs::write(&path, broken).unwrap();
+            let Err(error) = PushKey::load_or_make(&folder) else {
+                panic!("{broken:?} is no key")
+            };
+            assert!(error.to_string().contains("push.key"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+        }
+    }
+}
