@@ -141,7 +141,7 @@ fn settings_list(settings: &[SettingDoc]) -> String {
             _ if setting.key.starts_with(ACCOUNTS) => "Webhook accounts",
             "channels" | "relay" | "tls" | "allowed_origins" | "allowed_hosts"
             | "trusted_proxies" => "Connections",
-            "people" | "privacy" => "People and privacy",
+            "people" | "privacy" | "notifications" => "People and privacy",
             "tools" => "Tools",
             "mcp_servers" => "MCP servers",
             "backup" | "retention" => "Backups and retention",

@@ -19,7 +19,7 @@ use support::socket::exchange;
 const BUDGET: usize = 90_000;
 /// Most bytes of the handbook and its script, before compression. A browser loads them
 /// page by page, when somebody reads them; what this bounds is their part of the program.
-const HANDBOOK_BUDGET: usize = 200 * 1024;
+const HANDBOOK_BUDGET: usize = 208 * 1024;
 /// What browsers say they accept.
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 

@@ -112,6 +112,7 @@ impl DataDirectory {
             "hearth.log",
             "config.json",
             "identity.key",
+            "push.key",
         ]
         .iter()
         .any(|own| name.starts_with(own))

@@ -15,7 +15,7 @@ use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use crate::server::{Lock, restore};
-use crate::service::backups::{ABOUT, CONFIG, IDENTITY};
+use crate::service::backups::{ABOUT, CONFIG, KEYS};
 use agent::skills;
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
@@ -142,8 +142,9 @@ fn stage(
             )?;
         }
     }
-    if let Some(key) = contents.files.iter().find(|file| file.name == IDENTITY) {
-        put(IDENTITY, &key.content)?;
+    let files = contents.files.iter();
+    for key in files.filter(|file| KEYS.contains(&file.name.as_str())) {
+        put(&key.name, &key.content)?;
     }
     for file in &contents.files {
         skills::backup::unpack(staged, &file.name, &file.content)

@@ -33,8 +33,8 @@ const LISTED: usize = 3;
 const NAME: (&str, &str) = ("hearth-nightly-", ".db");
 /// The configuration's name in a backup.
 pub const CONFIG: &str = "config.json";
-/// The machine's key, in backups with secrets only.
-pub const IDENTITY: &str = "identity.key";
+/// The keys of the machine and for push services, in backups with secrets only.
+pub const KEYS: [&str; 2] = ["identity.key", "push.key"];
 /// The description of a backup, inside it.
 pub const ABOUT: &str = "about.json";
 
@@ -62,8 +62,10 @@ pub fn enclosed(
         Ok(text) => enclose(CONFIG, text.into_bytes()),
         Err(reason) => problem = Some(format!("the configuration is left out: {reason}")),
     }
-    if with_secrets && let Ok(key) = fs::read(data_dir.join(IDENTITY)) {
-        enclose(IDENTITY, key);
+    for name in KEYS {
+        if with_secrets && let Ok(key) = fs::read(data_dir.join(name)) {
+            enclose(name, key);
+        }
     }
     let machine = fs::read_to_string("/etc/hostname").unwrap_or_default();
     let about = json!({

@@ -169,7 +169,13 @@ fn what_is_no_good_is_refused_and_nothing_changes() {
             assert!(told.contains(says) && told.contains(text(file)), "{told}");
         }
     }
-    for file in ["hearth.db", "hearth.db-wal", "config.json", "identity.key"] {
+    for file in [
+        "hearth.db",
+        "hearth.db-wal",
+        "config.json",
+        "identity.key",
+        "push.key",
+    ] {
         let file = folder.path().join(file);
         let link = folder
             .path()
