@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::collections::{Json, filled_list, map_of, object, object_as};
+use super::collections::{Json, filled_list, list, map_of, object, object_as};
 use super::declaration::{Rule, is_comment, section};
 use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{
-    Choice, DIRECTORY, Flag, HEADER, SecretText, TOOL_NAME, Text, VARIABLE, integer,
+    Choice, DIRECTORY, Flag, HEADER, Parsed, SecretText, TOOL_NAME, Text, VARIABLE, integer,
 };
+use super::webhook_map::{TEMPLATE, Template};
 use base::secret::Secret;
 use base::url::Url;
 
@@ -105,8 +106,8 @@ section! {
         /// What the tool does and when to use it, for the model.
         description: String = Text(1..=4_000).required();
         /// The tool's arguments: an object from names to type names (string, integer, number,
-        /// boolean, array, object; a ? at the end makes one optional) or JSON Schemas, or one JSON
-        /// Schema of type object.
+        /// boolean, array, object; a ? at the end makes one optional) or JSON Schemas, whose `default`
+        /// stands for an argument that is absent, or one JSON Schema of type object.
         parameters: Value = Parameters.or_shown(empty_schema(), "{}");
         /// Program and arguments. The tool's arguments arrive as JSON on its standard input.
         command: Option<Vec<String>> = filled_list(Text(0..=10_000)).optional("none");
@@ -145,8 +146,30 @@ section! {
         pub headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
         /// JSON body. In its strings, `{name}` is replaced by the argument of that name.
         pub body: Option<Value> = Json.optional("the arguments");
+        /// What the model is shown of a JSON or XML answer: the first of these forms whose list
+        /// is there. Of any other answer it is shown all.
+        pub show: Vec<AnswerForm> = list(object::<AnswerForm>()).or_shown(Vec::new(), "[]");
     }
 }
+
+section! {
+    /// A form of answers, of which a part is shown.
+    #[derive(Clone, Debug)]
+    pub struct AnswerForm {
+        /// JSON pointer to a list in the answer: `text` is shown for each of its items.
+        pub each: Option<String> = LIST_POINTER.optional("`text` is shown once, for the answer");
+        /// Text with JSON pointers in braces, such as "{/title}: {/url}". Empty lines are
+        /// left out.
+        pub text: Template = TEMPLATE.required();
+        /// Most items that are shown.
+        pub most: usize = integer(1..=1_000).or(20);
+    }
+}
+
+const LIST_POINTER: Parsed<String> = Parsed {
+    expected: "a JSON pointer such as /results, or \"\" for the answer itself",
+    parse: |text| (text.is_empty() || text.starts_with('/')).then(|| text.to_owned()),
+};
 
 const METHODS: Choice<&str> = Choice(&[
     ("GET", "GET"),
@@ -326,7 +349,7 @@ impl Rule for Parameters {
                     }
                     (json!({"type": word}), optional)
                 }
-                Value::Object(_) => (kind.clone(), false),
+                Value::Object(schema) => (kind.clone(), schema.contains_key("default")),
                 other => {
                     reader.mistyped(&path, "a type name or a JSON Schema", other);
                     continue;

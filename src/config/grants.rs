@@ -32,7 +32,7 @@ impl Settings {
         permission: Permission,
     ) -> Result<()> {
         let word = serde_json::to_value(permission).expect("a permission is a word");
-        self.edit(Vec::new(), |members| {
+        self.edit(|members| {
             let place = match whom {
                 Grantee::Person(name) => person_path(members, name),
                 Grantee::Account(name) => account_path(members, name).ok_or_else(|| {
@@ -48,9 +48,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::update`].
     pub fn narrow_person(&self, name: &str, limits: Value) -> Result<()> {
-        self.edit(Vec::new(), |members| {
-            person_path(members, name).put(members, limits)
-        })
+        self.edit(|members| person_path(members, name).put(members, limits))
     }
 
     /// Removes `people.NAME`, in any case, of a user who is gone, and the name from the
@@ -71,7 +69,7 @@ impl Settings {
         if config.person(name).is_none() && !seeing.any(names_them) {
             return Ok(Vec::new());
         }
-        self.edit(Vec::new(), |members| {
+        self.edit(|members| {
             let mut changed = Vec::new();
             let path = person_path(members, name);
             if path.find(members).is_some() {

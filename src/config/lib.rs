@@ -56,7 +56,7 @@ pub use assistant::Identity;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation};
 pub use custom_tools::{
-    BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,
+    AnswerForm, BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,
 };
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;

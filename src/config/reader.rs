@@ -188,8 +188,9 @@ impl<'e> Reader<'e> {
             self.refuse(path, format_args!("must be {expected}"));
             return None;
         }
+        let (scheme, value) = split_scheme(value);
         self.holds_secret |= value.as_str().is_some_and(|text| variable(text).is_none());
-        let text = self.text(path, "a string", value)?;
+        let text = self.text(path, "a string", &value)?;
         if text.is_empty() {
             self.refuse(path, "must not be empty");
             return None;
@@ -198,7 +199,7 @@ impl<'e> Reader<'e> {
             self.refuse(path, "is masked; give the real secret in its place");
             return None;
         }
-        Some(text)
+        Some(format!("{scheme}{text}"))
     }
 
     /// Warns about a secret for this server that is short enough to guess.
@@ -225,6 +226,21 @@ impl<'e> Reader<'e> {
     }
 }
 
+/// A secret such as `Bearer ${NAME}`, as headers have it, as its first word with the space
+/// behind it, and the rest; any other secret wholly as the rest.
+fn split_scheme(value: &Value) -> (&str, Cow<'_, Value>) {
+    let text = value.as_str().unwrap_or_default();
+    match text.find(' ').map(|space| text.split_at(space + 1)) {
+        Some((scheme, rest)) if variable(rest).is_some() => (scheme, Cow::Owned(rest.into())),
+        _ => ("", Cow::Borrowed(value)),
+    }
+}
+
+/// Whether a text is a `${NAME}`, or one behind a word such as `Bearer`: it is no secret.
+pub(super) fn is_variable(text: &str) -> bool {
+    variable(text).is_some() || !split_scheme(&text.into()).0.is_empty()
+}
+
 /// The NAME of a text that is wholly `${NAME}`.
 pub(super) fn variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
@@ -236,6 +252,24 @@ pub(super) fn variable(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_may_name_its_scheme() {
+        let environment = |name: &str| (name == "KEY").then(|| "secret".to_owned());
+        for (text, read, holds) in [
+            ("${KEY}", Some("secret"), false),
+            ("Bearer ${KEY}", Some("Bearer secret"), false),
+            ("Bearer ${OTHER}", None, false),
+            ("Bearer a ${KEY}", Some("Bearer a ${KEY}"), true),
+            ("Bearer plain", Some("Bearer plain"), true),
+        ] {
+            let mut reader = Reader::new(&environment);
+            let found = reader.secret(&KeyPath::top().key("x"), &text.into());
+            assert_eq!(found.as_deref(), read, "{text}");
+            assert_eq!(reader.holds_secret, holds, "{text}");
+            assert_eq!(is_variable(text), !holds, "{text}");
+        }
+    }
 
     #[test]
     fn only_a_whole_text_names_a_variable() {

@@ -9,7 +9,7 @@ use super::declaration::is_comment;
 use super::document::{parse, read_settings, to_text};
 use super::key_path::{KeyPath, Step};
 use super::problems::Problems;
-use super::reader::{Reader, variable};
+use super::reader::{Reader, is_variable};
 use base::secret::Secret;
 use base::url::{MASK, Url, host_only, masked};
 
@@ -51,7 +51,7 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
             .settle(&document)
             .find(&document)
             .and_then(Value::as_str);
-        value.is_some_and(|text| variable(text).is_some())
+        value.is_some_and(is_variable)
     };
     let wrong = reader
         .problems
@@ -71,7 +71,7 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     for (path, mask) in private.chain(secrets) {
         let path = path.settle(&document);
         if let Some(Value::String(text)) = path.find(&document)
-            && variable(text).is_none()
+            && !is_variable(text)
         {
             let mask = mask(text);
             // The path exists, so this cannot fail.

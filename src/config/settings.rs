@@ -15,7 +15,7 @@ use super::file;
 use super::key_path::{KeyPath, Step};
 use super::problems::{Problems, suggestion};
 use super::providers::Preset;
-use super::reader::{Environment, variable};
+use super::reader::{Environment, is_variable};
 use super::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
 use base::role::UserRole;
@@ -122,8 +122,7 @@ impl Settings {
     /// `invalid_request` naming each unknown, unwritable or invalid
     /// field; `server_error` when the file cannot be read or written.
     pub fn update(&self, changes: &Map<String, Value>) -> Result<Vec<String>> {
-        let (is_removed, _) = self.change(changes, true)?;
-        let removed = is_removed.then(|| API_KEY.to_owned());
+        let removed = self.change(changes, true)?.0.then(|| API_KEY.to_owned());
         Ok(changes.keys().cloned().chain(removed).collect())
     }
 
@@ -150,7 +149,7 @@ impl Settings {
             }
             Ok(!changes.contains_key(API_KEY) && remove_foreign_key(&before, members))
         };
-        self.edit_or_try(refused, put, saves)
+        self.edit_unless(refused, put, saves)
     }
 
     /// The readable fields for `get_config`, in order: `provider`, `model`,
@@ -202,7 +201,7 @@ impl Settings {
     pub fn set(&self, key: &str, value: &str) -> Result<Option<String>> {
         let path: KeyPath = key.parse()?;
         let put = |value: Value| {
-            self.edit(Vec::new(), |members| {
+            self.edit(|members| {
                 let path = path.settle(members);
                 let before = members.clone();
                 path.put(members, value)?;
@@ -238,19 +237,24 @@ impl Settings {
     }
 
     /// Applies `change` to the file as it is now, and saves it if it is valid.
-    /// `refused` lists what is already known to be wrong with the change; nothing is
-    /// written when there is any.
-    pub(super) fn edit<T>(
-        &self,
-        refused: Vec<String>,
-        change: impl FnOnce(&mut Value) -> Result<T>,
-    ) -> Result<T> {
-        self.edit_or_try(refused, change, true)
-            .map(|(made, _)| made)
+    pub(super) fn edit<T>(&self, change: impl FnOnce(&mut Value) -> Result<T>) -> Result<T> {
+        self.rewrite(true, change).map(|(made, _)| made)
     }
 
-    /// The same, and only if `saves` it is saved and applies.
-    fn edit_or_try<T>(
+    /// The same, saved only if `saves`. Returns the changed configuration, too.
+    ///
+    /// # Errors
+    /// As [`Settings::set`], and what `change` fails with.
+    pub fn rewrite<T>(
+        &self,
+        saves: bool,
+        change: impl FnOnce(&mut Value) -> Result<T>,
+    ) -> Result<(T, Arc<Config>)> {
+        self.edit_unless(Vec::new(), change, saves)
+    }
+
+    /// The same. What is `refused` is already known to be wrong, and nothing is written.
+    fn edit_unless<T>(
         &self,
         refused: Vec<String>,
         change: impl FnOnce(&mut Value) -> Result<T>,
@@ -387,7 +391,7 @@ fn refusal(key: &str, value: &Value) -> Option<String> {
 
 fn names_variable(value: &Value) -> bool {
     match value {
-        Value::String(text) => variable(text).is_some(),
+        Value::String(text) => is_variable(text),
         Value::Array(items) => items.iter().any(names_variable),
         Value::Object(members) => members.values().any(names_variable),
         _ => false,
@@ -416,7 +420,7 @@ fn mask(path: &KeyPath, value: &mut Value, secrets: &[KeyPath]) {
                 mask(&path.index(index), item, secrets);
             }
         }
-        Value::String(text) if variable(text).is_none() && secrets.contains(path) => {
+        Value::String(text) if !is_variable(text) && secrets.contains(path) => {
             MASK.clone_into(text);
         }
         _ => {}

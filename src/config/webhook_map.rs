@@ -154,7 +154,8 @@ impl Rule for Values {
     }
 }
 
-const TEMPLATE: Parsed<Template> = Parsed {
+/// The rule for a template.
+pub(super) const TEMPLATE: Parsed<Template> = Parsed {
     expected: "a JSON pointer such as /sender/name, or a text with pointers in braces such as \
                \"{/sender/name} says {/text}\"",
     parse: |text| {

@@ -7,6 +7,7 @@ mod assistant;
 mod attachments;
 #[path = "../fuzz/mod.rs"]
 mod broken_input;
+mod catalogue;
 mod chat;
 mod clock;
 mod container;

@@ -1,17 +1,19 @@
 //! Custom tools that are HTTP requests.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use ureq::http::HeaderValue;
 
+use super::answer::shown;
 use super::definition::{Arguments, RunLimit, cancelled};
 use super::output::Captured;
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
-use config::{CustomHttp, CustomTool};
+use config::{CustomHttp, CustomRun, CustomTool};
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
+use net::tls::Trust;
 
 /// Bytes of an error's body that the model is shown.
 const ERROR_BODY_BYTES: usize = 1_000;
@@ -75,9 +77,16 @@ impl Request<'_> {
 
     /// The request with the arguments in their places.
     fn prepare(&self) -> Result<Prepared, String> {
+        let parameters = properties(&self.tool.parameters);
+        let mut arguments = self.arguments.clone();
+        for (name, schema) in parameters.into_iter().flatten() {
+            if let (None, Some(default)) = (arguments.get(name), schema.get("default")) {
+                arguments.insert(name.clone(), default.clone());
+            }
+        }
         let values = Values {
-            parameters: properties(&self.tool.parameters),
-            arguments: self.arguments,
+            parameters,
+            arguments: &arguments,
         };
         let url = values.expand(&self.http.url, percent_encode);
         let path = url.split(['?', '#']).next().unwrap_or_default();
@@ -129,7 +138,12 @@ impl Request<'_> {
     fn answer(&self, answer: &mut ClientResponse) -> Result<Result<String, String>, ClientError> {
         let status = answer.status();
         if (200..300).contains(&status) {
-            return Ok(Ok(read(answer, self.tool.output_bytes)?.into_text()));
+            let body = read(answer, self.tool.output_bytes)?.into_text();
+            let shown = match self.http.show.as_slice() {
+                [] => None,
+                forms => shown(forms, &body),
+            };
+            return Ok(Ok(shown.unwrap_or(body)));
         }
         let name = &self.tool.name;
         if (300..400).contains(&status) {
@@ -142,6 +156,29 @@ impl Request<'_> {
             read(answer, ERROR_BODY_BYTES)?.into_text()
         )))
     }
+}
+
+/// Runs a tool that is an HTTP request once, outside of any turn, for its owner to see
+/// whether it works.
+///
+/// # Errors
+/// What went wrong, as the model would be told.
+pub fn try_once(
+    tool: &CustomTool,
+    arguments: &Arguments,
+    trust: Trust,
+    limit: Duration,
+) -> Result<String, String> {
+    let CustomRun::Http(http) = &tool.run else {
+        return Err(format!("the tool {:?} makes no HTTP request", tool.name));
+    };
+    let request = Request {
+        tool,
+        http,
+        arguments,
+    };
+    let http_client = HttpClient::new().trusting(trust);
+    request.send(&http_client, Instant::now() + limit, &Cancel::default())
 }
 
 /// The first `limit` bytes of a body.

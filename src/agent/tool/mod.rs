@@ -12,6 +12,7 @@
 //! output::cap_result        the result within bounds
 //! ```
 
+mod answer;
 mod attached;
 mod builtin;
 mod custom;
@@ -31,8 +32,10 @@ mod template;
 pub(crate) mod testing;
 mod toolbox;
 mod web_fetch;
+mod xml;
 
 pub use attached::ConversationFiles;
+pub use custom_http::try_once;
 pub use definition::{
     Arguments, Definition, Origin, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
 };

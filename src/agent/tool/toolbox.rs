@@ -130,6 +130,7 @@ mod tests {
                 url: "http://127.0.0.1/".to_owned(),
                 headers: Vec::new(),
                 body: None,
+                show: Vec::new(),
             }),
             read_only: true,
             timeout_seconds: 5,

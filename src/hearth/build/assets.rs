@@ -14,6 +14,8 @@ use flate2::write::GzEncoder;
 const PAGE: &str = "src/hearth/web/page";
 /// The sources of the handbook.
 const HANDBOOK: &str = "src/hearth/handbook";
+/// The catalogue of tools.
+const CATALOGUE: &str = "src/hearth/catalogue";
 /// Names the version of the other files: the program fills it in.
 const INDEX: &str = "index.html";
 
@@ -28,6 +30,15 @@ pub fn compress_handbook() -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// Writes a gzip file of the catalogue of tools to the output folder.
+///
+/// # Errors
+/// It cannot be read or written.
+pub fn compress_catalogue() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={CATALOGUE}");
+    compress(CATALOGUE, "entries.json").map(drop)
 }
 
 /// Writes a gzip file of everything but the index to the output folder, and

@@ -15,6 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/hearth/build");
     commit::tell();
     assets::compress_handbook()?;
+    assets::compress_catalogue()?;
     if env::var_os("CARGO_FEATURE_WEB").is_some() {
         assets::compress_page()?;
     }

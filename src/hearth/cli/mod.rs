@@ -54,6 +54,7 @@ mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
 mod token;
+mod tool;
 mod update;
 mod usage;
 mod user;
@@ -89,6 +90,7 @@ const COMMANDS: &[Command] = &[
     list::COMMAND,
     schedule::COMMAND,
     skill::COMMAND,
+    tool::COMMAND,
     config::COMMAND,
     #[cfg(feature = "web")]
     web::COMMAND,
@@ -110,7 +112,9 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// The commands whose output says what to do next, in words of ours alone.
-const ADVISERS: [&str; 7] = ["doctor", "init", "relay", "tls", "token", "user", "webhook"];
+const ADVISERS: [&str; 8] = [
+    "doctor", "init", "relay", "tls", "token", "tool", "user", "webhook",
+];
 
 /// Runs one command line (without the program's name) in this process's
 /// environment, on its standard streams.

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::*;
 use base::secret::Secret;
 use base::testing::rows;
-use config::CustomRun;
 use net::http_client::test_server::{Act, TestServer};
 
 /// Most time for something that should happen immediately.
@@ -36,6 +35,7 @@ fn tool(method: &'static str, url: String, headers: &[(&str, &str)], body: Optio
         url,
         headers: headers.iter().map(secret).collect(),
         body,
+        show: Vec::new(),
     };
     let settings = CustomTool {
         name: "lamp".to_owned(),
@@ -185,6 +185,28 @@ fn templates_become_the_request() {
         assert_eq!(header(&heard.head, "content-type"), case.media_type);
         assert_eq!(header(&heard.head, "x-room"), Some("<7>"));
     }
+}
+
+#[test]
+fn an_absent_argument_takes_its_default_and_a_form_shows_a_part() {
+    let server = respond("200 OK", br#"{"rooms": [{"name": "hall", "on": true}]}"#);
+    let url = format!("http://{}/{{room}}?level={{level}}", server.address);
+    let mut tool = tool("POST", url, &[], None);
+    tool.settings.parameters["properties"]["level"]["default"] = json!(4);
+    tool.http.show = vec![config::AnswerForm {
+        each: Some("/rooms".to_owned()),
+        text: config::Template::parse("{/name}: {/on}").unwrap(),
+        most: 5,
+    }];
+    let ran = run(&tool, &json!({"room": "hall"}));
+    assert_eq!(ran.as_deref(), Ok("hall: true"));
+    let heard = &server.heard()[0];
+    assert!(
+        heard.head.starts_with("POST /hall?level=4 "),
+        "{}",
+        heard.head
+    );
+    assert_eq!(heard.body, br#"{"room":"hall","level":4}"#);
 }
 
 #[test]

@@ -1,0 +1,273 @@
+//! The catalogue of tools: each entry is added by the program, tried and called against a
+//! server that answers in the form that its makers document (tests/data/tools).
+
+use std::collections::HashSet;
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use hearth::catalogue::Entry;
+use support::home::{TemporaryDirectory, make_people, write_config};
+use support::mcp_http::{Kind, McpServer};
+use support::program::{Program, hearth, printed, run};
+use support::served::Served;
+
+/// Entries that are MCP servers.
+const SERVERS: [&str; 3] = ["home-assistant-mcp", "calendar", "ics"];
+
+fn scripts() -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tools");
+    let read = |entry: Result<fs::DirEntry, _>| {
+        let path = entry.unwrap().path();
+        let script: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        (
+            path.file_stem().unwrap().to_str().unwrap().to_owned(),
+            script,
+        )
+    };
+    fs::read_dir(folder).unwrap().map(read).collect()
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let items = list.as_array().unwrap().iter();
+    items.map(|one| one.as_str().unwrap().to_owned()).collect()
+}
+
+/// Whether a request is the one that a script expects.
+fn fits(expected: &Value, head: &str, body: &[u8]) -> bool {
+    let has = |(name, value): (&String, &Value)| {
+        let line = format!("{name}: {}", value.as_str().unwrap());
+        head.lines().any(|one| one.eq_ignore_ascii_case(&line))
+    };
+    let line = format!("{} HTTP/1.1\r\n", expected["request"].as_str().unwrap());
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    head.starts_with(&line)
+        && expected["headers"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .all(has)
+        && expected.get("body") == body.as_ref()
+}
+
+/// A server that answers the requests of a script; what else comes is noted.
+fn scripted(script: &Value) -> (Served, Arc<Mutex<Vec<String>>>) {
+    let requests = script["requests"].as_array().unwrap().clone();
+    let strays: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&strays);
+    let served = Served::answering(move |head, body| {
+        let found = requests.iter().find(|one| fits(one, head, body));
+        let (status, text) = match found {
+            Some(one) => {
+                let json = || one["answer"].to_string();
+                (
+                    "200 OK",
+                    one["text"].as_str().map_or_else(json, str::to_owned),
+                )
+            }
+            None => {
+                let body = String::from_utf8_lossy(body);
+                noted.lock().unwrap().push(format!("{head}{body}"));
+                ("404 Not Found", String::new())
+            }
+        };
+        let length = text.len();
+        let whole = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{text}");
+        Some(whole.into_bytes().into())
+    });
+    (served, strays)
+}
+
+/// Runs `hearth tool ...` with this line on its standard input.
+fn tool(folder: &Path, words: &[&str], input: &str) -> (bool, String) {
+    let mut command = hearth(folder);
+    let path = format!("{}:/usr/bin:/bin", folder.join("programs").display());
+    command.arg("tool").args(words).env("PATH", path);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may end without reading.
+    let _ = writeln!(child.stdin.take().unwrap(), "{input}");
+    let output = child.wait_with_output().unwrap();
+    (output.status.success(), printed(&output))
+}
+
+fn file(folder: &Path) -> Value {
+    serde_json::from_slice(&fs::read(folder.join("config.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn every_tool_is_added_tried_called_and_removed() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({"provider": "offline"}));
+    make_people(folder.path());
+    let _program = Program::serve(folder.path());
+    let before = file(folder.path());
+    let mut tested: HashSet<String> = SERVERS.map(str::to_owned).into();
+    for (name, script) in scripts() {
+        let entry = script["entry"].as_str().unwrap_or(&name);
+        tested.insert(entry.to_owned());
+        let (served, strays) = scripted(&script);
+        let server = format!("http://{}", served.address);
+        let words: Vec<String> = texts(&script["add"])
+            .iter()
+            .map(|word| word.replace("SERVER", &server))
+            .collect();
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        words.splice(..0, ["add", entry]);
+        let input = script["input"].as_str().unwrap_or_default();
+        let (added, said) = tool(folder.path(), &words, input);
+        assert!(added, "{name}: {said} {:?}", strays.lock().unwrap());
+        for part in texts(&script["says"]) {
+            assert!(said.contains(&part), "{name}: {part}: {said}");
+        }
+        assert!(input.is_empty() || !said.contains(input), "{name}: {said}");
+        let (_, listed) = tool(folder.path(), &["list"], "");
+        for call in script["calls"].as_array().unwrap() {
+            let (tool, arguments) = (call[0].as_str().unwrap(), &call[1]);
+            assert!(listed.contains(tool), "{name}: {listed}");
+            let key = format!("tool_permissions.{tool}");
+            run(folder.path(), &["config", "set", &key, "allow"]);
+            let line = format!("run {tool} {arguments}");
+            let said = printed(&run(folder.path(), &["chat", "--new", &line]));
+            let expected = call[2].as_str().unwrap();
+            assert!(said.contains(expected), "{name}: {expected}: {said}");
+        }
+        assert_eq!(*strays.lock().unwrap(), [""; 0], "{name}");
+        let alias = words.iter().skip_while(|word| **word != "--as").nth(1);
+        let (removed, said) = tool(folder.path(), &["remove", alias.unwrap_or(&entry)], "");
+        assert!(removed && said.contains("reloaded it"), "{name}: {said}");
+        let mut left = file(folder.path());
+        assert_eq!(left["tools"]["custom"], json!([]), "{name}");
+        assert_eq!(left["tool_permissions"], json!({}), "{name}");
+        for key in ["tools", "tool_permissions"] {
+            left.as_object_mut().unwrap().remove(key);
+        }
+        assert_eq!(left, before, "{name}");
+    }
+    let all: HashSet<String> = Entry::all().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(tested, all, "each entry has a script in tests/data/tools");
+}
+
+#[test]
+fn mcp_servers_are_started_once_and_their_tools_named() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_stub.sh");
+    let programs = folder.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    for name in ["npx", "uvx"] {
+        let program = programs.join(name);
+        let notes = programs.join("notes");
+        let script = format!(
+            "#!/bin/sh\nexport STUB_NOTES='{0}'\n(echo \"$@\"; env) > '{0}.started'\nexec sh '{1}'\n",
+            notes.display(),
+            stub.display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    }
+    let home = McpServer::start(Kind::Sessions);
+    let address = format!("address=http://{}/", home.address);
+    for (words, input, says, started) in [
+        (
+            vec!["home-assistant-mcp", &address, "key=-"],
+            "open sesame",
+            "mcp_assist_echo",
+            &[][..],
+        ),
+        (
+            vec![
+                "calendar",
+                "address=https://dav.example/",
+                "user=ada",
+                "key=-",
+            ],
+            "dav-secret",
+            "mcp_calendar_echo",
+            &[
+                "-y caldav-mcp@0.10.0\n",
+                "CALDAV_USERNAME=ada\n",
+                "CALDAV_PASSWORD=dav-secret\n",
+                "CALDAV_BASE_URL=https://dav.example/\n",
+            ],
+        ),
+        (
+            vec!["ics", "key=-", "zone=Europe/Oslo", "--as", "family"],
+            "https://calendar.example/secret.ics",
+            "mcp_family_echo",
+            &[
+                "ics-calendar-mcp@0.1.0\n",
+                "ICS_TIMEZONE=Europe/Oslo\n",
+                "ICS_CALENDAR_URL=https://calendar.example/secret.ics\n",
+            ],
+        ),
+    ] {
+        let (added, said) = tool(folder.path(), &[&["add"], &words[..]].concat(), input);
+        assert!(added && said.contains(says), "{words:?}: {said}");
+        assert!(!said.contains(input), "{said}");
+        let notes = fs::read_to_string(programs.join("notes.started")).unwrap_or_default();
+        for part in started {
+            assert!(notes.contains(part), "{part}: {notes}");
+        }
+        let shown = printed(&run(folder.path(), &["config", "get", "mcp_servers"]));
+        assert!(!shown.contains(input), "{shown}");
+    }
+    assert!(
+        home.requests("initialize")[0]
+            .0
+            .starts_with("POST /api/mcp ")
+    );
+    let rights = &file(folder.path())["tool_permissions"];
+    assert_eq!(rights["mcp_assist_HassLightSet"], "allow");
+    assert_eq!(rights["mcp_assist_HassTurnOn"], "ask");
+    for name in ["home-assistant-mcp", "calendar", "family"] {
+        let (removed, said) = tool(folder.path(), &["remove", name], "");
+        assert!(removed, "{said}");
+    }
+    assert_eq!(file(folder.path())["mcp_servers"], json!({}));
+    assert_eq!(file(folder.path())["tool_permissions"], json!({}));
+}
+
+#[test]
+fn what_does_not_work_is_not_written() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let before = file(folder.path());
+    let refusing = Served::answering(|_, _| {
+        let text = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno";
+        Some(text.as_bytes().into())
+    });
+    let server = format!("address=http://{}", refusing.address);
+    let geocoding = format!("geocoding_{server}");
+    for (words, says) in [
+        (vec!["brave", &server, "key=-"], "Is the key right"),
+        (vec!["brave", &server, "key=abc"], "key=- reads it from"),
+        (vec!["brave", &server], "key is missing"),
+        (vec!["brave", &server, "key=${NO_SUCH}"], "NO_SUCH"),
+        (vec!["searxng", "address=nas"], "must begin with http://"),
+        (vec!["searxng", "adress=http://nas"], "it has address"),
+        (vec!["searxng", "nas"], "is not FIELD=VALUE"),
+        (vec!["weather", "place=x", &server, &geocoding], "401"),
+        (vec!["wether"], "did you mean \"weather\"?"),
+    ] {
+        let (added, said) = tool(folder.path(), &[&["add"], &words[..]].concat(), "secret");
+        assert!(!added && said.contains(says), "{words:?}: {said}");
+        assert_eq!(file(folder.path()), before, "{words:?}");
+    }
+    let (removed, said) = tool(folder.path(), &["remove", "weather"], "");
+    assert!(!removed && said.contains("there are none"), "{said}");
+    let words = ["add", "brave", &server, "key=-", "--no-test"];
+    assert!(tool(folder.path(), &words, "secret").0);
+    let (added, said) = tool(folder.path(), &["add", "searxng", &server, "--no-test"], "");
+    assert!(!added && said.contains("\"web_search\" already"), "{said}");
+    assert!(tool(folder.path(), &["remove", "web_search"], "").0);
+    assert_eq!(file(folder.path())["tools"]["custom"], json!([]));
+}
