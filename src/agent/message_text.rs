@@ -46,6 +46,9 @@ const LATE: &str = "\n\n[late: due at ";
 pub(crate) const SCHEDULE_NOTE: &str = "This was set up earlier to come to you now, and perhaps \
     nobody is there: do what it asks for, and put a reminder in words for its reader.";
 
+/// Where questions of other assistants come from (`/mcp`), as `Conversation::channel`.
+pub const MCP_CHANNEL: &str = "mcp";
+
 /// Whether strangers may write what arrives through this channel.
 pub fn is_untrusted(channel: &str) -> bool {
     channel.starts_with("webhook:")

@@ -145,6 +145,8 @@ section! {
         pub mcp_servers: Vec<McpServer> = mcp_servers();
         /// The interfaces for programs made for OpenAI or Ollama.
         pub openai_api: OpenAiApi = section_of();
+        /// Hearth as a server of the Model Context Protocol, for other assistants.
+        pub mcp_api: McpApi = section_of();
         /// Metrics for Prometheus.
         pub metrics: Metrics = section_of();
         /// Origins of web pages that may use the server, in addition to its own.
@@ -184,6 +186,19 @@ section! {
         /// Whether a program that streams a reply and hangs up stops its turn: the button Stop of
         /// most programs does no more than that.
         pub cancel_on_disconnect: bool = Flag.or(true);
+    }
+}
+
+section! {
+    /// The section `mcp_api`.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct McpApi {
+        /// Whether editors and other assistants reach memories, search, lists, reminders and the
+        /// assistant at `/mcp`, with an API token.
+        pub enabled: bool = Flag.or(false);
+        /// Whether what they write counts as what their people say themselves. Otherwise it is
+        /// text from outside: they may have read anything.
+        pub trusted: bool = Flag.or(false);
     }
 }
 

@@ -283,6 +283,7 @@ fn check_shared_paths(
         ("/metrics", "metrics", config.metrics.enabled),
         ("/v1", "openai_api", config.openai_api.enabled),
         ("/api", "openai_api", config.openai_api.enabled),
+        ("/mcp", "mcp_api", config.mcp_api.enabled),
     ];
     for account in accounts {
         let taken = switched_on

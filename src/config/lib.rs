@@ -54,7 +54,9 @@ mod tests;
 pub use address_patterns::AddressPatterns;
 pub use assistant::Identity;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
-pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation};
+pub use config::{
+    Config, McpApi, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation,
+};
 pub use custom_tools::{
     AnswerForm, BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,
 };

@@ -70,6 +70,7 @@ impl Config {
                 "auth_token_set": self.relay.auth_token.is_some(),
             },
             "openai_api": self.openai_api,
+            "mcp_api": self.mcp_api,
             "metrics": {
                 "enabled": self.metrics.enabled,
                 "token_set": self.metrics.token.is_some(),

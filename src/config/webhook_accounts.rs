@@ -37,8 +37,8 @@ section! {
         /// The account's name.
         pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
         /// URL path of the account's POST requests. With `metrics` enabled, /metrics is not
-        /// available either, nor /v1 and /api with `openai_api`, unless the webhook channel has its
-        /// own `port`.
+        /// available either, nor /v1 and /api with `openai_api`, nor /mcp with `mcp_api`, unless
+        /// the webhook channel has its own `port`.
         pub incoming_path: String = INCOMING_PATH.required();
         /// URL that receives the replies by POST.
         pub outgoing_url: String = UrlText(&["https", "http"]).required();

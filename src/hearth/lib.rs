@@ -39,7 +39,7 @@
 //! | [`net`] | listeners, limits, TLS; framing of HTTP, WebSocket and JSON lines; dialling, HTTP client, child processes |
 //! | [`agent`] | model providers, tools, MCP, context, permissions, the turn |
 //! | `relay` | the relay, a machine's link to one, and the encryption that the relay cannot read |
-//! | this one | [`handbook`], [`catalogue`], [`service`], [`http`], [`webhook`], [`notify`], [`model_api`], `web`, [`metrics`], [`server`], [`cli`] |
+//! | this one | [`handbook`], [`catalogue`], [`service`], [`http`], [`webhook`], [`notify`], [`model_api`], [`mcp_api`], `web`, [`metrics`], [`server`], [`cli`] |
 //!
 //! # What always holds
 //!
@@ -60,6 +60,7 @@ pub mod catalogue;
 pub mod cli;
 pub mod handbook;
 pub mod http;
+pub mod mcp_api;
 pub mod metrics;
 pub mod model_api;
 pub mod notify;

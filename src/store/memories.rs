@@ -71,8 +71,10 @@ pub struct NewMemory {
     pub speaker: Option<String>,
     /// The same, if it was a person with an account.
     pub owner_id: Option<UserId>,
-    /// The conversation whose audience sees it; if absent, the household does.
+    /// The conversation whose audience sees it.
     pub seen_as: Option<ConversationId>,
+    /// Without a conversation, whether only its owner sees it; if not, the household does.
+    pub is_private: bool,
     /// Where it was said.
     pub channel: Option<String>,
     /// The webhook account through which it came.
@@ -283,10 +285,12 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
     if content.is_empty() {
         return Err(Error::invalid_request("there is nothing to remember").into());
     }
-    let audience_id = match (new.seen_as, replaces) {
-        (Some(conversation), None) => audience_of(write.connection, conversation)?,
-        (Some(_), Some(audience_id)) => audience_id,
-        (None, _) => AudienceId::HOUSEHOLD,
+    let owner = new.owner_id.filter(|_| new.is_private);
+    let audience_id = match (new.seen_as, owner, replaces) {
+        (Some(conversation), _, None) => audience_of(write.connection, conversation)?,
+        (None, Some(owner), None) => audience::private(write, owner)?,
+        (Some(_), _, Some(audience_id)) | (None, Some(_), Some(audience_id)) => audience_id,
+        (None, None, _) => AudienceId::HOUSEHOLD,
     };
     let mut directory = Directory::default();
     let same = plain(&content);

@@ -142,7 +142,7 @@ impl Viewer {
     }
 
     /// Whether only what is the household's is seen and made.
-    pub(crate) fn is_household_only(&self) -> bool {
+    pub fn is_household_only(&self) -> bool {
         matches!(&self.0, Scope::Person(person) if person.household_only)
     }
 

@@ -33,6 +33,7 @@ mod injections;
 mod late_replies;
 mod lists;
 mod mcp;
+mod mcp_api;
 mod mcp_files;
 mod mcp_http;
 mod mcp_peers;

@@ -1,4 +1,4 @@
-//! Real MCP servers from the public registries, which nobody here wrote. They
+//! Real MCP servers and clients from the public registries, which nobody here wrote. They
 //! are installed by these tests, so they run only when asked for:
 //! `make test-peers`. Without pip, npm or a network they say so and are skipped.
 
@@ -46,7 +46,7 @@ fn node(packages: &[&str]) -> bool {
     static INSTALLED: OnceLock<bool> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
         std::fs::create_dir_all(place()).unwrap();
-        let done = place().join("node_modules/installed");
+        let done = place().join("node_modules/installed-with-clients");
         let install: Vec<&str> = ["install", "--silent", "--prefix", "."]
             .iter()
             .chain(packages)
@@ -62,6 +62,8 @@ fn node_servers() -> bool {
         "@modelcontextprotocol/server-everything",
         "@modelcontextprotocol/server-filesystem",
         "@modelcontextprotocol/server-memory",
+        "@modelcontextprotocol/client",
+        "@modelcontextprotocol/sdk",
     ])
 }
 
@@ -234,7 +236,7 @@ fn node_servers_answer() {
 /// than a call may be silent.
 const EVERYTHING: &[(&str, &str)] = &[
     ("get-sum {\"a\": 1, \"b\": 2}", "The sum of 1 and 2 is 3."),
-    ("get-tiny-image", "[image/png, 4033 bytes]"),
+    ("get-tiny-image", "image/png, 4033 bytes]"),
     (
         "get-structured-content {\"location\": \"Chicago\"}",
         "\"temperature\"",
@@ -327,5 +329,118 @@ fn a_python_server_answers_over_http() {
     check(
         json!({"url": format!("http://{address}/mcp")}),
         &[("add {\"a\": 40, \"b\": 2}", "answered: 42")],
+    );
+}
+
+/// Goes through Hearth's own tools with a client: its address and a token are the arguments.
+const FASTMCP: &str = r#"
+import asyncio, sys
+from fastmcp import Client
+from fastmcp.client.transports import StreamableHttpTransport
+async def main():
+    headers = {"Authorization": "Bearer " + sys.argv[2]}
+    async def progress(done, total, message):
+        print("progress", message)
+    transport = StreamableHttpTransport(sys.argv[1], headers=headers)
+    async with Client(transport, progress_handler=progress) as client:
+        print(sorted(tool.name for tool in await client.list_tools()))
+        for tool, arguments in [
+            ("remember", {"content": "Rosalind is 7."}),
+            ("recall", {"query": "Rosalind"}),
+            ("lists", {"action": "add", "list": "toys", "items": ["ball"]}),
+            ("ask", {"message": "what do you remember about Rosalind"}),
+            ("forget", {"memory_id": "mem_x"}),
+        ]:
+            result = await client.call_tool(tool, arguments, raise_on_error=False)
+            print(tool, result.is_error, result.content[0].text)
+asyncio.run(main())
+"#;
+
+/// The same with those of the official SDK, in the newest revision and with a handshake, and
+/// with its older version.
+const TYPESCRIPT: &str = r#"
+import {Client, StreamableHTTPClientTransport} from "@modelcontextprotocol/client";
+import {Client as OldClient} from "@modelcontextprotocol/sdk/client/index.js";
+import {StreamableHTTPClientTransport as OldTransport} from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+const [url, token] = process.argv.slice(-2);
+const requestInit = {headers: {Authorization: "Bearer " + token}};
+const options = {onprogress: report => console.log("progress", report.message)};
+const call = {name: "ask", arguments: {message: "what do you remember about Rosalind"}};
+for (const negotiation of [{versionNegotiation: {mode: "auto"}}, {}]) {
+  const client = new Client({name: "peer", version: "1"}, negotiation);
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), {requestInit}));
+  console.log(client.getNegotiatedProtocolVersion(), (await client.listTools()).tools.length);
+  console.log((await client.callTool(call, options)).content[0].text);
+  await client.close();
+}
+const client = new OldClient({name: "peer", version: "1"});
+await client.connect(new OldTransport(new URL(url), {requestInit}));
+console.log("old", (await client.listTools()).tools.length);
+console.log((await client.callTool(call, undefined, options)).content[0].text);
+await client.close();
+"#;
+
+/// Runs a client against Hearth; what it prints must have these lines in this order.
+fn check_client(command: &mut Command, expected: &[&str]) {
+    let home = Home::start(json!({"mcp_api": {"enabled": true}, "permission_mode": "allow"}));
+    let mut user = home.websocket(&home.tokens.user);
+    user.ask(json!({"type": "chat", "message": "remember that Rosalind likes trains"}));
+    let output = command
+        .arg(format!("http://{}/mcp", home.address()))
+        .arg(&home.tokens.user)
+        .current_dir(place())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let problems = String::from_utf8_lossy(&output.stderr);
+    println!("{text}");
+    let mut lines = text.lines();
+    for line in expected {
+        let found = lines.any(|printed| printed.contains(line));
+        assert!(found, "no {line:?} where it must come:\n{text}{problems}");
+    }
+}
+
+#[test]
+#[ignore = "installs fastmcp from PyPI: make test-peers"]
+fn fastmcp_uses_hearth() {
+    if !python("python-fastmcp", &["fastmcp"]) {
+        return skip("fastmcp");
+    }
+    check_client(
+        Command::new(program("python-fastmcp/bin/python")).args(["-c", FASTMCP]),
+        &[
+            "['ask', 'forget', 'lists', 'recall', 'remember', 'schedule', 'search_conversations']",
+            "remember False Remembered as mem_",
+            "recall False mem_",
+            "lists False toys: 1 open of 1",
+            "progress The assistant has begun.",
+            "ask False ",
+            "Rosalind is 7.",
+            "forget True there is no memory",
+        ],
+    );
+}
+
+#[test]
+#[ignore = "installs @modelcontextprotocol/client from npm: make test-peers"]
+fn the_official_sdk_uses_hearth() {
+    if !node_servers() {
+        return skip("@modelcontextprotocol/client");
+    }
+    let script = place().join("client.mjs");
+    std::fs::write(&script, TYPESCRIPT).unwrap();
+    check_client(
+        Command::new("node").arg(&script),
+        &[
+            "2026-07-28 7",
+            "progress The assistant has begun.",
+            "Rosalind likes trains",
+            "2025-11-25 7",
+            "progress The assistant has begun.",
+            "Rosalind likes trains",
+            "old 7",
+            "Rosalind likes trains",
+        ],
     );
 }

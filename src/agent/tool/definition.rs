@@ -156,6 +156,12 @@ impl Start {
         definition.is_read_only.then_some(Start(()))
     }
 
+    /// The start of a call that a person's own program makes, as it would send a command:
+    /// no turn has it, so that nobody repeats it.
+    pub fn by_program() -> Start {
+        Start(())
+    }
+
     /// The start of a tool whose test has no turn.
     #[cfg(test)]
     pub(super) fn for_test() -> Start {
@@ -180,10 +186,10 @@ pub struct ToolContext<'a> {
     pub clock: &'a Clock,
     /// What the model sees and changes there.
     pub viewer: Viewer,
-    /// The conversation in which it was called.
-    pub conversation_id: ConversationId,
-    /// The turn that calls it.
-    pub turn_id: TurnId,
+    /// The conversation in which it was called; none where a person's program calls it.
+    pub conversation_id: Option<ConversationId>,
+    /// The turn that calls it, in that conversation.
+    pub turn_id: Option<TurnId>,
     /// Where the message came from, as [`Turn::channel`](store::Turn::channel).
     pub channel: &'a str,
     /// The webhook account that gets the reply.
@@ -217,6 +223,12 @@ pub struct ToolContext<'a> {
 }
 
 impl ToolContext<'_> {
+    /// The conversation in which it was called.
+    pub(super) fn conversation(&self) -> Result<ConversationId, String> {
+        self.conversation_id
+            .ok_or_else(|| "this works in a conversation only".to_owned())
+    }
+
     /// Says where the text of the result comes from.
     pub fn found(&self, origin: Origin) {
         // A tool knows it once.

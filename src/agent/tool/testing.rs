@@ -85,8 +85,8 @@ impl Household {
                 clock: &self.clock,
                 viewer: Viewer::readers_of(self.conversation_id, &Readers::Household)
                     .asked_by(Some(self.ann), None),
-                conversation_id: self.conversation_id,
-                turn_id: TurnId::from(0),
+                conversation_id: Some(self.conversation_id),
+                turn_id: Some(TurnId::from(0)),
                 channel: self.channel,
                 account: self.channel.strip_prefix("webhook:"),
                 user_id: Some(self.ann),

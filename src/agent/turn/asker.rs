@@ -1,7 +1,7 @@
 //! Who asks in a turn.
 
 use super::turn_context::TurnContext;
-use crate::message_text::is_untrusted;
+use crate::message_text::{MCP_CHANNEL, is_untrusted};
 use crate::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
@@ -74,7 +74,8 @@ pub fn grantee<'a>(run: &TurnContext<'a>) -> (Option<UserId>, Option<&'a str>) {
 
 /// Whether the message itself is text from outside, or brings some.
 pub fn is_from_outside(run: &TurnContext<'_>) -> bool {
-    if !run.message.attachments.is_empty() {
+    let is_by_mcp = run.turn.channel == MCP_CHANNEL && !run.assistant.config.mcp_api.trusted;
+    if is_by_mcp || !run.message.attachments.is_empty() {
         return true;
     }
     is_untrusted(&run.turn.channel) && run.account.is_none_or(|account| !account.trusted)

@@ -18,11 +18,11 @@
 //!    happened in the turn ([`TurnStream::take`](crate::service::turn_stream::TurnStream::take)),
 //!    and the interface's `Form` writes it.
 
-mod access;
-mod answering;
+pub(crate) mod access;
+pub(crate) mod answering;
 mod asked;
 mod embeddings;
-mod form;
+pub(crate) mod form;
 mod models;
 mod ollama;
 mod openai;

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::http::{Pages, Router, RouterExtensions, Serves};
+use crate::mcp_api::McpApi;
 use crate::metrics::Metrics;
 use crate::model_api::ModelApi;
 use crate::notify::Notifier;
@@ -129,6 +130,7 @@ impl Server {
             paths: vec![
                 Arc::new(Metrics::new(Arc::clone(&service), listeners.admissions())),
                 Arc::new(ModelApi::new(Arc::clone(&service))),
+                Arc::new(McpApi::new(Arc::clone(&service))),
             ],
         };
         let mut open = Vec::new();

@@ -75,13 +75,20 @@ impl Service {
 
     /// A token that is narrowed to some tools would have others run.
     fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
-        let assistant = self.assistant();
-        let (config, toolbox) = (&assistant.config, &assistant.toolbox);
         let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
         let needed = permission::needed(&approval.tool, &arguments);
-        let may_own = |tool: &str| permission::may_answer_own(config, &by.user, toolbox, tool);
-        let is_own = approval.user_id == Some(by.user_id) && needed.into_iter().all(may_own);
-        by.scope.tools.is_none() && (by.role >= UserRole::Admin || is_own)
+        match approval.user_id == Some(by.user_id) {
+            true => self.may_permit_own(&needed, by),
+            false => by.scope.tools.is_none() && by.role >= UserRole::Admin,
+        }
+    }
+
+    /// Whether this person may answer for themselves what needs these tools.
+    pub(super) fn may_permit_own(&self, needed: &[&str], by: &Identity) -> bool {
+        let assistant = self.assistant();
+        let (config, toolbox) = (&assistant.config, &assistant.toolbox);
+        let may_own = |tool: &&str| permission::may_answer_own(config, &by.user, toolbox, tool);
+        by.scope.tools.is_none() && (by.role >= UserRole::Admin || needed.iter().all(may_own))
     }
 
     /// Refuses calls that nobody decided in time.

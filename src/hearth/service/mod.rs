@@ -42,6 +42,7 @@ mod notifications;
 mod own_account;
 pub mod password;
 pub mod people;
+mod program_calls;
 pub mod programs;
 mod push;
 mod queue;

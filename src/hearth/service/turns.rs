@@ -220,7 +220,7 @@ impl Service {
     }
 
     /// Stops a turn, no matter who began it.
-    pub(super) fn cancel(&self, viewer: &Viewer, id: TurnId, by: &str) -> Result<Value> {
+    pub fn cancel(&self, viewer: &Viewer, id: TurnId, by: &str) -> Result<Value> {
         let turn = self.find_turn(viewer, id)?;
         if turn.state.is_final() {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));

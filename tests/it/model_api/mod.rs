@@ -8,6 +8,8 @@ mod programs;
 mod responses;
 mod streams;
 
+pub use streams::read_until;
+
 use serde_json::{Value, json};
 
 use support::home::Home;

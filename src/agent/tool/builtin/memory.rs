@@ -95,19 +95,22 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
             "a memory has at most {MAX_MEMORY_CHARS} characters, not {length}: keep what matters"
         ));
     }
-    let is_person = context.user_id.is_some();
+    let is_for_all = context.user_id.is_some() && is_shared(arguments);
     let new = NewMemory {
         content: content.to_owned(),
         speaker: context.speaker.map(str::to_owned),
         owner_id: context.user_id,
-        seen_as: (!(is_person && is_shared(arguments))).then_some(context.conversation_id),
+        seen_as: context.conversation_id.filter(|_| !is_for_all),
+        is_private: !is_for_all
+            && context.config.privacy.conversations == Audience::Private
+            && !context.viewer.is_household_only(),
         channel: Some(context.channel.to_owned()),
         account: is_untrusted(context.channel)
             .then_some(context.account)
             .flatten()
             .map(str::to_owned),
         is_outside: context.is_outside,
-        told_in: Some(context.turn_id),
+        told_in: context.turn_id,
     };
     let (memory, replaced) = match text(arguments, "replaces") {
         Some(replaced) => {

@@ -63,13 +63,14 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
             user.name, user.name
         ));
     }
+    let conversation_id = context.conversation()?;
     let services = settings.into_iter().flat_map(|one| one.services());
     let services = services.map(PushService::as_str).chain([PUSH]);
     let new: Vec<NewNotification> = services
         .map(|service| NewNotification {
             user_id: user.id,
             service,
-            conversation_id: context.conversation_id,
+            conversation_id,
             cause: NotificationCause::Message,
             about: None,
             content: Some(message.to_owned()),

@@ -7,7 +7,7 @@ use crate::message_text::is_untrusted;
 use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
 use base::calendar::Timing;
 use base::ids::ScheduleId;
-use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
 
 pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
@@ -106,9 +106,9 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
                 prompt: prompt.to_owned(),
                 owner: context.speaker.map(str::to_owned),
                 owner_id: context.user_id,
-                conversation_id: Some(context.conversation_id),
-                // That of the conversation.
-                audience: Audience::Household,
+                conversation_id: context.conversation_id,
+                // Where there is none, whose is taken.
+                audience: context.config.privacy.conversations.clone(),
                 channel: channel.to_owned(),
                 account: account.map(str::to_owned),
                 timing,

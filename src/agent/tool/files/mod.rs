@@ -172,7 +172,7 @@ fn read_kept(
     arguments: &Arguments,
     context: &ToolContext<'_>,
 ) -> Result<String, String> {
-    let kept = context.store.kept_result(context.conversation_id, id);
+    let kept = context.store.kept_result(context.conversation()?, id);
     let (text, is_outside) = kept.map_err(|_| {
         format!("the result {id} is not kept here any more: run the tool again that gave it")
     })?;
@@ -190,7 +190,7 @@ fn read_attached(
 ) -> Result<String, String> {
     let files = ConversationFiles {
         store: context.store,
-        conversation: context.conversation_id,
+        conversation: context.conversation()?,
         can_read_on: true,
     };
     let (text, after) = files.whole_text(id)?;

@@ -73,6 +73,7 @@ impl Approval {
             _ => match self.channel.as_str() {
                 "schedule" => " by a reminder".to_owned(),
                 "openai_api" | "ollama_api" => " through the model API".to_owned(),
+                "mcp" => " through another assistant".to_owned(),
                 _ => String::new(),
             },
         };

@@ -84,7 +84,7 @@ const asker = (approval) => approval.requested_by ?? "Somebody";
 /** Where a request came from. */
 function channel(name = "") {
   if (name?.startsWith("webhook:")) return ` through the webhook ${name.slice(8)}`;
-  return { websocket: " from a page or a terminal", schedule: " by a reminder", openai_api: " through the model API", ollama_api: " through the model API" }[name] ?? "";
+  return { websocket: " from a page or a terminal", schedule: " by a reminder", openai_api: " through the model API", ollama_api: " through the model API", mcp: " through another assistant" }[name] ?? "";
 }
 
 /** The reason, without an argument at its end: those follow, each in full. */

@@ -1,0 +1,312 @@
+//! Hearth as a server of the Model Context Protocol, so that editors and other assistants
+//! share the household's memory. Off unless `mcp_api.enabled`.
+//!
+//! One path, `/mcp`, speaks Streamable HTTP in the newest revision, which has neither
+//! handshake nor session, and in those before it that begin with `initialize`. The server
+//! keeps nothing between two requests in either. Tools are those of the toolbox for what the
+//! household keeps, and `ask`, which is one turn of the assistant.
+//!
+//! # The walk of a request
+//!
+//! 1. [`McpApi`]: `admit` checks method and token before the body is read; `answer` reads it
+//!    ([`message::read`]).
+//! 2. [`revision::of`] finds the revision and checks what it demands of a request.
+//! 3. `request` answers at once, but for `ask`: [`asking::ask`] starts a turn
+//!    ([`Service::follow`]) and writes its progress and end.
+
+mod asking;
+mod message;
+mod revision;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::http::Extension;
+use crate::model_api::access;
+use crate::service::Service;
+use crate::service::turn_stream::Asker;
+use asking::Running;
+use base::error::Error;
+use base::secret::{base32_lower, random_bytes};
+use config::Config;
+use message::{
+    Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
+};
+use net::http::{self, Admitted, Answer, Head, Response, checks};
+use revision::{BATCHES, HANDSHAKES, NEWEST_HANDSHAKE, STATELESS};
+use store::Identity;
+
+const PATH: &str = "/mcp";
+/// The header with a session's id, in the revisions that have sessions.
+const SESSION: &str = "mcp-session-id";
+/// Most messages in one body, in the one revision that takes several.
+const MOST_TOGETHER: usize = 20;
+/// How long a client may keep the list of tools, in milliseconds.
+const TOOLS_FOR: u64 = 60_000;
+
+/// What the client's model is told of the server.
+const INSTRUCTIONS: &str = "Hearth is the assistant of a household. recall, remember and forget \
+    are what it knows of the people who live there; search_conversations finds what was said to \
+    it; lists are for what to buy or do. Descriptions of tools are written for that assistant: \
+    \"you\" there means it, and what schedule sets up, it does then, and reports in Hearth. Use \
+    ask for everything else that it can do, such as the house itself.";
+
+/// Answers `/mcp`.
+pub struct McpApi {
+    service: Arc<Service>,
+    running: Arc<Running>,
+}
+
+/// One HTTP request, as it was admitted.
+struct Exchange<'a> {
+    config: &'a Config,
+    asker: &'a Asker,
+    by: &'a Identity,
+    head: &'a Head,
+}
+
+impl McpApi {
+    /// The interface of this service.
+    pub fn new(service: Arc<Service>) -> McpApi {
+        McpApi {
+            service,
+            running: Arc::default(),
+        }
+    }
+
+    fn answer(&self, config: &Config, asker: &Asker, request: &http::Request) -> Answer {
+        let Some(by) = &asker.identity else {
+            let error = Error::invalid_token("/mcp needs a token");
+            return Answer::Now(refusal(&error));
+        };
+        let exchange = Exchange {
+            config,
+            asker,
+            by,
+            head: &request.head,
+        };
+        match message::read(&request.body) {
+            Ok(Ok(message)) => self.one(&exchange, message),
+            Ok(Err(several)) => Answer::Now(self.several(&exchange, several)),
+            Err(fault) => Answer::Now(fault.response(&Value::Null)),
+        }
+    }
+
+    fn one(&self, exchange: &Exchange<'_>, message: Message) -> Answer {
+        let request = match message {
+            Message::Request(request) => request,
+            Message::Notification { method, params } => {
+                if let Err(fault) = revision::check_header(exchange.head) {
+                    return Answer::Now(fault.response(&Value::Null));
+                }
+                if method == "notifications/cancelled" {
+                    let id = params.get("requestId").unwrap_or(&Value::Null);
+                    self.running
+                        .cancel(&self.service, exchange.by, exchange.head, id);
+                }
+                return Answer::Now(Response::empty(202));
+            }
+            // The server asks nothing.
+            Message::Answer => return Answer::Now(Response::empty(202)),
+        };
+        let revision = match revision::of(exchange.head, &request) {
+            Ok(revision) => revision,
+            Err(fault) => return Answer::Now(fault.response(&request.id)),
+        };
+        if request.is_call_of(asking::NAME) {
+            let asked = asking::Asked {
+                exchange,
+                request: &request,
+                revision,
+            };
+            return match asking::ask(&self.service, &self.running, &asked) {
+                Ok(answer) => answer,
+                Err(fault) => Answer::Now(fault.response_in(&request.id, revision)),
+            };
+        }
+        Answer::Now(match self.request(exchange, &request, revision) {
+            Ok(result) => {
+                let mut response = message::result_of(&request.id, result, revision);
+                if request.method == "initialize" {
+                    // Tells requests of clients apart that use one token; nothing is kept.
+                    response.add("Mcp-Session-Id", base32_lower(&random_bytes::<16>()));
+                }
+                response
+            }
+            Err(fault) => fault.response_in(&request.id, revision),
+        })
+    }
+
+    /// Answers several messages in one body, as the revision 2025-03-26 has it.
+    fn several(&self, exchange: &Exchange<'_>, several: Vec<Result<Message, Fault>>) -> Response {
+        let named = exchange.head.header(revision::HEADER).unwrap_or(BATCHES);
+        if named != BATCHES || several.is_empty() || several.len() > MOST_TOGETHER {
+            let why = format!("one message at a time, or up to {MOST_TOGETHER} in {BATCHES}");
+            return Fault::new(INVALID_REQUEST, why).response(&Value::Null);
+        }
+        let mut answers = Vec::new();
+        for message in several {
+            let request = match message {
+                Ok(Message::Request(request)) => request,
+                Ok(other) => {
+                    self.one(exchange, other);
+                    continue;
+                }
+                Err(fault) => {
+                    answers.push(fault.value(&Value::Null));
+                    continue;
+                }
+            };
+            let revision = Revision::Handshake(BATCHES);
+            let is_alone = request.method == "initialize" || request.is_call_of(asking::NAME);
+            let result = match is_alone {
+                true => Err(Fault::new(INVALID_REQUEST, "this must be sent by itself")),
+                false => self.request(exchange, &request, revision),
+            };
+            answers.push(match result {
+                Ok(result) => message::result(&request.id, result, revision),
+                Err(fault) => fault.value(&request.id),
+            });
+        }
+        match answers.is_empty() {
+            true => Response::empty(202),
+            false => Response::json(200, Value::Array(answers).to_string()),
+        }
+    }
+
+    fn request(
+        &self,
+        exchange: &Exchange<'_>,
+        request: &Request,
+        revision: Revision,
+    ) -> Result<Value, Fault> {
+        let is_stateless = revision == Revision::Stateless;
+        match (request.method.as_str(), is_stateless) {
+            ("initialize", false) => Ok(initialized(request)),
+            ("ping", false) => Ok(json!({})),
+            ("server/discover", true) => Ok(json!({
+                "supportedVersions": [STATELESS],
+                "capabilities": {"tools": {}},
+                "instructions": INSTRUCTIONS,
+                "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
+                "ttlMs": TOOLS_FOR,
+                "cacheScope": "public",
+            })),
+            ("tools/list", _) => self.tools(exchange, request, is_stateless),
+            ("tools/call", _) => self.call(exchange, request),
+            (method, _) => {
+                let method: String = method.chars().take(100).collect();
+                let why = format!("this server has no method {method:?}");
+                Err(Fault::new(METHOD_NOT_FOUND, why))
+            }
+        }
+    }
+
+    fn tools(
+        &self,
+        exchange: &Exchange<'_>,
+        request: &Request,
+        is_stateless: bool,
+    ) -> Result<Value, Fault> {
+        if request
+            .params
+            .get("cursor")
+            .is_some_and(|cursor| !cursor.is_null())
+        {
+            return Err(Fault::new(INVALID_PARAMS, "the list of tools has one page"));
+        }
+        let own = self.service.tools_for_program(exchange.by);
+        let own = own.iter().map(|tool| {
+            let spec = tool.spec();
+            let is_read_only = tool.definition().is_read_only;
+            json!({
+                "name": spec.name,
+                "description": spec.description,
+                "inputSchema": *spec.parameters,
+                "annotations": {
+                    "readOnlyHint": is_read_only,
+                    "destructiveHint": !is_read_only && spec.name != "remember",
+                    "openWorldHint": false,
+                },
+            })
+        });
+        let ask = asking::spec();
+        let ask = json!({
+            "name": ask.name,
+            "description": ask.description,
+            "inputSchema": *ask.parameters,
+            "annotations": {"readOnlyHint": false},
+        });
+        let mut list = json!({"tools": own.chain([ask]).collect::<Vec<Value>>()});
+        if is_stateless {
+            list["ttlMs"] = json!(TOOLS_FOR);
+            list["cacheScope"] = json!("private");
+        }
+        Ok(list)
+    }
+
+    fn call(&self, exchange: &Exchange<'_>, request: &Request) -> Result<Value, Fault> {
+        let (name, arguments) = request.call()?;
+        let tools = self.service.tools_for_program(exchange.by);
+        let tool = tools.iter().find(|tool| tool.spec().name == name);
+        let Some(tool) = tool else {
+            let name: String = name.chars().take(100).collect();
+            return Err(Fault::new(
+                INVALID_PARAMS,
+                format!("there is no tool {name:?}"),
+            ));
+        };
+        let called = (self.service).call_for_program(exchange.by, tool.as_ref(), &arguments);
+        Ok(message::called(called))
+    }
+}
+
+fn initialized(request: &Request) -> Value {
+    let wanted = request
+        .params
+        .get("protocolVersion")
+        .and_then(Value::as_str);
+    let known = HANDSHAKES.iter().find(|known| Some(**known) == wanted);
+    json!({
+        "protocolVersion": known.unwrap_or(&NEWEST_HANDSHAKE),
+        "capabilities": {"tools": {}},
+        "serverInfo": server_info(),
+        "instructions": INSTRUCTIONS,
+    })
+}
+
+fn server_info() -> Value {
+    json!({"name": "hearth", "title": "Hearth", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// An error before there is a message.
+fn refusal(error: &Error) -> Response {
+    let mut response = Fault::new(message::REFUSED, error.message()).response(&Value::Null);
+    response.status = error.status();
+    if let Some(seconds) = error.retry_after() {
+        response.add("Retry-After", seconds.to_string());
+    }
+    response
+}
+
+impl Extension for McpApi {
+    fn serves(&self, path: &str, config: &Config) -> bool {
+        config.mcp_api.enabled && path == PATH
+    }
+
+    fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response> {
+        checks::method_or(head, "POST", refusal)?;
+        let asker = access::asker(&self.service, config, head, false);
+        let asker = asker.map_err(|error| refusal(&error))?;
+        // A page of another origin can send any other type without asking first.
+        if head.header("origin").is_some() {
+            checks::json(head).map_err(|error| refusal(&error))?;
+        }
+        let config = Arc::clone(config);
+        let body_bytes = config.limits.body_bytes;
+        Ok(Admitted::new(body_bytes, move |request| {
+            self.answer(&config, &asker, request)
+        }))
+    }
+}
