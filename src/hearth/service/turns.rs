@@ -220,6 +220,9 @@ impl Service {
     }
 
     /// Stops a turn, no matter who began it.
+    ///
+    /// # Errors
+    /// `not_found` where the viewer does not see it; `server_error`.
     pub fn cancel(&self, viewer: &Viewer, id: TurnId, by: &str) -> Result<Value> {
         let turn = self.find_turn(viewer, id)?;
         if turn.state.is_final() {
