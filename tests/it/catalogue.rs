@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use hearth::catalogue::Entry;
-use support::home::{TemporaryDirectory, make_people, write_config};
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::mcp_http::{Kind, McpServer};
 use support::program::{Program, hearth, printed, run};
 use support::served::Served;
@@ -270,4 +270,53 @@ fn what_does_not_work_is_not_written() {
     assert!(!added && said.contains("\"web_search\" already"), "{said}");
     assert!(tool(folder.path(), &["remove", "web_search"], "").0);
     assert_eq!(file(folder.path())["tools"]["custom"], json!([]));
+}
+
+/// What the page does: it lists, tries, chooses, adds and removes.
+#[test]
+fn an_admin_adds_a_tool_in_the_page() {
+    let home = Home::offline();
+    let (_, script) = scripts()
+        .into_iter()
+        .find(|(name, _)| name == "weather")
+        .unwrap();
+    let (served, _) = scripted(&script);
+    let server = format!("http://{}", served.address);
+    let mut admin = home.admin();
+    let listed = admin.ask(json!({"type": "list_available_tools"}));
+    let weather = &listed["tools"][0];
+    assert_eq!(weather["name"], "weather");
+    assert_eq!(weather["fields"].as_array().unwrap().len(), 1, "{weather}");
+    let mut request = json!({"type": "add_tool", "name": "weather", "test": true, "answers": {
+        "place": "Bergen", "address": server, "geocoding_address": server,
+    }});
+    let tried = admin.ask(request.clone());
+    assert_eq!(tried["works"], true, "{tried}");
+    assert!(
+        tried["message"].as_str().unwrap().contains("4.5 °C"),
+        "{tried}"
+    );
+    let choices = tried["choices"].as_array().unwrap();
+    assert_eq!(choices[1]["label"], "Bergen, New York, United States");
+    let chosen = choices[0]["answers"].as_object().unwrap().clone();
+    request["answers"].as_object_mut().unwrap().extend(chosen);
+    request["test"] = json!(false);
+    let added = admin.ask(request.clone());
+    assert_eq!(added["tool_permissions"]["weather"], "allow", "{added}");
+    let reply = admin.chat("run weather {}").to_string();
+    assert!(reply.contains("4.5 °C"), "{reply}");
+    let removed = admin.ask(json!({"type": "remove_tool", "name": "weather"}));
+    assert_eq!(removed["tools"], json!(["weather", "find_place"]));
+    let reply = admin.chat("run weather {}").to_string();
+    assert!(!reply.contains("4.5 °C"), "{reply}");
+
+    let secret = json!({"type": "add_tool", "name": "brave", "answers": {"key": "${HOME}"}});
+    admin.send(&secret);
+    let refused = admin.response()["error"].to_string();
+    assert!(refused.contains("the environment is read by"), "{refused}");
+    let drawn = admin.ask(json!({"type": "draw_address", "url": "http://192.0.2.7:5000/"}));
+    assert_eq!(
+        drawn["qr"][0].as_str().unwrap().len(),
+        drawn["qr"].as_array().unwrap().len()
+    );
 }

@@ -85,6 +85,16 @@ fn each_command_needs_its_role() {
         ),
         ("user", json!({ "type": "list_skills" })),
         ("admin", json!({ "type": "remove_skill", "name": "x" })),
+        ("admin", json!({ "type": "list_available_tools" })),
+        (
+            "admin",
+            json!({ "type": "add_tool", "name": "x", "answers": {} }),
+        ),
+        ("admin", json!({ "type": "remove_tool", "name": "x" })),
+        (
+            "viewer",
+            json!({ "type": "draw_address", "url": "http://a.lan/" }),
+        ),
         ("admin", json!({ "type": "list_users" })),
         (
             "admin",

@@ -238,6 +238,13 @@ fn the_samples_of_other_systems_are_answered() {
             "DiskFull",
         ),
         (
+            "frigate",
+            "The camera front_door sees: person (87%)",
+            "Frigate",
+            "front_door",
+        ),
+        ("ios-shortcuts", "Put milk on the list", "Grace", "phone"),
+        (
             "uptime-kuma",
             "Nextcloud reports: [Nextcloud] [Down]",
             "Nextcloud",

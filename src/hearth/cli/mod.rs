@@ -13,6 +13,7 @@
 mod account;
 mod approvals;
 mod arguments;
+mod avahi;
 mod backup;
 mod called;
 mod channels;
@@ -106,6 +107,7 @@ const COMMANDS: &[Command] = &[
     tls::COMMAND,
     doctor::COMMAND,
     health::COMMAND,
+    avahi::COMMAND,
     update::COMMAND,
     completions::COMMAND,
     manual::COMMAND,

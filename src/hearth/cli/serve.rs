@@ -21,6 +21,7 @@ use super::first_run::{self, FirstRun};
 use super::local_models;
 use super::logging::{self, Logging};
 use super::service_manager::ServiceManager;
+use crate::qr;
 use crate::server::{self, Options, Server};
 use base::clock::Clock;
 use base::secret::Secret;
@@ -122,6 +123,9 @@ fn announce(
     if made.admin || made.config {
         let addresses = (scheme, server.addrs());
         text.push_str(&welcome(directory, addresses, is_given));
+        if let (true, Some(address)) = (context.output_is_terminal, server.addrs().first()) {
+            text.push_str(&picture(scheme, reachable(*address)));
+        }
     }
     context.errors.write_all(text.as_bytes())?;
     context.errors.flush()?;
@@ -275,6 +279,17 @@ fn welcome(
     text
 }
 
+/// The address as a QR code, for a phone; none for one that works on this machine alone.
+fn picture(scheme: &str, address: SocketAddr) -> String {
+    let code = match address.ip().is_loopback() {
+        true => None,
+        false => qr::code(&format!("{scheme}://{address}/")).ok(),
+    };
+    code.map_or_else(String::new, |code| {
+        format!("Open it on a phone or a tablet:\n\n{code}\n")
+    })
+}
+
 /// An address to type: for a server that listens on all addresses, the one with
 /// which this machine reaches its network.
 pub fn reachable(address: SocketAddr) -> SocketAddr {
@@ -314,6 +329,14 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
+    }
+
+    #[test]
+    fn the_address_is_drawn_where_another_device_reaches_it() {
+        let drawn = picture("http", "192.0.2.7:5000".parse().unwrap());
+        let code = qr::code("http://192.0.2.7:5000/").unwrap();
+        assert!(drawn.contains(&code) && drawn.contains("phone"), "{drawn}");
+        assert_eq!(picture("http", "127.0.0.1:5000".parse().unwrap()), "");
     }
 
     #[test]

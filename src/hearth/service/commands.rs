@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
+use super::tools::list_available_tools;
 use super::{Service, views};
+use crate::qr;
 use agent::permission::{Actor, Circumstances};
 use agent::provider::probe::probe;
 use agent::skills::{self, SkillError};
@@ -181,6 +183,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             Ok(json!({ "skills": skills }))
         }
         Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
+        Command::ListAvailableTools => Ok(list_available_tools()),
+        Command::AddTool(new) => service.add_tool(new, user),
+        Command::RemoveTool(remove) => service.remove_tool(&remove.name, user),
+        Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
             .and_then(|state| store.deliveries(viewer, state, list.limit))
             .map(views::deliveries),

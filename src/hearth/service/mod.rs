@@ -51,6 +51,7 @@ mod running;
 pub mod session;
 mod state;
 mod throttle;
+mod tools;
 pub mod turn_stream;
 pub mod turn_wait;
 mod turns;

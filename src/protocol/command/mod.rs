@@ -309,6 +309,33 @@ commands! {
         paused: bool = true_by_default,
     }),
 
+    /// Lists the tools of the catalogue that can be added.
+    "list_available_tools" Admin ListAvailableTools,
+
+    /// Adds a tool of the catalogue to the configuration.
+    "add_tool" Admin AddTool(AddTool {
+        /// As `list_available_tools` has it.
+        name: String = Fields::string,
+        /// The name under which it is added; the catalogue's when absent.
+        alias: Option<String> = Fields::optional_string,
+        /// Answers to its questions, by their names.
+        answers: Map<String, Value> = Fields::object,
+        /// Only try it; nothing is changed.
+        test: bool = false_by_default,
+    }),
+
+    /// Removes tools or an MCP server from the configuration.
+    "remove_tool" Admin RemoveTool(RemoveTool {
+        /// Of a tool or a server, or under which they were added.
+        name: String = Fields::string,
+    }),
+
+    /// Draws an address as a QR code, for another device.
+    "draw_address" Viewer DrawAddress(DrawAddress {
+        /// Of the page.
+        url: String = Fields::string,
+    }),
+
     /// Lists the skills that are installed for the household.
     "list_skills" User ListSkills,
 

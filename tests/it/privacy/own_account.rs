@@ -51,6 +51,10 @@ const COMMANDS: &str = r#"
     g    | {"type":"get_list","list":"x"}
     g    | {"type":"update_list","list":"x"}
     g    | {"type":"delete_list","list":"x"}
+    ghts | {"type":"list_available_tools"}
+    ghts | {"type":"add_tool","name":"x","answers":{}}
+    ghts | {"type":"remove_tool","name":"x"}
+    -    | {"type":"draw_address","url":"http://a.lan/"}
     g    | {"type":"list_skills"}
     ghts | {"type":"remove_skill","name":"x"}
     gt   | {"type":"create_schedule","prompt":"x","at":"+9h"}

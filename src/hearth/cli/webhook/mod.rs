@@ -250,7 +250,9 @@ mod tests {
             let made = root.run(&line, "a secret of the other system, or for it\n");
             assert_eq!(made.code, 0, "{system}: {}", made.errors);
             let account = &file(&root)["channels"]["webhook"]["accounts"]["x"];
-            assert!(account["map"]["message"].is_string(), "{system}: {account}");
+            // Whoever writes the shortcut chooses the form.
+            let is_mapped = account["map"]["message"].is_string();
+            assert_eq!(is_mapped, system != &"ios-shortcuts", "{system}: {account}");
             assert_eq!(account["outgoing_url"], "http://h/");
             assert_eq!(account["incoming_path"], "/webhook/x");
             assert_eq!(account["audience"], "household");

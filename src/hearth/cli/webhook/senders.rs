@@ -24,10 +24,12 @@ macro_rules! samples {
 
 samples!(
     "alertmanager",
+    "frigate",
     "gitea",
     "github",
     "gitlab",
     "grafana",
+    "ios-shortcuts",
     "n8n",
     "node-red",
     "stripe",

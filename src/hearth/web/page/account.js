@@ -10,6 +10,8 @@ export async function show(household) {
   await draw();
   return { element: h("div.page",
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
+    card("Another device", h("p.help", "The address of this page as a QR code, for a phone or a tablet."),
+      h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, "Show the code")),
     card("Signed in", h("p.help", "Your sessions, and the tokens of your programs."), tokens,
       h("button", { onclick: signOutEverywhere }, "Sign out everywhere")),
     household.maySend && card("What is remembered about you", memories),

@@ -23,6 +23,23 @@ export function showLink({ name, link, qr, expires_at: until }) {
   dialog.showModal();
 }
 
+/** Shows the address of the page for the next device. */
+export async function showAddress(household) {
+  const { relay, address } = savedEndpoint();
+  const url = relay ? location.href.split("#")[0] : address ? `${address}/` : location.origin + location.pathname;
+  const { qr } = await household.request("draw_address", { url });
+  const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
+  const dialog = h("dialog", { "aria-label": "Another device" }, h("form", { method: "dialog" },
+    h("h2", "Another device"),
+    h("p", isHere ? "This address works on this machine alone. Open the page under the machine’s name or address in your network, then look here again." : "Point the camera of the phone or tablet at the code, and sign in there."),
+    h("div.row.centre", picture(qr)),
+    h("p", h("code", url), " ", copyButton(() => url)),
+    h("div.row.end", h("button", { type: "submit", class: "primary" }, "Done"))));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 /** A QR code from its rows of 0 and 1, with the light area that readers need. */
 function picture(rows) {
   const space = "http://www.w3.org/2000/svg";
@@ -33,7 +50,7 @@ function picture(rows) {
   };
   const size = rows.length + 8;
   const dark = rows.flatMap((row, y) => [...row].map((one, x) => (one === "1" ? `M${x + 4} ${y + 4}h1v1h-1z` : "")));
-  const svg = make("svg", { viewBox: `0 0 ${size} ${size}`, width: 256, height: 256, role: "img", "aria-label": "The link as a QR code", "shape-rendering": "crispEdges" });
+  const svg = make("svg", { viewBox: `0 0 ${size} ${size}`, width: 256, height: 256, role: "img", "aria-label": "As a QR code", "shape-rendering": "crispEdges" });
   svg.append(make("path", { d: `M0 0h${size}v${size}H0z`, fill: "#fff" }), make("path", { d: dark.join(""), fill: "#000" }));
   return svg;
 }

@@ -1,6 +1,6 @@
 // The tools, their sources and permissions, and the skills.
 
-import { h, ask, iconButton, options, complain, rowList } from "./dom.js";
+import { h, ask, iconButton, options, complain, rowList, toast } from "./dom.js";
 
 const CHOICES = [["", "Default"], ["ask", "Ask"], ["allow", "Allow"], ["deny", "Deny"]];
 
@@ -14,7 +14,9 @@ function origin(source) {
 export async function show(household) {
   const rows = rowList();
   const page = h("div.page");
+  const adding = h("div");
   await draw();
+  offer();
   const changed = () => draw().catch(complain);
   household.addEventListener("config", changed);
   return { element: page, close: () => household.removeEventListener("config", changed) };
@@ -30,7 +32,36 @@ export async function show(household) {
       h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
         household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
       tools.length ? rows : h("p", "There are no tools."),
+      adding,
       ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), rowList(skills.map(skill))] : []));
+  }
+
+  /** Offers the catalogue, which is loaded when somebody wants it. */
+  async function offer() {
+    if (!household.isAdmin) return;
+    const open = h("button", { onclick: () => show().catch(complain) }, "Add a tool");
+    adding.replaceChildren(open);
+    const show = async () => {
+      const { form } = await import("./catalogue.js");
+      adding.replaceChildren(await form(household, async (said) => {
+        toast(said);
+        await offer();
+        await draw();
+      }));
+      adding.querySelector("select").focus();
+    };
+  }
+
+  /** Removes a tool, or the MCP server that it is of. */
+  async function drop(name) {
+    const sure = await ask({ title: "Remove this tool?", text: name, action: "Remove", danger: true });
+    if (!sure) return;
+    try {
+      await household.request("remove_tool", { name });
+      await draw();
+    } catch (error) {
+      complain(error);
+    }
   }
 
   function skill(one) {
@@ -71,6 +102,7 @@ export async function show(household) {
       h("div.grow", h("strong", tool.name), " ", h("span.badge", origin(tool.source)),
         h("p.small", tool.description),
         parameters.length ? h("p.quiet.small", "Parameters: ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
-      household.isAdmin ? select : h("span.quiet", tool.permission));
+      household.isAdmin ? select : h("span.quiet", tool.permission),
+      household.isAdmin && tool.source !== "builtin" && iconButton("trash", `Remove: ${tool.name}`, "Remove", () => drop(tool.source.startsWith("mcp:") ? tool.source.slice(4) : tool.name)));
   }
 }

@@ -1,0 +1,67 @@
+//! `hearth avahi`: a file for avahi-daemon, by which the devices of the network find the server.
+
+use super::arguments::Arguments;
+use super::command::Command;
+use super::context::{CliContext, CliResult};
+use super::data_directory::DataDirectory;
+use super::running_server::RunningServer;
+use config::{Channel, DEFAULT_PORT};
+
+pub const COMMAND: Command = Command::new(
+    "\
+avahi: Print a file for avahi-daemon, so that the house finds the server
+Save it as /etc/avahi/services/hearth.service. It names the port of the running server, or else
+that of the configuration.
+--data-dir",
+)
+.run(run);
+
+/// The file of the packages, for the usual port and without TLS.
+const FILE: &str = include_str!("../../../.ci/debian/avahi.service");
+
+/// `hearth avahi`
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let directory = DataDirectory::of(arguments, context)?;
+    let config = directory.settings()?.current();
+    let configured = config.channels.iter().find_map(|channel| match channel {
+        Channel::Tcp(tcp) => Some(tcp.port),
+        _ => None,
+    });
+    let server = RunningServer::find(&directory);
+    let running = server.and_then(|server| Some(server.addresses.first()?.port()));
+    let port = running.or(configured).unwrap_or(DEFAULT_PORT);
+    let text = FILE.replace(&format!("<port>{DEFAULT_PORT}<"), &format!("<port>{port}<"));
+    let text = match config.tls.identity() {
+        Some(_) => text.replace("<type>_http._tcp<", "<type>_https._tcp<"),
+        None => text,
+    };
+    context.output.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::cli::tests::DataDirectoryUnderTest;
+
+    #[test]
+    fn the_file_names_the_port_and_whether_it_is_secure() {
+        let root = DataDirectoryUnderTest::default();
+        for (config, parts) in [
+            ("{}", ["<type>_http._tcp</type>", "<port>5000</port>"]),
+            (
+                r#"{"channels": [{"name": "lan", "type": "tcp", "port": 8443}],
+                    "tls": {"cert": "a.pem", "key": "b.pem"}}"#,
+                ["<type>_https._tcp</type>", "<port>8443</port>"],
+            ),
+        ] {
+            fs::write(root.data_directory().config(), config).unwrap();
+            let ran = root.run("avahi", "");
+            for part in parts {
+                assert!(ran.output.contains(part), "{part}: {ran:?}");
+            }
+            assert!(ran.output.starts_with("<?xml"), "{ran:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Tools of the catalogue, as the page adds and removes them.
+
+use serde_json::{Value, json};
+
+use super::Service;
+use crate::catalogue::{self, Entry};
+use base::error::{Error, Result};
+use net::tls::Trust;
+use protocol::command::AddTool;
+
+/// What a tool changes in the configuration.
+const CHANGED: [&str; 3] = ["tool_permissions", "tools", "mcp_servers"];
+
+/// What can be added, and what each asks for.
+pub(super) fn list_available_tools() -> Value {
+    let entry = |entry: &Entry| {
+        let field = |field: catalogue::Field<'_>| {
+            Some(json!({
+                "name": field.name,
+                "question": field.question?,
+                "default": field.default,
+                "is_secret": field.is_secret,
+                "is_optional": field.is_optional,
+            }))
+        };
+        json!({
+            "name": entry.name,
+            "about": entry.about(),
+            "steps": entry.steps(),
+            "fields": entry.fields().filter_map(field).collect::<Vec<_>>(),
+        })
+    };
+    json!({ "tools": Entry::all().iter().map(entry).collect::<Vec<_>>() })
+}
+
+impl Service {
+    /// Adds a tool, or tries it.
+    pub(super) fn add_tool(&self, new: AddTool, by: &str) -> Result<Value> {
+        let entry = Entry::named(&new.name)?;
+        let mut answers = new.answers;
+        let names_variable = |value: &Value| value.as_str().is_some_and(|text| text.contains("${"));
+        if answers.values().any(names_variable) {
+            // Else a client could have the server's environment sent to any address.
+            return Err(Error::invalid_request(
+                "the environment is read by the configuration file alone",
+            ));
+        }
+        entry.complete(&mut answers)?;
+        let config = self.settings.current();
+        let mut choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
+        let found: Vec<Value> = choices
+            .iter()
+            .map(|one| json!({ "label": one.label, "answers": one.values }))
+            .collect();
+        if !choices.is_empty() {
+            answers.extend(choices.swap_remove(0).values);
+        }
+        let addition = entry.filled(new.alias.as_deref(), answers);
+        let (_, planned) = self
+            .settings
+            .rewrite(false, |members| addition.add_to(members))?;
+        if new.test {
+            let tried = match entry.starts_program() {
+                true => Ok("It starts when it is added; Status says what came of it.".to_owned()),
+                false => addition.try_out(&planned, &self.data_dir),
+            };
+            let works = tried.is_ok();
+            let message = tried.unwrap_or_else(|problem| problem);
+            return Ok(json!({ "works": works, "message": message, "choices": found }));
+        }
+        self.settings
+            .rewrite(true, |members| addition.add_to(members))?;
+        log::info!("tool {}: added by {by}", addition.alias);
+        self.config_changed(&CHANGED.map(str::to_owned));
+        Ok(json!({ "name": addition.alias, "tool_permissions": addition.rights }))
+    }
+
+    /// Removes a tool, an MCP server, or what was added under one name.
+    pub(super) fn remove_tool(&self, name: &str, by: &str) -> Result<Value> {
+        let (removed, _) = self
+            .settings
+            .rewrite(true, |members| catalogue::remove(members, name))?;
+        log::info!("tool {name}: removed by {by}");
+        self.config_changed(&CHANGED.map(str::to_owned));
+        Ok(json!({ "tools": removed.tools, "servers": removed.servers }))
+    }
+}
