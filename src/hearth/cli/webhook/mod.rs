@@ -296,7 +296,7 @@ mod tests {
             webhook add ci --url http://h/ --permission-mode all  | "ask"
             webhook add ci --url http://h/ --tools a!b            | must be a tool name
             webhook add ci --url http://h/ --audience ,           | --audience names nobody
-            webhook add ci --url http://h/ --from jira            | alertmanager, gitea, github
+            webhook add ci --url http://h/ --from jira            | alertmanager, frigate, gitea, github
             webhook add ci --url http://h/ --from stripe          | --secret-stdin
             webhook test ci                                       | there are none
         "#;
