@@ -111,6 +111,8 @@ pub struct Identity {
     /// Whether the token is not as good as the person: its role is lower than theirs, its
     /// scope is narrow, or it speaks for others, too.
     pub is_narrowed: bool,
+    /// Whether the token was made to speak for others, too ([`Store::speak_for`]).
+    pub speaks_for_others: bool,
 }
 
 impl Identity {
@@ -386,8 +388,10 @@ fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
 fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
     let (role, scope) = (granted_role(row)?, scope_from_row(row)?);
     let is_lower = role < row.get("user_role")?;
+    let speaks_for_others = row.get("speaks_for_others")?;
     Ok(Identity {
-        is_narrowed: is_lower || scope.is_narrow() || row.get("speaks_for_others")?,
+        is_narrowed: is_lower || scope.is_narrow() || speaks_for_others,
+        speaks_for_others,
         token_id: row.get("id")?,
         user_id: row.get("user_id")?,
         user: row.get("user")?,

@@ -31,6 +31,7 @@ mod households;
 mod http;
 mod injections;
 mod late_replies;
+mod library_peers;
 mod lists;
 mod mcp;
 mod mcp_api;
@@ -52,6 +53,7 @@ mod people_limits;
 mod permissions;
 mod privacy;
 mod program;
+mod program_peers;
 mod prompt_cache;
 mod recall;
 #[cfg(feature = "relay")]

@@ -2,61 +2,26 @@
 //! are installed by these tests, so they run only when asked for:
 //! `make test-peers`. Without Python or a network they say so and are skipped.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 
 use serde_json::json;
 
 use support::home::Home;
 use support::model::{Act, Model};
-use support::program::installs;
-
-/// Where the clients are installed; kept from run to run.
-fn place() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("model-api-peers")
-}
-
-/// The Python that has the clients; none where they cannot be installed.
-fn python() -> Option<PathBuf> {
-    static INSTALLED: OnceLock<bool> = OnceLock::new();
-    let python = place().join("clients/bin/python");
-    let is_there = *INSTALLED.get_or_init(|| {
-        std::fs::create_dir_all(place()).unwrap();
-        let packages = ["openai", "ollama", "prometheus-client"];
-        let install: Vec<&str> = ["-m", "pip", "install", "--quiet"]
-            .into_iter()
-            .chain(packages)
-            .collect();
-        let done = place().join("installed");
-        done.exists()
-            || (installs(&place(), "python3".as_ref(), &["-m", "venv", "clients"])
-                && installs(&place(), &python, &install)
-                && File::create(done).is_ok())
-    });
-    if !is_there {
-        let log = place().join("install.log");
-        eprintln!("SKIPPED: see {}", log.display());
-    }
-    is_there.then_some(python)
-}
+use support::peers;
 
 /// Runs a script against a home; a failed assertion in it fails the test.
 fn run(home: &Home, script: &str) {
-    let Some(python) = python() else { return };
-    let output = Command::new(python)
-        .arg("-c")
-        .arg(script)
-        .env("HEARTH", format!("http://{}", home.address()))
-        .env("TOKEN", &home.tokens.user)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let failed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}{failed}");
-    eprint!("{printed}");
+    let Some(programs) = peers::LIBRARIES.installed() else {
+        return;
+    };
+    peers::script(
+        Command::new(programs.join("python"))
+            .arg("-c")
+            .arg(script)
+            .env("HEARTH", format!("http://{}", home.address()))
+            .env("TOKEN", &home.tokens.user),
+    );
 }
 
 fn home(model: &Model) -> Home {
@@ -178,7 +143,6 @@ text = urllib.request.urlopen(os.environ["HEARTH"] + "/metrics").read().decode()
 families = {family.name: family for family in read(text)}
 assert families["hearth_turns_ended"].type == "counter", families
 assert families["hearth_turn_duration_seconds"].type == "histogram"
-print(text)
 print("prometheus-client", importlib.metadata.version("prometheus-client"), len(families), "families ok")
 "#,
     );

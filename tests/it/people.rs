@@ -490,6 +490,24 @@ fn a_narrowed_token_stays_narrow() {
     };
     assert_eq!([ask("user"), ask("USER"), ask("admin")], [200; 3]);
     assert_eq!([ask("viewer"), ask("nobody")], [403; 2]);
+    // Open WebUI's header counts for such a token alone.
+    let ask_open_webui = |token: &str, name: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [
+            ("Authorization", bearer.as_str()),
+            ("X-OpenWebUI-User-Name", name),
+        ];
+        let body = json!({ "model": "hearth", "messages": [{ "role": "user", "content": "from a page" }] });
+        post(home.address(), "/v1/chat/completions", &headers, &body).status
+    };
+    assert_eq!(ask_open_webui(&bot, "Us%65r"), 200);
+    assert_eq!(ask_open_webui(&bot, "Bob"), 403);
+    assert_eq!(ask_open_webui(&home.tokens.admin, "Bob"), 200);
+    let page = home
+        .websocket(&home.tokens.user)
+        .ask(json!({ "type": "search_messages", "query": "page" }));
+    assert_eq!(page["messages"].as_array().unwrap().len(), 1, "{page}");
+    assert_eq!(page["messages"][0]["speaker"], "user");
     let mut user = home.websocket(&home.tokens.user);
     let found = user.ask(json!({ "type": "search_messages", "query": "bot" }));
     assert!(

@@ -2,15 +2,15 @@
 //! The first test records the requests; the others need a library from PyPI each, which they
 //! install: `make test-peers`. Without Python or a network they say so and are skipped.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use support::home::Home;
-use support::program::installs;
+use support::peers;
 use support::served::{Served, page};
 
 /// Where requests and libraries are; kept from run to run.
@@ -159,66 +159,42 @@ fn requests_of_every_kind_are_recorded() {
     }
 }
 
-/// The Python that has a library; none where it cannot be installed.
-fn python(package: &str) -> Option<PathBuf> {
-    fs::create_dir_all(place()).unwrap();
-    let python = place().join("clients/bin/python");
-    let done = place().join(format!("installed-{package}"));
-    let is_there = done.exists()
-        || ((python.exists()
-            || installs(&place(), "python3".as_ref(), &["-m", "venv", "clients"]))
-            && installs(
-                &place(),
-                &python,
-                &["-m", "pip", "install", "--quiet", "pydantic", package],
-            )
-            && File::create(done).is_ok());
-    if !is_there {
-        let log = place().join("install.log");
-        eprintln!("SKIPPED {package}: see {}", log.display());
-    }
-    is_there.then_some(python)
-}
-
-fn check(kind: &'static str, package: &str) {
-    let Some(python) = python(package) else {
+fn check(kind: &'static str) {
+    let Some(programs) = peers::SERVICES.installed() else {
         return;
     };
     let (_, provider, model) = KINDS.iter().find(|(name, ..)| *name == kind).unwrap();
     let file = record(kind, provider, model);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sdk_types.py");
-    let output = Command::new(python)
-        .args([script.as_os_str(), kind.as_ref(), file.as_os_str()])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let failed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}{failed}");
-    eprint!("{printed}");
+    peers::script(
+        Command::new(programs.join("python"))
+            .arg(script)
+            .arg(kind)
+            .arg(file),
+    );
 }
 
 #[test]
 #[ignore = "installs openai from PyPI: make test-peers"]
 fn openais_types_know_every_member() {
-    check("openai_chat", "openai");
-    check("openai_responses", "openai");
+    check("openai_chat");
+    check("openai_responses");
 }
 
 #[test]
 #[ignore = "installs anthropic from PyPI: make test-peers"]
 fn anthropics_types_know_every_member() {
-    check("anthropic", "anthropic");
+    check("anthropic");
 }
 
 #[test]
 #[ignore = "installs ollama from PyPI: make test-peers"]
 fn ollamas_types_know_every_member() {
-    check("ollama", "ollama");
+    check("ollama");
 }
 
 #[test]
 #[ignore = "installs mistralai from PyPI: make test-peers"]
 fn mistrals_types_know_every_member() {
-    check("mistral", "mistralai");
+    check("mistral");
 }

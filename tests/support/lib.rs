@@ -12,6 +12,7 @@ pub mod home;
 pub mod http;
 pub mod mcp_http;
 pub mod model;
+pub mod peers;
 pub mod process;
 pub mod program;
 pub mod prompt_cache;

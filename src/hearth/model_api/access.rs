@@ -13,6 +13,8 @@ use store::UserRole;
 /// The header with the name of the person for whom a program asks, whose token speaks
 /// for several.
 const ON_BEHALF_OF: &str = "x-hearth-user";
+/// The same as Open WebUI sends it to all its connections, percent-encoded, if it is told to.
+const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
 
 /// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///
@@ -31,8 +33,16 @@ pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -
         return service.asker_without_token(user);
     }
     let mut identity = service.identify(&bearer(head)?)?;
-    if let Some(name) = head.header(ON_BEHALF_OF) {
-        identity = service.store().speak_for(&identity, name)?;
+    // Open WebUI names its users to everybody, not only to those who asked for it.
+    let named = head
+        .header(OPEN_WEBUI_USER)
+        .filter(|_| identity.speaks_for_others);
+    let named = head
+        .header(ON_BEHALF_OF)
+        .map(str::to_owned)
+        .or(named.map(percent_decoded));
+    if let Some(name) = named {
+        identity = service.store().speak_for(&identity, &name)?;
     }
     if identity.role < UserRole::User {
         return Err(Error::unauthorized(format!(
@@ -57,10 +67,37 @@ fn needs_no_token(head: &Head) -> bool {
         && AddressPatterns::private().allows(head.peer.address)
 }
 
+/// The text without its percent-encoding; what is not a code stays.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| *first == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use net::testing::head;
+
+    #[test]
+    fn names_are_decoded() {
+        for (encoded, expected) in [
+            ("Ada Lovelace", "Ada Lovelace"),
+            ("J%C3%BCrgen", "Jürgen"),
+            ("100%", "100%"),
+            ("%zz%41", "%zzA"),
+            ("%ff", "\u{fffd}"),
+        ] {
+            assert_eq!(percent_decoded(encoded), expected);
+        }
+    }
 
     #[test]
     fn only_programs_at_home_need_no_token() {

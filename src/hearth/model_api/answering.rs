@@ -20,6 +20,7 @@ use store::{ToolCall, TurnState, Usage, Viewer};
 use super::form::{Form, Parts, TurnSummary};
 use super::sent_text::SentText;
 use super::transcript::{self, Said};
+use super::wishes::check_room;
 
 /// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
 const CHAT: &str = "x-chat";
@@ -100,6 +101,9 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         stream,
     };
     let config = service.settings().current();
+    if let Some(program) = &question.program {
+        check_room(service, &config, &program.tools)?;
+    }
     let (limits, cancels) = (&config.limits, config.openai_api.cancel_on_disconnect);
     let turn_stream = match returned.is_empty() {
         true => service.follow(&asker, question, wake)?,

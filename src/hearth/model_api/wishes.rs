@@ -3,10 +3,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::service::Service;
 use crate::service::programs::ProgramWishes;
+use agent::context::estimate::tool_tokens;
+use agent::context::window::request_tokens;
 use agent::model::ToolSpec;
 use agent::wishes::{Format, MustCall, Wishes};
 use base::error::{Error, Result};
+use config::Config;
 
 /// The header of responses that names what had no effect.
 pub const IGNORED: &str = "X-Hearth-Ignored";
@@ -281,6 +285,23 @@ fn tools(value: &Value) -> Result<Vec<ToolSpec>> {
             })
         })
         .collect()
+}
+
+/// Refuses tools beside which nothing of a conversation would fit: the model would be shown
+/// none of what was said before.
+///
+/// # Errors
+/// `invalid_request` with what to do.
+pub fn check_room(service: &Service, config: &Config, tools: &[ToolSpec]) -> Result<()> {
+    let taken = tool_tokens(tools);
+    let window = service.assistant().provider.window(&config.model);
+    if taken <= request_tokens(window, config.max_tokens) / 4 * 3 {
+        return Ok(());
+    }
+    Err(Error::invalid_request(format!(
+        "the descriptions of \"tools\" take about {taken} tokens, and the model takes {window} \
+         in all: offer it fewer, or set context_tokens if it takes more",
+    )))
 }
 
 #[cfg(test)]

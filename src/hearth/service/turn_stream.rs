@@ -331,7 +331,7 @@ impl TurnStream {
         if self.service.queue.is_stopping() {
             return;
         }
-        let by = "the program that asked, which hung up";
+        let by = "the program that asked (it hung up)";
         if let Err(error) = self.service.cancel(&Viewer::server(), self.turn, by) {
             log::warn!("{}: it could not be stopped: {error}", self.turn);
         }

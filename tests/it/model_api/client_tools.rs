@@ -222,3 +222,18 @@ fn a_turn_that_waits_for_its_client_can_be_stopped() {
         (found["state"] == "cancelled").then_some(())
     });
 }
+
+#[test]
+fn tools_that_leave_no_room_for_a_conversation_are_refused() {
+    let model = Model::saying("hi");
+    let mut tool = light();
+    tool["function"]["description"] = json!("word ".repeat(4_000));
+    let body = |model: &str| json!({ "model": model, "messages": [{ "role": "user", "content": "hi" }], "tools": [tool] });
+    let small = home_with(&model, json!({ "context_tokens": 4_096 }));
+    let answer = ask(&small, COMPLETIONS, body("hearth"));
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.body.contains("set context_tokens"), "{answer:?}");
+    assert!(conversations(&small).is_empty());
+    let large = home_with(&model, json!({ "context_tokens": 32_768 }));
+    assert_eq!(ask(&large, COMPLETIONS, body("hearth")).status, 200);
+}

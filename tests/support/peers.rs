@@ -1,0 +1,379 @@
+//! Real programs that nobody here wrote, from PyPI and npm: which ones, in which versions,
+//! and where they are installed. They stay in target/peers from run to run.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::testing::skipped;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::MAX_WAIT;
+
+/// Everything below is installed as it was on this day, also what it depends on: what is
+/// tested changes only when somebody changes it here.
+const AS_OF: &str = "2026-11-20";
+
+/// Installs Python programs, and resolves in seconds.
+const UV: &str = "uv==0.13.9";
+
+/// Longest that an installation may take.
+const INSTALLING: Duration = Duration::from_secs(480);
+
+/// Longest that a program may take to listen: they are large.
+const STARTING: Duration = Duration::from_secs(180);
+
+/// Python programs with an environment of their own.
+#[derive(Debug)]
+pub struct Python {
+    /// Of the environment.
+    pub name: &'static str,
+    /// Of the language.
+    pub versions: &'static str,
+    /// The version of the language for which packages are chosen, where they refuse an older
+    /// patch of it for no reason that matters here.
+    pub resolve_for: Option<&'static str>,
+    pub packages: &'static [&'static str],
+    /// What they ask for and do not need here: gigabytes of machine learning.
+    pub without: &'static [&'static str],
+}
+
+pub const LIBRARIES: Python = Python {
+    name: "libraries",
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &[
+        "langchain==1.4.7",
+        "langchain-openai==1.7.3",
+        "langchain-ollama==1.1.0",
+        "ollama==0.6.3",
+        "openai==3.54.0",
+        "prometheus-client==0.26.0",
+    ],
+    without: &[],
+};
+
+/// The services' own libraries, for what is sent to them.
+pub const SERVICES: Python = Python {
+    name: "services",
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &[
+        "anthropic==2.12.0",
+        "mistralai==3.7.0",
+        "ollama==0.6.3",
+        "openai==3.54.0",
+        "pydantic==2.14.3",
+    ],
+    without: &[],
+};
+
+pub const LITELLM: Python = Python {
+    name: "litellm",
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &["litellm[proxy]==1.106.2"],
+    without: &[],
+};
+
+pub const AIDER: Python = Python {
+    name: "aider",
+    versions: ">=3.11,<3.13",
+    resolve_for: None,
+    packages: &["aider-chat==0.86.2"],
+    without: &[],
+};
+
+pub const OPEN_WEBUI: Python = Python {
+    name: "open-webui",
+    versions: ">=3.11,<3.13",
+    resolve_for: None,
+    packages: &["open-webui==0.12.4"],
+    without: &[
+        "accelerate",
+        "faster-whisper",
+        "opencv-python-headless",
+        "rapidocr",
+        "sentence-transformers",
+        "torch",
+        "transformers",
+    ],
+};
+
+pub const HOME_ASSISTANT: Python = Python {
+    name: "home-assistant",
+    versions: "3.13",
+    // It asks for 3.13.2.
+    resolve_for: Some("3.13.9"),
+    packages: &[
+        "homeassistant==2025.12.5",
+        // What its integrations ask for. It would install that by itself, at its first start.
+        "PyTurboJPEG==1.8.0",
+        "aiohttp_sse==2.2.0",
+        "anyio==4.10.0",
+        "ha-ffmpeg==3.2.2",
+        "hassil==3.5.0",
+        "home-assistant-frontend==20251203.3",
+        "home-assistant-intents==2025.12.2",
+        "mcp==1.14.1",
+        "mutagen==1.47.0",
+        "ollama==0.5.1",
+        "pymicro-vad==1.0.1",
+        "pyspeex-noise==1.0.2",
+    ],
+    without: &[],
+};
+
+/// JavaScript programs with a folder of their own.
+#[derive(Debug)]
+pub struct Node {
+    pub name: &'static str,
+    pub packages: &'static [&'static str],
+}
+
+pub const NODE_LIBRARIES: Node = Node {
+    name: "node-libraries",
+    packages: &[
+        "ai@6.0.326",
+        "@ai-sdk/openai@3.0.141",
+        "openai@6.49.0",
+        "zod@4",
+    ],
+};
+
+pub const NODE_RED: Node = Node {
+    name: "node-red",
+    packages: &["node-red@4.1.15"],
+};
+
+/// Where programs are installed: beside what was built.
+fn place() -> PathBuf {
+    let program = std::env::current_exe().expect("a test knows its program");
+    let target = program.ancestors().nth(3).expect("target/debug/deps");
+    let place = target.join("peers");
+    fs::create_dir_all(&place).unwrap();
+    place
+}
+
+impl Python {
+    /// The folder with its programs; none where it cannot be installed, which it says.
+    pub fn installed(&self) -> Option<PathBuf> {
+        let environment = place().join(self.name);
+        let is_there = install_once(self.name, &format!("{AS_OF} {self:?}"), |log| {
+            let uv = uv(log)?;
+            let overrides = place().join(format!("{}.overrides", self.name));
+            let without = |one: &&str| format!("{one} ; sys_platform == 'never'\n");
+            fs::write(
+                &overrides,
+                self.without.iter().map(without).collect::<String>(),
+            )
+            .unwrap();
+            let python = environment.join("bin/python");
+            run(
+                log,
+                Command::new(&uv)
+                    .args(["venv", "--quiet", "--python", self.versions])
+                    .arg(&environment),
+            )?;
+            let mut install = Command::new(&uv);
+            install.args(["pip", "install", "--quiet", "--exclude-newer", AS_OF]);
+            install.arg("--python").arg(&python);
+            install.arg("--overrides").arg(&overrides);
+            if let Some(version) = self.resolve_for {
+                install.args(["--python-version", version]);
+            }
+            run(log, install.args(self.packages))
+        });
+        is_there.then(|| environment.join("bin"))
+    }
+}
+
+impl Node {
+    /// The folder in which its packages are found; none where it cannot be installed, which
+    /// it says.
+    pub fn installed(&self) -> Option<PathBuf> {
+        let folder = place().join(self.name);
+        let is_there = install_once(self.name, &format!("{AS_OF} {self:?}"), |log| {
+            fs::create_dir_all(&folder).unwrap();
+            run(
+                log,
+                Command::new("npm")
+                    .args(["install", "--silent", "--no-audit", "--no-fund"])
+                    .args(["--prefix", ".", "--before", AS_OF])
+                    .args(self.packages)
+                    .current_dir(&folder),
+            )
+        });
+        is_there.then_some(folder)
+    }
+}
+
+/// Installs something unless just that is there, and says so where it cannot.
+fn install_once(
+    name: &str,
+    contents: &str,
+    install: impl FnOnce(&Path) -> Result<(), String>,
+) -> bool {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let done = place().join(name).join("installed");
+    if fs::read_to_string(&done).is_ok_and(|there| there == contents) {
+        return true;
+    }
+    let _ = fs::remove_dir_all(place().join(name));
+    let log = place().join(format!("{name}.log"));
+    File::create(&log).unwrap();
+    let began = Instant::now();
+    match install(&log) {
+        Ok(()) => {
+            println!("{name}: installed in {} s", began.elapsed().as_secs());
+            fs::write(done, contents).unwrap();
+            true
+        }
+        Err(why) => {
+            let log = log.display();
+            skipped(format_args!(
+                "{name} cannot be installed here: {why}; see {log}"
+            ));
+            false
+        }
+    }
+}
+
+/// The installer of Python programs.
+fn uv(log: &Path) -> Result<PathBuf, String> {
+    let environment = place().join(UV);
+    let uv = environment.join("bin/uv");
+    if !uv.exists() {
+        run(
+            log,
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(&environment),
+        )?;
+        let pip = environment.join("bin/pip");
+        run(log, Command::new(pip).args(["install", "--quiet", UV]))?;
+    }
+    Ok(uv)
+}
+
+/// Runs a step of an installation to its end.
+fn run(log: &Path, command: &mut Command) -> Result<(), String> {
+    let output = File::options().append(true).open(log).unwrap();
+    let program = command.get_program().to_string_lossy().into_owned();
+    let child = command
+        .env("PATH", path_with_pyenv())
+        // Pythons come from elsewhere.
+        .env("UV_PYTHON_DOWNLOADS", "never")
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().unwrap())
+        .stderr(output)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("{program}: {error}"))?;
+    let mut child = Running(child);
+    let deadline = Instant::now() + INSTALLING;
+    loop {
+        match child.0.try_wait().unwrap() {
+            Some(status) if status.success() => return Ok(()),
+            Some(_) => {
+                let said = fs::read_to_string(log).unwrap_or_default();
+                let last = said.lines().rev().find(|line| !line.trim().is_empty());
+                return Err(last.unwrap_or("it failed").trim().to_owned());
+            }
+            None if Instant::now() >= deadline => {
+                return Err(format!("not done after {} s", INSTALLING.as_secs()));
+            }
+            None => std::thread::park_timeout(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Where programs are looked for: pyenv's versions of Python are not in PATH by name.
+fn path_with_pyenv() -> String {
+    let mut path = std::env::var("PATH").unwrap_or_default();
+    let home = std::env::var("HOME").unwrap_or_default();
+    let root = std::env::var("PYENV_ROOT").unwrap_or(format!("{home}/.pyenv"));
+    for version in fs::read_dir(format!("{root}/versions"))
+        .into_iter()
+        .flatten()
+    {
+        path.push_str(&format!(":{}/bin", version.unwrap().path().display()));
+    }
+    path
+}
+
+/// A running program with those that it started; ended when dropped.
+pub struct Running(Child);
+
+impl Running {
+    /// Starts a program, whose output goes to target/peers/NAME.out, and waits until
+    /// `address` answers a request for `path`, in whatever way.
+    pub fn start(name: &str, command: &mut Command, address: SocketAddr, path: &str) -> Running {
+        let out = place().join(format!("{name}.out"));
+        let output = File::create(&out).unwrap();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut running = Running(child);
+        let began = Instant::now();
+        while !answers(address, path) {
+            let has_ended = running.0.try_wait().unwrap().is_some();
+            if has_ended || began.elapsed() > STARTING {
+                let said = fs::read_to_string(&out).unwrap_or_default();
+                panic!("{name} does not listen at {address}:\n{said}");
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        println!("{name}: listens after {} s", began.elapsed().as_secs());
+        running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let runs = matches!(self.0.try_wait(), Ok(None));
+        if let Some(group) = Pid::from_raw(self.0.id().cast_signed()).filter(|_| runs) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether a program answers, and not that it is still starting.
+fn answers(address: SocketAddr, path: &str) -> bool {
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    let mut status = [0; 12];
+    let asked = TcpStream::connect(address).and_then(|mut socket| {
+        socket.set_read_timeout(Some(MAX_WAIT))?;
+        socket.write_all(request.as_bytes())?;
+        socket.read_exact(&mut status)
+    });
+    asked.is_ok() && status.starts_with(b"HTTP/1.") && status[9] < b'5'
+}
+
+/// An address on which nobody listens.
+pub fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// Runs a script to its end; a failed assertion in it fails the test.
+pub fn script(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}{failed}");
+    print!("{printed}");
+    printed
+}
