@@ -15,6 +15,7 @@ mod handbook;
 mod invitations;
 mod looks;
 mod navigation;
+mod open_webui_peers;
 mod pages;
 mod relay;
 mod relayed;

@@ -25,6 +25,7 @@ mod fuzz;
 mod handbook;
 mod handbook_examples;
 mod held_commits;
+mod home_assistant_peers;
 #[path = "../households/mod.rs"]
 mod household_steps;
 mod households;

@@ -10,7 +10,7 @@ use super::library_peers::{self, model};
 use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::{exchange, post};
-use support::model::{Act, Model};
+use support::model::Model;
 use support::peers::{self, Running, free_address};
 
 #[test]

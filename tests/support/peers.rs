@@ -15,8 +15,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::MAX_WAIT;
 
-/// Everything below is installed as it was on this day, also what it depends on: what is
-/// tested changes only when somebody changes it here.
+/// What programs depend on is installed as it was on this day: what is tested changes only
+/// when somebody changes it here.
 const AS_OF: &str = "2026-11-20";
 
 /// Installs Python programs, and resolves in seconds.
@@ -33,6 +33,8 @@ const STARTING: Duration = Duration::from_secs(180);
 pub struct Python {
     /// Of the environment.
     pub name: &'static str,
+    /// As of when what they depend on is installed.
+    pub as_of: &'static str,
     /// Of the language.
     pub versions: &'static str,
     /// The version of the language for which packages are chosen, where they refuse an older
@@ -45,6 +47,7 @@ pub struct Python {
 
 pub const LIBRARIES: Python = Python {
     name: "libraries",
+    as_of: AS_OF,
     versions: ">=3.11,<3.14",
     resolve_for: None,
     packages: &[
@@ -61,6 +64,7 @@ pub const LIBRARIES: Python = Python {
 /// The services' own libraries, for what is sent to them.
 pub const SERVICES: Python = Python {
     name: "services",
+    as_of: AS_OF,
     versions: ">=3.11,<3.14",
     resolve_for: None,
     packages: &[
@@ -75,6 +79,7 @@ pub const SERVICES: Python = Python {
 
 pub const LITELLM: Python = Python {
     name: "litellm",
+    as_of: AS_OF,
     versions: ">=3.11,<3.14",
     resolve_for: None,
     packages: &["litellm[proxy]==1.106.2"],
@@ -83,6 +88,7 @@ pub const LITELLM: Python = Python {
 
 pub const AIDER: Python = Python {
     name: "aider",
+    as_of: AS_OF,
     versions: ">=3.11,<3.13",
     resolve_for: None,
     packages: &["aider-chat==0.86.2"],
@@ -91,6 +97,7 @@ pub const AIDER: Python = Python {
 
 pub const OPEN_WEBUI: Python = Python {
     name: "open-webui",
+    as_of: AS_OF,
     versions: ">=3.11,<3.13",
     resolve_for: None,
     packages: &["open-webui==0.12.4"],
@@ -107,6 +114,8 @@ pub const OPEN_WEBUI: Python = Python {
 
 pub const HOME_ASSISTANT: Python = Python {
     name: "home-assistant",
+    // Its integrations name versions of that time, and not all that these need.
+    as_of: "2026-01-01",
     versions: "3.13",
     // It asks for 3.13.2.
     resolve_for: Some("3.13.9"),
@@ -164,7 +173,7 @@ impl Python {
     /// The folder with its programs; none where it cannot be installed, which it says.
     pub fn installed(&self) -> Option<PathBuf> {
         let environment = place().join(self.name);
-        let is_there = install_once(self.name, &format!("{AS_OF} {self:?}"), |log| {
+        let is_there = install_once(self.name, &format!("{self:?}"), |log| {
             let uv = uv(log)?;
             let overrides = place().join(format!("{}.overrides", self.name));
             let without = |one: &&str| format!("{one} ; sys_platform == 'never'\n");
@@ -181,7 +190,7 @@ impl Python {
                     .arg(&environment),
             )?;
             let mut install = Command::new(&uv);
-            install.args(["pip", "install", "--quiet", "--exclude-newer", AS_OF]);
+            install.args(["pip", "install", "--quiet", "--exclude-newer", self.as_of]);
             install.arg("--python").arg(&python);
             install.arg("--overrides").arg(&overrides);
             if let Some(version) = self.resolve_for {

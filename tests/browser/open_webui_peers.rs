@@ -1,0 +1,286 @@
+//! Open WebUI, with Hearth as its models: over its own HTTP interface, and its page in
+//! Chromium. It is installed by this test, which so runs only when asked for:
+//! `make test-peers`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::chromium::{Chromium, Page};
+use support::eventually;
+use support::home::{Home, TemporaryDirectory};
+use support::http::exchange;
+use support::model::{Act, Model};
+use support::peers::{self, Running, free_address};
+
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// A running Open WebUI with its first user, who is Hearth's admin.
+struct OpenWebUi {
+    address: SocketAddr,
+    token: String,
+    _running: Running,
+    folder: TemporaryDirectory,
+}
+
+impl OpenWebUi {
+    /// With Hearth behind both kinds of connection.
+    fn start(programs: &Path, hearth: SocketAddr, key: &str) -> OpenWebUi {
+        let (folder, address) = (TemporaryDirectory::new(), free_address());
+        let running = Running::start(
+            "open-webui",
+            Command::new(programs.join("open-webui"))
+                .args(["serve", "--host", "127.0.0.1", "--port"])
+                .arg(address.port().to_string())
+                .env("HOME", folder.path())
+                .env("DATA_DIR", folder.path())
+                .env("WEBUI_SECRET_KEY", "only here")
+                .env("OFFLINE_MODE", "true")
+                .env("HF_HUB_OFFLINE", "1")
+                .env("ENABLE_VERSION_UPDATE_CHECK", "false")
+                .env("ANONYMIZED_TELEMETRY", "false")
+                .env("OLLAMA_BASE_URLS", format!("http://{hearth}"))
+                .env("DEFAULT_MODELS", "hearth")
+                .env("ENABLE_FORWARD_USER_INFO_HEADERS", "true")
+                // Files are given to the model whole, as it has nothing to search them with.
+                .env("BYPASS_EMBEDDING_AND_RETRIEVAL", "true")
+                .env("RAG_EMBEDDING_ENGINE", "openai"),
+            address,
+            "/health",
+        );
+        let mut open_webui = OpenWebUi {
+            address,
+            token: String::new(),
+            _running: running,
+            folder,
+        };
+        let user = open_webui.post(
+            "/api/v1/auths/signup",
+            json!({
+                "name": "Admin", "email": "admin@example.org",
+                "password": "correct horse battery", "profile_image_url": "",
+            }),
+        );
+        open_webui.token = user["token"].as_str().unwrap().to_owned();
+        // As the handbook says.
+        let headers = json!({ "X-Task": "{{TASK}}", "X-Chat": "{{CHAT_ID}}" });
+        open_webui.post(
+            "/openai/config/update",
+            json!({
+                "ENABLE_OPENAI_API": true,
+                "OPENAI_API_BASE_URLS": [format!("http://{hearth}/v1")],
+                "OPENAI_API_KEYS": [key],
+                "OPENAI_API_CONFIGS": { "0": { "enable": true, "headers": headers } },
+            }),
+        );
+        open_webui.post(
+            "/ollama/config/update",
+            json!({
+                "ENABLE_OLLAMA_API": true,
+                "OLLAMA_BASE_URLS": [format!("http://{hearth}")],
+                "OLLAMA_API_CONFIGS": { "0": { "enable": true, "key": key, "headers": headers } },
+            }),
+        );
+        open_webui
+    }
+
+    fn call(&self, method: &str, path: &str, body: &str) -> Value {
+        let authorization = format!("Bearer {}", self.token);
+        let mut headers = vec![("content-type", "application/json")];
+        if !self.token.is_empty() {
+            headers.push(("authorization", &authorization));
+        }
+        let answer = exchange(self.address, method, path, &headers, body.as_bytes());
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert_eq!(answer.status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn post(&self, path: &str, body: Value) -> Value {
+        self.call("POST", path, &body.to_string())
+    }
+
+    /// Its page in a browser, signed in.
+    fn page(&self, browser: &Chromium) -> Page {
+        let mut page = browser.page();
+        let address = format!("http://{}", self.address);
+        page.open(&format!("{address}/auth"));
+        page.until("location.pathname === '/auth' && document.readyState === 'complete'");
+        page.evaluate(&format!("localStorage.token = {}", json!(self.token)));
+        page.open(&address);
+        page.until("document.querySelector('#chat-input')");
+        // What it shows after an update.
+        page.press("Escape", 0);
+        page
+    }
+}
+
+/// Says something in its page.
+fn say(page: &mut Page, text: &str) {
+    let composer = "document.querySelector('#chat-input')";
+    page.until(composer);
+    page.evaluate(&format!("{composer}.focus()"));
+    page.call("Input.insertText", json!({ "text": text }));
+    // A file that is still on its way holds it back.
+    eventually("the message is sent", || {
+        page.press("Enter", 0);
+        let rest = page.evaluate(&format!("{composer}?.innerText.trim() ?? ''"));
+        (rest == "").then_some(())
+    });
+}
+
+fn until_shown(page: &mut Page, text: &str) {
+    page.until(&format!(
+        "document.body.innerText.includes({})",
+        json!(text)
+    ));
+}
+
+/// Adds a file to the next message, and waits until it is there.
+fn attach(page: &mut Page, open_webui: &OpenWebUi, name: &str, bytes: &[u8]) {
+    let path = open_webui.folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    let input = page.call(
+        "Runtime.evaluate",
+        json!({ "expression": "document.querySelector('input[type=file][multiple]')" }),
+    );
+    let input = &input["result"]["objectId"];
+    page.call(
+        "DOM.setFileInputFiles",
+        json!({ "files": [path], "objectId": input }),
+    );
+    eventually("the file", || {
+        let files = open_webui.call("GET", "/api/v1/files/", "");
+        let files = files.as_array().or(files["items"].as_array())?;
+        files.iter().find(|file| file["filename"] == name)?;
+        Some(())
+    });
+}
+
+/// Counts what was said. What brings no tools is a task, for a title, tags or what to ask
+/// next.
+fn model() -> Model {
+    Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap()["content"].to_string();
+        let users = messages.iter().filter(|one| one["role"] == "user").count();
+        let reply = format!("You have said {users} things.");
+        if request["tools"].is_null() {
+            let answer = json!({ "title": "A title", "tags": ["tag"], "queries": [],
+                "follow_ups": ["and then?"] });
+            Act::Say(answer.to_string())
+        } else if last.contains("be slow") {
+            Act::Pause("one two three four five six seven eight nine ten".to_owned())
+        } else {
+            Act::Say(reply)
+        }
+    })
+}
+
+fn conversations(home: &Home, token: &str) -> Vec<Value> {
+    let mut client = home.websocket(token);
+    let listed = client.ask(json!({ "type": "list_conversations" }));
+    listed["conversations"].as_array().unwrap().clone()
+}
+
+/// One test: it starts for half a minute, and has one home.
+#[test]
+#[ignore = "installs open-webui from PyPI, and needs Chromium: make test-peers"]
+fn open_webui_chats() {
+    let Some(programs) = peers::OPEN_WEBUI.installed() else {
+        return;
+    };
+    let model = model();
+    let home = Home::start(model.config_with(json!({
+        "openai_api": { "enabled": true },
+        // It brings 36 tools.
+        "context_tokens": 32_768,
+    })));
+    let key = home.admin().ask(json!({
+        "type": "create_token", "name": "open-webui", "user": "user", "speaks_for": ["admin"],
+    }));
+    let key = key["token"].as_str().unwrap();
+    let open_webui = OpenWebUi::start(&programs, home.address(), key);
+    its_own_interface(&open_webui);
+    let before = conversations(&home, &home.tokens.admin).len();
+    assert_eq!(before, 2, "one for each kind of connection");
+    its_page(&open_webui, &home, &model);
+    // Everything was said by the admin, whose name Open WebUI sends.
+    assert!(conversations(&home, &home.tokens.user).is_empty());
+}
+
+fn its_own_interface(open_webui: &OpenWebUi) {
+    let models = open_webui.call("GET", "/api/models", "");
+    let names: Vec<&str> = models["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|model| model["id"].as_str().unwrap())
+        .collect();
+    for name in ["hearth", "hearth-plain", "hearth:latest"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for model in ["hearth", "hearth:latest"] {
+        let said = json!([{ "role": "user", "content": format!("hello, {model}") }]);
+        let body = json!({ "model": model, "messages": said });
+        let answer = open_webui.post("/api/chat/completions", body);
+        let text = &answer["choices"][0]["message"]["content"];
+        assert_eq!(text, "You have said 1 things.", "{answer}");
+    }
+}
+
+fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
+    let browser = Chromium::start();
+    let mut page = open_webui.page(&browser);
+    for (number, text) in ["hello", "and again", "and once more"].iter().enumerate() {
+        say(&mut page, text);
+        until_shown(&mut page, &format!("You have said {} things.", number + 1));
+        until_shown(&mut page, "and then?");
+    }
+    until_shown(&mut page, "A title");
+    let count = |messages: usize| {
+        let listed = conversations(home, &home.tokens.admin);
+        assert_eq!(listed.len(), 3, "{listed:?}");
+        assert_eq!(listed[0]["message_count"], messages, "{listed:?}");
+    };
+    count(6);
+
+    say(&mut page, "be slow");
+    until_shown(&mut page, "one two three");
+    page.click("button[aria-label=Stop]");
+    eventually("the turn's end", || {
+        let info = home.admin().ask(json!({ "type": "server_info" }));
+        (info["turns"]["running"] == 0).then_some(())
+    });
+    model.release();
+    say(&mut page, "go on");
+    until_shown(&mut page, "You have said 5 things.");
+    count(10);
+
+    attach(
+        &mut page,
+        open_webui,
+        "note.txt",
+        b"The bins go out on Monday.",
+    );
+    say(&mut page, "What does the note say?");
+    until_shown(&mut page, "You have said 6 things.");
+    let asked = |text: &str| {
+        let requests = model.requests();
+        let asked = requests.iter().rev().find(|one| one["tools"].is_array());
+        let last = asked.unwrap()["messages"].as_array().unwrap().last();
+        let last = last.unwrap().to_string();
+        assert!(last.contains(text), "{last}");
+    };
+    asked("The bins go out on Monday.");
+    let picture = protocol::attachment::decode(PNG).unwrap();
+    attach(&mut page, open_webui, "dot.png", &picture);
+    say(&mut page, "What is in the picture?");
+    until_shown(&mut page, "You have said 7 things.");
+    asked("data:image/png;base64,");
+    count(14);
+    page.screenshot("open-webui");
+}

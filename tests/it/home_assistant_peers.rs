@@ -1,0 +1,268 @@
+//! Home Assistant, with Hearth as its model and as its assistant. It is installed by this
+//! test, which so runs only when asked for: `make test-peers`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use support::eventually;
+use support::home::{Home, TemporaryDirectory};
+use support::http::exchange;
+use support::model::{Act, Model};
+use support::peers::{self, Running, free_address};
+
+const SECRET: &str = "a-secret-of-at-least-32-characters";
+
+/// A running Home Assistant with its first user.
+struct HomeAssistant {
+    address: SocketAddr,
+    token: String,
+    _running: Running,
+    _folder: TemporaryDirectory,
+}
+
+impl HomeAssistant {
+    fn start(programs: &Path, address: SocketAddr, hearth: SocketAddr) -> HomeAssistant {
+        let folder = TemporaryDirectory::new();
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers");
+        let configuration = fs::read_to_string(data.join("home_assistant.yaml")).unwrap();
+        let configuration = configuration
+            .replace("PORT", &address.port().to_string())
+            .replace("HEARTH", &hearth.to_string())
+            .replace("SECRET", SECRET);
+        fs::write(folder.path().join("configuration.yaml"), configuration).unwrap();
+        let running = Running::start(
+            "home-assistant",
+            Command::new(programs.join("python"))
+                .arg(data.join("home_assistant.py"))
+                .arg("--config")
+                .arg(folder.path())
+                // What it would install is there.
+                .arg("--skip-pip")
+                .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+                .env("HOME", folder.path()),
+            address,
+            "/api/onboarding",
+        );
+        let mut home_assistant = HomeAssistant {
+            address,
+            token: String::new(),
+            _running: running,
+            _folder: folder,
+        };
+        home_assistant.sign_up();
+        home_assistant
+    }
+
+    fn sign_up(&mut self) {
+        let client = format!("http://{}/", self.address);
+        let user = self.post(
+            "/api/onboarding/users",
+            json!({
+                "client_id": client, "name": "Ada", "username": "ada",
+                "password": "correct horse battery", "language": "en",
+            }),
+        );
+        let code = user["auth_code"].as_str().unwrap();
+        let form = format!("grant_type=authorization_code&code={code}&client_id={client}");
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        let answer = exchange(
+            self.address,
+            "POST",
+            "/auth/token",
+            &headers,
+            form.as_bytes(),
+        );
+        self.token = answer.json()["access_token"].as_str().unwrap().to_owned();
+    }
+
+    fn call(&self, method: &str, path: &str, body: &str) -> Value {
+        let authorization = format!("Bearer {}", self.token);
+        let mut headers = vec![("content-type", "application/json")];
+        if !self.token.is_empty() {
+            headers.push(("authorization", &authorization));
+        }
+        let answer = exchange(self.address, method, path, &headers, body.as_bytes());
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.status < 300, "{path}: {} {text}", answer.status);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn post(&self, path: &str, body: Value) -> Value {
+        self.call("POST", path, &body.to_string())
+    }
+
+    /// Goes through the form that sets something up; returns what was made.
+    fn set_up(&self, path: &str, handler: Value, form: Value) -> Value {
+        let flow = self.post(path, json!({ "handler": handler }));
+        assert_eq!(flow["type"], "form", "{flow}");
+        let made = self.post(
+            &format!("{path}/{}", flow["flow_id"].as_str().unwrap()),
+            form,
+        );
+        assert_eq!(made["type"], "create_entry", "{made}");
+        made
+    }
+
+    fn state(&self, entity: &str) -> Option<Value> {
+        let states = self.call("GET", "/api/states", "");
+        let mut states = states.as_array().unwrap().iter();
+        let found = states.find(|state| state["entity_id"] == entity)?;
+        Some(found["state"].clone())
+    }
+
+    fn wait_for(&self, entity: &str) {
+        eventually(entity, || {
+            self.state(entity).filter(|state| state != "unavailable")
+        });
+    }
+
+    /// Says something to the assistant; returns its answer.
+    fn say(&self, text: &str, conversation: &Value) -> Value {
+        let mut body = json!({ "text": text, "language": "en", "agent_id": "conversation.hearth" });
+        if !conversation.is_null() {
+            body["conversation_id"] = conversation.clone();
+        }
+        self.post("/api/conversation/process", body)
+    }
+}
+
+fn speech(answer: &Value) -> &str {
+    answer["response"]["speech"]["plain"]["speech"]
+        .as_str()
+        .unwrap()
+}
+
+/// Turns lights on with the tools of Home Assistant, and off with those of its MCP server.
+fn model() -> Model {
+    Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        let text = last["content"].as_str().unwrap_or_default();
+        let light = json!({ "name": "Kitchen Light", "domain": ["light"] });
+        if last["role"] == "tool" {
+            Act::say(if text.contains("success") {
+                "Done."
+            } else {
+                text
+            })
+        } else if text.contains("light on") {
+            Act::call("HassTurnOn", light)
+        } else if text.contains("light off") {
+            Act::call("mcp_home_HassTurnOff", light)
+        } else if request["response_format"].is_object() {
+            Act::say(r#"{"name": "Milo", "age": 3}"#)
+        } else {
+            let users = messages.iter().filter(|one| one["role"] == "user").count();
+            Act::say(&format!("You have said {users} things."))
+        }
+    })
+}
+
+/// One test: it starts for half a minute, and has one home.
+#[test]
+#[ignore = "installs homeassistant from PyPI: make test-peers"]
+fn home_assistant_talks_and_listens() {
+    let Some(programs) = peers::HOME_ASSISTANT.installed() else {
+        return;
+    };
+    let (model, address) = (model(), free_address());
+    let mut home = Home::start(model.config_with(json!({
+        "openai_api": { "enabled": true, "ollama_user": "user" },
+        "context_tokens": 32_768,
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "name": "hooks", "type": "webhook", "accounts": { "home": {
+                "incoming_path": "/hooks/home", "secret": SECRET,
+                "outgoing_url": format!("http://{address}/api/webhook/hearth_reply"),
+            } } },
+        ],
+    })));
+    let home_assistant = HomeAssistant::start(&programs, address, home.address());
+    assist(&home_assistant, &home);
+    webhook(&home_assistant);
+    mcp(&home_assistant, &model, &mut home);
+}
+
+/// As its conversation agent and for its AI tasks, by the integration `ollama`.
+fn assist(home_assistant: &HomeAssistant, home: &Home) {
+    let url = json!({ "url": format!("http://{}", home.address()) });
+    let path = "/api/config/config_entries/flow";
+    let entry = home_assistant.set_up(path, json!("ollama"), url)["result"]["entry_id"].clone();
+    let settings = |name: &str| {
+        json!({ "name": name, "model": "hearth:latest", "num_ctx": 8192, "max_history": 20,
+            "keep_alive": -1, "think": false })
+    };
+    let mut conversation = settings("Hearth");
+    conversation["llm_hass_api"] = json!(["assist"]);
+    conversation["prompt"] = json!("You are the voice of the house.");
+    let path = "/api/config/config_entries/subentries/flow";
+    home_assistant.set_up(path, json!([entry, "conversation"]), conversation);
+    home_assistant.wait_for("conversation.hearth");
+    let task = settings("Hearth task");
+    home_assistant.set_up(path, json!([entry, "ai_task_data"]), task);
+    home_assistant.wait_for("ai_task.hearth_task");
+    home_assistant.wait_for("conversation.hearth");
+
+    let first = home_assistant.say("hello", &Value::Null);
+    assert_eq!(speech(&first), "You have said 1 things.", "{first}");
+    let conversation = &first["conversation_id"];
+    assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "off");
+    let second = home_assistant.say("light on please", conversation);
+    assert_eq!(speech(&second), "Done.", "{second}");
+    assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "on");
+    let third = home_assistant.say("thank you", conversation);
+    assert_eq!(speech(&third), "You have said 3 things.", "{third}");
+    let mut user = home.websocket(&home.tokens.user);
+    let listed = user.ask(json!({ "type": "list_conversations" }));
+    let listed = listed["conversations"].as_array().unwrap();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["message_count"], 6, "{listed:?}");
+
+    let text = json!({ "selector": { "text": {} }, "required": true });
+    let number = json!({ "selector": { "number": {} } });
+    let answer = home_assistant.post(
+        "/api/services/ai_task/generate_data?return_response",
+        json!({
+            "task_name": "cat", "entity_id": "ai_task.hearth_task", "instructions": "Which cat?",
+            "structure": { "name": text, "age": number },
+        }),
+    );
+    let data = &answer["service_response"]["data"];
+    assert_eq!(data, &json!({ "name": "Milo", "age": 3 }), "{answer}");
+}
+
+/// By `rest_command`, and an automation that takes the reply.
+fn webhook(home_assistant: &HomeAssistant) {
+    let message = json!({ "message": "The \"door\" is open." });
+    home_assistant.post("/api/services/rest_command/hearth", message);
+    eventually("the reply", || {
+        let reply = home_assistant.state("input_text.reply")?;
+        (reply == "You have said 1 things.").then_some(())
+    });
+}
+
+/// By the MCP server of Home Assistant.
+fn mcp(home_assistant: &HomeAssistant, model: &Model, home: &mut Home) {
+    let path = "/api/config/config_entries/flow";
+    let form = json!({ "llm_hass_api": ["assist"] });
+    home_assistant.set_up(path, json!("mcp_server"), form);
+    let authorization = format!("Bearer {}", home_assistant.token);
+    let config = model.config_with(json!({ "mcp_servers": { "home": {
+        "url": format!("http://{}/api/mcp", home_assistant.address),
+        "headers": { "Authorization": authorization },
+    } } }));
+    support::home::write_config(home.folder.path(), config);
+    home.restart();
+    let mut admin = home.admin();
+    eventually("its tools", || {
+        let info = admin.ask(json!({ "type": "server_info" }));
+        (info["mcp_servers"][0]["state"] == "ready").then_some(())
+    });
+    let reply = admin.chat("light off please");
+    assert_eq!(reply["response"], "Done.", "{reply}");
+    assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "off");
+}
