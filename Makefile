@@ -10,6 +10,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 ARGS ?=
 ONLY ?=
+PEERS ?= peers
 ARCHES ?= amd64 arm64 armhf
 BROWSER ?= chromium
 BUILD ?=
@@ -40,8 +41,8 @@ test: tools ## Run every test that needs nothing but the Rust toolchain
 interleavings: tools ## Test concurrent code in many orders of its threads (SCHEDULES=500 by each of two schedulers)
 	$(INTERLEAVINGS)
 
-test-peers: tools ## Run the tests against servers from PyPI and npm, which they install
-	$(CARGO) test --locked --test it peers -- --ignored --test-threads 1 --nocapture
+test-peers: tools ## Run the tests against programs from PyPI and npm, which they install (PEERS="library_peers" for some)
+	$(CARGO) test --locked --test it --test browser -- --ignored --test-threads 1 --nocapture $(PEERS)
 
 check: tools ## Check format, lints, documentation and tests: what must hold before a commit
 	$(CARGO) fmt --all --check
@@ -52,7 +53,7 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	$(INTERLEAVINGS)
 
 test-browser: tools ## Test the web page in a real browser (needs Chromium; BROWSER=path for another one)
-	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored
+	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored --skip peers
 
 bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
 	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
