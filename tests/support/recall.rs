@@ -1,6 +1,8 @@
 //! How well memories are found: the corpus of questions in `tests/data/recall`.
 
 use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
 
 use base::clock::Clock;
 use base::testing::TemporaryDirectory;
@@ -28,12 +30,27 @@ impl Found {
     }
 }
 
-/// The languages of the corpus with their counts over all questions of this half, and
-/// the sum.
-pub fn measure(half: &str) -> (Vec<(&'static str, Found)>, Found) {
-    let by_language: Vec<_> = CORPUS
+/// Whose questions are asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Questions {
+    /// Those by which the ranking was adjusted.
+    Tuning,
+    /// Those that it has never seen, of the same households.
+    HeldOut,
+    /// Those of other households, by which it was adjusted later.
+    Other,
+    /// The same, in other words than the memories have.
+    Indirect,
+}
+
+/// The languages of the corpus with their counts over these questions, and the sum.
+///
+/// # Panics
+/// When the corpus is not there.
+pub fn measure(questions: Questions) -> (Vec<(&'static str, Found)>, Found) {
+    let by_language: Vec<_> = LANGUAGES
         .iter()
-        .map(|(language, json)| (*language, measure_language(json, half)))
+        .map(|(language, code)| (*language, measure_language(code, questions)))
         .collect();
     let mut all = Found::default();
     for (_, found) in &by_language {
@@ -44,8 +61,16 @@ pub fn measure(half: &str) -> (Vec<(&'static str, Found)>, Found) {
     (by_language, all)
 }
 
-fn measure_language(json: &str, half: &str) -> Found {
-    let corpus: Value = serde_json::from_str(json).expect("the corpus is JSON");
+fn measure_language(code: &str, questions: Questions) -> Found {
+    let (folder, half) = match questions {
+        Questions::Tuning => ("", Some("tuning")),
+        Questions::HeldOut => ("", Some("held_out")),
+        Questions::Other => ("other", None),
+        Questions::Indirect => ("indirect", None),
+    };
+    let path = Path::new(CORPUS).join(folder).join(format!("{code}.json"));
+    let json = fs::read(&path).expect("the corpus is in the repository");
+    let corpus: Value = serde_json::from_slice(&json).expect("the corpus is JSON");
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let dir = TemporaryDirectory::new();
@@ -61,7 +86,7 @@ fn measure_language(json: &str, half: &str) -> Found {
     }
     let mut found = Found::default();
     for question in list(&corpus["questions"]) {
-        if question["half"] != half {
+        if half.is_some_and(|half| question["half"] != half) {
             continue;
         }
         let relevant = list(&question["relevant"]);
@@ -85,13 +110,15 @@ fn measure_language(json: &str, half: &str) -> Found {
     found
 }
 
-const CORPUS: [(&str, &str); 8] = [
-    ("German", include_str!("../data/recall/de.json")),
-    ("English", include_str!("../data/recall/en.json")),
-    ("Spanish", include_str!("../data/recall/es.json")),
-    ("French", include_str!("../data/recall/fr.json")),
-    ("Japanese", include_str!("../data/recall/ja.json")),
-    ("Norwegian", include_str!("../data/recall/no.json")),
-    ("Thai", include_str!("../data/recall/th.json")),
-    ("Chinese", include_str!("../data/recall/zh.json")),
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/recall");
+
+const LANGUAGES: [(&str, &str); 8] = [
+    ("German", "de"),
+    ("English", "en"),
+    ("Spanish", "es"),
+    ("French", "fr"),
+    ("Japanese", "ja"),
+    ("Norwegian", "no"),
+    ("Thai", "th"),
+    ("Chinese", "zh"),
 ];

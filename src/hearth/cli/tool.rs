@@ -216,10 +216,7 @@ fn choose(
     if choices.is_empty() {
         return Ok(());
     }
-    let labels: Vec<String> = choices
-        .iter()
-        .map(|one| visible(&one.label).into())
-        .collect();
+    let labels: Vec<String> = choices.iter().map(|one| visible(&one.label)).collect();
     let words: Vec<&str> = labels.iter().map(String::as_str).collect();
     let mut place = 0;
     if words.len() > 1 {

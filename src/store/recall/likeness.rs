@@ -82,19 +82,19 @@ pub(super) fn likeness(one: Form<'_>, other: Form<'_>) -> f64 {
         return 1.0;
     }
     if prefix >= PREFIX && 10 * prefix >= PREFIX_TENTHS * long.len() {
-        return 0.9;
+        return 0.6;
     }
     if is_part(short, long) {
         // A short one may be there by chance.
         return if short.text.len() > LAST_PART {
-            0.7
+            0.51
         } else {
             0.5
         };
     }
     let ends = short.text.bytes().rev().zip(long.bytes().rev());
     match ends.take_while(|(a, b)| a == b).count() >= SHARED_PART {
-        true => 0.7,
+        true => 0.67,
         false => 0.0,
     }
 }

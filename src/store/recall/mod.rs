@@ -35,21 +35,21 @@ pub(crate) enum Choice {
 
 /// The least score of a memory that is worth showing: one rare word of a short
 /// message, or several of a longer one.
-const FLOOR: f64 = 0.3;
+const FLOOR: f64 = 0.33;
 /// The same of a message that asks for something general, as a poem or a translation.
-const GENERAL_FLOOR: f64 = 0.8;
+const GENERAL_FLOOR: f64 = 0.67;
 /// The same of a memory of a topic of which everything is wanted.
 const WHOLE_FLOOR: f64 = 0.08;
 /// The share of the best score that a memory needs besides.
 const SHARE_OF_BEST: f64 = 0.7;
 /// The share of these that a newer memory needs to take the place of an older one.
-const NEWER: f64 = 0.5;
+const NEWER: f64 = 0.47;
 /// How much the terms of a message that a memory lacks count against it.
-const LACK: f64 = 0.35;
+const LACK: f64 = 0.29;
 /// What a topic weighs, for one word between spaces.
-const TOPIC: f64 = 0.6;
+const TOPIC: f64 = 0.63;
 /// How much of this a memory lacks that is of another topic.
-const TOPIC_LACK: f64 = 0.45;
+const TOPIC_LACK: f64 = 0.33;
 /// What the name of somebody weighs of whom many memories are.
 const SUBJECT: f64 = 0.6;
 /// What is left of the score of a memory of somebody else.
@@ -57,7 +57,7 @@ const OTHER_SUBJECT: f64 = 0.5;
 /// The terms at the beginning of a memory, which say what it is about, and what the
 /// others say beside them.
 const BEGINNING: usize = 4;
-const LATER: f64 = 0.9;
+const LATER: f64 = 0.69;
 /// Of fewer memories, how many have a word says little about the word.
 const LEAST_MEMORIES: usize = 50;
 /// How many memories begin with the name of somebody or something at least.
@@ -74,10 +74,9 @@ impl Kind {
     /// Runs overlap, and say less each.
     fn weight(self) -> f64 {
         match self {
-            Kind::Word => 1.0,
-            Kind::WeakWord => 0.5,
-            Kind::Run => 0.35,
-            Kind::ThaiRun => 0.25,
+            Kind::Word | Kind::WeakWord => 1.0,
+            Kind::Run => 0.33,
+            Kind::ThaiRun => 0.24,
             Kind::Character => 0.35,
         }
     }

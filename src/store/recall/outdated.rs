@@ -8,7 +8,7 @@ use super::{Count, rarity};
 
 /// The least share of its weight that one of two memories has in common with the other
 /// if they say something of the same subject.
-const SAME_SUBJECT: f64 = 0.3;
+const SAME_SUBJECT: f64 = 0.37;
 /// The same if they share a single term: it may be the place where both are.
 const SAME_WORD: f64 = 0.7;
 /// The same if the newer one says that something has changed.

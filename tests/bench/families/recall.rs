@@ -9,7 +9,7 @@ use std::time::Instant;
 use base::clock::Clock;
 use base::testing::TemporaryDirectory;
 use store::{MOST_DIMENSIONS, NewMemory, Store, Vector, Viewer};
-use support::recall::{Found, measure as measure_corpus};
+use support::recall::{Found, Questions, measure as measure_corpus};
 
 use crate::statistics::median;
 use crate::table::{Figure, Table};
@@ -22,7 +22,7 @@ const WRITERS: usize = 16;
 const RUNS: usize = 21;
 
 pub fn measure(table: &mut Table) {
-    let (by_language, all) = measure_corpus("held_out");
+    let (by_language, all) = measure_corpus(Questions::HeldOut);
     let all = ("all languages, held-out half", all);
     for (language, found) in by_language.into_iter().chain([all]) {
         let Found {
@@ -57,6 +57,13 @@ pub fn measure(table: &mut Table) {
             .how(format!("median of {RUNS} runs; it grows with their number")),
         );
     }
+    let (_, other) = measure_corpus(Questions::Other);
+    table.add(Figure::new("recall, other households", other.recall(), "%"));
+    table.add(Figure::new(
+        "precision, other households",
+        other.precision(),
+        "%",
+    ));
     for (memories, most) in MEMORIES {
         let (took, megabytes) = took_with_vectors(memories);
         table.add(
