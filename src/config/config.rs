@@ -29,6 +29,7 @@ use super::rules::{
 };
 use super::tls::{Tls, tls};
 use super::tools::{PERMISSIONS, Permission, Tools, tools};
+use super::voice::Voice;
 use super::webhook_accounts::WebhookAccount;
 
 /// What `get_config` shows as `temperature` where none is set and the provider
@@ -143,6 +144,8 @@ section! {
         pub tools: Tools = tools();
         /// Servers of the Model Context Protocol, by name, whose tools the model may use.
         pub mcp_servers: Vec<McpServer> = mcp_servers();
+        /// The servers that turn speech into text, and text into speech.
+        pub voice: Voice = section_of();
         /// The interfaces for programs made for OpenAI or Ollama.
         pub openai_api: OpenAiApi = section_of();
         /// Hearth as a server of the Model Context Protocol, for other assistants.

@@ -45,6 +45,7 @@ mod secrets;
 mod settings;
 mod tls;
 mod tools;
+mod voice;
 mod webhook_accounts;
 mod webhook_map;
 
@@ -78,5 +79,6 @@ pub use secrets::{Reunited, reunite, without_secrets};
 pub use settings::Settings;
 pub use tls::Tls;
 pub use tools::{Files, Permission, Reachable, RunCommand, Tools, WebFetch};
+pub use voice::{Speech, Transcription, Voice};
 pub use webhook_accounts::{WebhookAccount, is_at_or_below};
 pub use webhook_map::{Template, WebhookFilter, WebhookMap, misfit};

@@ -48,6 +48,7 @@ impl Config {
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
             "people": self.people,
+            "notifications": self.notifications,
             "privacy": self.privacy,
             "time_zone": self.time_zone,
             "workers": self.workers,
@@ -69,6 +70,7 @@ impl Config {
                 "enabled": self.relay.enabled,
                 "auth_token_set": self.relay.auth_token.is_some(),
             },
+            "voice": self.voice,
             "openai_api": self.openai_api,
             "mcp_api": self.mcp_api,
             "metrics": {

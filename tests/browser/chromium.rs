@@ -38,6 +38,10 @@ pub struct Page {
     pub requests: Vec<String>,
     /// How often a document was loaded whole.
     loads: u32,
+    /// What keeps its storage apart.
+    context: String,
+    /// The service worker that it has installed.
+    pub worker: Option<String>,
 }
 
 impl Chromium {
@@ -118,6 +122,8 @@ impl Chromium {
             errors: Vec::new(),
             requests: Vec::new(),
             loads: 0,
+            context: String::new(),
+            worker: None,
         };
         let context = page.call("Target.createBrowserContext", json!({}));
         let target = page.call(
@@ -128,6 +134,7 @@ impl Chromium {
             "Target.attachToTarget",
             json!({ "targetId": target["targetId"], "flatten": true }),
         );
+        page.context = context["browserContextId"].as_str().unwrap().to_owned();
         page.session = Some(attached["sessionId"].as_str().unwrap().to_owned());
         for domain in ["Page", "Runtime", "Log", "Network"] {
             page.call(&format!("{domain}.enable"), json!({}));
@@ -211,9 +218,26 @@ impl Page {
                 self.requests
                     .push(params["url"].as_str().unwrap().to_owned());
             }
+            Some("ServiceWorker.workerRegistrationUpdated") => {
+                let registrations = params["registrations"].as_array().unwrap();
+                let known = registrations.iter().find(|one| one["isDeleted"] == false);
+                let id = known.map(|one| one["registrationId"].as_str().unwrap().to_owned());
+                self.worker = id.or(self.worker.take());
+            }
             Some("Page.loadEventFired") => self.loads += 1,
             _ => {}
         }
+    }
+
+    /// Lets the pages of an origin do something that a person would be asked for.
+    pub fn allow(&mut self, origin: &str, permission: &str) {
+        let context = self.context.clone();
+        let session = self.session.take();
+        self.call(
+            "Browser.grantPermissions",
+            json!({ "origin": origin, "browserContextId": context, "permissions": [permission] }),
+        );
+        self.session = session;
     }
 
     /// Loads the document again, and waits until it is another one: what is asked

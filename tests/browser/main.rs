@@ -17,12 +17,14 @@ mod looks;
 mod navigation;
 mod open_webui_peers;
 mod pages;
+mod push;
 mod relay;
 mod relayed;
 mod rendering;
 #[cfg(feature = "tls")]
 mod secure;
 mod versions;
+mod voice;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -145,7 +145,7 @@ fn settings_list(settings: &[SettingDoc]) -> String {
             "tools" => "Tools",
             "mcp_servers" => "MCP servers",
             "backup" | "retention" => "Backups and retention",
-            "openai_api" | "metrics" => "Other programs",
+            "openai_api" | "voice" | "metrics" => "Other programs",
             _ => "Model and permissions",
         }
     };

@@ -83,6 +83,7 @@ mod transcripts;
 #[cfg(feature = "web")]
 mod upgrades;
 mod versions;
+mod voice;
 mod web;
 mod web_push;
 mod webhook_accounts;

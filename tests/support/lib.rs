@@ -31,6 +31,7 @@ pub mod socket;
 pub mod tap;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod voice;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

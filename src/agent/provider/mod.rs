@@ -49,6 +49,7 @@ mod retry;
 mod server_capabilities;
 mod tool_call_builder;
 pub mod trial;
+pub mod voice;
 mod window;
 
 use std::sync::Arc;

@@ -109,6 +109,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::SignOutEverywhere(wanted) => {
             return service.sign_out_everywhere(caller, wanted.tokens, responder);
         }
+        Command::Transcribe(asked) => return service.transcribe(asked, responder),
+        Command::Speak(asked) => return service.speak(asked, responder),
         // The session takes it before it comes here.
         Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
         Command::GetConfig => Ok(Value::Object(

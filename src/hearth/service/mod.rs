@@ -56,6 +56,8 @@ pub mod turn_stream;
 pub mod turn_wait;
 mod turns;
 pub mod views;
+mod voice;
+mod voices;
 mod wakes;
 mod webhooks;
 pub mod workers;

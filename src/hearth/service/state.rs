@@ -14,6 +14,7 @@ use super::password::Verifier;
 use super::programs::Programs;
 use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
+use super::voices::Voices;
 use super::wakes::Wakes;
 use agent::Assistant;
 use agent::mcp::Mcp;
@@ -71,6 +72,8 @@ pub struct Service {
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
     /// The turns of programs that want something beyond the household's settings.
     pub(super) programs: Programs,
+    /// Requests to servers of speech.
+    pub(super) voices: Voices,
     /// Requests to the model alone that are under way.
     pub(crate) plain_requests: AtomicUsize,
 }
@@ -139,6 +142,7 @@ impl Service {
             relays: Arc::default(),
             webhook_rates: Mutex::default(),
             programs: Programs::default(),
+            voices: Voices::default(),
             plain_requests: AtomicUsize::new(0),
             started_at: Instant::now(),
             last_tick: Mutex::new(Instant::now()),

@@ -86,6 +86,7 @@ impl Workers {
         let service = &self.0.service;
         service.queue.stop(grace);
         service.wakes.stop();
+        service.voices.stop();
         let handles = {
             let mut threads = self.0.lock();
             threads.is_stopping = true;

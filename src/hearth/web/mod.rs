@@ -51,6 +51,10 @@ fn files() -> impl Iterator<Item = Asset> {
 const INDEX: &str = include_str!("page/index.html");
 const VERSION_MARK: &str = "{version}";
 
+/// What shows notifications while no page is open. Its path has no version, so that it
+/// stays the same worker to the browser.
+const WORKER: &str = "worker.js";
+
 /// The policy of the page (Content Security Policy Level 3): it loads only its own
 /// files, without inline scripts or styles, and connects to `$connect`.
 macro_rules! policy {
@@ -114,12 +118,22 @@ impl Web {
             let path = format!("assets/{}/{}", self.version, asset.name);
             (path, asset.plain())
         }));
+        let worker = ASSETS.iter().filter(|asset| asset.name == WORKER);
+        files.extend(worker.map(|asset| (format!("assets/{WORKER}"), asset.plain())));
         files
     }
 
-    fn asset(&self, path: &str) -> Option<Asset> {
-        let (version, name) = path.strip_prefix("/assets/")?.split_once('/')?;
-        files().find(|asset| version == self.version && asset.name == name)
+    /// The asset of a path, and how long it may be kept.
+    fn asset(&self, path: &str) -> Option<(Asset, &'static str)> {
+        let (cache, name) = match path.strip_prefix("/assets/")? {
+            WORKER => (REVALIDATE, WORKER),
+            path => (
+                IMMUTABLE,
+                path.strip_prefix(&self.version)?.strip_prefix('/')?,
+            ),
+        };
+        let found = files().find(|asset| asset.name == name);
+        found.map(|asset| (asset, cache))
     }
 }
 
@@ -135,7 +149,7 @@ impl Pages for Web {
             let body = Cow::Owned(self.index.clone().into_bytes());
             return respond(head, "text/html; charset=utf-8", REVALIDATE, body);
         }
-        let Some(asset) = self.asset(&head.path) else {
+        let Some((asset, cache)) = self.asset(&head.path) else {
             return Response::error(&Error::not_found(
                 "this file does not exist; the page may have been updated, so reload it",
             ));
@@ -148,7 +162,7 @@ impl Pages for Web {
         } else {
             Cow::Owned(asset.plain())
         };
-        let mut response = respond(head, asset.media_type, IMMUTABLE, body);
+        let mut response = respond(head, asset.media_type, cache, body);
         let mut add = |name, value| response.add(name, value);
         add("Vary", "Accept-Encoding");
         if is_compressed {
@@ -255,7 +269,7 @@ mod tests {
             ("icon.png", include_bytes!("page/icon.png")),
         ] {
             let path = format!("/assets/{}/{name}", web.version);
-            assert_eq!(web.asset(&path).unwrap().plain(), source, "{name}");
+            assert_eq!(web.asset(&path).unwrap().0.plain(), source, "{name}");
         }
         assert!(web.asset("/assets/0/app.js").is_none());
     }

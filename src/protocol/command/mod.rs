@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::attachment::data as attachment_data;
 use crate::event::EventSet;
 use crate::fields::Fields;
 use crate::push::Subscription;
@@ -357,6 +358,20 @@ commands! {
     "retry_delivery" Admin RetryDelivery(RetryDelivery {
         /// As `list_deliveries` names it.
         delivery_id: DeliveryId = id,
+    }),
+
+    /// Returns what is said in a recording, where `voice.transcription` is set.
+    "transcribe" User Transcribe(Transcribe {
+        /// The recording: at most 512 KiB in base64.
+        audio: Vec<u8> = attachment_data,
+        /// What it is, such as `audio/webm`.
+        media_type: String = Fields::string,
+    }),
+
+    /// Returns a text as speech, where `voice.speech` is set.
+    "speak" User Speak(Speak {
+        /// At most 2,000 bytes.
+        text: String = Fields::string,
     }),
 
     /// Names a browser that is to be told what waits for the caller, through its push service, until

@@ -64,6 +64,8 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
     -    | {"type":"server_info"}
+    g    | {"type":"transcribe","audio":"AAAA","media_type":"audio/webm"}
+    g    | {"type":"speak","text":"x"}
     ghts | {"type":"push_subscribe","subscription":SUBSCRIPTION}
     ghts | {"type":"push_unsubscribe","endpoint":"https://a.example/"}
     ghts | {"type":"list_users"}

@@ -7,8 +7,9 @@ export async function show(household) {
   const user = household.identity.user;
   const tokens = rowList();
   const memories = rowList();
-  await draw();
+  const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
   return { element: h("div.page",
+    push && push.pushCard(household),
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
     card("Another device", h("p.help", "The address of this page as a QR code, for a phone or a tablet."),
       h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, "Show the code")),

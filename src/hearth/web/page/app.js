@@ -1,7 +1,7 @@
 // The shell: sign-in, the frame around every page, and routing.
 
 import { h, icon, iconButton, sign, toast, announce, ask, roving } from "./dom.js";
-import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported } from "./session.js";
+import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
 
 const root = document.getElementById("app");
 const PAGES = [
@@ -147,6 +147,8 @@ async function start() {
   isWide.addEventListener("change", () => menu(false), { signal: stop.signal });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && household.open) household.markRead(household.open); }, { signal: stop.signal });
   document.addEventListener("keydown", keys, { signal: stop.signal });
+  // What the worker says when somebody clicks on a notification.
+  navigator.serviceWorker?.addEventListener("message", ({ data }) => go(data.conversation), { signal: stop.signal });
   route();
   connection.open();
 
@@ -177,6 +179,7 @@ async function start() {
     }
     version = server.version;
     if (shown === null) route();
+    if (localStorage.getItem(PUSH_KEY) === user) import("./push.js").then(({ renew }) => renew(household)).catch(() => {});
   }
 
   function mayOpen(page) {

@@ -4,6 +4,7 @@ import { h, icon, iconButton, complain, lazily } from "./dom.js";
 
 const DRAFT = "hearth.draft.";
 const attaching = lazily(() => import("./attachments.js"));
+const speaking = lazily(() => import("./voice.js"));
 
 /**
  * The composer of a conversation. `running` is the turn that Stop would stop, `state` is
@@ -26,6 +27,9 @@ export function composer({ household, id, target, running, state, send: deliver 
     h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
   let pending = null;
   let wantsFocus = false;
+  /** What hears and speaks, where the server has that. */
+  let voice = null;
+  let isClosed = false;
   /** The message that is written anew. */
   let replaced = null;
 
@@ -144,6 +148,15 @@ export function composer({ household, id, target, running, state, send: deliver 
     const stops = Boolean(turn) && isEmpty();
     field.disabled = !maySend();
     if (wantsFocus && !field.disabled) focus();
+    if (!voice && Object.values(household.config?.voice ?? {}).includes(true)) {
+      voice = {};
+      speaking(({ voiceControls }) => {
+        if (isClosed) return;
+        voice = voiceControls({ household, id, maySend, say: (text, more) => deliver(text, [], more) });
+        button.before(voice.element);
+      });
+    }
+    voice?.draw?.();
     attach.disabled = photograph.disabled = field.disabled;
     field.placeholder = why || "Message Hearth";
     button.disabled = field.disabled || (!stops && (isEmpty() || pending?.isReady === false));
@@ -167,6 +180,8 @@ export function composer({ household, id, target, running, state, send: deliver 
 
   function close() {
     keep();
+    isClosed = true;
+    voice?.close?.();
     pending?.close();
   }
 }

@@ -33,7 +33,7 @@ export function lazily(load) {
 /** A section of a page with a heading. */
 export const card = (title, ...children) => h("section.card", h("h2", title), ...children);
 
-const ICONS = {
+export const ICONS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   plus: "M12 5v14M5 12h14",
   search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4",

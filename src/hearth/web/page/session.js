@@ -5,6 +5,8 @@ const KEY = "hearth.token";
 const RELAY_KEY = "hearth.relay_token";
 /** The role of who is signed in, so that a page that is loaded again knows it at once. */
 export const ROLE_KEY = "hearth.role";
+/** Who has this browser notified. */
+export const PUSH_KEY = "hearth.push";
 const ENDPOINT_KEY = "hearth.way";
 const TIMEOUT = 30000;
 /** Only an exported page has its policy in a meta element. It has no server of its own. */

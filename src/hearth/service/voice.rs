@@ -1,0 +1,73 @@
+//! Speech: passed on to the servers that understand it and make it.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::Service;
+use super::caller::Responder;
+use agent::provider::voice::{self, AUDIO_BYTES, Patience, SPOKEN_BYTES};
+use base::error::{Error, Result};
+use base::sync::lock;
+use config::Config;
+use protocol::attachment::encode;
+use protocol::command::{Speak, Transcribe};
+
+impl Service {
+    /// Answers with what is said in a recording.
+    pub(super) fn transcribe(&self, asked: Transcribe, responder: Responder) {
+        let bytes = asked.audio.len();
+        let check = match bytes {
+            1..=AUDIO_BYTES => Ok(()),
+            0 => Err(Error::invalid_request("\"audio\" must not be empty")),
+            _ => Err(Error::too_large(format!(
+                "\"audio\" has {bytes} bytes; at most {AUDIO_BYTES} are allowed"
+            ))),
+        };
+        self.voice(check, responder, move |config, patience| {
+            let text = voice::transcribe(config, &asked.audio, &asked.media_type, patience)?;
+            Ok(json!({ "text": text }))
+        });
+    }
+
+    /// Answers with a text as speech.
+    pub(super) fn speak(&self, asked: Speak, responder: Responder) {
+        let bytes = asked.text.len();
+        let check = match asked.text.trim().is_empty() {
+            true => Err(Error::invalid_request("\"text\" must not be empty")),
+            false if bytes > SPOKEN_BYTES => Err(Error::too_large(format!(
+                "\"text\" has {bytes} bytes; at most {SPOKEN_BYTES} are spoken at once"
+            ))),
+            false => Ok(()),
+        };
+        self.voice(check, responder, move |config, patience| {
+            let (media_type, audio) = voice::speak(config, &asked.text, patience)?;
+            Ok(json!({ "audio": encode(&audio), "media_type": media_type }))
+        });
+    }
+
+    fn voice(
+        &self,
+        check: Result<()>,
+        responder: Responder,
+        ask: impl FnOnce(&Config, &Patience<'_>) -> Result<Value> + Send + 'static,
+    ) {
+        let config: Arc<Config> = self.settings.current();
+        // Whoever could not be given a thread is told so.
+        let waiting = Arc::new(Mutex::new(Some(responder)));
+        let asking = Arc::clone(&waiting);
+        let begun = check.and_then(|()| {
+            self.voices.run(move |patience| {
+                let answer = ask(&config, patience);
+                if let Some(responder) = lock(&asking).take() {
+                    responder.send(answer);
+                }
+            })
+        });
+        if let Err(error) = begun
+            && let Some(responder) = lock(&waiting).take()
+        {
+            responder.send(Err::<(), _>(error));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// Talking to the assistant, and hearing it. Loaded where the server has what understands
+// or makes speech.
+
+import { h, ICONS, iconButton, announce, complain } from "./dom.js";
+import { markdown } from "./markdown.js";
+
+const SPEAKS = "hearth.speaks";
+/** A recording in milliseconds, and its bits each second: it must fit into one message. */
+const LONGEST = 120000;
+const SHORTEST = 300;
+const BITS = 24000;
+/** How long the server may take. */
+const TIMEOUT = 70000;
+/** What is spoken at once: whole sentences, if they are not too long. */
+const PIECES = /[^]{1,300}[.!?…](?=\s|$)|[^]{1,300}(?=\s|$)|[^]{1,300}/g;
+
+Object.assign(ICONS, {
+  talk: "M12 3a3 3 0 0 0-3 3v5a3 3 0 0 0 6 0V6a3 3 0 0 0-3-3zM5.500 11a6.500 6.500 0 0 0 13 0M12 17.500V21",
+  speak: "M4 9.500v5h3.500L12 19V5L7.500 9.500zM15.500 9a4.500 4.500 0 0 1 0 6M18 6.500a8 8 0 0 1 0 11",
+});
+
+/** What makes sound. Browsers allow that after a click, so it is kept. */
+let sound = null;
+/** What is spoken now; another number ends it. */
+let speaking = 0;
+let source = null;
+
+/** The buttons of a conversation. `say` gets what was said, and with which fields it is sent. */
+export function voiceControls({ household, id, maySend, say }) {
+  const { transcription, speech } = household.config.voice;
+  const talk = iconButton("talk", "Hold to talk", "Hold to talk", () => {});
+  const reads = iconButton("speak", "Read replies aloud", "Read replies aloud", () => read(!isReading()));
+  const element = h("span.row.voice", transcription && talk, speech && reads);
+  const stop = new AbortController();
+  let recording = null;
+
+  talk.style.touchAction = "none";
+  talk.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    talk.setPointerCapture(event.pointerId);
+    begin();
+  });
+  for (const name of ["pointerup", "pointercancel", "blur"]) talk.addEventListener(name, finish);
+  talk.addEventListener("contextmenu", (event) => event.preventDefault());
+  talk.addEventListener("keydown", (event) => {
+    if (event.repeat || ![" ", "Enter"].includes(event.key)) return;
+    event.preventDefault();
+    begin();
+  });
+  talk.addEventListener("keyup", finish);
+  household.addEventListener("message", ({ detail: { conversation, message } }) => {
+    if (isReading() && conversation === id && message.role === "assistant" && !document.hidden) speak(message.content);
+  }, { signal: stop.signal });
+  draw();
+  return { element, draw, close };
+
+  function isReading() {
+    return Boolean(speech) && localStorage.getItem(SPEAKS) === "yes";
+  }
+
+  function read(isWanted) {
+    if (isWanted) {
+      localStorage.setItem(SPEAKS, "yes");
+      wake();
+    } else {
+      localStorage.removeItem(SPEAKS);
+      silence();
+    }
+    draw();
+  }
+
+  function draw() {
+    talk.disabled = !maySend() || Boolean(recording?.isHeard);
+    talk.classList.toggle("recording", Boolean(recording) && !recording.isHeard);
+    talk.setAttribute("aria-pressed", String(Boolean(recording)));
+    reads.setAttribute("aria-pressed", String(isReading()));
+  }
+
+  async function begin() {
+    if (recording || talk.disabled) return;
+    const mine = recording = { isOver: false, isHeard: false };
+    silence();
+    if (isReading()) wake();
+    draw();
+    try {
+      const said = await record(mine);
+      mine.isHeard = true;
+      draw();
+      announce("Understanding what you said.");
+      const { text } = await household.request("transcribe", said, { timeout: TIMEOUT });
+      if (!text) throw new Error("Nothing was understood.");
+      if (!stop.signal.aborted) say(text, { surface: isReading() ? "voice" : "page" });
+    } catch (error) {
+      complain(error);
+    }
+    recording = null;
+    draw();
+  }
+
+  function finish() {
+    if (!recording) return;
+    recording.isOver = true;
+    recording.end?.();
+  }
+
+  function close() {
+    stop.abort();
+    finish();
+    silence();
+  }
+
+  async function speak(text) {
+    const mine = ++speaking;
+    source?.stop();
+    try {
+      const pieces = plain(text).match(PIECES)?.map((piece) => piece.trim()).filter(Boolean) ?? [];
+      let next = pieces.length ? made(pieces[0]) : null;
+      for (let at = 1; next; at += 1) {
+        const piece = await next;
+        if (mine !== speaking) return;
+        // The next one is made while this one is heard.
+        next = at < pieces.length ? made(pieces[at]) : null;
+        next?.catch(() => {});
+        await play(piece);
+        if (mine !== speaking) return;
+      }
+    } catch (error) {
+      if (mine === speaking) complain(error);
+    }
+  }
+
+  async function made(text) {
+    const { audio } = await household.request("speak", { text }, { timeout: TIMEOUT });
+    const bytes = Uint8Array.from(atob(audio), (letter) => letter.charCodeAt(0));
+    return wake().decodeAudioData(bytes.buffer);
+  }
+}
+
+/** What a microphone hears until `mine` is over, as the fields of a request. */
+async function record(mine) {
+  if (!navigator.mediaDevices) {
+    throw new Error("Browsers let a page listen only over https, or at http://localhost. The page Encryption of the help says how to get there.");
+  }
+  let stream;
+  try {
+    stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+  } catch {
+    throw new Error("The browser does not let this page listen. Its settings for this site say so.");
+  }
+  try {
+    const begun = performance.now();
+    if (mine.isOver) throw new Error("Hold the button while you talk.");
+    const recorder = new MediaRecorder(stream, { audioBitsPerSecond: BITS });
+    const parts = [];
+    recorder.addEventListener("dataavailable", ({ data }) => parts.push(data));
+    const ended = new Promise((resolve) => recorder.addEventListener("stop", resolve));
+    mine.end = () => { if (recorder.state !== "inactive") recorder.stop(); };
+    const limit = setTimeout(mine.end, LONGEST);
+    recorder.start();
+    await ended;
+    clearTimeout(limit);
+    if (performance.now() - begun < SHORTEST) throw new Error("Hold the button while you talk.");
+    return { audio: await base64(new Blob(parts)), media_type: recorder.mimeType };
+  } finally {
+    for (const track of stream.getTracks()) track.stop();
+  }
+}
+
+function base64(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => reject(new Error("The recording cannot be read."));
+    reader.readAsDataURL(blob);
+  });
+}
+
+/** What of a reply can be spoken. */
+function plain(text) {
+  const place = h("div", markdown(text));
+  for (const one of place.querySelectorAll("pre, table, .code-head, math")) one.remove();
+  return place.textContent;
+}
+
+function wake() {
+  sound ??= new AudioContext();
+  sound.resume();
+  return sound;
+}
+
+function play(buffer) {
+  return new Promise((resolve) => {
+    source = sound.createBufferSource();
+    source.buffer = buffer;
+    source.connect(sound.destination);
+    source.addEventListener("ended", resolve);
+    source.start();
+  });
+}
+
+function silence() {
+  speaking += 1;
+  source?.stop();
+  source = null;
+}

@@ -1,0 +1,105 @@
+//! Talking to the assistant in the page, and hearing it: Chromium's own microphone for
+//! tests, and a scripted server of speech.
+
+use support::voice::VoiceServer;
+
+use super::*;
+
+const TALK: &str = "document.querySelector('.voice button')";
+
+/// Presses or lets go of the mouse over the button.
+fn mouse(page: &mut Page, kind: &str) {
+    let place = page.evaluate(&format!(
+        "(() => {{ const {{ x, y, width, height }} = {TALK}.getBoundingClientRect(); return [x + width / 2, y + height / 2]; }})()"
+    ));
+    page.call(
+        "Input.dispatchMouseEvent",
+        json!({ "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1 }),
+    );
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn what_is_said_is_sent_and_the_reply_is_read_aloud() {
+    let server = VoiceServer::hearing("What is for dinner?");
+    let model = Model::saying("**Fish**, at six.\n\n```\nnot this\n```");
+    let home = Home::start(model.config_with(json!({ "voice": {
+        "transcription": { "url": server.url() }, "speech": { "url": server.url() },
+    } })));
+    let browser = Chromium::start_with(&[
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+    ]);
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.evaluate(
+        "window.played = 0; const { start } = AudioBufferSourceNode.prototype;
+         AudioBufferSourceNode.prototype.start = function (...rest) { window.played += 1; start.apply(this, rest); }",
+    );
+    page.until(&format!("{TALK} && !{TALK}.disabled"));
+    page.screenshot("voice");
+    page.click(".voice button + button");
+    page.until(
+        "document.querySelector('.voice button + button').getAttribute('aria-pressed') === 'true'",
+    );
+    mouse(&mut page, "mousePressed");
+    page.until(&format!("{TALK}.matches('.recording')"));
+    // Longer than a slip of the finger.
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 1500))");
+    page.screenshot("voice-recording");
+    mouse(&mut page, "mouseReleased");
+    page.until(&format!(
+        "{LAST_REPLY}?.textContent.startsWith('Fish, at six.')"
+    ));
+    page.until("[...document.querySelectorAll('.person .text')].at(-1).textContent === 'What is for dinner?'");
+    page.until("window.played === 1");
+
+    let asked = server.asked();
+    let recording = &asked[0].body;
+    let webm = [0x1a, 0x45, 0xdf, 0xa3];
+    assert!(recording.windows(4).any(|four| four == webm), "it is WebM");
+    assert!(recording.len() > 2_000, "{} bytes", recording.len());
+    let spoken: Value = serde_json::from_slice(&asked[1].body).unwrap();
+    assert_eq!(spoken["input"], "Fish, at six.");
+    assert_eq!(asked.len(), 2);
+    // The model writes for the ear.
+    let request = model.requests().remove(0).to_string();
+    assert!(request.contains("spoken aloud"), "{request}");
+
+    page.size(390, 844);
+    page.scheme("dark");
+    page.screenshot("voice-phone");
+    // By keyboard too; let go at once, it says how.
+    page.evaluate(&format!("{TALK}.focus()"));
+    page.press(" ", 0);
+    page.until("document.querySelector('.toast')?.textContent.includes('Hold the button')");
+    assert_eq!(server.asked().len(), 2);
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn without_servers_of_speech_there_are_no_buttons_and_without_https_it_says_so() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.until("!document.querySelector('.composer textarea').disabled");
+    assert!(page.evaluate("document.querySelector('.voice')").is_null());
+    let asked = |page: &Page| page.requests.iter().any(|url| url.ends_with("/voice.js"));
+    assert!(!asked(&page));
+
+    let server = VoiceServer::hearing("nothing");
+    let home = Home::start(json!({ "voice": { "transcription": { "url": server.url() } } }));
+    let port = home.address().port();
+    page.open(&format!("http://hearth.lan:{port}/"));
+    page.fill("[name=username]", "admin");
+    page.fill("[name=password]", PASSWORD);
+    page.click("button[type=submit]");
+    page.until(&format!("{TALK} && !{TALK}.disabled"));
+    assert!(asked(&page));
+    mouse(&mut page, "mousePressed");
+    page.until("document.querySelector('.toast')?.textContent.includes('only over https')");
+    mouse(&mut page, "mouseReleased");
+    assert!(server.asked().is_empty());
+}
