@@ -47,12 +47,16 @@ pub enum McpWay {
         /// Whether it reaches only a part of the file system.
         sandbox: bool,
     },
-    /// A server that is already running and speaks Streamable HTTP.
+    /// A server that is already running and speaks Streamable HTTP, or HTTP+SSE.
     Http {
-        /// Its one address.
+        /// Its one address, or that of its stream.
         url: String,
         /// Headers of every request.
         headers: Vec<(String, Secret)>,
+        /// The program that prints the token of every request, and its arguments; none if empty.
+        token_command: Vec<String>,
+        /// Whether it is said to speak HTTP+SSE; else that is found out.
+        is_older: bool,
     },
 }
 
@@ -91,10 +95,14 @@ section! {
         /// write to the workspace and the temporary directory. It does not start where the kernel
         /// has no Landlock.
         sandbox: bool = Flag.or(false);
-        /// Address of a server that is already running (Streamable HTTP), instead of `command`.
+        /// Address of a server that is already running (Streamable HTTP, or HTTP+SSE of 2024),
+        /// instead of `command`.
         url: Option<String> = UrlText(&["https", "http"]).optional("none");
         /// Headers of every request to `url`, such as Authorization.
         headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
+        /// Program and arguments that print a bearer token for `url`. It runs whenever a session
+        /// begins, and again when the server refuses the token.
+        token_command: Vec<String> = list(Text(0..=10_000)).or_shown(Vec::new(), "[]");
         /// Transport. It follows from `command` or `url` and can be left out.
         kind("type"): Option<Kind> = KINDS.optional("stdio with `command`, http with `url`");
         /// Whether Hearth ignores the server.
@@ -112,6 +120,7 @@ section! {
 enum Kind {
     Stdio,
     Http,
+    Sse,
 }
 
 const KINDS: Choice<Kind> = Choice(&[
@@ -119,6 +128,7 @@ const KINDS: Choice<Kind> = Choice(&[
     ("http", Kind::Http),
     ("streamable-http", Kind::Http),
     ("streamableHttp", Kind::Http),
+    ("sse", Kind::Sse),
 ]);
 
 /// The setting `mcp_servers`.
@@ -156,6 +166,10 @@ fn server() -> impl Rule<Output = McpServer> {
             reader
                 .private
                 .extend((0..declared.args.len()).map(|place| words.index(place)));
+            let words = path.key("token_command");
+            reader
+                .private
+                .extend((0..declared.token_command.len()).map(|place| words.index(place)));
             reader.private.push(path.key("url"));
             for key in UNASKED.iter().filter(|key| value.get(**key).is_some()) {
                 reader.caution(
@@ -173,14 +187,19 @@ fn server() -> impl Rule<Output = McpServer> {
                         sandbox: declared.sandbox,
                     },
                     Kind::Stdio,
-                    &["headers"],
+                    &["headers", "token_command"],
                 ),
                 (None, Some(url)) => (
                     McpWay::Http {
                         url,
                         headers: declared.headers,
+                        token_command: declared.token_command,
+                        is_older: declared.kind == Some(Kind::Sse),
                     },
-                    Kind::Http,
+                    match declared.kind {
+                        Some(Kind::Sse) => Kind::Sse,
+                        _ => Kind::Http,
+                    },
                     &["args", "env", "cwd", "sandbox"],
                 ),
                 (command, _) => {
@@ -194,7 +213,7 @@ fn server() -> impl Rule<Output = McpServer> {
             };
             let needed = match kind {
                 Kind::Stdio => "url",
-                Kind::Http => "command",
+                Kind::Http | Kind::Sse => "command",
             };
             let mut foreign: Vec<&str> = foreign.to_vec();
             foreign.retain(|key| value.get(*key).is_some());

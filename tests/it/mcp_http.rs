@@ -1,7 +1,6 @@
 //! MCP servers that run by themselves (Streamable HTTP), with sessions and
 //! without.
 
-use std::io::{BufReader, Write};
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -11,7 +10,6 @@ use support::eventually;
 use support::home::Home;
 use support::mcp_http::{Kind, McpServer};
 use support::program::free_port;
-use support::served::{Served, read_request};
 
 fn home(server: &McpServer, more: Value) -> Home {
     let mut entry = json!({
@@ -187,37 +185,4 @@ fn a_missing_key_is_said() {
         "{problem}"
     );
     home.stop();
-}
-
-#[test]
-fn a_server_of_the_older_transport_is_recognised() {
-    let served = Served::on((Ipv4Addr::LOCALHOST, 0).into(), |socket| {
-        let mut reader = BufReader::new(socket);
-        while let Some((head, _)) = read_request(&mut reader) {
-            let answer = match head.starts_with("GET") {
-                true => {
-                    "200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\
-                     event: endpoint\ndata: /messages?session=1\n\n"
-                }
-                false => "405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n",
-            };
-            let answer = format!("HTTP/1.1 {answer}");
-            if reader.get_mut().write_all(answer.as_bytes()).is_err() || head.starts_with("GET") {
-                return;
-            }
-        }
-    });
-    let home = Home::start(json!({ "mcp_servers": {
-        "old": { "url": format!("http://{}/sse", served.address) },
-    } }));
-    let mut client = home.admin();
-    let problem = eventually("the server is reported", || {
-        let info = client.ask(json!({"type": "server_info"}));
-        Some(info["mcp_servers"][0]["problem"].as_str()?.to_owned())
-    });
-    assert!(problem.contains("status 405"), "{problem}");
-    assert!(
-        problem.contains("HTTP+SSE") && problem.contains("mcp-remote"),
-        "{problem}"
-    );
 }

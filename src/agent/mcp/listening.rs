@@ -25,6 +25,7 @@ impl Shared {
                     Some(_) => "POST",
                     None => "GET",
                 },
+                address: None,
                 method: "subscriptions/listen",
                 tool: None,
                 body: subscription,

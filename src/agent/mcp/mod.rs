@@ -1,5 +1,6 @@
 //! Servers of the Model Context Protocol (MCP) as a source of tools: a blocking
-//! client for programs (stdio) and for servers on the network (Streamable HTTP).
+//! client for programs (stdio) and for servers on the network (Streamable HTTP, and HTTP+SSE
+//! before it).
 //!
 //! ```text
 //! Mcp::apply                     starts and stops servers as configured
@@ -9,7 +10,7 @@
 //! McpTool::run                   one call
 //!   SharedServer::session        waits for a restart if need be
 //!   Session::call_tool           request id, JSON-RPC message
-//!     Transport::request         stdio (net::process) | streamable_http (HttpClient)
+//!     Transport::request         stdio (net::process) | streamable_http, http_sse (HttpClient)
 //!     Peer::receive, wait_for    the answer
 //!   content::text_of             the result as text
 //! ```
@@ -20,16 +21,19 @@
 //! it may do.
 
 mod content;
+mod http_sse;
 mod lines;
 mod listening;
 mod log_lines;
 mod message;
 mod names;
 mod peer;
+mod progress_source;
 mod server;
 mod session;
 mod stdio;
 mod streamable_http;
+mod token;
 mod tools;
 mod transport;
 

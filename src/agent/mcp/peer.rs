@@ -20,6 +20,8 @@ pub(super) enum CallError {
     Closed(String),
     /// The server has forgotten the session, and has not handled the request.
     SessionLost,
+    /// The server speaks HTTP+SSE, the transport before Streamable HTTP.
+    OlderTransport,
     /// The answer cannot be used.
     Unusable(String),
     /// The server neither answered nor reported progress for this long.

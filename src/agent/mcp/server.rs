@@ -6,10 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::http_sse::SseTransport;
 use super::peer::{CallError, Peer, SessionEvent};
 use super::session::{RemoteTool, Session};
 use super::stdio::{Start, StdioTransport};
-use super::streamable_http::HttpTransport;
+use super::streamable_http::{HttpTransport, Shared};
+use super::token::token_of;
 use super::transport::{Transport, seconds};
 use crate::tool::Workspace;
 use base::sync::lock;
@@ -345,12 +347,28 @@ impl SharedServer {
                 let started = StdioTransport::start(&start, &peer);
                 Box::new(started.map_err(CallError::Unusable)?)
             }
-            McpWay::Http { url, headers } => Box::new(HttpTransport::new(
-                self.name(),
+            McpWay::Http {
                 url,
                 headers,
-                self.trust.clone(),
-            )),
+                token_command,
+                is_older,
+            } => {
+                let token = match token_command.is_empty() {
+                    true => None,
+                    false => Some(token_of(token_command, &self.workspace, &self.stop)),
+                };
+                let token = token.transpose().map_err(CallError::Unusable)?;
+                let shared = Shared::new(self.name(), url, headers, token, self.trust.clone());
+                let shared = Arc::new(shared);
+                let open = |transport| Session::open(transport, Arc::clone(&peer), &self.stop);
+                if !is_older {
+                    match open(Box::new(HttpTransport::new(Arc::clone(&shared)))) {
+                        Err(CallError::OlderTransport) => {}
+                        opened => return opened,
+                    }
+                }
+                Box::new(SseTransport::open(shared, &peer, &self.stop)?)
+            }
         };
         Session::open(transport, peer, &self.stop)
     }

@@ -12,8 +12,9 @@ use crossbeam_channel::Receiver;
 
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Peer, ReadTimeout};
+use super::progress_source::ProgressSource;
 use super::transport::{Call, Revision, Transport};
-use crate::provider::event_stream::{EventStream, Source};
+use crate::provider::event_stream::EventStream;
 use crate::tool::output::shorten;
 use base::secret::Secret;
 use base::sync::lock;
@@ -29,11 +30,6 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// Most bytes of an error's body that are read, and characters that are shown.
 const ERROR_BYTES: usize = 64 * 1024;
 const ERROR_CHARS: usize = 300;
-
-/// What to do about a server of HTTP+SSE.
-const OLDER_REVISION: &str = "; it speaks HTTP+SSE, which the protocol replaced in 2025: enter \
-    its address for Streamable HTTP, often /mcp in place of /sse, or let a program translate, such \
-    as \"command\": \"npx\", \"args\": [\"-y\", \"mcp-remote\", URL, \"--transport\", \"sse-only\"]";
 
 const VERSION: &str = "mcp-protocol-version";
 const SESSION: &str = "mcp-session-id";
@@ -63,6 +59,8 @@ pub(super) struct Shared {
     pub(super) name: String,
     url: String,
     headers: Vec<(String, Secret)>,
+    /// Whether `headers` has a token that may expire.
+    has_token: bool,
     http_client: HttpClient,
     state: Mutex<SessionState>,
 }
@@ -77,6 +75,8 @@ struct SessionState {
 /// One request as HTTP.
 pub(super) struct Exchange<'a> {
     pub(super) http_method: &'a str,
+    /// If not the server's one address.
+    pub(super) address: Option<&'a str>,
     /// The JSON-RPC method; empty where there is none.
     pub(super) method: &'a str,
     pub(super) tool: Option<&'a str>,
@@ -99,25 +99,9 @@ impl From<ClientError> for Failure {
 
 impl HttpTransport {
     /// A session that is still to be opened; nothing is sent yet.
-    pub(super) fn new(
-        name: &str,
-        url: &str,
-        headers: &[(String, Secret)],
-        trust: Trust,
-    ) -> HttpTransport {
-        let is_own = |name: &str| OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+    pub(super) fn new(shared: Arc<Shared>) -> HttpTransport {
         HttpTransport {
-            shared: Arc::new(Shared {
-                name: name.to_owned(),
-                url: url.to_owned(),
-                headers: headers
-                    .iter()
-                    .filter(|(name, _)| !is_own(name))
-                    .cloned()
-                    .collect(),
-                http_client: HttpClient::new().trusting(trust),
-                state: Mutex::default(),
-            }),
+            shared,
             listening: Mutex::new(None),
             stop_listening: Cancel::default(),
         }
@@ -129,11 +113,11 @@ impl Transport for HttpTransport {
         let (_, receiver) = peer.expect(request.id);
         let mut outcome = self.shared.request(peer, &request, &receiver);
         peer.forget(request.id);
-        if let Err(CallError::Unusable(reason)) = &mut outcome
+        if let Err(CallError::Unusable(_)) = &outcome
             && request.method == "initialize"
             && self.shared.is_of_older_revision(request.cancel)
         {
-            reason.push_str(OLDER_REVISION);
+            outcome = Err(CallError::OlderTransport);
         }
         match &outcome {
             Err(CallError::Closed(reason)) => peer.close(reason),
@@ -197,6 +181,38 @@ impl Drop for HttpTransport {
 }
 
 impl Shared {
+    /// A server at this address. `token` is sent as a bearer token with each request.
+    pub(super) fn new(
+        name: &str,
+        url: &str,
+        headers: &[(String, Secret)],
+        token: Option<Secret>,
+        trust: Trust,
+    ) -> Shared {
+        let has_token = token.is_some();
+        let token = token.map(|token| {
+            let value = Secret::new(format!("Bearer {}", token.expose()));
+            ("authorization".to_owned(), value)
+        });
+        let is_own = |name: &str| {
+            OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name))
+                || has_token && name.eq_ignore_ascii_case("authorization")
+        };
+        let headers = headers.iter().filter(|(name, _)| !is_own(name)).cloned();
+        Shared {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            headers: headers.chain(token).collect(),
+            has_token,
+            http_client: HttpClient::new().trusting(trust),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     fn state(&self) -> MutexGuard<'_, SessionState> {
         lock(&self.state)
     }
@@ -208,6 +224,7 @@ impl Shared {
     fn request(&self, peer: &Peer, request: &Call<'_>, receiver: &Receiver<Outcome>) -> Outcome {
         let exchange = Exchange {
             http_method: "POST",
+            address: None,
             method: request.method,
             tool: request.tool,
             body: Some(&request.message),
@@ -262,6 +279,7 @@ impl Shared {
     fn notify(&self, message: &[u8]) {
         let exchange = Exchange {
             http_method: "POST",
+            address: None,
             method: "",
             tool: None,
             body: Some(message),
@@ -274,6 +292,7 @@ impl Shared {
     fn end_session(&self) {
         let exchange = Exchange {
             http_method: "DELETE",
+            address: None,
             method: "",
             tool: None,
             body: None,
@@ -331,7 +350,7 @@ impl Shared {
         }
         let outgoing = ClientRequest {
             method: exchange.http_method,
-            url: &self.url,
+            url: exchange.address.unwrap_or(&self.url),
             headers: &headers,
             body: exchange.body,
             deadline: exchange.timeout.deadline,
@@ -341,24 +360,12 @@ impl Shared {
             .exchange_within(&outgoing, Some(exchange.timeout.silence), read)
     }
 
-    /// Whether the address streams events to whoever asks: HTTP+SSE, the transport of
-    /// the revision 2024-11-05, whose messages go to another address.
-    fn is_of_older_revision(&self, cancel: &Cancel) -> bool {
-        let exchange = Exchange {
-            http_method: "GET",
-            method: "",
-            tool: None,
-            body: None,
-            timeout: ReadTimeout::within(NOTIFY_LIMIT),
-            cancel,
-        };
-        let streams =
-            |answer: &mut ClientResponse| Ok(answer.status() == 200 && is_event_stream(answer));
-        self.exchange(&exchange, streams).unwrap_or_default()
-    }
-
     /// The error that an unsuccessful answer means.
-    fn refusal(&self, answer: &mut ClientResponse, method: &str) -> Result<CallError, Failure> {
+    pub(super) fn refusal(
+        &self,
+        answer: &mut ClientResponse,
+        method: &str,
+    ) -> Result<CallError, Failure> {
         let status = answer.status();
         let body = match answer.read_all(ERROR_BYTES) {
             Ok(body) => body,
@@ -369,6 +376,10 @@ impl Shared {
         let text = text.trim();
         let has_session = self.state().session.is_some() && method != "initialize";
         let names_session = text.to_ascii_lowercase().contains("session");
+        // The program that prints it has a newer one by now.
+        if status == 401 && self.has_token && method != "initialize" {
+            return Ok(CallError::SessionLost);
+        }
         if has_session && (status == 404 || (status == 400 && names_session)) {
             return Ok(CallError::SessionLost);
         }
@@ -419,26 +430,6 @@ impl Shared {
         drop(events);
         answer.finish();
         Ok(())
-    }
-}
-
-/// The body of an answer, with a deadline that each report of progress extends.
-/// Comments that keep the connection alive do not.
-struct ProgressSource<'a> {
-    answer: &'a mut ClientResponse,
-    until: &'a Cell<Instant>,
-}
-
-impl Source for ProgressSource<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
-        let left = self
-            .until
-            .get()
-            .checked_duration_since(Instant::now())
-            .filter(|left| !left.is_zero())
-            .ok_or(ClientError::TimedOut)?;
-        self.answer.limit_silence(left);
-        self.answer.read(buffer)
     }
 }
 

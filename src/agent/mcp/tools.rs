@@ -91,7 +91,7 @@ impl McpTool {
             CallError::Closed(reason) => {
                 format!("the MCP server {server:?} is not available: {reason}")
             }
-            CallError::SessionLost | CallError::Unusable(_) => {
+            CallError::SessionLost | CallError::OlderTransport | CallError::Unusable(_) => {
                 format!("the call of the MCP server {server:?} failed: {error}")
             }
             CallError::Silent(limit) => format!(

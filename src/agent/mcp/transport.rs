@@ -78,6 +78,7 @@ impl fmt::Display for CallError {
         match self {
             CallError::Refused(refusal) => write!(f, "it answered: {refusal}"),
             CallError::Closed(reason) | CallError::Unusable(reason) => f.write_str(reason),
+            CallError::OlderTransport => f.write_str("it speaks HTTP+SSE"),
             CallError::SessionLost => f.write_str("it has forgotten the session"),
             CallError::Silent(limit) => {
                 write!(f, "it did not answer within {}", seconds(*limit))

@@ -22,7 +22,7 @@ mod definition;
 mod files;
 mod known_address;
 pub mod output;
-mod process;
+pub(crate) mod process;
 mod read_skill;
 mod readable;
 mod run_command;

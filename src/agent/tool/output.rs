@@ -171,7 +171,7 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
 
 /// The beginning of an output of unknown length.
 #[derive(Debug)]
-pub(super) struct Captured {
+pub(crate) struct Captured {
     kept: Vec<u8>,
     limit: usize,
     total: u64,
@@ -205,7 +205,7 @@ impl Captured {
     }
 
     /// What is kept, as it came.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.kept
     }
 
@@ -246,7 +246,7 @@ impl Captured {
 
 /// The end of an output of unknown length.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(crate) struct Tail {
     kept: Vec<u8>,
     limit: usize,
 }
@@ -269,7 +269,7 @@ impl Tail {
     }
 
     /// The end of the output as text, without white space around it.
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         // The first bytes may be the end of a character that was cut.
         let start = self
             .kept

@@ -10,35 +10,35 @@ use net::cancel::Cancel;
 use net::process::{ExitReason, Limits, Process, Sandbox, StopMode, Stream, keep_only};
 
 /// What a program inherits of our environment.
-pub(super) const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+pub(crate) const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 /// Bytes kept of the end of the error output.
 const STDERR_BYTES: usize = 4 * 1024;
 
 /// The result of a run.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) end: ExitReason,
+pub(crate) struct Finished {
+    pub(crate) end: ExitReason,
     /// The beginning of its standard output.
-    pub(super) stdout: Captured,
+    pub(crate) stdout: Captured,
     /// The end of its error output.
-    pub(super) stderr: Tail,
+    pub(crate) stderr: Tail,
 }
 
 /// The input and the limits of a run.
-pub(super) struct RunOptions {
+pub(crate) struct RunOptions {
     /// What it reads from its standard input.
-    pub(super) input: Vec<u8>,
+    pub(crate) input: Vec<u8>,
     /// Most bytes that are kept of its standard output.
-    pub(super) output_bytes: usize,
+    pub(crate) output_bytes: usize,
     /// When it must end.
-    pub(super) deadline: Instant,
+    pub(crate) deadline: Instant,
     /// As [`Limits::children_may_stay`].
-    pub(super) children_may_stay: bool,
+    pub(crate) children_may_stay: bool,
 }
 
 /// A command that runs `program` with little of our environment: the rest may
 /// hold keys.
-pub(super) fn command(program: &str) -> Command {
+pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     keep_only(&mut command, &INHERITED);
     command
@@ -48,7 +48,7 @@ pub(super) fn command(program: &str) -> Command {
 ///
 /// # Errors
 /// It cannot be started, or the system refuses to wait for it.
-pub(super) fn run(
+pub(crate) fn run(
     command: &mut Command,
     sandbox: Option<&Sandbox>,
     options: RunOptions,

@@ -37,7 +37,7 @@ fn entries_of_other_clients_are_understood() {
     );
     assert_eq!(home.tool_prefix(), "home_assistant");
     assert_eq!(home.timeout_seconds, 5);
-    let McpWay::Http { url, headers } = &home.way else {
+    let McpWay::Http { url, headers, .. } = &home.way else {
         panic!("{home:?}");
     };
     assert_eq!(url, "https://ha.lan/api/mcp");
