@@ -6,6 +6,7 @@ mod connections;
 mod health;
 mod history;
 mod pages;
+mod programs;
 mod prompt_cache;
 mod recall;
 #[cfg(feature = "relay")]
@@ -73,6 +74,11 @@ pub const FAMILIES: &[Family] = &[
         name: "streams",
         title: "Streamed replies and tools",
         measure: streams::measure,
+    },
+    Family {
+        name: "programs",
+        title: "Programs made for OpenAI",
+        measure: programs::measure,
     },
     Family {
         name: "webhooks",

@@ -25,7 +25,7 @@ const LONG: Script = Script {
 };
 const PIECES: usize = LONG.bursts * LONG.pieces;
 /// A reply whose first piece comes alone.
-const SHORT: Script = Script {
+pub const SHORT: Script = Script {
     bursts: 2,
     pieces: 1,
     pause: Duration::from_millis(5),
@@ -184,14 +184,14 @@ fn listen(websocket: &mut WebSocket, end: &str) -> Instant {
 }
 
 /// What a model streams: bursts of pieces, with a pause after each.
-struct Script {
+pub struct Script {
     bursts: usize,
     pieces: usize,
     pause: Duration,
 }
 
 /// A model that streams `script` to every request.
-fn stream_model(script: &'static Script) -> Served {
+pub fn stream_model(script: &'static Script) -> Served {
     Served::start(move |socket| {
         // Its end is that the server under measurement has gone.
         let _ = stream(socket, script);
