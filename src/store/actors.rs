@@ -14,6 +14,9 @@ use crate::tokens::{self, Token};
 pub struct Actors {
     /// The names of all users.
     pub users: Vec<String>,
+    /// Guests whom no conversation names, so that they see none: what an older version showed
+    /// everybody is the household's.
+    pub guests: Vec<String>,
     /// The tokens of programs that are valid now or were, newest first.
     pub tokens: Vec<Token>,
     /// Owners with the number of their schedules that are not paused; a schedule of
@@ -33,6 +36,13 @@ pub fn look_up_actors(path: &Path) -> Result<Actors, OpenError> {
         users: all(
             &connection,
             "SELECT name FROM users ORDER BY folded_name",
+            |row| row.get(0),
+        )
+        .map_err(failed)?,
+        guests: all(
+            &connection,
+            "SELECT name FROM users WHERE role = 'viewer'
+             AND id NOT IN (SELECT user_id FROM audience_members) ORDER BY folded_name",
             |row| row.get(0),
         )
         .map_err(failed)?,

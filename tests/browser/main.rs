@@ -7,6 +7,7 @@ mod approvals;
 mod attachments;
 mod audiences;
 mod axe;
+mod catalogue;
 mod chromium;
 mod elsewhere;
 mod exporting;

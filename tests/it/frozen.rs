@@ -149,6 +149,42 @@ fn checks_of(frozen: &Frozen) -> Value {
     checks
 }
 
+/// A webhook account, and a guest, reach less than in 0.1.0: log and doctor name them, with
+/// the command that gives it back.
+#[test]
+fn who_reaches_less_than_in_0_1_0_is_named() {
+    let frozen = Frozen::copy();
+    let program = frozen.serve();
+    let log = || fs::read_to_string(frozen.folder.path().join("hearth.log")).unwrap();
+    let narrowed = "channels[2].accounts.cellar\" has no \"tools\"";
+    for part in [narrowed, "guest viktor sees no conversation"] {
+        assert!(log().contains(part), "{part}: {}", log());
+    }
+    assert!(!log().contains("accounts.doorbell"), "its tools never ran");
+    let found = checks_of(&frozen).to_string();
+    let command = "hearth config set 'channels[2].accounts.cellar.tools' '[\\\"*\\\"]'";
+    assert!(found.contains(command), "{found}");
+    assert!(found.contains("hearth user role viktor user"), "{found}");
+
+    let given = [
+        "config",
+        "set",
+        "channels[2].accounts.cellar.tools",
+        "[\"*\"]",
+    ];
+    assert!(frozen.run(&given).status.success());
+    assert!(
+        frozen
+            .run(&["user", "role", "viktor", "user"])
+            .status
+            .success()
+    );
+    let found = checks_of(&frozen).to_string();
+    assert!(!found.contains("no longer offered"), "{found}");
+    assert!(!found.contains("guests who see no"), "{found}");
+    assert_eq!(program.signal("TERM"), Some(0));
+}
+
 #[test]
 fn everything_of_0_1_0_is_still_there() {
     let frozen = Frozen::copy();

@@ -29,7 +29,7 @@ use base::clock::Clock;
 use config::{Config, Problems, Settings};
 use net::listener::{Listener, Listeners};
 use relay::Links;
-use store::{Store, check_at_start};
+use store::{Store, check_at_start, look_up_actors};
 
 pub use lock::Lock;
 pub use start_error::StartError;
@@ -95,6 +95,9 @@ impl Server {
                 };
                 StartError::new(format_args!("{error}{advice}"))
             })?;
+        for guest in look_up_actors(&database).unwrap_or_default().guests {
+            log::info!("guest {guest} sees no conversation: none names them; see `hearth doctor`");
+        }
         // Ports are bound before anything runs, so that a start that cannot serve
         // does no work either.
         let sockets = ports::bind(&config, options.bind, options.port)?;

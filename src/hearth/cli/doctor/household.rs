@@ -22,6 +22,14 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found.extend(open_doors(&config, option));
     if let Some(actors) = &actors {
         found.extend(unknown_names(&config, actors, option));
+        if let Some(guest) = actors.guests.first() {
+            let guests = actors.guests.join(", ");
+            found.push(Diagnosis::ok(format!(
+                "guests who see no conversation, because none names them: {guests}. Share one with \
+                 them on the page; who should see those of the household, also from before \
+                 there were guests, is none: hearth user role{option} {guest} user"
+            )));
+        }
     }
     found
 }
@@ -232,6 +240,7 @@ mod tests {
             assert!(found.contains(says), "{text}: {found}");
         }
         let actors = Actors {
+            guests: Vec::new(),
             users: vec!["ada".to_owned()],
             tokens: Vec::new(),
             schedules: vec![(Some("ada".to_owned()), 3)],

@@ -29,6 +29,7 @@ export async function form(household, added) {
     element.addEventListener("input", (event) => {
       if (event.target !== choices) choices.hidden = true;
       anyway.hidden = true;
+      say("", "");
     });
     element.addEventListener("submit", (event) => {
       event.preventDefault();

@@ -1,0 +1,68 @@
+//! Adding a tool of the catalogue, and showing the address to another device.
+
+use serde_json::json;
+
+use super::chromium::Chromium;
+use super::{address, sign_in};
+use support::home::Home;
+use support::served::Served;
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_tool_is_added_tried_and_removed() {
+    let home = Home::offline();
+    let searching = Served::answering(|head, _| {
+        let found = json!({"results": [{"title": "A page", "url": "https://example.org/", "content": "Words."}]});
+        let (status, text) = match head.starts_with("GET /search?q=weather&format=json ") {
+            true => ("200 OK", found.to_string()),
+            false => ("403 Forbidden", String::new()),
+        };
+        let length = text.len();
+        let whole = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{text}");
+        Some(whole.into_bytes().into())
+    });
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    let page = &mut page;
+    sign_in(page, &home);
+    page.evaluate("location.hash = '#/tools'");
+    let press = |label: &str| {
+        format!(
+            "[...document.querySelectorAll('button')].find((one) => one.textContent === '{label}')"
+        )
+    };
+    page.until(&press("Add a tool"));
+    page.evaluate(&format!("{}.click()", press("Add a tool")));
+    page.until("document.querySelector('select[aria-label=Tool]')");
+    page.evaluate("{ const which = document.querySelector('select[aria-label=Tool]'); which.value = 'searxng'; which.dispatchEvent(new Event('change')); }");
+    page.until(&press("Try and add"));
+    page.fill(
+        "form input[type=text]",
+        &format!("http://{}/wrong", searching.address),
+    );
+    page.evaluate(&format!("{}.click()", press("Try and add")));
+    page.until("document.querySelector('form .problem')?.textContent.includes('403')");
+    page.fill(
+        "form input[type=text]",
+        &format!("http://{}", searching.address),
+    );
+    page.screenshot("catalogue");
+    page.evaluate(&format!("{}.click()", press("Try and add")));
+    page.until(
+        "document.querySelector('.toast')?.textContent.includes('web_search runs without asking')",
+    );
+    let row = "[...document.querySelectorAll('li strong')].some((one) => one.textContent === 'web_search')";
+    page.until(row);
+    page.evaluate("document.querySelector('[aria-label=\"Remove: web_search\"]').click()");
+    page.until("document.querySelector('dialog[open] .danger')");
+    page.evaluate("document.querySelector('dialog[open] .danger').click()");
+    page.until(&format!("!{row}"));
+
+    page.evaluate("location.hash = '#/account'");
+    page.until(&press("Show the code"));
+    page.evaluate(&format!("{}.click()", press("Show the code")));
+    page.until("document.querySelector('dialog[open] svg path')");
+    let shown = page.evaluate("document.querySelector('dialog[open] code').textContent");
+    assert_eq!(shown, address(&home));
+    page.screenshot("address");
+}
