@@ -64,6 +64,8 @@ fn everything_is_looked_at_once() {
             "configuration",
             "exposure",
             "household",
+            // A guest whom no conversation names.
+            "household",
             "provider",
             "backup",
             "sandbox",

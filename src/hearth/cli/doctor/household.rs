@@ -25,9 +25,9 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
         if let Some(guest) = actors.guests.first() {
             let guests = actors.guests.join(", ");
             found.push(Diagnosis::ok(format!(
-                "guests who see no conversation, because none names them: {guests}. Share one with \
-                 them on the page; who should see those of the household, also from before \
-                 there were guests, is none: hearth user role{option} {guest} user"
+                "these guests see no conversation, because none names them: {guests}. Share one \
+                 with them on the page, or make them users, who see all of the household's, also \
+                 from before: hearth user role{option} {guest} user"
             )));
         }
     }
