@@ -18,6 +18,8 @@ SECONDS ?= 60
 SCHEDULES ?= 500
 SEED ?=
 FAULT ?=
+# Most tests wait most of the time: for a clock, a disk, a program that starts.
+TEST = RUST_TEST_THREADS=$$((2 * $$(getconf _NPROCESSORS_ONLN))) $(CARGO) test --locked
 BIN = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
 INTERLEAVINGS = SCHEDULES="$(SCHEDULES)" $(CARGO) test --locked --features shuttle \
@@ -35,7 +37,7 @@ build: tools ## Build the program: target/release/hearth
 	$(CARGO) build --release --locked --target-dir target
 
 test: tools ## Run every test that needs nothing but the Rust toolchain
-	$(CARGO) test --locked
+	$(TEST)
 	$(INTERLEAVINGS)
 
 interleavings: tools ## Test concurrent code in many orders of its threads (SCHEDULES=500 by each of two schedulers)
@@ -49,7 +51,7 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
-	$(CARGO) test --locked
+	$(TEST)
 	$(INTERLEAVINGS)
 
 test-browser: tools ## Test the web page in a real browser (needs Chromium; BROWSER=path for another one)
