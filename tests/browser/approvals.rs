@@ -235,7 +235,7 @@ fn a_call_says_whether_it_waits_was_denied_failed_or_is_done() {
         page.until("document.querySelector('.welcome')");
         say(&mut page, text);
         page.until(&format!("{state} === 'waiting for approval'"));
-        page.until("document.querySelector('.approval summary').textContent.includes('admin from a page or a terminal asks to run run_command')");
+        page.until("document.querySelector('.approval summary')?.textContent.includes('admin from a page or a terminal asks to run run_command')");
         page.click(answer);
         page.until(&format!("{state} === '{expected}'"));
         page.screenshot(&format!("call-{expected}"));

@@ -18,6 +18,7 @@ mod looks;
 mod navigation;
 mod open_webui_peers;
 mod pages;
+mod picture;
 mod push;
 mod relay;
 mod relayed;
