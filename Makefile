@@ -54,7 +54,7 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	$(TEST)
 	$(INTERLEAVINGS)
 
-test-browser: tools ## Test the web page in a real browser (needs Chromium; BROWSER=path for another one)
+test-browser: tools ## Test the web page in a real browser (needs Chromium, BROWSER=path for another; the main way in Firefox, too)
 	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored --skip peers
 
 bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)

@@ -39,7 +39,10 @@ window.drop = (...files) => {
 };
 
 window.paste = (...files) => {
-  document.querySelector(".composer textarea").dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: carried(files) }));
+  const event = new ClipboardEvent("paste", { bubbles: true, cancelable: true });
+  // Firefox makes none with files in it.
+  Object.defineProperty(event, "clipboardData", { value: carried(files) });
+  document.querySelector(".composer textarea").dispatchEvent(event);
 };
 
 window.choose = (place, ...files) => {

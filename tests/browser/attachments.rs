@@ -42,12 +42,15 @@ fn helpers(page: &mut Page) {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn pictures_and_files_are_sent_small_and_without_their_place() {
+    attach(&mut Chromium::start().page());
+}
+
+/// Files that are dropped, pasted and chosen.
+pub fn attach(page: &mut Page) {
     let model = Model::acting(vec![Act::say("a fine roof"), Act::say("read")]);
     let home = Home::start(model.config());
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    helpers(&mut page);
+    sign_in(page, &home);
+    helpers(page);
     page.evaluate("photograph('roof.jpg', 3000, 1500).then((file) => drop(file))");
     assert_eq!(page.evaluate("wasDropping"), true);
     page.evaluate("paste(new File(['<b>Flour</b>, eggs\\n'.repeat(30)], 'pancakes.txt', { type: 'text/plain' }))");
@@ -57,10 +60,10 @@ fn pictures_and_files_are_sent_small_and_without_their_place() {
         page.evaluate("document.querySelectorAll('.pending canvas').length"),
         1
     );
-    look(&mut page, "attaching");
+    look(page, "attaching");
     page.fill(".composer textarea", "What of this roof?");
     page.press("Enter", 0);
-    until_last_reply(&mut page, "a fine roof");
+    until_last_reply(page, "a fine roof");
     page.until("document.querySelector('[role=log] .person .thumbnail img')?.naturalWidth > 0");
     assert_eq!(
         page.evaluate("document.querySelector('[role=log] .person .text').textContent"),
@@ -92,7 +95,7 @@ fn pictures_and_files_are_sent_small_and_without_their_place() {
     // It is there after a reload, is looked at, and goes on to the text by keyboard.
     page.reload();
     page.until("document.querySelector('[role=log] .person .thumbnail img')?.naturalWidth > 0");
-    look(&mut page, "attached");
+    look(page, "attached");
     page.click(".thumbnail");
     page.until("document.querySelector('.viewer .view img')?.naturalHeight === 2048");
     for (size, width, height) in [("phone", 390, 844), ("desktop", 1280, 800)] {
@@ -107,7 +110,7 @@ fn pictures_and_files_are_sent_small_and_without_their_place() {
     page.until("!document.querySelector('.viewer')");
 
     // A picture alone is a message, too; one that cannot be opened is not sent.
-    helpers(&mut page);
+    helpers(page);
     page.evaluate("choose(0, new File(['no picture'], 'broken.jpg', { type: 'image/jpeg' }))");
     page.until("document.querySelector('.pending .problem')?.textContent.includes('cannot open')");
     assert_eq!(
@@ -118,9 +121,9 @@ fn pictures_and_files_are_sent_small_and_without_their_place() {
     page.evaluate("photograph('second.jpg', 60, 40).then((file) => choose(1, file))");
     page.until(READY);
     page.click(".send");
-    until_last_reply(&mut page, "read");
+    until_last_reply(page, "read");
     assert_eq!(sent(&home)[0]["name"], "second.jpg");
-    check(&page, &home);
+    check(page, &home);
 }
 
 #[test]

@@ -12,10 +12,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
+use super::firefox;
 use support::home::TemporaryDirectory;
 
 /// The longest that anything may take: a browser on a busy machine is slow.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long it may take to end.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -31,6 +32,8 @@ pub struct Chromium {
 pub struct Page {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
+    /// In Firefox, which speaks another protocol.
+    pub tab: Option<String>,
     next_id: u64,
     /// Errors in the console, and exceptions.
     pub errors: Vec<String>,
@@ -115,16 +118,7 @@ impl Chromium {
         let stream = TcpStream::connect(host).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let (socket, _) = tungstenite::client(self.address.as_str(), stream).unwrap();
-        let mut page = Page {
-            socket,
-            session: None,
-            next_id: 0,
-            errors: Vec::new(),
-            requests: Vec::new(),
-            loads: 0,
-            context: String::new(),
-            worker: None,
-        };
+        let mut page = Page::new(socket);
         let context = page.call("Target.createBrowserContext", json!({}));
         let target = page.call(
             "Target.createTarget",
@@ -176,8 +170,31 @@ impl Drop for Chromium {
 }
 
 impl Page {
+    /// Over a connection to a browser.
+    pub fn new(socket: WebSocket<TcpStream>) -> Page {
+        Page {
+            socket,
+            session: None,
+            tab: None,
+            next_id: 0,
+            errors: Vec::new(),
+            requests: Vec::new(),
+            loads: 0,
+            context: String::new(),
+            worker: None,
+        }
+    }
+
     /// A DevTools command and its result.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
+        match self.tab.clone() {
+            Some(tab) => firefox::call(self, &tab, method, &params),
+            None => self.send(method, params),
+        }
+    }
+
+    /// A command of the browser's own protocol and its result.
+    pub fn send(&mut self, method: &str, params: Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
         let mut message = json!({ "id": id, "method": method, "params": params });
@@ -210,7 +227,10 @@ impl Page {
             Some("Log.entryAdded") if params["entry"]["level"] == "error" => {
                 self.errors.push(params["entry"].to_string());
             }
-            Some("Network.requestWillBeSent") => {
+            Some("log.entryAdded") if params["level"] == "error" => {
+                self.errors.push(params.to_string());
+            }
+            Some("Network.requestWillBeSent" | "network.beforeRequestSent") => {
                 let url = params["request"]["url"].as_str().unwrap();
                 self.requests.push(url.to_owned());
             }
@@ -224,7 +244,7 @@ impl Page {
                 let id = known.map(|one| one["registrationId"].as_str().unwrap().to_owned());
                 self.worker = id.or(self.worker.take());
             }
-            Some("Page.loadEventFired") => self.loads += 1,
+            Some("Page.loadEventFired" | "browsingContext.load") => self.loads += 1,
             _ => {}
         }
     }
@@ -334,6 +354,7 @@ impl Page {
         let bytes = STANDARD.decode(shot["data"].as_str().unwrap()).unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../browser");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
+        let browser = if self.tab.is_some() { "firefox-" } else { "" };
+        fs::write(folder.join(format!("{browser}{name}.png")), bytes).unwrap();
     }
 }

@@ -12,6 +12,7 @@ mod chromium;
 mod elsewhere;
 mod exporting;
 mod files;
+mod firefox;
 mod handbook;
 mod invitations;
 mod looks;
@@ -163,15 +164,18 @@ fn signing_in_wrong_and_right_and_out() {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn replies_stream_and_can_be_stopped() {
+    stream(&mut Chromium::start().page());
+}
+
+/// A reply as it comes.
+fn stream(page: &mut Page) {
     let model = Model::start(|_, number| match number {
         0 => Act::Pause("first half of the reply, and **then** the rest".into()),
         _ => Act::Stall("never".into()),
     });
     let home = Home::start(model.config());
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    say(&mut page, "tell me");
+    sign_in(page, &home);
+    say(page, "tell me");
     page.until("document.querySelector('.live .text')?.textContent.startsWith('first half')");
     page.screenshot("streaming");
     assert_eq!(
@@ -179,7 +183,7 @@ fn replies_stream_and_can_be_stopped() {
         "Stop"
     );
     model.release();
-    until_last_reply(&mut page, "first half of the reply, and then the rest");
+    until_last_reply(page, "first half of the reply, and then the rest");
     page.until("document.title === 'tell me · Hearth'");
     assert_eq!(
         page.evaluate("document.querySelectorAll('.messages .message').length"),
@@ -189,7 +193,7 @@ fn replies_stream_and_can_be_stopped() {
         page.evaluate(&format!("{LAST_REPLY}.querySelector('strong').textContent")),
         "then"
     );
-    check(&page, &home);
+    check(page, &home);
 }
 
 #[test]
@@ -216,6 +220,11 @@ fn webhook(home: &Home, message: &str) {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn webhook_messages_and_their_questions_arrive_live() {
+    answer_questions(&mut Chromium::start().page());
+}
+
+/// What a webhook brings, and what the assistant asks for it.
+fn answer_questions(page: &mut Page) {
     let receiver = Receiver::start();
     let model = Model::start(|_, number| match number {
         1 | 3 => Act::call("forget", json!({ "memory_id": "mem_0000000000001" })),
@@ -230,15 +239,13 @@ fn webhook_messages_and_their_questions_arrive_live() {
         } },
     ]);
     let home = Home::start(config);
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
+    sign_in(page, &home);
     webhook(&home, "Somebody is at the door");
     page.until(
         "document.querySelector('.list .unread .title')?.textContent.includes('at the door')",
     );
     page.click(".list a");
-    until_last_reply(&mut page, "noted");
+    until_last_reply(page, "noted");
     webhook(&home, "Forget it");
     page.until("document.querySelector('.approval')?.textContent.includes('mem_0000000000001')");
     page.screenshot("approval");
@@ -253,12 +260,17 @@ fn webhook_messages_and_their_questions_arrive_live() {
     webhook(&home, "Forget that too");
     page.click(".approval .danger");
     page.until("document.querySelectorAll('[role=log] .assistant').length === 3");
-    check(&page, &home);
+    check(page, &home);
 }
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_restart_loses_nothing_and_doubles_nothing() {
+    reconnect(&mut Chromium::start().page());
+}
+
+/// What is said while the server is away arrives once.
+fn reconnect(page: &mut Page) {
     let model = Model::start(|request, _| {
         Act::Say(format!(
             "reply to {}",
@@ -272,19 +284,17 @@ fn a_restart_loses_nothing_and_doubles_nothing() {
     });
     let mut home = Home::start(model.config());
     let port = home.address().port();
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    say(&mut page, "one");
-    until_last_reply(&mut page, "reply to one");
-    check(&page, &home);
+    sign_in(page, &home);
+    say(page, "one");
+    until_last_reply(page, "reply to one");
+    check(page, &home);
     home.stop();
     page.until("!document.querySelector('.banner').hidden");
     page.screenshot("disconnected");
-    say(&mut page, "two");
+    say(page, "two");
     page.until("document.querySelector('.sending')");
     home.start_on(port);
-    until_last_reply(&mut page, "reply to two");
+    until_last_reply(page, "reply to two");
     page.until("document.querySelector('.banner').hidden");
     let texts = page.evaluate(
         "[...document.querySelectorAll('.messages .text')].map((one) => one.textContent)",

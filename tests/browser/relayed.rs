@@ -6,7 +6,7 @@ use base::secret::Secret;
 use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
 
-use super::chromium::Chromium;
+use super::chromium::{Chromium, Page};
 use super::elsewhere::{sign_in_through, until_signed_in};
 use super::relay::TOKEN;
 use super::{address, check_hosts, say, until_last_reply};
@@ -55,6 +55,11 @@ pub fn linked(mut config: Value, relay: &RelayServer) -> Home {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_day_with_the_relay() {
+    spend_a_day(&mut Chromium::start().page());
+}
+
+/// Everything through a relay, which goes away and comes back.
+pub fn spend_a_day(page: &mut Page) {
     let model = Model::start(|_, number| match number {
         0 => Act::Pause("first half of the reply, and the rest of it".into()),
         1 => Act::call("forget", json!({ "memory_id": "mem_0000000000001" })),
@@ -68,34 +73,32 @@ fn a_day_with_the_relay() {
     let machine = machine_id(&home);
     let hosts = [home.address(), relay.local_addr()];
 
-    let browser = Chromium::start();
-    let mut page = browser.page();
     page.open(&address(&home));
-    sign_in_through(&mut page, &url(&relay), &machine);
-    until_signed_in(&mut page);
-    say(&mut page, "tell me");
+    sign_in_through(page, &url(&relay), &machine);
+    until_signed_in(page);
+    say(page, "tell me");
     page.until("document.querySelector('.live .text')?.textContent.startsWith('first half')");
     model.release();
-    until_last_reply(&mut page, "first half of the reply, and the rest of it");
+    until_last_reply(page, "first half of the reply, and the rest of it");
 
-    say(&mut page, "forget it");
+    say(page, "forget it");
     page.until("document.querySelector('.approval')?.textContent.includes('mem_0000000000001')");
     page.click(".approval .primary");
-    until_last_reply(&mut page, "nothing was there");
+    until_last_reply(page, "nothing was there");
 
     page.reload();
-    until_signed_in(&mut page);
-    until_last_reply(&mut page, "nothing was there");
-    check_hosts(&page, &hosts);
+    until_signed_in(page);
+    until_last_reply(page, "nothing was there");
+    check_hosts(page, &hosts);
 
     // The relay goes away and comes back; what was said meanwhile arrives once.
     let port = relay.local_addr().port();
     relay.stop();
     page.until("!document.querySelector('.banner').hidden");
-    say(&mut page, "are you there");
+    say(page, "are you there");
     page.until("document.querySelector('.sending')");
     let relay = start(port, |_| {});
-    until_last_reply(&mut page, "still here");
+    until_last_reply(page, "still here");
     page.until("document.querySelector('.banner').hidden");
     assert_eq!(model.requests().len(), 4);
     relay.stop();
@@ -133,7 +136,7 @@ fn what_the_relay_itself_says_is_told_as_its_own_word() {
     relay.stop();
 }
 
-fn say_in_new(page: &mut super::chromium::Page) {
+fn say_in_new(page: &mut Page) {
     page.click(".new");
     say(page, "hello");
     page.until("document.querySelector('[role=log] .assistant .text')");
