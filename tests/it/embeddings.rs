@@ -1,6 +1,7 @@
 //! Memories that are found by what they mean: vectors from the model's server.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use base::clock::Clock;
@@ -10,6 +11,8 @@ use store::{NewMemory, Store};
 use support::MAX_WAIT;
 use support::home::{Home, write_config};
 use support::model::{Act, Model};
+use support::served::Served;
+use support::voice::response;
 
 const NEAR: &str = "Zoë cannot stand peanuts.";
 const QUESTION: &str = "which snack is safe?";
@@ -38,8 +41,8 @@ fn embed(request: &Value) -> Option<Act> {
 }
 
 /// A household with many memories, of which one is near to the question.
-fn household(model: &Model, embedding_model: &str) -> Home {
-    let mut home = Home::start(with_embeddings(model, embedding_model));
+fn household(config: Value) -> Home {
+    let mut home = Home::start(config);
     home.stop();
     let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
     let shelf = |number: usize| format!("Shelf {number} holds cassettes of {number} to {number}9.");
@@ -102,7 +105,7 @@ fn embedded(model: &Model, embedding_model: &str) -> BTreeSet<String> {
 #[test]
 fn memories_are_found_by_their_meaning() {
     let model = Model::start(|request, _| embed(request).unwrap_or_else(|| Act::say("hm")));
-    let mut home = household(&model, "first");
+    let mut home = household(with_embeddings(&model, "first"));
     ask_until_found(&home, &model);
     assert_eq!(embedded(&model, "first").len(), 1 + FILLERS);
     let requests = model.requests();
@@ -147,7 +150,7 @@ fn without_vectors_words_alone_find() {
                 (true, _) => Act::Stall("never".to_owned()),
             },
         );
-        let home = household(&model, "first");
+        let home = household(with_embeddings(&model, "first"));
         let began = Instant::now();
         for _ in 0..3 {
             home.admin().chat("where are the cassettes of 479?");
@@ -160,5 +163,52 @@ fn without_vectors_words_alone_find() {
             .iter()
             .filter(|request| request["input"] == json!(["where are the cassettes of 479?"]));
         assert_eq!(questions.count(), 1, "{what}");
+    }
+}
+
+/// What Ollama answers, as its reference says.
+fn ollama(head: &str, request: &Value) -> Value {
+    match head.split(' ').nth(1).unwrap() {
+        "/api/embed" => {
+            let texts = request["input"].as_array().unwrap().iter();
+            let vectors: Vec<_> = texts.map(|text| vector(text.as_str().unwrap())).collect();
+            json!({ "model": request["model"], "embeddings": vectors, "prompt_eval_count": 1 })
+        }
+        "/api/chat" => json!({
+            "message": { "role": "assistant", "content": "hm" }, "done": true, "done_reason": "stop",
+        }),
+        _ => json!({ "model_info": {} }),
+    }
+}
+
+#[test]
+fn ollama_makes_vectors_in_its_own_form() {
+    let (chat, chats) = mpsc::channel();
+    let server = Served::answering(move |head, body| {
+        let request: Value = serde_json::from_slice(body).unwrap_or_default();
+        let answer = ollama(head, &request).to_string() + "\n";
+        if request["messages"].is_array() {
+            let _ = chat.send(request);
+        }
+        Some(Arc::from(response(
+            "200 OK",
+            "application/json",
+            answer.as_bytes(),
+        )))
+    });
+    let home = household(json!({
+        "provider": "ollama",
+        "base_url": format!("http://{}", server.address),
+        "model": "scripted",
+        "titles": false,
+        "memory": { "embeddings": { "model": "nomic", "dimensions": 32 } },
+    }));
+    let until = Instant::now() + MAX_WAIT;
+    loop {
+        home.admin().chat(QUESTION);
+        if chats.recv().unwrap()["messages"].to_string().contains(NEAR) {
+            return;
+        }
+        assert!(Instant::now() < until, "{NEAR} is not shown");
     }
 }

@@ -162,7 +162,7 @@ impl Embedder {
         let answer = self.http_client.exchange(&request, |answer| {
             Ok::<_, ClientError>((answer.status(), answer.read_all(ANSWER_LIMIT)?))
         });
-        answer.map_err(|error| format!("{}: {error:?}", self.endpoint.subject))
+        answer.map_err(|error| format!("{}: {error}", self.endpoint.subject))
     }
 
     /// The vectors of an answer.

@@ -86,7 +86,7 @@ pub fn embeddings(
     });
     let subject = &endpoint.subject;
     let (status, body) = answer.map_err(|error| {
-        log::warn!("{subject}: no embeddings: {error:?}");
+        log::warn!("{subject}: no embeddings: {error}");
         Error::server(
             format_args!("{subject} did not answer"),
             "a program's request for embeddings",
