@@ -87,6 +87,7 @@ mod versions;
 mod voice;
 mod web;
 mod web_push;
+mod web_push_peers;
 mod webhook_accounts;
 mod webhook_command;
 mod webhooks;

@@ -77,6 +77,16 @@ pub const SERVICES: Python = Python {
     without: &[],
 };
 
+/// What browsers do with messages of push services.
+pub const WEB_PUSH: Python = Python {
+    name: "web-push",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &["http-ece==1.2.1", "py-vapid==1.9.6"],
+    without: &[],
+};
+
 pub const LITELLM: Python = Python {
     name: "litellm",
     as_of: AS_OF,

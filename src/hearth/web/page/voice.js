@@ -40,7 +40,7 @@ export function voiceControls({ household, id, maySend, say }) {
     talk.setPointerCapture(event.pointerId);
     begin();
   });
-  for (const name of ["pointerup", "pointercancel", "blur"]) talk.addEventListener(name, finish);
+  for (const name of ["pointerup", "pointercancel", "lostpointercapture", "blur"]) talk.addEventListener(name, finish);
   talk.addEventListener("contextmenu", (event) => event.preventDefault());
   talk.addEventListener("keydown", (event) => {
     if (event.repeat || ![" ", "Enter"].includes(event.key)) return;
