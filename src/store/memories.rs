@@ -156,17 +156,24 @@ impl Store {
     }
 
     /// The memories that share a word with `query`, or a part of one, best first, at
-    /// most `limit` (and 1,000). Words of grammar are ignored.
+    /// most `limit` (and 1,000). Words of grammar are ignored. With a vector of the
+    /// query, what is near by its meaning is among them.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn recall(&self, viewer: &Viewer, query: &str, limit: usize) -> Result<Vec<Memory>> {
+    pub fn recall(
+        &self,
+        viewer: &Viewer,
+        query: &str,
+        vector: Option<&Vector>,
+        limit: usize,
+    ) -> Result<Vec<Memory>> {
         self.read(|connection| {
             let sight = viewer.sight(connection)?;
             let index = &self.inner.memory_index;
             let most = limit.min(MOST);
             let mut seen = index.seen(connection, &sight)?;
-            let ids = seen.choose(connection, query, None, Choice::Any, most)?;
+            let ids = seen.choose(connection, query, vector, Choice::Any, most)?;
             drop(seen);
             load(connection, &sight, ids)
         })

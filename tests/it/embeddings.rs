@@ -141,6 +141,26 @@ fn memories_are_found_by_their_meaning() {
 }
 
 #[test]
+fn the_model_looks_memories_up_by_their_meaning() {
+    let model = Model::start(|request, _| match embed(request) {
+        Some(vectors) => vectors,
+        None if request["messages"].as_array().unwrap().last().unwrap()["role"] == "tool" => {
+            Act::say("hm")
+        }
+        None => Act::call("recall", json!({ "query": "any snack" })),
+    });
+    let home = household(with_embeddings(&model, "first"));
+    let until = Instant::now() + MAX_WAIT;
+    loop {
+        home.admin().chat("hello");
+        if last_message(&model).contains(NEAR) {
+            return;
+        }
+        assert!(Instant::now() < until, "{NEAR} is not found");
+    }
+}
+
+#[test]
 fn without_vectors_words_alone_find() {
     for what in ["down", "slow"] {
         let model = Model::start(

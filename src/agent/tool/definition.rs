@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::known_address::Address;
 use crate::model::ToolSpec;
+use crate::provider::embedding::Embedder;
 use base::clock::Clock;
 use base::ids::{ConversationId, MemoryId, TurnId, UserId};
 use config::{Config, CustomTool};
@@ -182,6 +183,8 @@ pub struct ToolContext<'a> {
     pub store: &'a Store,
     /// The settings of the turn.
     pub config: &'a Config,
+    /// Makes vectors of texts, if there is a model for that.
+    pub embedder: Option<&'a Embedder>,
     /// The household's time.
     pub clock: &'a Clock,
     /// What the model sees and changes there.

@@ -82,6 +82,7 @@ impl Household {
                 start: Start::for_test(),
                 store: &self.store,
                 config: &self.config,
+                embedder: None,
                 clock: &self.clock,
                 viewer: Viewer::readers_of(self.conversation_id, &Readers::Household)
                     .asked_by(Some(self.ann), None),

@@ -263,6 +263,7 @@ impl<'a> TurnLoop<'a, '_> {
             start,
             store: run.store,
             config: &run.assistant.config,
+            embedder: run.assistant.embedder.as_deref(),
             clock: run.clock,
             viewer: run.viewer(),
             conversation_id: Some(run.turn.conversation_id),

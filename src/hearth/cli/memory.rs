@@ -56,7 +56,7 @@ fn search(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
     let memories =
-        open_store(arguments, context)?.recall(&Viewer::server(), &query, limit as usize)?;
+        open_store(arguments, context)?.recall(&Viewer::server(), &query, None, limit as usize)?;
     print(arguments, context, &memories, "No memory matches.")
 }
 

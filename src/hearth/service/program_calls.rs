@@ -63,6 +63,7 @@ impl Service {
             start: Start::by_program(),
             store: &self.store,
             config,
+            embedder: assistant.embedder.as_deref(),
             clock: &self.clock,
             viewer: by.viewer(),
             conversation_id: None,

@@ -113,8 +113,8 @@ struct Count {
 }
 
 /// The places of the memories that fit a message, best first, at most `limit`. Of two
-/// that fit as well, the later one comes first. Only those that are seen count, in any way. What is `near` by its
-/// meaning, the nearest first, is relevant too.
+/// that fit as well, the later one comes first. Only those that are seen count, in any
+/// way. What is `near` by its meaning, the nearest first, fits too.
 pub(crate) fn rank(
     vocabulary: &mut Vocabulary,
     is_seen: &[bool],
@@ -131,16 +131,17 @@ pub(crate) fn rank(
         let by_score = kept.then(other.score.total_cmp(&one.score));
         by_score.then(other.place.cmp(&one.place))
     };
-    if choice == Choice::Any {
-        matches.sort_unstable_by(by_score);
-        matches.truncate(limit);
-        return matches.into_iter().map(|found| found.place).collect();
+    if choice == Choice::Relevant {
+        search.keep_relevant(&mut matches);
     }
-    search.keep_relevant(&mut matches);
     matches.sort_unstable_by(by_score);
     if !near.is_empty() {
         fuse(&mut matches, near);
         matches.sort_unstable_by(by_score);
+    }
+    if choice == Choice::Any {
+        matches.truncate(limit);
+        return matches.into_iter().map(|found| found.place).collect();
     }
     matches.truncate(POOL * limit);
     let subjects = Subjects {

@@ -257,7 +257,7 @@ fn no_query_is_a_syntax_error() {
             store.search_messages(&all(), query, 10).is_ok(),
             "{query:?}"
         );
-        assert!(store.recall(&all(), query, 10).is_ok(), "{query:?}");
+        assert!(store.recall(&all(), query, None, 10).is_ok(), "{query:?}");
     }
     // Every character of the first plane, alone and inside a word.
     for character in (0..0x1_0000).step_by(7).filter_map(char::from_u32) {

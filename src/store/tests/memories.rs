@@ -42,11 +42,11 @@ fn recall_finds_any_word_as_a_prefix_without_accents() {
         ("elephant", vec![]),
         ("", vec![]),
     ] {
-        let found = store.recall(&all(), query, 10).unwrap();
+        let found = store.recall(&all(), query, None, 10).unwrap();
         let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
         assert_eq!(found, expected, "{query}");
     }
-    assert_eq!(store.recall(&all(), "zoe", 1).unwrap().len(), 1);
+    assert_eq!(store.recall(&all(), "zoe", None, 1).unwrap().len(), 1);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_long_memory_is_searched_to_its_end() {
         );
         let kept = store.remember(fact(&text, None)).unwrap();
         for query in ["neighbour", "4711"] {
-            let found = store.recall(&all(), query, 10).unwrap();
+            let found = store.recall(&all(), query, None, 10).unwrap();
             assert!(found.iter().any(|memory| memory.id == kept.id), "{query}");
         }
     }
@@ -75,7 +75,7 @@ fn what_is_forgotten_is_not_recalled() {
         .remember(fact("the safe opens with 1234", None))
         .unwrap();
     store.forget(&all(), memory.id).unwrap();
-    assert!(store.recall(&all(), "safe", 10).unwrap().is_empty());
+    assert!(store.recall(&all(), "safe", None, 10).unwrap().is_empty());
     assert_eq!(
         store.forget(&all(), memory.id).unwrap_err().code(),
         Code::NotFound

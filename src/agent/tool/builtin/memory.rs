@@ -143,9 +143,12 @@ fn is_shared(arguments: &Arguments) -> bool {
 
 fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
+    let vector = context
+        .embedder
+        .and_then(|embedder| embedder.of_message(query, context.deadline, context.cancel));
     let memories = context
         .store
-        .recall(&context.viewer, query, MAX_RECALLED)
+        .recall(&context.viewer, query, vector.as_ref(), MAX_RECALLED)
         .map_err(public)?;
     if memories.is_empty() {
         return Ok(format!("Nothing remembered fits {query:?}."));

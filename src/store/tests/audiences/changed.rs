@@ -344,7 +344,7 @@ fn the_same_words_are_remembered_once_for_each_audience() {
     assert_eq!(remember("diary").id, first.id);
     assert_eq!(remember("reminder").id, first.id, "ann alone sees both");
     assert_ne!(remember("kitchen").id, first.id);
-    let of_bob = store.recall(&house.viewer("bob"), "mat", 10).unwrap();
+    let of_bob = store.recall(&house.viewer("bob"), "mat", None, 10).unwrap();
     assert_eq!(of_bob.len(), 1);
     assert_eq!(of_bob[0].channel.as_deref(), Some("websocket"));
     // What may not be forgotten is not replaced either; nothing is remembered then.
@@ -356,7 +356,7 @@ fn the_same_words_are_remembered_once_for_each_audience() {
     }
     assert!(
         store
-            .recall(&house.viewer("bob"), "shed", 10)
+            .recall(&house.viewer("bob"), "shed", None, 10)
             .unwrap()
             .is_empty()
     );

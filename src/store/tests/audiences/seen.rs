@@ -46,7 +46,7 @@ fn everybody_sees_their_own_part_of_everything() {
         let deliveries = store.deliveries(viewer, None, 100).unwrap();
         let pending = Some(DeliveryState::Pending);
         let pending = store.deliveries(viewer, pending, 100).unwrap();
-        let recalled = store.recall(viewer, "remember", 100).unwrap();
+        let recalled = store.recall(viewer, "remember", None, 100).unwrap();
         let relevant = store
             .relevant_memories(viewer, "remember", None, &HashSet::new())
             .unwrap();
