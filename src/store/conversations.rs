@@ -164,7 +164,7 @@ impl Store {
             let sight = viewer.sight(write.connection)?;
             let thing = check_seen(write.connection, &sight, id)?;
             sight.check_delete(write.connection, "conversation", &thing)?;
-            check_no_turn(write, id)?;
+            check_no_turn(write, id, MessageId::from(0))?;
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
             write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
@@ -255,12 +255,16 @@ pub(crate) fn check_change(
 ///
 /// # Errors
 /// `invalid_request`.
-pub(crate) fn check_no_turn(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+pub(crate) fn check_no_turn(
+    write: &Write<'_>,
+    id: ConversationId,
+    since: MessageId,
+) -> Outcome<()> {
     let unfinished = row(
         write.connection,
         "SELECT 1 FROM turns INDEXED BY turns_unfinished
-         WHERE conversation_id = ? AND finished_at IS NULL",
-        params![id],
+         WHERE conversation_id = ?1 AND finished_at IS NULL AND message_id >= ?2",
+        params![id, since],
         |_| Ok(()),
     )?;
     match unfinished {
@@ -331,7 +335,7 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
 }
 
 /// The first line of a message that is not empty, cut at 60 characters.
-fn title(message: &str) -> String {
+pub(crate) fn title(message: &str) -> String {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty());
     let cut: String = line
         .unwrap_or_default()

@@ -161,7 +161,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     message.attachments =
         attachments::link(write, &new.viewer, message.id, replaces, new.attachments)?;
     if let Some(root) = root {
-        message.versions = versions::note(write, message.id, root)?;
+        message.versions = versions::note(write, placement.conversation_id, message.id, root)?;
     }
     let turn = Turn {
         id: turn_id,

@@ -54,7 +54,8 @@ impl Store {
                 let error = format!("{id} has no other versions");
                 return Err(Error::invalid_request(error).into());
             };
-            conversations::check_no_turn(write, place.conversation_id)?;
+            conversations::check_no_turn(write, place.conversation_id, root)?;
+            let titles = usual_titles(write.connection, root)?;
             match place.hidden_with {
                 None => {}
                 Some(with) if with == id => {
@@ -74,6 +75,7 @@ impl Store {
                     return Err(Error::invalid_request(error).into());
                 }
             }
+            retitle(write, place.conversation_id, &titles)?;
             rearranged(write, &sight, place.conversation_id)
         })
     }
@@ -92,7 +94,6 @@ impl Store {
             let place = find(write, &sight, id)?;
             let conversation = place.conversation_id;
             check_own(write, &viewer, &place)?;
-            conversations::check_no_turn(write, conversation)?;
             if let Some(with) = place.hidden_with
                 && place.version_of.is_some()
                 && with != id
@@ -104,13 +105,16 @@ impl Store {
                 Role::User => id,
                 Role::Assistant => question_of(write.connection, &place)?.unwrap_or(id),
             };
+            conversations::check_no_turn(write, conversation, question)?;
+            let titles = usual_titles(write.connection, question)?;
             let root = version_of(write.connection, question)?;
             forget_view(write, conversation, question)?;
             match root {
-                Some(root) => delete_version(write, conversation, question, root)?,
+                Some(root) => delete_version(write, &viewer, conversation, question, root)?,
                 None => delete_exchange(write, question, place.turn_id)?,
             }
             recount(write, conversation)?;
+            retitle(write, conversation, &titles)?;
             rearranged(write, &sight, conversation)
         })
     }
@@ -142,7 +146,7 @@ pub(crate) fn make_room(
     if let Some(why) = refused {
         return Err(Error::invalid_request(format!("{id} {why}")).into());
     }
-    conversations::check_no_turn(write, conversation)?;
+    conversations::check_no_turn(write, conversation, id)?;
     let root = place.version_of.unwrap_or(id);
     if versions_of(write.connection, root)?.len() >= MOST_VERSIONS {
         let error = format!("a message has at most {MOST_VERSIONS} versions: delete one of {id}");
@@ -157,11 +161,18 @@ pub(crate) fn make_room(
 }
 
 /// Notes that a message is a version of another one.
-pub(crate) fn note(write: &Write<'_>, id: MessageId, root: MessageId) -> Outcome<Vec<MessageId>> {
+pub(crate) fn note(
+    write: &Write<'_>,
+    conversation: ConversationId,
+    id: MessageId,
+    root: MessageId,
+) -> Outcome<Vec<MessageId>> {
     write.execute(
         "UPDATE messages SET version_of = ?2 WHERE id = ?1",
         params![id, root],
     )?;
+    let titles = usual_titles(write.connection, root)?;
+    retitle(write, conversation, &titles)?;
     Ok(versions_of(write.connection, root)?)
 }
 
@@ -233,11 +244,13 @@ fn shown_version(connection: &Connection, root: MessageId) -> Outcome<Option<Mes
     )
 }
 
-/// Hides the version of a message that is shown, and what follows it.
+/// Hides the version of a message that is shown, and what follows it. The late reply to an
+/// earlier message does not.
 fn hide(write: &Write<'_>, conversation: ConversationId, from: MessageId) -> Outcome<()> {
     write.execute(
         "UPDATE messages SET hidden_with = ?2
-         WHERE conversation_id = ?1 AND id >= ?2 AND hidden_with IS NULL",
+         WHERE conversation_id = ?1 AND id >= ?2 AND hidden_with IS NULL
+             AND ifnull((SELECT message_id FROM turns WHERE id = turn_id), id) >= ?2",
         params![conversation, from],
     )?;
     recount(write, conversation)?;
@@ -263,6 +276,45 @@ fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
              latest = ifnull((SELECT max(id) FROM messages WHERE conversation_id = ?1), latest)
          WHERE id = ?1",
         params![conversation],
+    )?;
+    Ok(())
+}
+
+/// The titles that a conversation has by itself if it begins with this message, or with
+/// another version of it.
+fn usual_titles(connection: &Connection, id: MessageId) -> Outcome<Vec<String>> {
+    rows(
+        connection,
+        "SELECT content FROM messages
+         WHERE id = ?1 OR version_of = (SELECT version_of FROM messages WHERE id = ?1)",
+        params![id],
+        |row| Ok(conversations::title(&row.get::<_, String>(0)?)),
+    )
+}
+
+/// Takes the title from the message that is now the first one, if it was taken from one
+/// that had these: what is deleted would still be read there.
+fn retitle(write: &Write<'_>, conversation: ConversationId, former: &[String]) -> Outcome<()> {
+    let sql = "SELECT title FROM conversations WHERE id = ?";
+    let title: Option<String> = row(write.connection, sql, params![conversation], |row| {
+        row.get(0)
+    })?;
+    if !title.is_some_and(|title| former.contains(&title)) {
+        return Ok(());
+    }
+    let first: Option<String> = row(
+        write.connection,
+        "SELECT content FROM messages
+         WHERE conversation_id = ? AND role = 'user' AND hidden_with IS NULL ORDER BY id LIMIT 1",
+        params![conversation],
+        |row| row.get(0),
+    )?;
+    write.execute(
+        "UPDATE conversations SET title = ?2 WHERE id = ?1",
+        params![
+            conversation,
+            conversations::title(&first.unwrap_or_default())
+        ],
     )?;
     Ok(())
 }
@@ -296,8 +348,12 @@ fn delete_exchange(write: &Write<'_>, question: MessageId, turn: Option<TurnId>)
 
 /// Deletes a version with all that follows it, also what is hidden there, and shows the
 /// version before it if it was shown.
+///
+/// # Errors
+/// `unauthorized` if others asked what follows, for who may not change the conversation.
 fn delete_version(
     write: &Write<'_>,
+    viewer: &Viewer,
     conversation: ConversationId,
     id: MessageId,
     root: MessageId,
@@ -319,6 +375,17 @@ fn delete_version(
             |row| row.get::<_, MessageId>(0),
         )?;
         doomed.extend(others);
+        let is_of_others = row(
+            write.connection,
+            "SELECT 1 FROM messages m INDEXED BY messages_hidden
+             LEFT JOIN turns t ON t.id = m.turn_id
+             WHERE m.hidden_with = ?1 AND m.role = 'user' AND t.user_id IS NOT ?2",
+            params![version, viewer.user_id()],
+            |_| Ok(()),
+        )?;
+        if is_of_others.is_some() {
+            conversations::check_change(write, viewer, conversation)?;
+        }
         write.execute(
             "DELETE FROM turns WHERE id IN (
                  SELECT turn_id FROM messages INDEXED BY messages_hidden WHERE hidden_with = ?)",

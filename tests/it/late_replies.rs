@@ -494,3 +494,55 @@ fn questions_are_answered_when_their_conversation_goes_with_its_owner() {
     assert_eq!(answered, ["\"and?\"", "\"think\""]);
     model.release();
 }
+
+#[test]
+fn later_messages_can_be_changed_meanwhile_and_its_reply_stays_with_it() {
+    let model = switching();
+    let home = Home::start(with_switch(&model, json!({})));
+    let (mut admin, mut client) = (home.admin(), home.admin());
+    let conversation = wait_in_conversation(&mut client, "first");
+    let asked = waiting(&mut admin, 1).remove(0);
+    let say = |client: &mut Client, text: &str, replaces: Value| {
+        client.ask(json!({
+            "type": "chat", "message": text, "conversation_id": conversation, "replaces": replaces,
+        }))
+    };
+    say(&mut admin, "two", Value::Null);
+    let find = |client: &mut Client, text: &str| {
+        let messages = messages(client, &conversation);
+        let found = messages.iter().find(|message| message["content"] == text);
+        found.unwrap()["id"].clone()
+    };
+    let two = find(&mut admin, "two");
+    let three = say(&mut admin, "three", two.clone());
+    assert_eq!(three["response"], "At once.");
+    // Not the one that waits itself, nor what is before it.
+    for text in ["switch it", "hello"] {
+        let message = find(&mut admin, text);
+        admin.send(&json!({ "type": "delete_message", "message_id": message }));
+        let refused = admin.response()["error"].to_string();
+        assert!(refused.contains("unfinished turn"), "{text}: {refused}");
+    }
+    approve(&mut admin, &asked);
+    client.response();
+    let all = [
+        "hello",
+        "At once.",
+        "switch it",
+        "three",
+        "At once.",
+        "*It is switched.",
+    ];
+    assert_eq!(texts(&messages(&mut admin, &conversation)), all);
+    // The late reply is not the other version's.
+    let three = find(&mut admin, "three");
+    admin.ask(json!({ "type": "select_version", "message_id": two }));
+    let shown = texts(&messages(&mut admin, &conversation));
+    assert!(shown.contains(&"*It is switched.".to_owned()), "{shown:?}");
+    admin.ask(json!({ "type": "delete_message", "message_id": three }));
+    admin.ask(json!({ "type": "delete_message", "message_id": two }));
+    let left = ["hello", "At once.", "switch it", "*It is switched."];
+    let mut shown = texts(&messages(&mut admin, &conversation));
+    shown.retain(|text| text != "*At once.");
+    assert_eq!(shown, left);
+}

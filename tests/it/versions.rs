@@ -210,6 +210,47 @@ fn others_change_only_what_they_asked_themselves() {
     let delete = json!({ "type": "delete_message", "message_id": message });
     let refused = why(&mut admin, &delete);
     assert!(refused.contains("user"), "{refused}");
+
+    // Nor does a version that they delete take along what others asked after it.
+    say(&mut admin, &named["conversation_id"], "hers");
+    say(&mut owner, &named["conversation_id"], "his");
+    let hers = ids(&mut owner, &named["conversation_id"])[2].clone();
+    replace(&mut admin, &named["conversation_id"], &hers, "hers anew");
+    let delete = json!({ "type": "delete_message", "message_id": hers });
+    let refused = why(&mut admin, &delete);
+    assert!(refused.contains("user"), "{refused}");
+    select(&mut owner, &hers);
+    let shown = texts(&mut owner, &named["conversation_id"]);
+    assert_eq!(
+        shown[2..],
+        ["hers", "scripted: hers", "his", "scripted: his"]
+    );
+    owner.ask(delete);
+    let shown = texts(&mut owner, &named["conversation_id"]);
+    assert_eq!(shown[2..], ["hers anew", "scripted: hers anew"]);
+}
+
+#[test]
+fn a_title_taken_from_a_message_goes_with_it() {
+    let model = echo();
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let conversation = client.chat("a secret")["conversation_id"].clone();
+    say(&mut client, &conversation, "the weather");
+    let title = |client: &mut Client| {
+        let listed = client.ask(json!({ "type": "list_conversations" }));
+        listed["conversations"][0]["title"].clone()
+    };
+    let first = ids(&mut client, &conversation)[0].clone();
+    replace(&mut client, &conversation, &first, "a riddle");
+    assert_eq!(title(&mut client), "a riddle");
+    select(&mut client, &first);
+    assert_eq!(title(&mut client), "a secret");
+    client.ask(json!({ "type": "delete_message", "message_id": first }));
+    assert_eq!(title(&mut client), "a riddle");
+    let first = ids(&mut client, &conversation)[0].clone();
+    client.ask(json!({ "type": "delete_message", "message_id": first }));
+    assert_eq!(title(&mut client), "");
 }
 
 #[test]
