@@ -133,7 +133,7 @@ pub use people::{User, look_up_role};
 pub use protocol::event::Attachment;
 pub use purge::Deleted;
 pub use push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
-pub use replayed_history::{Exchange, ReplayedHistory};
+pub use replayed_history::{Exchange, REPLY_FOLLOWS, ReplayedHistory};
 pub use schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 pub use schema::OpenError;
 pub use sharing::Reshared;

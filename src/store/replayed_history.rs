@@ -39,6 +39,9 @@ pub struct Exchange {
     pub reply: String,
 }
 
+/// The end of what a client was told instead of a reply, because somebody had to be asked.
+pub const REPLY_FOLLOWS: &str = "The reply will be in the conversation there.";
+
 /// Most conversations that are compared with a history.
 const MOST_CANDIDATES: usize = 8;
 
@@ -175,10 +178,12 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
 
 /// Whether a client's copy of a reply is what is stored of it. A streamed one includes the
 /// text before tool calls. One that the client stopped may lack what was written while it
-/// hung up.
+/// hung up, and one may have come later.
 fn is_same_reply(copy: &str, stored: &str) -> bool {
     let (copy, stored) = (copy.trim(), stored.trim());
-    copy.ends_with(stored) || (!copy.is_empty() && stored.starts_with(copy))
+    copy.ends_with(stored)
+        || copy.ends_with(REPLY_FOLLOWS)
+        || (!copy.is_empty() && stored.starts_with(copy))
 }
 
 /// Stores an exchange as a finished turn.

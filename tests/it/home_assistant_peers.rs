@@ -149,6 +149,8 @@ fn model() -> Model {
             } else {
                 text
             })
+        } else if text.contains("remember") {
+            Act::call("remember", json!({ "content": "Milo is a cat." }))
         } else if text.contains("light on") {
             Act::call("HassTurnOn", light)
         } else if text.contains("light off") {
@@ -173,6 +175,7 @@ fn home_assistant_talks_and_listens() {
     let mut home = Home::start(model.config_with(json!({
         "openai_api": { "enabled": true, "ollama_user": "user" },
         "context_tokens": 32_768,
+        "tool_permissions": { "remember": "ask" },
         "channels": [
             { "name": "lan", "type": "tcp", "port": 0 },
             { "name": "hooks", "type": "webhook", "accounts": { "home": {
@@ -221,6 +224,13 @@ fn assist(home_assistant: &HomeAssistant, home: &Home) {
     let listed = listed["conversations"].as_array().unwrap();
     assert_eq!(listed.len(), 1, "{listed:?}");
     assert_eq!(listed[0]["message_count"], 6, "{listed:?}");
+
+    // Who waits for an answer by voice gets one at once.
+    let asked = home_assistant.say("remember the cat", &Value::Null);
+    assert!(
+        speech(&asked).starts_with("Waiting for permission"),
+        "{asked}"
+    );
 
     let text = json!({ "selector": { "text": {} }, "required": true });
     let number = json!({ "selector": { "number": {} } });

@@ -222,7 +222,7 @@ impl Node {
             run(
                 log,
                 Command::new("npm")
-                    .args(["install", "--silent", "--no-audit", "--no-fund"])
+                    .args(["install", "--loglevel", "error", "--no-audit", "--no-fund"])
                     .args(["--prefix", ".", "--before", AS_OF])
                     .args(self.packages)
                     .current_dir(&folder),

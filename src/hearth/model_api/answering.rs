@@ -15,7 +15,7 @@ use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
-use store::{ToolCall, TurnState, Usage, Viewer};
+use store::{REPLY_FOLLOWS, ToolCall, TurnState, Usage, Viewer};
 
 use super::form::{Form, Parts, TurnSummary};
 use super::sent_text::SentText;
@@ -55,6 +55,9 @@ pub struct Task {
     /// Names of what has no effect.
     pub ignored: Vec<String>,
     pub stream: bool,
+    /// Whether it goes on while somebody is asked for permission, if it is streamed. What is
+    /// spoken cannot show that.
+    pub waits: bool,
     pub form: Box<dyn Form>,
 }
 
@@ -71,6 +74,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         program,
         ignored,
         stream,
+        waits,
         form,
     } = task;
     let transcript = transcript::read(said)?;
@@ -101,7 +105,8 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         stream,
     };
     let config = service.settings().current();
-    if let Some(program) = &question.program {
+    let brings = |program: &&ProgramWishes| !program.tools.is_empty();
+    if let Some(program) = question.program.as_ref().filter(brings) {
         check_room(service, &config, &program.tools)?;
     }
     let (limits, cancels) = (&config.limits, config.openai_api.cancel_on_disconnect);
@@ -123,6 +128,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         waker,
         turn_stream,
         stream,
+        waits: stream && waits,
         began,
         deadline: began + Duration::from_secs(seconds),
         cancels: stream && cancels,
@@ -156,6 +162,7 @@ struct Answering {
     waker: Arc<Waker>,
     turn_stream: TurnStream,
     stream: bool,
+    waits: bool,
     began: Instant,
     deadline: Instant,
     /// Whether the turn is stopped when its client goes.
@@ -222,16 +229,16 @@ impl Answering {
         }
     }
 
-    /// Says that somebody has to permit a tool. A response that is not streamed ends there:
+    /// Says that somebody has to permit a tool. A response that does not wait ends there:
     /// whoever speaks to it would wait in silence. Its turn goes on.
     fn say_that_it_waits(&mut self, tool: &str) {
         let text = format!("Waiting for permission to use {tool}: answer in Hearth.");
-        if self.stream {
+        if self.waits {
             let text = self.sent.notice(&text);
             return self.parts.text(&text);
         }
         if !self.is_over {
-            let text = format!("{text} The reply will be in the conversation there.");
+            let text = format!("{text} {REPLY_FOLLOWS}");
             self.finish(&text, None, Vec::new());
         }
     }

@@ -214,6 +214,8 @@ fn begin(
         program,
         ignored,
         stream: stream.unwrap_or(true),
+        // Home Assistant streams what it speaks.
+        waits: false,
         form: Box::new(lines),
     };
     asked::begin(service, task, &model, request)

@@ -147,6 +147,7 @@ pub fn complete(
         program,
         ignored,
         stream,
+        waits: true,
         form: Box::new(form),
     };
     asked::begin(service, task, &model, request)

@@ -87,6 +87,7 @@ pub fn respond(
         program,
         ignored,
         stream: body.stream.unwrap_or(false),
+        waits: true,
         form: Box::new(form),
     };
     asked::begin(service, task, &model, request)

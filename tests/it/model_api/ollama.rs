@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
-use super::{COMPLETIONS, ask, bearer, home, home_with, shown};
+use super::{COMPLETIONS, ask, bearer, conversations, home, home_with, shown};
+use support::eventually;
 use support::home::Home;
 use support::http::post;
-use support::model::Model;
+use support::model::{Act, Model};
 use support::socket::{connect, exchange};
 
 #[test]
@@ -47,6 +48,61 @@ fn ollamas_clients_are_answered_line_by_line() {
     assert_eq!(answer["response"], "Good evening to you.");
     let loaded = ask(&home, "/api/chat", json!({ "model": "hearth" })).json();
     assert_eq!(loaded["done_reason"], "load");
+}
+
+#[test]
+fn what_is_spoken_does_not_wait_for_permission() {
+    let model = Model::acting(vec![
+        Act::call("remember", json!({ "content": "Rex is a dog." })),
+        Act::say("I shall remember."),
+        Act::say("A dog."),
+    ]);
+    let home = home_with(&model, json!({ "permission_mode": "ask" }));
+    let said = json!([{ "role": "user", "content": "Rex is a dog" }]);
+    let answer = ask(
+        &home,
+        "/api/chat",
+        json!({ "model": "hearth", "messages": said }),
+    );
+    let lines = answer.body.lines();
+    let lines: Vec<Value> = lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.last().unwrap()["done"], true, "{answer:?}");
+    let text: String = lines
+        .iter()
+        .map(|line| line["message"]["content"].as_str().unwrap())
+        .collect();
+    assert!(
+        text.starts_with("Waiting for permission to use remember"),
+        "{text}"
+    );
+
+    // The turn goes on, and so does the conversation, with what was replied then.
+    let mut admin = home.admin();
+    let approvals = admin.ask(json!({ "type": "list_approvals" }));
+    let id = approvals["approvals"][0]["approval_id"].clone();
+    admin.ask(json!({ "type": "approve", "approval_id": id }));
+    eventually("the reply", || {
+        (conversations(&home)[0]["message_count"] == 2).then_some(())
+    });
+    let said = json!([
+        said[0], { "role": "assistant", "content": text }, { "role": "user", "content": "Who is Rex?" },
+    ]);
+    let body = json!({ "model": "hearth", "messages": said, "stream": false });
+    let answer = ask(&home, "/api/chat", body).json();
+    assert_eq!(answer["message"]["content"], "A dog.");
+    let listed = conversations(&home);
+    assert_eq!(
+        (listed.len(), &listed[0]["message_count"]),
+        (1, &json!(4)),
+        "{listed:?}"
+    );
+    let request = model.requests().last().unwrap().to_string();
+    assert!(
+        request.contains("I shall remember.") && !request.contains("Waiting for"),
+        "{request}"
+    );
 }
 
 fn http_get(home: &Home, path: &str, authorization: &str) -> Value {
