@@ -204,7 +204,7 @@ fn mcp_servers_are_started_once_and_their_tools_named() {
             "https://calendar.example/secret.ics",
             "mcp_family_echo",
             &[
-                "ics-calendar-mcp@0.1.0\n",
+                "--with mcp<2 ics-calendar-mcp@0.1.0\n",
                 "ICS_TIMEZONE=Europe/Oslo\n",
                 "ICS_CALENDAR_URL=https://calendar.example/secret.ics\n",
             ],
@@ -213,6 +213,10 @@ fn mcp_servers_are_started_once_and_their_tools_named() {
         let (added, said) = tool(folder.path(), &[&["add"], &words[..]].concat(), input);
         assert!(added && said.contains(says), "{words:?}: {said}");
         assert!(!said.contains(input), "{said}");
+        // Home Assistant is the household's own.
+        let is_outside = words[0] != "home-assistant-mcp";
+        let warned = said.contains(".trusted true") && !said.contains("runs without");
+        assert_eq!(warned, is_outside, "{said}");
         let notes = fs::read_to_string(programs.join("notes.started")).unwrap_or_default();
         for part in started {
             assert!(notes.contains(part), "{part}: {notes}");

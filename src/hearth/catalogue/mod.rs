@@ -80,6 +80,13 @@ impl Addition {
         Ok(())
     }
 
+    /// Whether it has an MCP server that is not trusted: its tools ask whatever their rights,
+    /// and so do all others that have an effect.
+    pub fn is_outside(&self) -> bool {
+        let mut servers = self.servers.values();
+        servers.any(|server| server["trusted"] != true)
+    }
+
     /// Whether it is an MCP server, of whose tools nothing is known yet.
     pub fn has_servers(&self) -> bool {
         !self.servers.is_empty()

@@ -89,7 +89,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let own = own.filter(|name| name.starts_with(&prefix)).count();
         let mut rights = word(config.permission_mode);
         if own > 0 {
-            rights.push_str(&format!(", {own} by themselves"));
+            rights.push_str(&format!(" (otherwise for {own} tools)"));
         }
         [server.name.clone(), kind.to_owned(), rights]
     }));
@@ -270,6 +270,7 @@ fn try_out(
 fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) -> CliResult {
     for name in addition.rights.keys() {
         let may = match right(config, name) {
+            Permission::Allow if addition.is_outside() => "asks first",
             Permission::Allow => "runs without asking",
             Permission::Ask => "asks first",
             Permission::Deny => "does not run",
@@ -279,6 +280,14 @@ fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) 
     if addition.has_servers() {
         let other = word(config.permission_mode);
         context.print(format_args!("Its other tools: {other} (permission_mode)"))?;
+    }
+    if addition.is_outside() {
+        context.note(format_args!(
+            "What it says counts as text from outside: while it is there, every tool with an \
+             effect asks, even where it is allowed. If only your household writes there: \
+             `hearth config set mcp_servers.{}.trusted true`",
+            addition.alias
+        ))?;
     }
     let first = addition.rights.keys().next();
     let first = first.map_or("NAME", String::as_str);

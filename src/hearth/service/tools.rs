@@ -72,7 +72,11 @@ impl Service {
             .rewrite(true, |members| addition.add_to(members))?;
         log::info!("tool {}: added by {by}", addition.alias);
         self.config_changed(&CHANGED.map(str::to_owned));
-        Ok(json!({ "name": addition.alias, "tool_permissions": addition.rights }))
+        let mut rights = addition.rights.clone();
+        if addition.is_outside() {
+            rights.values_mut().for_each(|right| *right = "ask".into());
+        }
+        Ok(json!({ "name": addition.alias, "tool_permissions": rights }))
     }
 
     /// Removes a tool, an MCP server, or what was added under one name.
