@@ -82,6 +82,21 @@ impl Store {
         self.inner.writer.waiting()
     }
 
+    /// How often something was read from it, other than by the writer.
+    pub fn reads(&self) -> u64 {
+        self.inner.readers.lent()
+    }
+
+    /// Gives back the memory of what was read and written.
+    pub fn release_memory(&self) {
+        self.inner.readers.release();
+        self.post(|write| {
+            write.connection.flush_prepared_statement_cache();
+            write.connection.execute_batch("PRAGMA shrink_memory")?;
+            Ok(())
+        });
+    }
+
     /// Waits until everything submitted so far is committed.
     ///
     /// # Errors

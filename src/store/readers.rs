@@ -1,7 +1,7 @@
 //! The pool of reader connections.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -23,6 +23,8 @@ pub(crate) struct Readers {
     idle: Receiver<Connection>,
     give_back: Sender<Connection>,
     opened: AtomicUsize,
+    /// How often one was lent.
+    lent: AtomicU64,
     closed: AtomicBool,
     wait: Duration,
 }
@@ -36,6 +38,7 @@ impl Readers {
             idle,
             give_back,
             opened: AtomicUsize::new(0),
+            lent: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             wait: READER_WAIT,
         }
@@ -62,7 +65,20 @@ impl Readers {
         while self.idle.try_recv().is_ok() {}
     }
 
+    /// How often something was read.
+    pub fn lent(&self) -> u64 {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Closes the idle readers, with what they hold in memory. The next caller opens one.
+    pub fn release(&self) {
+        while self.idle.try_recv().is_ok() {
+            self.opened.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
     fn lend(&self) -> Result<Lent<'_>> {
+        self.lent.fetch_add(1, Ordering::Relaxed);
         Ok(Lent {
             readers: self,
             connection: Some(self.take()?),

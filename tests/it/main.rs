@@ -73,6 +73,7 @@ mod scenarios;
 mod sdk_peers;
 mod service;
 mod skills;
+mod small_machines;
 mod sockets;
 #[cfg(feature = "tls")]
 mod tls;

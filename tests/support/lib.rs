@@ -8,6 +8,8 @@
 )]
 
 pub mod client;
+pub mod control_group;
+pub mod crowd;
 pub mod home;
 pub mod http;
 pub mod mcp_http;

@@ -191,15 +191,10 @@ impl Hub {
         });
         let Some(since) = since else { return };
         let subscriber = &state.subscribers[&connection];
-        let missed: Vec<Arc<str>> = state
-            .kept
-            .after_seq(since)
-            .filter(|kept| {
-                let recipients = &kept.recipients;
-                state.wants(connection, subscriber, kept.name, kept.turn, recipients)
-            })
-            .map(|kept| Arc::clone(&kept.text))
-            .collect();
+        let missed = state.kept.after_seq(since, |kept| {
+            let recipients = &kept.recipients;
+            state.wants(connection, subscriber, kept.name, kept.turn, recipients)
+        });
         if !missed.is_empty() {
             subscriber.outbox.push(Item::Replay(missed));
         }
@@ -336,14 +331,15 @@ impl HubState {
             outbox.push(Item::Event(Arc::clone(&text)));
         }
         if is_kept {
-            self.kept.push(KeptEvent {
+            let kept = KeptEvent {
                 seq,
                 name,
                 turn,
                 conversation: event.conversation_id,
                 recipients,
-                text,
-            });
+                length: text.len(),
+            };
+            self.kept.push(kept, &text);
         }
     }
 

@@ -84,6 +84,10 @@ struct QueueState {
     /// Deliveries in `due` or with a worker.
     delivering: HashSet<Outgoing>,
     deliveries_running: usize,
+    /// Workers that wait for something to do.
+    idle: usize,
+    /// How many of them are to end.
+    dismissed: usize,
     is_stopping: bool,
 }
 
@@ -172,7 +176,8 @@ impl WorkQueue {
         self.lock().turns.add_suspended(turn, conversation);
     }
 
-    /// Waits for something to do; `None` when the server stops.
+    /// Waits for something to do; `None` when the server stops, and for a worker that
+    /// is dismissed.
     pub fn next(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -193,11 +198,24 @@ impl WorkQueue {
                 state.running.insert(job.turn, cancel.clone());
                 return Some(Job::Turn(job, cancel));
             }
+            if state.dismissed > 0 {
+                state.dismissed -= 1;
+                return None;
+            }
+            state.idle += 1;
             state = self
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
+    }
+
+    /// Ends the workers that have nothing to do, but for one.
+    pub fn dismiss_idle(&self) {
+        let mut state = self.lock();
+        state.dismissed = state.idle.saturating_sub(1);
+        self.changed.notify_all();
     }
 
     /// A turn has ended: its conversation's next one is ready.

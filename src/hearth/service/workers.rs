@@ -22,6 +22,8 @@ use store::{Deleted, Provisional, TurnEnd, TurnState, Usage, Viewer};
 
 /// How often the timekeeper checks what has no due time.
 const TICK: Duration = Duration::from_secs(1);
+/// How long nobody asks for anything before memory is given back.
+const QUIET: Duration = Duration::from_secs(15);
 /// How often old rows are purged.
 const PURGE: Duration = Duration::from_secs(3600);
 /// How long a turn waits before it is tried again on a database that could not
@@ -36,7 +38,8 @@ const DELETED_AT_A_TIME: usize = 20;
 pub struct Workers(Arc<Pool>);
 
 /// Workers are started as they are needed: one that takes a job while no other
-/// waits for one starts the next, up to `most`. An idle server has one.
+/// waits for one starts the next, up to `most`. A server that is left alone for
+/// [`QUIET`] has one.
 struct Pool {
     service: Arc<Service>,
     most: usize,
@@ -92,12 +95,7 @@ impl Workers {
             threads.is_stopping = true;
             std::mem::take(&mut threads.handles)
         };
-        for thread in handles {
-            let name = thread.thread().name().unwrap_or("worker").to_owned();
-            if thread.join().is_err() {
-                log::error!("thread {name} ended in a panic");
-            }
-        }
+        handles.into_iter().for_each(join);
         // No turn ends any more: release those who still wait for one.
         service.hub.close();
     }
@@ -124,6 +122,9 @@ impl Pool {
             }
             self.lock().busy -= 1;
         }
+        let mut threads = self.lock();
+        threads.workers -= 1;
+        self.start_spare(&mut threads);
     }
 
     /// Notes that this worker is busy, and starts another if none is left to wait
@@ -131,10 +132,14 @@ impl Pool {
     fn keep_a_spare(self: &Arc<Pool>) {
         let mut threads = self.lock();
         threads.busy += 1;
+        self.start_spare(&mut threads);
+    }
+
+    fn start_spare(self: &Arc<Pool>, threads: &mut Threads) {
         let is_last = threads.busy == threads.workers && threads.workers < self.most;
         if is_last
             && !threads.is_stopping
-            && let Err(error) = self.start_worker(&mut threads)
+            && let Err(error) = self.start_worker(threads)
         {
             log::warn!("{error}");
         }
@@ -145,12 +150,48 @@ impl Pool {
     }
 }
 
+fn join(thread: JoinHandle<()>) {
+    let name = thread.thread().name().unwrap_or("worker").to_owned();
+    if thread.join().is_err() {
+        log::error!("thread {name} ended in a panic");
+    }
+}
+
 impl Threads {
     fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
         let thread = threads::spawn(std::thread::Builder::new().name(name.clone()), body)
             .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
+        for ended in self.handles.extract_if(.., |one| one.is_finished()) {
+            join(ended);
+        }
         self.handles.push(thread);
         Ok(())
+    }
+}
+
+/// Gives memory back when nobody has asked for anything for a while.
+#[derive(Default)]
+struct Rest {
+    /// What had been read, committed and published at the tick before.
+    seen: (u64, u64),
+    /// Since when that is so; none once memory was given back.
+    quiet_since: Option<Instant>,
+}
+
+impl Rest {
+    fn tick(&mut self, service: &Service) {
+        let seen = (service.store.reads(), service.hub.seq());
+        if std::mem::replace(&mut self.seen, seen) != seen {
+            self.quiet_since = Some(Instant::now());
+        }
+        if self
+            .quiet_since
+            .is_some_and(|since| since.elapsed() >= QUIET)
+        {
+            self.quiet_since = None;
+            service.queue.dismiss_idle();
+            service.store.release_memory();
+        }
     }
 }
 
@@ -236,6 +277,7 @@ impl Service {
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
         let mut next_schedule = None;
+        let mut rest = Rest::default();
         loop {
             let now = Instant::now();
             if let Some(step) = self.clock.step()
@@ -258,6 +300,7 @@ impl Service {
                     self.log_failure("schedules", self.plan_in_time_zone(&mut planner));
                 }
                 next_schedule = self.next_schedule();
+                rest.tick(self);
                 *lock(&self.last_tick) = Instant::now();
                 log::logger().flush();
             }

@@ -5,6 +5,7 @@ mod commands;
 mod connections;
 mod health;
 mod history;
+mod memory;
 mod pages;
 mod programs;
 mod prompt_cache;
@@ -39,6 +40,11 @@ pub const FAMILIES: &[Family] = &[
         name: "connections",
         title: "Idle WebSocket connections",
         measure: connections::measure,
+    },
+    Family {
+        name: "memory",
+        title: "Memory after a crowd",
+        measure: memory::measure,
     },
     Family {
         name: "health",

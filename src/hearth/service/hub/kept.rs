@@ -17,7 +17,10 @@ pub const KEPT_BYTES: usize = 2 * 1024 * 1024;
 #[derive(Default)]
 pub struct KeptEvents {
     events: VecDeque<KeptEvent>,
-    bytes: usize,
+    /// The texts of the events, one after the other. Thousands of texts of their own,
+    /// made while much comes and goes, would keep the memory around them from being
+    /// given back.
+    texts: VecDeque<u8>,
     /// The newest event that is no longer kept but once was: a connection that was
     /// away since before it has missed something.
     forgotten: u64,
@@ -35,8 +38,8 @@ pub struct KeptEvent {
     pub conversation: Option<ConversationId>,
     /// Who may see it now.
     pub recipients: Recipients,
-    /// What is sent.
-    pub text: Arc<str>,
+    /// The length of what is sent, in bytes.
+    pub length: usize,
 }
 
 impl KeptEvents {
@@ -48,16 +51,42 @@ impl KeptEvents {
         }
     }
 
-    /// Keeps one more, and forgets the oldest that there is no room for.
-    pub fn push(&mut self, kept: KeptEvent) {
-        self.bytes += kept.text.len();
-        self.events.push_back(kept);
-        while self.events.len() > KEPT_EVENTS || self.bytes > KEPT_BYTES {
+    /// Keeps one more, with the text that is sent, and forgets the oldest that there is
+    /// no room for.
+    pub fn push(&mut self, mut kept: KeptEvent, text: &str) {
+        let is_full = |kept: &KeptEvents| {
+            kept.events.len() >= KEPT_EVENTS || kept.texts.len() + text.len() > KEPT_BYTES
+        };
+        while is_full(self) {
             let Some(oldest) = self.events.pop_front() else {
-                break;
+                self.forgotten = kept.seq;
+                return;
             };
-            self.bytes -= oldest.text.len();
+            self.texts.drain(..oldest.length);
             self.forgotten = oldest.seq;
+        }
+        if self.events.capacity() == 0 {
+            // All at once, so that neither is ever copied. What is not used of it is
+            // only addresses.
+            self.events.reserve_exact(KEPT_EVENTS);
+            self.texts.reserve_exact(KEPT_BYTES);
+        }
+        self.share_readers(&mut kept.recipients);
+        self.texts.extend(text.as_bytes());
+        self.events.push_back(kept);
+    }
+
+    /// Takes the list of readers from an earlier event that has the same: most events
+    /// follow others of their conversation.
+    fn share_readers(&mut self, recipients: &mut Recipients) {
+        const LOOKED_AT: usize = 8;
+        let Some(readers) = recipients.readers_mut() else {
+            return;
+        };
+        let latest = self.events.iter_mut().rev().take(LOOKED_AT);
+        let mut known = latest.filter_map(|kept| kept.recipients.readers_mut());
+        if let Some(same) = known.find(|known| **known == *readers) {
+            *readers = same.clone();
         }
     }
 
@@ -66,9 +95,20 @@ impl KeptEvents {
         seq < self.forgotten
     }
 
-    /// Those after `seq`.
-    pub fn after_seq(&self, seq: u64) -> impl Iterator<Item = &KeptEvent> {
-        self.events.iter().filter(move |kept| kept.seq > seq)
+    /// The texts of those after `seq` that are wanted.
+    pub fn after_seq(&self, seq: u64, wants: impl Fn(&KeptEvent) -> bool) -> Vec<Arc<str>> {
+        let mut texts = Vec::new();
+        let mut begin = 0;
+        for kept in &self.events {
+            let end = begin + kept.length;
+            if kept.seq > seq && wants(kept) {
+                let text = self.texts.range(begin..end).copied().collect();
+                let text = String::from_utf8(text).expect("a text was put there");
+                texts.push(text.into());
+            }
+            begin = end;
+        }
+        texts
     }
 
     /// Those to which some of the events belong.
@@ -91,20 +131,24 @@ impl KeptEvents {
     /// A conversation is gone. That it is remains for those who could not see it any
     /// longer before, and were told so.
     pub fn delete(&mut self, conversation: ConversationId) {
-        let bytes = &mut self.bytes;
+        let mut begin = 0;
+        let mut texts = VecDeque::with_capacity(self.texts.capacity());
         self.events.retain(|kept| {
+            let end = begin + kept.length;
             let stays = kept.conversation != Some(conversation)
                 || kept.name == EventName::ConversationDeleted;
-            if !stays {
-                *bytes -= kept.text.len();
+            if stays {
+                texts.extend(self.texts.range(begin..end));
             }
+            begin = end;
             stays
         });
+        self.texts = texts;
     }
 
     /// How many are kept, and how many bytes they have.
     #[cfg(test)]
     pub fn size(&self) -> (usize, usize) {
-        (self.events.len(), self.bytes)
+        (self.events.len(), self.texts.len())
     }
 }
