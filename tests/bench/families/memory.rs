@@ -8,6 +8,7 @@ use crate::home::Home;
 use crate::model::{Model, Pace};
 use crate::table::{Figure, Table};
 use support::crowd::Crowd;
+use support::program::environment_of_the_unit;
 
 const CROWD: Crowd = Crowd {
     clients: 500,
@@ -19,18 +20,19 @@ const LATER: Duration = Duration::from_secs(60);
 pub fn measure(table: &mut Table) {
     let model = Model::start(Pace::AtOnce);
     let home = Home::with_model(model.address(), json!({}));
-    let server = home.start();
+    let server = home.start_in(environment_of_the_unit());
     CROWD.come(server.address, &home.token, "Hello there.", || ());
     std::thread::sleep(LATER);
     let how = format!(
-        "1 run: {} clients, {} turns, {} sign-ins",
+        "1 run, in the unit's environment: {} clients, {} turns, {} sign-ins",
         CROWD.clients,
         CROWD.clients * CROWD.messages,
         CROWD.sign_ins
     );
     if let Some(kib) = server.private_kib() {
         let name = "private memory a minute after a crowd";
-        table.add(Figure::new(name, kib / 1024.0, "MiB").how(how.clone()));
+        let figure = Figure::new(name, kib / 1024.0, "MiB").at_most(10.0);
+        table.add(figure.how(how.clone()));
     }
     let name = "resident memory a minute after a crowd";
     table.add(
