@@ -87,16 +87,37 @@ impl Store {
         limit: usize,
         before: Option<MessageId>,
     ) -> Result<MessagePage> {
+        self.page(viewer, id, limit, before, PAGE_OF_MESSAGES)
+    }
+
+    /// The same of those that are not shown: other versions, and what followed them.
+    ///
+    /// # Errors
+    /// As [`Store::messages`].
+    pub fn hidden_messages(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        limit: usize,
+        before: Option<MessageId>,
+    ) -> Result<MessagePage> {
+        self.page(viewer, id, limit, before, PAGE_OF_HIDDEN)
+    }
+
+    fn page(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        limit: usize,
+        before: Option<MessageId>,
+        sql: &'static str,
+    ) -> Result<MessagePage> {
         let limit = limit.min(PAGE);
         let until = before.map_or(i64::MAX, MessageId::as_i64);
         let (mut messages, has_more) = self.read(|connection| {
             conversations::check_seen(connection, &viewer.sight(connection)?, id)?;
-            let page = page_of_messages(
-                connection,
-                PAGE_OF_MESSAGES,
-                params![id, until, limit as i64 + 1],
-                limit,
-            )?;
+            let page =
+                page_of_messages(connection, sql, params![id, until, limit as i64 + 1], limit)?;
             if let Some(before) = before {
                 let found =
                     query::row(connection, IN_CONVERSATION, params![before, id], |_| Ok(()));
@@ -109,7 +130,8 @@ impl Store {
     }
 
     /// The next `limit` messages (at most 1,000, and about 4 MiB of text, but
-    /// always one) after `after`, oldest first. Empty at the end.
+    /// always one) after `after`, oldest first: those that are shown, or the
+    /// others. Empty at the end.
     ///
     /// # Errors
     /// `not_found`: no such conversation.
@@ -119,6 +141,7 @@ impl Store {
         id: ConversationId,
         limit: usize,
         after: Option<MessageId>,
+        hidden: bool,
     ) -> Result<Vec<Message>> {
         let limit = limit.min(PAGE);
         let after = after.map_or(i64::MIN, MessageId::as_i64);
@@ -130,10 +153,10 @@ impl Store {
                     "SELECT ",
                     message_columns!(),
                     " FROM messages m \
-                     WHERE conversation_id = ?1 AND id > ?2 AND hidden_with IS NULL \
-                     ORDER BY id LIMIT ?3"
+                     WHERE conversation_id = ?1 AND id > ?2 \
+                         AND (hidden_with IS NOT NULL) = ?4 ORDER BY id LIMIT ?3"
                 ),
-                params![id, after, limit as i64],
+                params![id, after, limit as i64, hidden],
                 limit,
             )?;
             Ok(page.0)
@@ -251,6 +274,13 @@ pub(crate) const PAGE_OF_MESSAGES: &str = concat!(
     message_columns!(),
     " FROM messages m \
      WHERE conversation_id = ?1 AND id < ?2 AND hidden_with IS NULL ORDER BY id DESC LIMIT ?3"
+);
+
+pub(crate) const PAGE_OF_HIDDEN: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM messages m \
+     WHERE conversation_id = ?1 AND id < ?2 AND hidden_with IS NOT NULL ORDER BY id DESC LIMIT ?3"
 );
 
 pub(crate) const VERSIONS: &str = "SELECT id FROM messages WHERE version_of = ?1 ORDER BY id";

@@ -54,6 +54,21 @@ fn messages_are_written_anew_answered_again_and_deleted() {
     page.until(&format!("({TEXTS}).startsWith('how warm is it,larger ')"));
     page.until("document.querySelector('.versions')?.textContent === '3 of 3'");
 
+    // What is not shown is in the export.
+    page.evaluate(
+        "URL.createObjectURL = (blob) => { window.exported = blob.text(); return 'data:,'; }",
+    );
+    menu(&mut page, "Export");
+    page.until("window.exported");
+    let text = page.evaluate("window.exported");
+    let text = text.as_str().unwrap();
+    let (shown, hidden) = text.split_once("# Versions that are not shown").unwrap();
+    assert!(shown.contains("larger "), "{text}");
+    assert!(
+        hidden.contains("how war is it") && hidden.contains("scripted "),
+        "{text}"
+    );
+
     // The first is still there.
     page.click("[aria-label='Earlier version']");
     page.until("document.querySelector('.versions')?.textContent === '2 of 3'");

@@ -10,6 +10,7 @@ use support::MAX_WAIT;
 use support::client::Client;
 use support::home::Home;
 use support::model::{Act, Model};
+use support::program::{printed, run};
 
 use crate::memory::say;
 
@@ -418,4 +419,55 @@ fn a_title_that_a_person_gave_stays() {
     say(&mut client, &conversation, "for six");
     let row = client.ask(json!({ "type": "list_conversations" }))["conversations"][0].clone();
     assert_eq!(row["title"], "Mine");
+}
+
+#[test]
+fn what_is_not_shown_is_exported_but_not_imported() {
+    let model = echo();
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let first = client.chat("how war is it");
+    let conversation = &first["conversation_id"];
+    let asked = ids(&mut client, conversation).remove(0);
+    replace(&mut client, conversation, &asked, "how warm is it");
+    let hidden = json!({
+        "type": "get_messages", "conversation_id": conversation, "hidden": true, "limit": 1,
+    });
+    let page = client.ask(hidden.clone());
+    assert_eq!(page["messages"][0]["content"], "scripted: how war is it");
+    assert_eq!(page["has_more"], true);
+    let mut earlier = hidden.clone();
+    earlier["before"] = page["messages"][0]["id"].clone();
+    let page = client.ask(earlier);
+    assert_eq!(page["messages"][0]["content"], "how war is it");
+    assert_eq!(page["has_more"], false);
+    // As little for others as what is shown.
+    let mut other = home.websocket(&home.tokens.user);
+    assert_eq!(other.refused(hidden), "not_found");
+
+    let exported = |arguments: &[&str]| {
+        let id = conversation.as_str().unwrap();
+        let arguments = [&["export", "--conversation", id], arguments].concat();
+        let output = run(home.folder.path(), &arguments);
+        assert!(output.status.success(), "{}", printed(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = exported(&["--format", "markdown"]);
+    let (shown, hidden) = text.split_once("# Versions that are not shown").unwrap();
+    let (warm, war) = ("scripted: how warm is it", "scripted: how war is it");
+    assert!(shown.contains(warm) && !shown.contains(war), "{shown}");
+    assert!(hidden.contains(war) && !hidden.contains(warm), "{hidden}");
+    let lines = exported(&[]);
+    let is_hidden = |line: &&str| line.contains(r#""type":"hidden_message""#);
+    assert_eq!(lines.lines().filter(is_hidden).count(), 2);
+    let elsewhere = Home::start(model.config());
+    let file = elsewhere.folder.path().join("export.jsonl");
+    std::fs::write(&file, &lines).unwrap();
+    let output = run(elsewhere.folder.path(), &["import", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", printed(&output));
+    let mut client = elsewhere.admin();
+    let listed = client.ask(json!({ "type": "list_conversations" }));
+    let id = &listed["conversations"][0]["id"];
+    let imported = texts(&mut client, id);
+    assert_eq!(imported, ["how warm is it", "scripted: how warm is it"]);
 }

@@ -237,16 +237,17 @@ fn write_one(
     }
     .map_err(failed)?;
     let is_data = format == ExportFormat::JsonLines;
+    let viewer = Viewer::server();
     let mut after = None;
     loop {
-        let messages = store.messages_after(&Viewer::server(), conversation.id, PAGE, after)?;
+        let messages = store.messages_after(&viewer, conversation.id, PAGE, after, false)?;
         let Some(last) = messages.last() else {
             break;
         };
         after = Some(last.id);
         for message in &messages {
             match format {
-                ExportFormat::JsonLines => message_line(writer, message),
+                ExportFormat::JsonLines => message_line(writer, "message", message),
                 ExportFormat::Markdown => paragraph(writer, message),
             }
             .map_err(failed)?;
@@ -254,6 +255,25 @@ fn write_one(
                 attachment_lines(store, file, writer, failed)?;
             }
             written.messages += 1;
+        }
+    }
+    // Other versions, with what followed them: to be read, not to be imported.
+    let mut after = None;
+    loop {
+        let messages = store.messages_after(&viewer, conversation.id, PAGE, after, true)?;
+        let Some(last) = messages.last() else {
+            break;
+        };
+        if after.is_none() && !is_data {
+            writeln!(writer, "# Versions that are not shown\n").map_err(failed)?;
+        }
+        after = Some(last.id);
+        for message in &messages {
+            match format {
+                ExportFormat::JsonLines => message_line(writer, "hidden_message", message),
+                ExportFormat::Markdown => paragraph(writer, message),
+            }
+            .map_err(failed)?;
         }
     }
     written.conversations += 1;
@@ -274,9 +294,9 @@ fn head_line(writer: &mut dyn Write, conversation: &Conversation) -> io::Result<
     writeln!(writer, "{line}")
 }
 
-fn message_line(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
+fn message_line(writer: &mut dyn Write, kind: &str, message: &Message) -> io::Result<()> {
     let mut line = json!({
-        "type": "message",
+        "type": kind,
         "id": message.id,
         "role": message.role.as_str(),
         "speaker": message.speaker,

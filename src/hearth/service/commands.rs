@@ -124,9 +124,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListConversations(list) => store
             .conversations(viewer, list.limit, list.cursor, list.archived)
             .map(views::conversations),
-        Command::GetMessages(get) => service
-            .settled(|| store.messages(viewer, get.conversation_id, get.limit, get.before))
-            .map(views::messages),
+        Command::GetMessages(get) => service.page_of_messages(viewer, &get),
         Command::ListTools => Ok(list_tools(service, caller.identity)),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
         Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),

@@ -7,7 +7,7 @@ use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId};
 use base::people::Audience;
 use base::sync::lock;
-use protocol::command::UpdateConversation;
+use protocol::command::{GetMessages, UpdateConversation};
 use protocol::event::EventKind;
 use serde_json::json;
 use store::{ConversationChange, Viewer};
@@ -16,6 +16,16 @@ impl Service {
     /// Who sees a new conversation of a person who does not say.
     pub(super) fn usual_audience(&self) -> Audience {
         self.settings.current().privacy.conversations.clone()
+    }
+
+    /// A page of the messages of a conversation: of those that are shown, or of the others.
+    pub(super) fn page_of_messages(&self, viewer: &Viewer, get: &GetMessages) -> Result<Value> {
+        let (id, limit, before) = (get.conversation_id, get.limit, get.before);
+        let page = self.settled(|| match get.hidden {
+            true => self.store.hidden_messages(viewer, id, limit, before),
+            false => self.store.messages(viewer, id, limit, before),
+        });
+        page.map(views::messages)
     }
 
     /// Gives a conversation another title.

@@ -98,6 +98,8 @@ commands! {
         limit: usize = limit,
         /// Only messages older than this one, to page back.
         before: Option<MessageId> = optional_id,
+        /// Those that are not shown, instead: other versions, and what followed them.
+        hidden: bool = false_by_default,
     }),
 
     /// Lists the tools, with their source and permission.

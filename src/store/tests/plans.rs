@@ -51,6 +51,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         attachments::OF_MESSAGE,
         attachments::PIECE_AT,
         messages::PAGE_OF_MESSAGES,
+        messages::PAGE_OF_HIDDEN,
         messages::IN_CONVERSATION,
         messages::VERSIONS,
         conversation_marks::MARKS,

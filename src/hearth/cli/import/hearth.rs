@@ -40,6 +40,8 @@ enum ExportLine {
         /// The message that it answers, if that is not the one before it.
         in_reply_to: Option<String>,
     },
+    /// Another version of a message, or what followed it: it is not imported.
+    HiddenMessage {},
     /// A file of the message before.
     Attachment {
         name: String,
@@ -101,7 +103,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
             continue;
         }
         match serde_json::from_slice(text) {
-            Ok(ExportLine::Head { .. }) => {}
+            Ok(ExportLine::Head { .. } | ExportLine::HiddenMessage {}) => {}
             Ok(ExportLine::Conversation {
                 id,
                 title,
