@@ -200,9 +200,9 @@ fn mcp_servers_are_started_once_and_their_tools_named() {
             ],
         ),
         (
-            vec!["ics", "key=-", "zone=Europe/Oslo", "--as", "family"],
+            vec!["ics", "key=-", "zone=Europe/Oslo"],
             "https://calendar.example/secret.ics",
-            "mcp_family_echo",
+            "mcp_events_echo",
             &[
                 "--with mcp<2 ics-calendar-mcp@0.1.0\n",
                 "ICS_TIMEZONE=Europe/Oslo\n",
@@ -215,7 +215,8 @@ fn mcp_servers_are_started_once_and_their_tools_named() {
         assert!(!said.contains(input), "{said}");
         // Home Assistant is the household's own.
         let is_outside = words[0] != "home-assistant-mcp";
-        let warned = said.contains(".trusted true") && !said.contains("runs without");
+        let trusts = ["calendar", "events"].map(|name| format!("mcp_servers.{name}.trusted true"));
+        let warned = trusts.iter().any(|one| said.contains(one)) && !said.contains("runs without");
         assert_eq!(warned, is_outside, "{said}");
         let notes = fs::read_to_string(programs.join("notes.started")).unwrap_or_default();
         for part in started {
@@ -232,7 +233,7 @@ fn mcp_servers_are_started_once_and_their_tools_named() {
     let rights = &file(folder.path())["tool_permissions"];
     assert_eq!(rights["mcp_assist_HassLightSet"], "allow");
     assert_eq!(rights["mcp_assist_HassTurnOn"], "ask");
-    for name in ["home-assistant-mcp", "calendar", "family"] {
+    for name in ["home-assistant-mcp", "calendar", "ics"] {
         let (removed, said) = tool(folder.path(), &["remove", name], "");
         assert!(removed, "{said}");
     }

@@ -80,11 +80,12 @@ impl Addition {
         Ok(())
     }
 
-    /// Whether it has an MCP server that is not trusted: its tools ask whatever their rights,
+    /// The MCP server that is not trusted, if it has one: its tools ask whatever their rights,
     /// and so do all others that have an effect.
-    pub fn is_outside(&self) -> bool {
-        let mut servers = self.servers.values();
-        servers.any(|server| server["trusted"] != true)
+    pub fn outside(&self) -> Option<&str> {
+        let mut servers = self.servers.iter();
+        let (name, _) = servers.find(|(_, server)| server["trusted"] != true)?;
+        Some(name)
     }
 
     /// Whether it is an MCP server, of whose tools nothing is known yet.

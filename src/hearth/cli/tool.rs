@@ -270,7 +270,7 @@ fn try_out(
 fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) -> CliResult {
     for name in addition.rights.keys() {
         let may = match right(config, name) {
-            Permission::Allow if addition.is_outside() => "asks first",
+            Permission::Allow if addition.outside().is_some() => "asks first",
             Permission::Allow => "runs without asking",
             Permission::Ask => "asks first",
             Permission::Deny => "does not run",
@@ -281,12 +281,11 @@ fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) 
         let other = word(config.permission_mode);
         context.print(format_args!("Its other tools: {other} (permission_mode)"))?;
     }
-    if addition.is_outside() {
+    if let Some(server) = addition.outside() {
         context.note(format_args!(
             "What it says counts as text from outside: while it is there, every tool with an \
              effect asks, even where it is allowed. If only your household writes there: \
-             `hearth config set mcp_servers.{}.trusted true`",
-            addition.alias
+             `hearth config set mcp_servers.{server}.trusted true`"
         ))?;
     }
     let first = addition.rights.keys().next();

@@ -73,7 +73,7 @@ impl Service {
         log::info!("tool {}: added by {by}", addition.alias);
         self.config_changed(&CHANGED.map(str::to_owned));
         let mut rights = addition.rights.clone();
-        if addition.is_outside() {
+        if addition.outside().is_some() {
             rights.values_mut().for_each(|right| *right = "ask".into());
         }
         Ok(json!({ "name": addition.alias, "tool_permissions": rights }))
