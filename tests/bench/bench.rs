@@ -5,7 +5,7 @@
 //! this kind, and beside our goal. The server is the real release binary in a
 //! process of its own; its clients, models and receivers are threads of this one.
 //!
-//!     make bench                   everything but the clean build, in under 4 minutes
+//!     make bench                   everything but the clean build, in about 6 minutes
 //!     make bench ONLY="turns web"  the families whose names begin so
 //!     make bench BUILD=1           the clean release build too
 
