@@ -171,6 +171,23 @@ impl Store {
         })
     }
 
+    /// [`Store::record_steps`] that returns before the commit, which follows within 5 ms: for
+    /// steps that nothing outside depends on.
+    ///
+    /// # Errors
+    /// As of [`Store::record_steps`].
+    pub fn record_steps_deferred(
+        &self,
+        id: TurnId,
+        steps: Vec<Step>,
+        found_for: AudienceId,
+    ) -> Result<Provisional<()>> {
+        self.deferred_write(move |write| {
+            let turn = find_running(write, id)?;
+            append(write, &turn, steps, found_for)
+        })
+    }
+
     /// Appends steps, as [`Store::record_steps`], and the start of a tool call, in one
     /// commit: a tool with an effect may run after it. `user` is the person who asks, if
     /// it is one.

@@ -119,7 +119,8 @@ fn serve(socket: TcpStream, shared: &Shared) {
 fn answers(message: &Value) -> Vec<Value> {
     let result = match message["method"].as_str() {
         Some("initialize") => json!({
-            "protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+            "protocolVersion": "2024-11-05",
+            "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
             "serverInfo": {"name": "old", "version": "1"},
         }),
         Some("tools/list") => json!({"tools": [{"name": "echo", "inputSchema": {
@@ -128,6 +129,30 @@ fn answers(message: &Value) -> Vec<Value> {
         Some("tools/call") => {
             let text = &message["params"]["arguments"]["text"];
             json!({"content": [{"type": "text", "text": format!("you said: {text}")}]})
+        }
+        Some("resources/list") => match message["params"]["cursor"].as_str() {
+            None => json!({
+                "resources": [{"uri": "note://bins", "name": "bins", "description": "When"}],
+                "nextCursor": "more",
+            }),
+            _ => json!({"resources": [{"uri": "note://tea", "name": "tea"}]}),
+        },
+        Some("resources/read") => {
+            let uri = &message["params"]["uri"];
+            json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": "On Monday."}]})
+        }
+        Some("prompts/list") => json!({"prompts": [{
+            "name": "letter", "description": "A letter", "arguments": [{"name": "to"}],
+        }]}),
+        Some("prompts/get") => {
+            let to = message["params"]["arguments"]["to"].as_str().unwrap();
+            json!({"messages": [
+                {"role": "user", "content": {"type": "text", "text": format!("Dear {to},")}},
+            ]})
+        }
+        Some("resources/templates/list") => {
+            let error = json!({"code": -32601, "message": "no templates"});
+            return vec![json!({"jsonrpc": "2.0", "id": message["id"], "error": error})];
         }
         _ => return Vec::new(),
     };
@@ -146,9 +171,13 @@ fn wait_until_ready(client: &mut Client) {
     });
 }
 
-fn echo(client: &mut Client, text: &str) -> String {
-    let reply = client.chat(&format!("run mcp_old_echo {{\"text\": {text:?}}}"));
+fn run(client: &mut Client, call: &str) -> String {
+    let reply = client.chat(&format!("run mcp_old_{call}"));
     reply["response"].as_str().unwrap().to_owned()
+}
+
+fn echo(client: &mut Client, text: &str) -> String {
+    run(client, &format!("echo {{\"text\": {text:?}}}"))
 }
 
 #[test]
@@ -223,4 +252,23 @@ fn a_token_that_a_program_prints_is_renewed_when_it_is_refused() {
             .contains("\"token_command\" printed no token")
             .then_some(())
     });
+}
+
+#[test]
+fn resources_and_prompts_of_servers_are_listed_and_used() {
+    let server = SseServer::start();
+    let (_home, mut client) = server.home(json!({}));
+    wait_until_ready(&mut client);
+    for (call, says) in [
+        ("read_resource", "note://bins: When\nnote://tea: tea"),
+        ("read_resource {\"uri\": \"note://bins\"}", "On Monday."),
+        ("get_prompt", "letter (to): A letter"),
+        (
+            "get_prompt {\"name\": \"letter\", \"arguments\": {\"to\": \"Ada\"}}",
+            "Dear Ada,",
+        ),
+    ] {
+        let answer = run(&mut client, call);
+        assert!(answer.contains(says), "{call}: {answer}");
+    }
 }

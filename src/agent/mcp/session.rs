@@ -1,5 +1,7 @@
 //! One session with a server: the handshake, the list of its tools, calls.
 
+mod offers;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +13,8 @@ use super::message;
 use super::peer::{CallError, Outcome, Peer, ReadTimeout, SessionEvent};
 use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
+pub(super) use offers::Kind;
+use offers::beside;
 use serde_json::json;
 
 /// Time limit of the handshake: a program may have to be downloaded first.
@@ -19,8 +23,6 @@ const OPEN_LIMIT: Duration = Duration::from_secs(60);
 const DISCOVER_LIMIT: Duration = Duration::from_secs(5);
 /// Time limit of one page of the list of tools.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
-/// Most pages of that list.
-const PAGES: usize = 50;
 /// Most tools of one server.
 const TOOLS: usize = 500;
 /// Longest name of a tool at its server, and largest schema, in bytes.
@@ -40,6 +42,8 @@ pub(super) struct RemoteTool {
     pub(super) description: String,
     /// Its arguments: an object schema.
     pub(super) schema: Value,
+    /// What it calls.
+    pub(super) kind: Kind,
 }
 
 /// An open session.
@@ -48,6 +52,8 @@ pub(super) struct Session {
     transport: Box<dyn Transport>,
     revision: Revision,
     next_id: AtomicU64,
+    /// What the server says that it has.
+    capabilities: Value,
     /// Name and version, as the server gives them.
     title: String,
 }
@@ -68,6 +74,7 @@ impl Session {
             transport,
             revision: Revision::NEWEST_HANDSHAKE,
             next_id: AtomicU64::new(1),
+            capabilities: Value::Null,
             title: String::new(),
         };
         match session.initialize(cancel) {
@@ -106,6 +113,7 @@ impl Session {
         };
         self.revision = revision;
         self.title = title(answer.get("serverInfo"));
+        self.note_capabilities(&answer);
         self.transport.opened(revision);
         self.transport
             .notify(message::notification("notifications/initialized", None));
@@ -131,6 +139,7 @@ impl Session {
             .and_then(Value::as_array)
             .is_some_and(|names| names.iter().any(|name| name == self.revision.name()));
         if is_known {
+            self.note_capabilities(&answer);
             self.title = title(
                 answer
                     .pointer("/_meta/io.modelcontextprotocol~1serverInfo")
@@ -150,6 +159,10 @@ impl Session {
         Ok(is_known)
     }
 
+    fn note_capabilities(&mut self, answer: &Value) {
+        self.capabilities = answer.get("capabilities").cloned().unwrap_or_default();
+    }
+
     /// The server's name and version, and the protocol's revision.
     pub(super) fn description(&self) -> String {
         match self.title.as_str() {
@@ -166,44 +179,40 @@ impl Session {
     pub(super) fn list_tools(&self, cancel: &Cancel) -> Result<Vec<RemoteTool>, CallError> {
         // A later change may be missing from the list.
         self.peer.tools_are_being_listed();
+        let is_without_tools = self.capabilities.get("tools").is_none()
+            && ["resources", "prompts"]
+                .iter()
+                .any(|beside| self.capabilities.get(beside).is_some());
         let mut tools: Vec<RemoteTool> = Vec::new();
-        let mut names = HashSet::new();
-        let mut cursors = HashSet::new();
-        let mut params = Map::new();
-        for _ in 0..PAGES {
-            let page = self.request(
-                "tools/list",
-                params,
-                None,
-                ReadTimeout::within(LIST_LIMIT),
-                cancel,
-            )?;
-            let items = page.get("tools").and_then(Value::as_array);
-            for tool in items.into_iter().flatten() {
-                if let Some(tool) = remote_tool(tool)
-                    && tools.len() < TOOLS
-                    && names.insert(tool.name.clone())
-                {
-                    tools.push(tool);
-                }
-            }
-            let next = page.get("nextCursor").and_then(Value::as_str);
-            let Some(next) = next.filter(|next| cursors.insert((*next).to_owned())) else {
-                return Ok(tools);
+        if !is_without_tools {
+            let timeout = ReadTimeout {
+                silence: LIST_LIMIT,
+                deadline: Instant::now() + LIST_LIMIT * 10,
             };
-            params = Map::from_iter([("cursor".to_owned(), Value::from(next))]);
+            let items = self.pages("tools/list", "tools", usize::MAX, timeout, cancel)?;
+            let mut names = HashSet::new();
+            tools = items.iter().filter_map(remote_tool).collect();
+            tools.retain(|tool| names.insert(tool.name.clone()));
+            tools.truncate(TOOLS);
         }
+        tools.extend(beside(&self.capabilities, &tools));
         Ok(tools)
     }
 
-    /// Calls a tool by its name at the server, and returns the raw result.
+    /// Calls a tool by its name at the server, or what is behind one of ours, and returns
+    /// the raw result.
     pub(super) fn call_tool(
         &self,
-        name: &str,
+        (kind, name): (Kind, &str),
         arguments: &Map<String, Value>,
         timeout: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
+        match kind {
+            Kind::Tool => {}
+            Kind::Resources => return self.resources(arguments, timeout, cancel),
+            Kind::Prompts => return self.prompts(arguments, timeout, cancel),
+        }
         let params = Map::from_iter([
             ("name".to_owned(), Value::from(name)),
             ("arguments".to_owned(), Value::Object(arguments.clone())),
@@ -241,7 +250,7 @@ impl Session {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn request(
+    pub(super) fn request(
         &self,
         method: &str,
         params: Map<String, Value>,
@@ -337,6 +346,7 @@ fn remote_tool(tool: &Value) -> Option<RemoteTool> {
         name: name.to_owned(),
         description: described.or(text("title")).unwrap_or(name).to_owned(),
         schema,
+        kind: Kind::Tool,
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::content::read_result;
 use super::peer::{CallError, ReadTimeout};
 use super::server::SharedServer;
-use super::session::RemoteTool;
+use super::session::{Kind, RemoteTool};
 use super::transport::seconds;
 use crate::model::ToolSpec;
 use crate::tool::output::shorten;
@@ -30,6 +30,7 @@ pub(super) struct McpTool {
     server: Arc<SharedServer>,
     /// Its name at the server.
     remote_name: String,
+    kind: Kind,
     definition: Definition,
 }
 
@@ -39,6 +40,7 @@ impl McpTool {
         McpTool {
             server: Arc::clone(server),
             remote_name: tool.name.clone(),
+            kind: tool.kind,
             definition: Definition {
                 spec: ToolSpec {
                     name,
@@ -75,7 +77,7 @@ impl McpTool {
         loop {
             let wait = (began + RESTART_LIMIT).min(timeout.deadline);
             let session = self.server.session(wait, cancel)?;
-            match session.call_tool(&self.remote_name, arguments, timeout, cancel) {
+            match session.call_tool((self.kind, &self.remote_name), arguments, timeout, cancel) {
                 // The server has not handled the call: it may be repeated.
                 Err(CallError::SessionLost) if is_first => is_first = false,
                 result => return result,

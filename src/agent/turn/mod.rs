@@ -269,6 +269,7 @@ impl<'a> TurnLoop<'a, '_> {
             return Ok(false);
         }
         self.save()?;
+        store.flush()?;
         *history = self.read_history()?;
         self.steps = store.steps(turn.id)?;
         Ok(true)

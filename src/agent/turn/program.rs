@@ -42,6 +42,12 @@ impl TurnLoop<'_, '_> {
                 .ok_or_else(|| "the program that asked did not return a result in time".to_owned());
             self.add_result(call, result, BY_PROGRAM, Vec::new());
         }
-        self.save()
+        // The model may be asked meanwhile: what comes of it is stored behind these.
+        let unsaved = self.take_unsaved();
+        let (store, turn) = (self.run.store, self.run.turn.id);
+        store
+            .record_steps_deferred(turn, unsaved, self.audience)?
+            .uncommitted();
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
     Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn, ReplayedHistory,
-    Target, TokenScope, ToolCall, UserRole, Viewer,
+    Target, TokenScope, ToolCall, Turn, UserRole, Viewer,
 };
 
 /// Who asks.
@@ -159,7 +159,7 @@ impl Service {
         question: Question,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
-        let is_searched = !question.history.is_empty() || question.chat.is_some();
+        let has_history = !question.history.is_empty();
         let (viewer, scope, person) = rights(asker);
         let message = question.message.clone();
         let new = NewTurn {
@@ -195,12 +195,22 @@ impl Service {
             tools: scope.tools,
         };
         let _place = self.reserve_place(&new)?;
-        let begun = match is_searched {
-            // The history is read from the database as soon as the turn runs.
-            true => self.store.begin_turn(new)?.into_inner(),
-            false => self.store.begin_turn_deferred(new)?.uncommitted(),
+        let begun = self.store.begin_turn_deferred(new)?.uncommitted();
+        let Turn {
+            id: turn,
+            conversation_id,
+            ..
+        } = *begun.turn();
+        // A history that no conversation has is stored with the message, and read from the
+        // database as soon as the turn runs.
+        let is_known = || {
+            self.store
+                .conversation(&Viewer::server(), conversation_id)
+                .is_ok()
         };
-        let turn = begun.turn().id;
+        if has_history && !is_known() {
+            self.store.flush()?;
+        }
         let (mut stream, collector) = self.collect(asker, turn, question.stream, wake);
         if let Some(wants) = question.program {
             let program = ProgramTurn::new(asker.user_id, message, wants, stream.on_calls());
