@@ -44,7 +44,7 @@ interleavings: tools ## Test concurrent code in many orders of its threads (SCHE
 	$(INTERLEAVINGS)
 
 test-peers: tools ## Run the tests against programs from PyPI and npm, which they install (PEERS="library_peers" for some)
-	$(CARGO) test --locked --test it --test browser -- --ignored --test-threads 1 --nocapture $(PEERS)
+	$(CARGO) test --locked --no-fail-fast --test it --test browser -- --ignored --test-threads 1 --nocapture $(PEERS)
 
 check: tools ## Check format, lints, documentation and tests: what must hold before a commit
 	$(CARGO) fmt --all --check

@@ -165,13 +165,21 @@ fn attach(page: &mut Page, open_webui: &OpenWebUi, name: &str, bytes: &[u8]) {
 fn model() -> Model {
     Model::start(|request, _| {
         let messages = request["messages"].as_array().unwrap();
-        let last = messages.last().unwrap()["content"].to_string();
+        let (role, last) = (
+            &messages.last().unwrap()["role"],
+            &messages.last().unwrap()["content"],
+        );
+        let last = last.to_string();
         let users = messages.iter().filter(|one| one["role"] == "user").count();
         let reply = format!("You have said {users} things.");
         if request["tools"].is_null() {
             let answer = json!({ "title": "A title", "tags": ["tag"], "queries": [],
                 "follow_ups": ["and then?"] });
             Act::Say(answer.to_string())
+        } else if role == "tool" {
+            Act::say("I shall remember.")
+        } else if last.contains("the cat is called") {
+            Act::call("remember", json!({ "content": "The cat is called Milo." }))
         } else if last.contains("be slow") {
             Act::Pause("one two three four five six seven eight nine ten".to_owned())
         } else {
@@ -198,6 +206,7 @@ fn open_webui_chats() {
         "openai_api": { "enabled": true },
         // It brings 36 tools.
         "context_tokens": 32_768,
+        "tool_permissions": { "remember": "ask" },
     })));
     let key = home.admin().ask(json!({
         "type": "create_token", "name": "open-webui", "user": "user", "speaks_for": ["admin"],
@@ -241,10 +250,13 @@ fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
         until_shown(&mut page, "and then?");
     }
     until_shown(&mut page, "A title");
+    // What is shown is stored a moment later.
     let count = |messages: usize| {
-        let listed = conversations(home, &home.tokens.admin);
+        let listed = eventually("the messages", || {
+            let listed = conversations(home, &home.tokens.admin);
+            (listed[0]["message_count"] == messages).then_some(listed)
+        });
         assert_eq!(listed.len(), 3, "{listed:?}");
-        assert_eq!(listed[0]["message_count"], messages, "{listed:?}");
     };
     count(6);
 
@@ -260,6 +272,16 @@ fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
     until_shown(&mut page, "You have said 5 things.");
     count(10);
 
+    // What needs permission says so, and goes on once there is an answer.
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    say(&mut page, "the cat is called Milo");
+    let asked = admin.event("approval.requested");
+    until_shown(&mut page, "Waiting for permission to use remember");
+    admin.ask(json!({ "type": "approve", "approval_id": asked["approval_id"] }));
+    until_shown(&mut page, "I shall remember.");
+    count(12);
+
     attach(
         &mut page,
         open_webui,
@@ -267,7 +289,7 @@ fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
         b"The bins go out on Monday.",
     );
     say(&mut page, "What does the note say?");
-    until_shown(&mut page, "You have said 6 things.");
+    until_shown(&mut page, "You have said 7 things.");
     let asked = |text: &str| {
         let requests = model.requests();
         let asked = requests.iter().rev().find(|one| one["tools"].is_array());
@@ -279,8 +301,8 @@ fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
     let picture = protocol::attachment::decode(PNG).unwrap();
     attach(&mut page, open_webui, "dot.png", &picture);
     say(&mut page, "What is in the picture?");
-    until_shown(&mut page, "You have said 7 things.");
+    until_shown(&mut page, "You have said 8 things.");
     asked("data:image/png;base64,");
-    count(14);
+    count(16);
     page.screenshot("open-webui");
 }
