@@ -27,6 +27,8 @@ pub struct Rearranged {
     pub conversation_id: ConversationId,
     /// Who sees it.
     pub readers: Readers,
+    /// The turns that were deleted with their messages.
+    pub deleted: Vec<TurnId>,
 }
 
 /// A message as a change finds it.
@@ -76,7 +78,7 @@ impl Store {
                 }
             }
             retitle(write, place.conversation_id, &titles)?;
-            rearranged(write, &sight, place.conversation_id)
+            rearranged(write, &sight, place.conversation_id, Vec::new())
         })
     }
 
@@ -109,13 +111,13 @@ impl Store {
             let titles = usual_titles(write.connection, question)?;
             let root = version_of(write.connection, question)?;
             forget_view(write, conversation, question)?;
-            match root {
+            let deleted = match root {
                 Some(root) => delete_version(write, &viewer, conversation, question, root)?,
                 None => delete_exchange(write, question, place.turn_id)?,
-            }
+            };
             recount(write, conversation)?;
             retitle(write, conversation, &titles)?;
-            rearranged(write, &sight, conversation)
+            rearranged(write, &sight, conversation, deleted)
         })
     }
 }
@@ -140,7 +142,9 @@ pub(crate) fn make_room(
     check_own(write, viewer, &place)?;
     let refused = match (place.role, place.hidden_with) {
         (Role::Assistant, _) => Some("is a reply: replace the message that it answers"),
-        (Role::User, Some(_)) => Some("is not shown: select it first"),
+        (Role::User, Some(_)) => Some(
+            "was written anew meanwhile: change the version that is shown, or select this one first",
+        ),
         (Role::User, None) => None,
     };
     if let Some(why) = refused {
@@ -336,14 +340,18 @@ fn forget_view(write: &Write<'_>, conversation: ConversationId, from: MessageId)
 }
 
 /// Deletes the messages of a turn, and what its model and tools did.
-fn delete_exchange(write: &Write<'_>, question: MessageId, turn: Option<TurnId>) -> Outcome<()> {
+fn delete_exchange(
+    write: &Write<'_>,
+    question: MessageId,
+    turn: Option<TurnId>,
+) -> Outcome<Vec<TurnId>> {
     write.execute(
         "DELETE FROM messages WHERE id = ?1 OR id IN (
              SELECT reply_id FROM turns WHERE id = ?2)",
         params![question, turn],
     )?;
     write.execute("DELETE FROM turns WHERE id = ?", params![turn])?;
-    Ok(())
+    Ok(turn.into_iter().collect())
 }
 
 /// Deletes a version with all that follows it, also what is hidden there, and shows the
@@ -357,12 +365,12 @@ fn delete_version(
     conversation: ConversationId,
     id: MessageId,
     root: MessageId,
-) -> Outcome<()> {
+) -> Outcome<Vec<TurnId>> {
     let was_shown = shown_version(write.connection, root)? == Some(id);
     if was_shown {
         hide(write, conversation, id)?;
     }
-    let mut doomed = vec![id];
+    let (mut doomed, mut turns) = (vec![id], Vec::new());
     while let Some(version) = doomed.pop() {
         // A message that follows may have versions of its own, which are hidden with
         // themselves.
@@ -386,11 +394,14 @@ fn delete_version(
         if is_of_others.is_some() {
             conversations::check_change(write, viewer, conversation)?;
         }
-        write.execute(
+        turns.extend(rows(
+            write.connection,
             "DELETE FROM turns WHERE id IN (
-                 SELECT turn_id FROM messages INDEXED BY messages_hidden WHERE hidden_with = ?)",
+                 SELECT turn_id FROM messages INDEXED BY messages_hidden WHERE hidden_with = ?)
+             RETURNING id",
             params![version],
-        )?;
+            |row| row.get::<_, TurnId>(0),
+        )?);
         write.execute(
             "DELETE FROM messages WHERE hidden_with = ?",
             params![version],
@@ -411,17 +422,19 @@ fn delete_version(
             params![only],
         )?;
     }
-    Ok(())
+    Ok(turns)
 }
 
 fn rearranged(
     write: &Write<'_>,
     sight: &Sight,
     conversation_id: ConversationId,
+    deleted: Vec<TurnId>,
 ) -> Outcome<Rearranged> {
     let thing = conversations::check_seen(write.connection, sight, conversation_id)?;
     Ok(Rearranged {
         conversation_id,
         readers: audience::readers(write.connection, thing.audience_id)?,
+        deleted,
     })
 }

@@ -201,6 +201,33 @@ fn approvals_are_where_the_call_is_and_counted_elsewhere() {
     check(&page, &home);
 }
 
+/// The default: conversations are private, and tools ask admins.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn an_admin_answers_what_a_private_conversation_asks() {
+    let (_model, home) = running("ls -l".to_owned());
+    let mut user = home.websocket(&home.tokens.user);
+    user.send(&json!({ "type": "chat", "message": "my secret", "audience": "private" }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.until("document.querySelector('.waiting span').textContent === '1'");
+    page.click(".waiting");
+    page.until("document.querySelector('.note')?.textContent === 'You cannot see this conversation, only what it asks you.'");
+    page.until(&format!("{ALLOW}.length === 1 && !{ALLOW}[0].disabled"));
+    let text = page.evaluate("document.querySelector('main').innerText");
+    let text = text.as_str().unwrap();
+    assert!(
+        text.contains("ls -l") && !text.contains("my secret"),
+        "{text}"
+    );
+    look(&mut page, "approval-unseen");
+    page.click(".approval .primary");
+    page.until("!document.querySelector('.approval')");
+    assert_eq!(user.response()["status"], "ok");
+    check(&page, &home);
+}
+
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_call_says_whether_it_waits_was_denied_failed_or_is_done() {

@@ -8,7 +8,7 @@ use super::{address, check, say, sign_in, until_last_reply};
 use support::home::{Home, PASSWORD};
 use support::model::Model;
 
-fn sign_in_as(page: &mut Page, home: &Home, name: &str) {
+pub fn sign_in_as(page: &mut Page, home: &Home, name: &str) {
     page.open(&address(home));
     page.fill("[name=username]", name);
     page.fill("[name=password]", PASSWORD);

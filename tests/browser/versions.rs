@@ -1,10 +1,11 @@
 //! Messages one can work with: written anew, answered again, deleted; and conversations
 //! that are pinned, put away, and have a model of their own.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::audiences::sign_in_as;
 use super::chromium::{Chromium, Page};
-use super::pages::look;
+use super::pages::{go, look};
 use super::{check, say, sign_in, until_last_reply};
 use support::home::Home;
 use support::model::{Act, Model};
@@ -29,6 +30,7 @@ fn messages_are_written_anew_answered_again_and_deleted() {
     sign_in(&mut page, &home);
     say(&mut page, "how war is it");
     page.until("document.querySelectorAll('[role=log] .assistant').length === 1");
+    page.fill(".composer textarea", "a draft");
     page.click("[aria-label='Edit and send again']");
     assert_eq!(
         page.evaluate("document.querySelector('.composer textarea').value"),
@@ -40,6 +42,8 @@ fn messages_are_written_anew_answered_again_and_deleted() {
         page.evaluate("document.querySelector('.editing').hidden"),
         true
     );
+    let field = "document.querySelector('.composer textarea').value";
+    assert_eq!(page.evaluate(field), "a draft");
     page.click("[aria-label='Edit and send again']");
     page.fill(".composer textarea", "how warm is it");
     page.press("Enter", 0);
@@ -134,6 +138,33 @@ fn conversations_are_pinned_put_away_and_have_their_model() {
     assert_eq!(
         page.evaluate("document.querySelectorAll('.list .unread').length"),
         0
+    );
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn what_is_being_written_stays_for_its_writer_alone() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.fill(".composer textarea", "a draft");
+    let files = "new DataTransfer()";
+    page.evaluate(&format!("(() => {{ const files = {files}; files.items.add(new File(['x'], 'note.txt')); document.querySelector('.composer [type=file]').files = files.files; document.querySelector('.composer [type=file]').dispatchEvent(new Event('change')); }})()"));
+    page.until("document.querySelector('.pending .name')?.textContent === 'note.txt'");
+    go(&mut page, "lists");
+    page.click(".new");
+    let field = "document.querySelector('.composer textarea').value";
+    page.until(&format!("{field} === 'a draft'"));
+    page.until("document.querySelector('.pending .name')?.textContent === 'note.txt'");
+    page.evaluate("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Sign out').click()");
+    sign_in_as(&mut page, &home, "user");
+    page.until("document.querySelector('.composer textarea:enabled')");
+    assert_eq!(page.evaluate(field), "");
+    assert_eq!(
+        page.evaluate("document.querySelector('.pending')"),
+        Value::Null
     );
     check(&page, &home);
 }

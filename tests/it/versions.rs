@@ -165,10 +165,24 @@ fn an_exchange_can_be_deleted_and_the_model_forgets_it() {
     let home = Home::start(model.config());
     let mut client = home.admin();
     let conversation = client.chat("one")["conversation_id"].clone();
+    let events = json!(["message.created", "chat.done", "conversation.changed"]);
+    let subscribe = json!({ "type": "subscribe", "events": events });
+    let since = home.admin().ask(subscribe)["seq"].clone();
     say(&mut client, &conversation, "two");
     say(&mut client, &conversation, "three");
     let reply = ids(&mut client, &conversation)[3].clone();
     client.ask(json!({ "type": "delete_message", "message_id": reply }));
+    // Who was away is told what is left.
+    let mut away = home.admin();
+    away.ask(json!({ "type": "subscribe", "events": events, "since": since }));
+    let mut missed = String::new();
+    while !missed.contains("conversation.changed") {
+        missed += &away.receive().to_string();
+    }
+    assert!(
+        missed.contains("three") && !missed.contains("two"),
+        "{missed}"
+    );
     let left = ["one", "scripted: one", "three", "scripted: three"];
     assert_eq!(texts(&mut client, &conversation), left);
     say(&mut client, &conversation, "four");

@@ -89,6 +89,7 @@ impl Service {
     /// Deletes a message and the other one of its turn.
     pub(super) fn delete_message(&self, viewer: &Viewer, id: MessageId) -> Result<Value> {
         let changed = self.store.delete_message(viewer, id)?;
+        self.hub.delete_turns(&changed.deleted);
         self.hub
             .publish_change(changed.conversation_id, changed.readers);
         Ok(json!({ "message_id": id, "conversation_id": changed.conversation_id }))

@@ -138,13 +138,23 @@ impl Hub {
         // What still runs is for those who saw it last, not for those who saw it when that
         // began.
         (state.shares).note(conversation, readers.clone(), true, busy);
-        state.kept.delete(conversation);
+        // That it is gone remains for those who could not see it any longer before, and
+        // were told so.
+        state.kept.delete(|kept| {
+            kept.conversation == Some(conversation) && kept.name != EventName::ConversationDeleted
+        });
         let event = Event {
             turn_id: None,
             conversation_id: Some(conversation),
             kind: EventKind::ConversationDeleted,
         };
         state.publish(event, Recipients::Readers(readers));
+    }
+
+    /// The messages of these turns were deleted: what was told of them is not kept.
+    pub fn delete_turns(&self, turns: &[TurnId]) {
+        let is_gone = |kept: &KeptEvent| kept.turn.is_some_and(|turn| turns.contains(&turn));
+        self.lock().kept.delete(is_gone);
     }
 
     /// Whether a conversation was deleted while the server ran.

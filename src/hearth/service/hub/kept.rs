@@ -128,15 +128,13 @@ impl KeptEvents {
         }
     }
 
-    /// A conversation is gone. That it is remains for those who could not see it any
-    /// longer before, and were told so.
-    pub fn delete(&mut self, conversation: ConversationId) {
+    /// Forgets some of them.
+    pub fn delete(&mut self, is_gone: impl Fn(&KeptEvent) -> bool) {
         let mut begin = 0;
         let mut texts = VecDeque::with_capacity(self.texts.capacity());
         self.events.retain(|kept| {
             let end = begin + kept.length;
-            let stays = kept.conversation != Some(conversation)
-                || kept.name == EventName::ConversationDeleted;
+            let stays = !is_gone(kept);
             if stays {
                 texts.extend(self.texts.range(begin..end));
             }

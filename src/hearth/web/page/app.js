@@ -164,6 +164,7 @@ async function start() {
     // This browser is signed out even if the server cannot be reached.
     await connection.request("sign_out", {}, { keep: true, timeout: 3000 }).catch(() => {});
     end();
+    forget(); // The draft that was just kept.
     showSignIn();
   }
 

@@ -19,7 +19,10 @@ const SHOWN = /^image\/(jpeg|png|webp|gif)$/;
 
 const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
-/** The files of a message that is being written. `changed` is called when one comes, is ready or goes. */
+/**
+ * The files of a message that is being written. `changed` is called when one comes, is ready
+ * or goes, until `watch` names another one that is.
+ */
 export function pendingFiles(household, changed) {
   const element = h("ul.files.pending", { "aria-label": "Files to send" });
   let entries = [];
@@ -29,7 +32,7 @@ export function pendingFiles(household, changed) {
     element,
     add: (files) => [...files].forEach(add),
     take,
-    close: () => entries.forEach(drop),
+    watch: (other) => { changed = other; },
     get count() { return entries.length; },
     get isReady() { return entries.every((entry) => entry.id); },
   };

@@ -39,7 +39,7 @@ export function chat({ household, go, id, sought }) {
   const composing = composer({
     household, id, send, target: element,
     running: () => (id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined),
-    state: () => (isGone ? "This conversation was deleted" : null),
+    state: () => (isGone ? "You cannot write here" : null),
   });
   element.append(composing.element);
 
@@ -229,11 +229,16 @@ export function chat({ household, go, id, sought }) {
     return messageRow(message, { household, id, tools, find: (other) => messages.get(other), quote: composing.quote, goOn, edit: composing.edit, again, remove: removeMessage, select });
   }
 
-  /** Another reply to the question of this one, perhaps of another model. */
-  async function again(reply) {
+  /** The message that this one answers, if it is loaded. */
+  function questionOf(reply) {
     const rows = [...log.children].filter((row) => row.message);
     const earlier = rows.slice(0, rows.findIndex((row) => row.message.id === reply.id)).reverse();
-    const question = (messages.get(reply.in_reply_to) ?? earlier.find((row) => row.message.role === "user"))?.message;
+    return (messages.get(reply.in_reply_to) ?? earlier.find((row) => row.message.role === "user"))?.message;
+  }
+
+  /** Another reply to the question of this one, perhaps of another model. */
+  async function again(reply) {
+    const question = questionOf(reply);
     if (!question) return;
     const usual = household.conversations.get(id)?.model || household.config?.model || "";
     const name = await ask({ title: "Answer again", text: "The earlier reply is kept, with what followed it. The model that answers:", value: usual, action: "Answer again" });
@@ -241,7 +246,11 @@ export function chat({ household, go, id, sought }) {
   }
 
   async function removeMessage(message) {
-    const sure = await ask({ title: "Delete message?", text: "It is deleted permanently, together with its reply or its question.", action: "Delete", danger: true });
+    const question = message.role === "user" ? message : questionOf(message);
+    const text = question?.versions?.length > 1
+      ? "This version is deleted permanently, with its reply and all that follows it."
+      : "It is deleted permanently, together with its reply or its question.";
+    const sure = await ask({ title: "Delete message?", text, action: "Delete", danger: true });
     if (sure) household.request("delete_message", { message_id: message.id }).catch(complain);
   }
 
@@ -318,13 +327,18 @@ export function chat({ household, go, id, sought }) {
   function drawLive() {
     const rows = [];
     // A turn that has waited for long is not the newest.
-    for (const one of id ? household.approvals.values() : []) {
+    for (const one of isGone ? [] : household.approvals.values()) {
       if (one.conversation_id === id) household.lookUp(one.turn_id, id).catch(() => {});
     }
     for (const message of household.outgoing) {
       if (message.conversation === id && (!message.turn || message.error)) rows.push(outgoingRow(message));
     }
-    for (const turn of id ? household.turnsOf(id) : []) {
+    const turns = id ? household.turnsOf(id) : [];
+    // Who may not read a conversation may have to answer what it asks.
+    for (const { conversation_id: asks, turn_id: turn } of isGone ? household.approvals.values() : []) {
+      if (asks === id && !turns.some((known) => known.id === turn)) turns.push({ id: turn, tools: new Map(), text: "" });
+    }
+    for (const turn of turns) {
       if (turn.state !== "done") rows.push(liveRow(turn));
     }
     live.replaceChildren(...rows);

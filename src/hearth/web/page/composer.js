@@ -1,8 +1,8 @@
 // Where a message is written: its text, its files, and the button that sends or stops.
 
 import { h, icon, iconButton, complain, lazily } from "./dom.js";
+import { DRAFT } from "./session.js";
 
-const DRAFT = "hearth.draft.";
 const attaching = lazily(() => import("./attachments.js"));
 const speaking = lazily(() => import("./voice.js"));
 
@@ -21,17 +21,20 @@ export function composer({ household, id, target, running, state, send: deliver 
   const attach = iconButton("attach", "Attach files", "Attach files", () => chosen.click());
   const photograph = iconButton("camera", "Take a picture", "Take a picture", () => taken.click());
   photograph.hidden = !isTouch;
-  const editing = h("p.row.editing", { hidden: true }, icon("edit"), h("span.grow.small", "You write this message anew. The earlier version is kept."), h("button.plain", { onclick: () => edit(null) }, "Cancel"));
+  const about = h("span.grow.small");
+  const editing = h("p.row.editing", { hidden: true }, icon("edit"), about, h("button.plain", { onclick: () => edit(null) }, "Cancel"));
   const form = h("form.composer", editing, files,
     h("div.field", attach, photograph, chosen, taken, field, button),
     h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
-  let pending = null;
+  /** Files that were not sent before the view was left. */
+  let pending = household.unsent.get(id) ?? null;
   let wantsFocus = false;
   /** What hears and speaks, where the server has that. */
   let voice = null;
   let isClosed = false;
-  /** The message that is written anew. */
+  /** The message that is written anew, and what stood in the field before. */
   let replaced = null;
+  let before = "";
 
   for (const input of [chosen, taken]) {
     input.addEventListener("change", () => {
@@ -59,9 +62,11 @@ export function composer({ household, id, target, running, state, send: deliver 
     }
   });
   field.addEventListener("paste", (event) => {
-    if (!event.clipboardData.files.length) return;
+    const { files: pasted, types } = event.clipboardData;
+    // Text of a spreadsheet or a document brings a picture of itself along.
+    if (!pasted.length || (types.includes("text/plain") && types.includes("text/html"))) return;
     event.preventDefault();
-    add([...event.clipboardData.files]);
+    add([...pasted]);
   });
   for (const name of ["dragenter", "dragover"]) {
     target.addEventListener(name, (event) => {
@@ -77,6 +82,10 @@ export function composer({ household, id, target, running, state, send: deliver 
     target.classList.remove("dropping");
     add([...event.dataTransfer.files]);
   });
+  if (pending) {
+    pending.watch(draw);
+    files.append(pending.element);
+  }
   draw();
   queueMicrotask(grow);
   return { element: form, draw, close, quote, edit, send: (text) => deliver(text, []), focus };
@@ -114,9 +123,9 @@ export function composer({ household, id, target, running, state, send: deliver 
     const text = field.value.trim() || sent.map(({ name }) => name).join(", ");
     if (replaced) deliver(text, [...(replaced.attachments ?? []), ...sent], { replaces: replaced.id });
     else deliver(text, sent);
+    field.value = replaced ? before : "";
     replaced = null;
     editing.hidden = true;
-    field.value = "";
     keep();
     grow();
     draw();
@@ -124,9 +133,12 @@ export function composer({ household, id, target, running, state, send: deliver 
 
   /** Puts a message into the field, to be sent instead of itself; null puts it away. */
   function edit(message) {
+    if (!replaced) before = field.value;
     replaced = message;
     editing.hidden = !message;
-    field.value = message?.content ?? "";
+    const carried = message?.attachments?.length ?? 0;
+    about.textContent = `You write this message anew${carried ? `, with its ${carried === 1 ? "file" : `${carried} files`}` : ""}. The earlier version is kept.`;
+    field.value = message?.content ?? before;
     grow();
     draw();
     field.focus();
@@ -174,7 +186,8 @@ export function composer({ household, id, target, running, state, send: deliver 
   }
 
   function keep() {
-    if (field.value.trim() && !replaced) sessionStorage.setItem(DRAFT + (id ?? "new"), field.value);
+    const draft = replaced ? before : field.value;
+    if (draft.trim()) sessionStorage.setItem(DRAFT + (id ?? "new"), draft);
     else sessionStorage.removeItem(DRAFT + (id ?? "new"));
   }
 
@@ -182,6 +195,7 @@ export function composer({ household, id, target, running, state, send: deliver 
     keep();
     isClosed = true;
     voice?.close?.();
-    pending?.close();
+    if (pending?.count) household.unsent.set(id, pending);
+    else household.unsent.delete(id);
   }
 }

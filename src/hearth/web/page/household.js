@@ -17,6 +17,8 @@ export class Household extends EventTarget {
   turns = new Map();
   /** Those that this person may answer. */
   approvals = new Map();
+  /** Files that wait to be sent, by conversation. */
+  unsent = new Map();
   /** Turns that wait for somebody's approval. */
   waiting = new Set();
   /** Messages being sent: {key, text, conversation, attachments, more, turn, error}. */
@@ -136,12 +138,14 @@ export class Household extends EventTarget {
 
   async remove(id) {
     await this.request("delete_conversation", { conversation_id: id });
+    this.#unask(id);
     this.#forget(id, "This conversation was deleted.");
   }
 
-  /** A conversation is not there any more, or not for this person. */
+  /** A conversation is not there any more, or not for this person, who may still answer what it asks. */
   lose(id) {
-    this.#forget(id, "You cannot see this conversation any more. It was deleted, or its owner has changed who sees it.");
+    const asks = [...this.approvals.values()].some((one) => one.conversation_id === id);
+    this.#forget(id, asks ? "You cannot see this conversation, only what it asks you." : "You cannot see this conversation any more. It was deleted, or its owner has changed who sees it.");
   }
 
   #changed(id, what) {
@@ -153,10 +157,14 @@ export class Household extends EventTarget {
   #forget(id, why) {
     for (const turn of this.turnsOf(id)) this.turns.delete(turn.id);
     this.unread.delete(id);
-    for (const [name, one] of this.approvals) if (one.conversation_id === id) this.approvals.delete(name);
     if (this.conversations.delete(id) || this.open === id) this.#emit("deleted", { id, why });
     this.#emit("approvals");
     this.#emit("conversations");
+  }
+
+  /** What a deleted conversation asked waits no more. */
+  #unask(id) {
+    for (const [name, one] of this.approvals) if (one.conversation_id === id) this.approvals.delete(name);
   }
 
   /** Unfinished and failed turns of a conversation. */
@@ -334,7 +342,9 @@ export class Household extends EventTarget {
       case "conversation.deleted": {
         // What is no longer shared is as good as deleted.
         const { owner } = this.conversations.get(conversation) ?? {};
-        return owner && owner !== this.identity?.user ? this.lose(conversation) : this.#forget(conversation, "This conversation was deleted.");
+        if (owner && owner !== this.identity?.user) return this.lose(conversation);
+        this.#unask(conversation);
+        return this.#forget(conversation, "This conversation was deleted.");
       }
       case "config.updated":
         return this.#configChanged();

@@ -1,6 +1,8 @@
 // Signing in and out, and how to reach the server. The token is kept in this tab, or
 // in this browser if the person chooses to stay signed in.
 
+/** Before the names of what is being written, by conversation. */
+export const DRAFT = "hearth.draft.";
 const KEY = "hearth.token";
 const RELAY_KEY = "hearth.relay_token";
 /** The role of who is signed in, so that a page that is loaded again knows it at once. */
@@ -31,6 +33,7 @@ export function forget() {
     sessionStorage.removeItem(key);
     localStorage.removeItem(key);
   }
+  for (const key of Object.keys(sessionStorage)) if (key.startsWith(DRAFT)) sessionStorage.removeItem(key);
 }
 
 function parse(text, scheme) {
