@@ -35,7 +35,7 @@ fn test(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let Some(services) = services.filter(|one| one.services().next().is_some()) else {
         return Err(CliError::failed(format!(
             "{name} has no notifications set up: set people.{name}.notifications.ntfy or \
-             people.{name}.notifications.gotify"
+             people.{name}.notifications.gotify. Browsers are told by the switch on the page Account"
         )));
     };
     let poster = Poster::new(Trust::new(config.tls.ca_file.as_deref()));
