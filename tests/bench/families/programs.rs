@@ -69,7 +69,8 @@ fn first_piece(table: &mut Table) {
     );
     let mut socket = connect(server.address).unwrap();
     let mut by_http = || streamed(&mut socket, &request);
-    (by_websocket(), by_http());
+    by_websocket();
+    by_http();
     let (mut websocket, mut http) = (vec![], vec![]);
     for _ in 0..RUNS {
         websocket.push(Latencies::new((0..TURNS).map(|_| by_websocket()).collect()));
