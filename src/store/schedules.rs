@@ -55,6 +55,8 @@ pub struct Schedule {
     pub planned_at: Timestamp,
     /// Whether it does not run until it is resumed.
     pub is_paused: bool,
+    /// Whether text from outside was at hand when it was created.
+    pub is_outside: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -78,6 +80,9 @@ pub struct NewSchedule {
     pub account: Option<String>,
     /// When it runs.
     pub timing: Timing,
+    /// Whether text from outside is at hand: its runs are then as careful as what set it up,
+    /// also in another conversation.
+    pub is_outside: bool,
 }
 
 impl Store {
@@ -125,12 +130,14 @@ impl Store {
                 last_at: None,
                 planned_at: write.now,
                 is_paused: false,
+                is_outside: new.is_outside,
                 created_at: write.now,
             };
             write.execute(
                 "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account,
-                     cron, next_at, planned_at, created_at, is_wait, owner_id, audience_id)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)",
+                     cron, next_at, planned_at, created_at, is_wait, owner_id, audience_id,
+                     is_outside)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13)",
                 params![
                     schedule.id,
                     schedule.prompt,
@@ -144,6 +151,7 @@ impl Store {
                     schedule.timing.is_wait,
                     schedule.owner_id,
                     audience_id,
+                    schedule.is_outside,
                 ],
             )?;
             Ok(schedule)
@@ -299,6 +307,10 @@ impl Store {
                     conversations::create(write, new)?.conversation_id
                 }
             };
+            if schedule.is_outside {
+                let note = "UPDATE conversations SET has_outside_text = 1 WHERE id = ?";
+                write.execute(note, params![conversation_id])?;
+            }
             let begun = new_turn::begin(
                 write,
                 NewTurn {
@@ -411,6 +423,7 @@ fn from_row(
         last_at: row.get("last_at")?,
         planned_at: row.get("planned_at")?,
         is_paused: row.get("is_paused")?,
+        is_outside: row.get("is_outside")?,
         created_at: row.get("created_at")?,
     })
 }

@@ -509,6 +509,35 @@ fn what_waits_for_permission_is_said_and_goes_on() {
     }
 }
 
+/// What a program sets up for later is text from outside then, too.
+#[test]
+fn what_was_set_up_from_outside_asks_when_it_comes() {
+    for (trusted, waiting) in [(false, 1), (true, 0)] {
+        let model = Model::acting(vec![
+            Act::call("remember", json!({"content": "Rex is a dog."})),
+            Act::say("I remember."),
+        ]);
+        let home = with_model(
+            &model,
+            json!({
+                "permission_mode": "ask",
+                "tool_permissions": {"remember": "allow", "schedule": "allow"},
+                "mcp_api": {"enabled": true, "trusted": trusted},
+            }),
+        );
+        let user = &home.tokens.user;
+        let mut client = home.websocket(user);
+        let plan = json!({"action": "create", "prompt": "Remember Rex", "at": "+1s"});
+        done(&home, user, "schedule", plan);
+        model.wait_for_requests(1);
+        let list = || json!({"type": "list_approvals"});
+        eventually("it asks, or is done", || {
+            let approvals = client.ask(list())["approvals"].as_array().unwrap().len();
+            (approvals == waiting && (waiting == 1 || model.requests().len() == 2)).then_some(())
+        });
+    }
+}
+
 /// Sends a question that is not answered yet, on a socket of its own.
 fn begin(home: &Home, id: u64, headers: &str, meta: Value) -> BufReader<support::socket::Socket> {
     let mut socket = connect(home.address());

@@ -215,6 +215,7 @@ fn what_an_account_set_up_does_not_run_without_it() {
         .add_schedule(
             &Viewer::server(),
             NewSchedule {
+                is_outside: false,
                 owner_id: None,
                 audience: Audience::Household,
                 prompt: "run what you like".to_owned(),
@@ -278,6 +279,7 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
             .add_schedule(
                 &Viewer::server(),
                 NewSchedule {
+                    is_outside: false,
                     owner_id: None,
                     audience: Audience::Household,
                     prompt: format!("reminder {number}"),

@@ -68,6 +68,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let schedule = store.add_schedule(
         &Viewer::server(),
         NewSchedule {
+            is_outside: false,
             prompt: arguments.joined().unwrap_or_default(),
             owner: None,
             owner_id: None,

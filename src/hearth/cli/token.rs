@@ -221,6 +221,7 @@ mod tests {
         let zoe = store.add_user("zoe", UserRole::User, "-").unwrap();
         root.run("token create --name bot --speaks-for zoe", "");
         let plan = store::NewSchedule {
+            is_outside: false,
             prompt: "bins".to_owned(),
             owner: Some("zoe".to_owned()),
             owner_id: Some(zoe.id),

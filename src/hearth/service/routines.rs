@@ -69,6 +69,7 @@ impl Service {
         let schedule = self.store.add_schedule(
             &owner.viewer(),
             NewSchedule {
+                is_outside: false,
                 prompt: new.prompt,
                 owner: Some(owner.user.clone()),
                 owner_id: Some(owner.user_id),

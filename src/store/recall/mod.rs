@@ -21,7 +21,8 @@ use vocabulary::Known;
 
 pub(crate) use vocabulary::Vocabulary;
 
-/// Most terms of a message; the rest is ignored.
+/// Most characters of a message, and most terms in these; the rest is ignored.
+const MOST_CHARACTERS: usize = 4_000;
 const MOST_TERMS: usize = 64;
 
 /// Which of the matches are good enough.
@@ -191,7 +192,9 @@ fn fuse(matches: &mut Vec<Match>, near: &[usize]) {
 impl Question {
     fn of(vocabulary: &mut Vocabulary, message: &str, choice: Choice) -> Question {
         let tables = vocabulary.tables();
-        let (folded, cues) = (fold(message), &tables.cues);
+        let end = message.char_indices().nth(MOST_CHARACTERS);
+        let beginning = &message[..end.map_or(message.len(), |(end, _)| end)];
+        let (folded, cues) = (fold(beginning), &tables.cues);
         let terms = significant_terms(&folded, MOST_TERMS, &tables.stop_words);
         let topics_of: Vec<Topics> = terms.iter().map(|term| cues.asked(&term.text)).collect();
         let (mut topics, mut is_general) = cues.of_unspaced_message(&folded);

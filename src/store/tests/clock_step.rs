@@ -32,6 +32,7 @@ fn assert_near(time: Timestamp, expected: Timestamp) {
 
 fn schedule(store: &Store, prompt: &str, is_wait: bool) -> Schedule {
     let schedule = NewSchedule {
+        is_outside: false,
         prompt: prompt.to_owned(),
         owner: None,
         owner_id: None,

@@ -9,6 +9,7 @@ use base::error::Code;
 
 fn new(prompt: &str, timing: Timing) -> NewSchedule {
     NewSchedule {
+        is_outside: false,
         prompt: prompt.to_owned(),
         owner: Some("ann".to_owned()),
         owner_id: None,
@@ -95,6 +96,7 @@ fn schedules_of_a_guest_do_not_run() {
     let store = TestStore::new();
     let mia = store.add_user("mia", UserRole::User, "-").unwrap().id;
     let of_mia = || NewSchedule {
+        is_outside: false,
         owner_id: Some(mia),
         audience: Audience::Private,
         ..new("water", daily(in_seconds(0)))

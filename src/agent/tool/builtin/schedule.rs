@@ -103,6 +103,7 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         .add_schedule(
             &context.viewer,
             NewSchedule {
+                is_outside: context.is_outside,
                 prompt: prompt.to_owned(),
                 owner: context.speaker.map(str::to_owned),
                 owner_id: context.user_id,
@@ -122,10 +123,8 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
     let mut listed = context.store.schedules(&context.viewer).map_err(public)?;
     listed.retain(|schedule| is_visible(schedule, context));
-    let conversations = listed.iter().filter_map(|listed| listed.conversation_id);
-    let has_outside_text = context.store.have_outside_text(conversations);
-    let is_foreign = |schedule: &Schedule| is_untrusted(&schedule.channel);
-    if listed.iter().any(is_foreign) || has_outside_text.map_err(public)? {
+    let is_foreign = |schedule: &Schedule| schedule.is_outside || is_untrusted(&schedule.channel);
+    if listed.iter().any(is_foreign) {
         context.found(Origin::Outside);
     }
     let lines: Vec<String> = listed

@@ -155,6 +155,7 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
     let store = &house.store;
     let bob = house.people["bob"].0;
     let schedule = NewSchedule {
+        is_outside: false,
         prompt: "bob's".to_owned(),
         owner: Some("bob".to_owned()),
         owner_id: Some(bob),
@@ -169,6 +170,7 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
         .unwrap();
     assert_eq!(made.audience, Audience::People(vec!["ann".to_owned()]));
     let elsewhere = NewSchedule {
+        is_outside: false,
         conversation_id: Some(house.id("diary")),
         ..schedule
     };
@@ -367,6 +369,7 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
     let house = House::new();
     let (store, ann) = (&house.store, house.people["ann"].0);
     let of_ann = || NewSchedule {
+        is_outside: false,
         prompt: "ann's".to_owned(),
         owner: None,
         owner_id: Some(ann),

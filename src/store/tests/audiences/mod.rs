@@ -144,6 +144,7 @@ impl House {
         };
         store.remember(memory).unwrap();
         let schedule = NewSchedule {
+            is_outside: false,
             prompt: name.to_owned(),
             owner: None,
             owner_id: owner,
