@@ -9,9 +9,9 @@
 //! # The walk of a request
 //!
 //! 1. [`McpApi`]: `admit` checks method and token before the body is read; `answer` reads it
-//!    ([`message::read`]).
-//! 2. [`revision::of`] finds the revision and checks what it demands of a request.
-//! 3. `request` answers at once, but for `ask`: [`asking::ask`] starts a turn
+//!    (`message::read`).
+//! 2. `revision::of` finds the revision and checks what it demands of a request.
+//! 3. `request` answers at once, but for `ask`: `asking::ask` starts a turn
 //!    ([`Service::follow`]) and writes its progress and end.
 
 mod asking;

@@ -2,7 +2,8 @@
 //!
 //! They are folded as [`super::terms`] folds a text.
 
-/// Words of grammar, of asking and of time, by language.
+/// Words of grammar, of asking and of time, by language. None that is also the name of
+/// somebody in another one, as "mia" or "ben": nobody of that name would be found.
 const STOP_WORDS: [&str; 8] = [
     // English
     "about after afternoon again ago all already also am an and another any anybody \
@@ -70,7 +71,7 @@ const STOP_WORDS: [&str; 8] = [
      antes aqui asi aun aunque ayer ayuda ayudame bien bueno busca busco cada casi cinco \
      como con corrige cosa cosas cual cuales cuando cuanta cuantas cuanto cuantos cuatro \
      cuentame da dame de debe debo decir del desde despues di dias dice diez dime donde \
-     dos durante el ella ellas ellos en encontrar entre era es esa esas escribe escribir \
+     dos durante el ellas ellos en encontrar entre era es esa esas escribe escribir \
      ese eso esos esta estaba estado estamos estan estar este esto estos estoy favor \
      frase fue gracias grande ha hace hacer hacia hago han has hasta hay he hemos hola \
      hora horas hoy idea ideas ir la las le les llama llamas llamo lo los luego manana \
@@ -115,13 +116,13 @@ const STOP_WORDS: [&str; 8] = [
      vil vilja vilken vilket vill ville vor vore vores",
     // Italian
     "abbiamo adesso ai al alla alle allo altra altre altri altro anche ancora anni anno \
-     avere beh ben bene che chi chiama ci ciao cinque come con cosa cose cosi cui da dai \
+     avere beh bene che chi chiama ci ciao cinque come con cosa cose cosi cui da dai \
      dal dalla dalle dammi de degli dei del dell della delle dello deve devo di dieci \
      dimmi dobbiamo dopo dove due ed era essere fa fai fare fatto fino fra frase giorni \
-     giorno gli grande ha hai hanno ho idea il in io la le lei li lo loro lui ma mai \
-     mattina me meglio mese mesi messaggio mi mia mie miei minuti minuto mio molto ne nei \
+     giorno gli grande ha hai hanno ho idea il in io la le lei li lo loro lui ma \
+     mattina me meglio mese mesi messaggio mi mie miei minuti minuto mio molto ne nei \
      nel nella nelle nessuno niente no noi nome non nostra nostre nostri nostro notte \
-     nove nuova nuovo oggi ogni ora ore otto parola per perche pero piccolo piu poco \
+     nove nuova nuovo oggi ogni ora ore otto parola perche pero piccolo piu poco \
      poesia poi pomeriggio posso potrei prima primo prossima prossimo puo puoi qua qual \
      qualche qualcosa qualcuno quale quali quando quanta quante quanti quanto quattro \
      quella quelle quelli quello questa queste questi questo qui scrivere scrivi se sei \
@@ -130,8 +131,8 @@ const STOP_WORDS: [&str; 8] = [
      tue tuo tuoi tutta tutte tutti tutto ultima ultimo un una uno va vado vi viene \
      voglio voi volta volte vorrei vostro",
     // Dutch
-    "aan acht al alle allemaal alles als altijd andere avond ben bericht bij bijna daar \
-     dag dagen dan dat de deze die ding dingen dit doe doen doet door drie dus een eens \
+    "aan acht al alle allemaal alles als altijd andere avond bericht bij bijna daar \
+     dag dagen dat de deze die ding dingen dit doe doen doet door drie dus een eens \
      eerste elke en er even gaan gaat gedicht geef geen geven goed groot haar had hadden \
      hallo heb hebben hebt heeft heet hem hen het heten hier hij hoe hoeveel hun idee \
      iemand iets ik in is ja jaar jaren je jij jou jouw jullie kan keer klein kom komen \
@@ -143,7 +144,7 @@ const STOP_WORDS: [&str; 8] = [
      want waren was wat we week weer weet weken wel welk welke wie wij wil willen woord \
      worden wordt zal ze zeg zegt zei zelf zes zeven zich zij zijn zin zo zoek zonder zou",
     // Portuguese
-    "agora ainda algo alguem algum alguma algumas alguns ali amanha ano anos ante antes \
+    "agora ainda algo alguem algum alguma algumas alguns amanha ano anos ante antes \
      ao aos aquela aquele aqui as ate bem boa bom cada chama cinco coisa coisas com como \
      contra da das de dela dele deles depois desde dez dia dias diz do dois dos ela elas \
      ele eles em encontrar entre era escreva escreve escrever essa esse esta estao estar \

@@ -374,3 +374,15 @@ fn what_is_near_by_its_meaning_is_shown_too() {
     store.keep_vectors("two", vec![(near, towards(3))]).unwrap();
     assert_eq!(kept(), 0);
 }
+
+#[test]
+fn people_are_found_whose_name_is_a_word_of_grammar_elsewhere() {
+    let store = TestStore::new();
+    for name in ["Mia", "Ben", "Dan", "Per", "Ali", "Ella", "Mai"] {
+        let text = format!("{name} plays the cello.");
+        store.remember(fact(&text, None)).unwrap();
+        let question = format!("what does {name} play?");
+        let found = store.recall(&all(), &question, None, 10).unwrap();
+        assert_eq!(found[0].content, text);
+    }
+}
