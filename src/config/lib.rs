@@ -74,6 +74,7 @@ pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
+pub use reader::variable;
 pub use relay::RelaySettings;
 pub use secrets::{Reunited, reunite, without_secrets};
 pub use settings::Settings;

@@ -242,7 +242,7 @@ pub(super) fn is_variable(text: &str) -> bool {
 }
 
 /// The NAME of a text that is wholly `${NAME}`.
-pub(super) fn variable(text: &str) -> Option<&str> {
+pub fn variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let first = name.bytes().next()?;
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -315,10 +315,41 @@ fn an_admin_adds_a_tool_in_the_page() {
     let reply = admin.chat("run weather {}").to_string();
     assert!(!reply.contains("4.5 °C"), "{reply}");
 
-    let secret = json!({"type": "add_tool", "name": "brave", "answers": {"key": "${HOME}"}});
-    admin.send(&secret);
-    let refused = admin.response()["error"].to_string();
-    assert!(refused.contains("the environment is read by"), "{refused}");
+    for (answers, alias, says) in [
+        (
+            json!({"topic": "${HOME}"}),
+            "x",
+            "the environment is read by",
+        ),
+        (json!({"topic": ["${HOME}"]}), "x", "topic must be a text"),
+        (
+            json!({"topic": {"x": "${HOME}"}}),
+            "x",
+            "topic must be a text",
+        ),
+        (
+            json!({"topic": {"${HOME}": 1}}),
+            "x",
+            "topic must be a text",
+        ),
+        (json!({"topic": "x"}), "${HOME}", "cannot be the name"),
+        (json!({"topic": "a{message}"}), "x", "must not have braces"),
+        (
+            json!({"topic": "x", "key": "pa{x}ss"}),
+            "x",
+            "must not have braces",
+        ),
+    ] {
+        for test in [true, false] {
+            let mut request = json!({"type": "add_tool", "name": "ntfy", "test": test});
+            request["answers"] = answers.clone();
+            request["answers"]["address"] = json!(server);
+            request["alias"] = json!(alias);
+            admin.send(&request);
+            let refused = admin.response()["error"].to_string();
+            assert!(refused.contains(says), "{answers}: {refused}");
+        }
+    }
     let drawn = admin.ask(json!({"type": "draw_address", "url": "http://192.0.2.7:5000/"}));
     assert_eq!(
         drawn["qr"][0].as_str().unwrap().len(),

@@ -8,13 +8,17 @@ use agent::tool::try_once;
 use base::error::{Error, Result};
 use base::nearest::nearest;
 use base::url::Url;
-use config::{CustomHttp, CustomRun, CustomTool, Template};
+use config::{CustomHttp, CustomRun, CustomTool, Template, variable};
 use net::tls::Trust;
 
 const ENTRIES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/entries.json.gz"));
 
 /// Longest text of one choice, in bytes.
 const LABEL_BYTES: usize = 200;
+/// How the names of answers end that are addresses.
+const ADDRESS: &str = "address";
+/// Longest name under which an entry is added, in bytes: tools' names begin with it.
+const NAME_BYTES: usize = 40;
 
 /// Answers by the names of their fields.
 pub type Answers = Map<String, Value>;
@@ -119,13 +123,16 @@ impl Entry {
     /// Checks answers, and completes them with the defaults.
     ///
     /// # Errors
-    /// `invalid_request` naming what is missing, unknown or no address.
+    /// `invalid_request` naming what is missing, unknown, no text or no address.
     pub fn complete(&self, answers: &mut Answers) -> Result<()> {
         let names: Vec<&str> = self.fields().flat_map(|field| field.answers()).collect();
         if let Some(unknown) = answers.keys().find(|key| !names.contains(&key.as_str())) {
             let known = names.join(", ");
             let problem = format!("{} has no {unknown:?}; it has {known}", self.name);
             return Err(Error::invalid_request(problem));
+        }
+        if let Some((name, _)) = answers.iter().find(|(_, value)| !is_plain(value)) {
+            return Err(Error::invalid_request(format!("{name} must be a text")));
         }
         answers.retain(|_, value| value.as_str() != Some(""));
         for field in self.fields() {
@@ -149,6 +156,20 @@ impl Entry {
                 let problem = format!("{} must begin with http:// or https://", field.name);
                 return Err(Error::invalid_request(problem));
             }
+        }
+        // In the texts of a request, braces stand for arguments.
+        let is_request = self.json.get("tools").is_some();
+        for (name, value) in answers.iter_mut().filter(|_| is_request) {
+            let Value::String(text) = value else { continue };
+            if !text.contains(['{', '}']) || variable(text).is_some() {
+                continue;
+            }
+            if !name.ends_with(ADDRESS) {
+                let problem =
+                    format!("{name} must not have braces: in a request, they stand for arguments");
+                return Err(Error::invalid_request(problem));
+            }
+            *text = text.replace('{', "%7B").replace('}', "%7D");
         }
         Ok(())
     }
@@ -193,7 +214,7 @@ impl Entry {
             let values = find["values"].as_object().into_iter().flatten();
             let values = values.map(|(name, pointer)| {
                 let value = item.pointer(pointer.as_str()?)?;
-                Some((name.clone(), value.clone()))
+                is_plain(value).then(|| (name.clone(), value.clone()))
             });
             let label = label.fill(item, LABEL_BYTES);
             let mut values: Answers = values.collect::<Option<_>>()?;
@@ -211,7 +232,16 @@ impl Entry {
     }
 
     /// The settings of complete answers, under the name `alias` or the entry's own.
-    pub fn filled(&self, alias: Option<&str>, mut answers: Answers) -> Addition {
+    ///
+    /// # Errors
+    /// `invalid_request` when no tool can be named so.
+    pub fn filled(&self, alias: Option<&str>, mut answers: Answers) -> Result<Addition> {
+        if let Some(alias) = alias.filter(|alias| !is_tool_name(alias)) {
+            return Err(Error::invalid_request(format!(
+                "{alias:?} cannot be the name: it needs 1 to {NAME_BYTES} of A-Z a-z 0-9 _ -, and \
+                 begins neither with _ nor with mcp_"
+            )));
+        }
         let prefix = alias.or(self.text("as")).unwrap_or(&self.name);
         let alias = alias.unwrap_or(&self.name);
         answers.insert("as".to_owned(), prefix.into());
@@ -228,13 +258,13 @@ impl Entry {
         for one in tools.iter_mut().chain(servers.values_mut()) {
             one[ADDED_AS] = alias.into();
         }
-        Addition {
+        Ok(Addition {
             alias: alias.to_owned(),
             tools,
             servers,
             rights: object("rights"),
             trial: part("try"),
-        }
+        })
     }
 }
 
@@ -248,7 +278,7 @@ impl<'e> Field<'e> {
 
     /// Whether the answer is an address.
     fn is_address(&self) -> bool {
-        self.name.ends_with("address")
+        self.name.ends_with(ADDRESS)
     }
 }
 
@@ -302,6 +332,20 @@ fn filled_text(template: &str, answers: &Answers) -> Option<String> {
     }
     text.push_str(rest);
     Some(text)
+}
+
+/// Whether a value is a text or a number. Nothing else may hold a text that is not seen.
+fn is_plain(value: &Value) -> bool {
+    value.is_string() || value.is_number()
+}
+
+/// Whether tools can be named so. A name that begins with mcp_ would have the rights of an
+/// MCP server's tools.
+fn is_tool_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    (1..=NAME_BYTES).contains(&name.len())
+        && name.bytes().all(fits)
+        && !["_", "mcp_"].iter().any(|start| name.starts_with(start))
 }
 
 fn is_name(text: &str) -> bool {

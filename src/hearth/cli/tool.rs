@@ -139,7 +139,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     entry.complete(&mut answers)?;
     choose(&entry, &mut answers, &before, context)?;
-    let addition = entry.filled(arguments.text("as")?, answers);
+    let addition = entry.filled(arguments.text("as")?, answers)?;
     let (_, planned) = settings.rewrite(false, |members| addition.add_to(members))?;
     if !arguments.has("no-test") {
         try_out(&addition, &planned, &directory, context)?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::catalogue::{self, Entry};
+use crate::catalogue::{self, Answers, Entry};
 use base::error::{Error, Result};
 use net::tls::Trust;
 use protocol::command::AddTool;
@@ -33,19 +33,25 @@ pub(super) fn list_available_tools() -> Value {
     json!({ "tools": Entry::all().iter().map(entry).collect::<Vec<_>>() })
 }
 
+/// Refuses what the configuration would take for a variable of its environment: a client
+/// could have it sent to any address.
+fn refuse_variables(answers: &Answers) -> Result<()> {
+    let names_variable = |value: &Value| value.to_string().contains("${");
+    match answers.values().any(names_variable) {
+        true => Err(Error::invalid_request(
+            "the environment is read by the configuration file alone",
+        )),
+        false => Ok(()),
+    }
+}
+
 impl Service {
     /// Adds a tool, or tries it.
     pub(super) fn add_tool(&self, new: AddTool, by: &str) -> Result<Value> {
         let entry = Entry::named(&new.name)?;
         let mut answers = new.answers;
-        let names_variable = |value: &Value| value.as_str().is_some_and(|text| text.contains("${"));
-        if answers.values().any(names_variable) {
-            // Else a client could have the server's environment sent to any address.
-            return Err(Error::invalid_request(
-                "the environment is read by the configuration file alone",
-            ));
-        }
         entry.complete(&mut answers)?;
+        refuse_variables(&answers)?;
         let config = self.settings.current();
         let mut choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
         let found: Vec<Value> = choices
@@ -54,8 +60,9 @@ impl Service {
             .collect();
         if !choices.is_empty() {
             answers.extend(choices.swap_remove(0).values);
+            refuse_variables(&answers)?;
         }
-        let addition = entry.filled(new.alias.as_deref(), answers);
+        let addition = entry.filled(new.alias.as_deref(), answers)?;
         let (_, planned) = self
             .settings
             .rewrite(false, |members| addition.add_to(members))?;
