@@ -269,6 +269,21 @@ fn what_does_not_work_is_not_written() {
     }
     let (removed, said) = tool(folder.path(), &["remove", "weather"], "");
     assert!(!removed && said.contains("there are none"), "{said}");
+    for name in ["weather", "cabin"] {
+        let place = "place=x latitude=1 longitude=2 address=http://127.0.0.1:1/{a}";
+        let mut words = vec!["add", "weather", "--as", name, "--no-test"];
+        words.extend(place.split(' '));
+        let (added, said) = tool(folder.path(), &words, "");
+        assert!(added, "{said}");
+    }
+    let text = file(folder.path()).to_string();
+    assert!(
+        text.contains("http://127.0.0.1:1/%7Ba%7D/v1/forecast"),
+        "{text}"
+    );
+    for name in ["weather", "cabin"] {
+        assert!(tool(folder.path(), &["remove", name], "").0);
+    }
     let words = ["add", "brave", &server, "key=-", "--no-test"];
     assert!(tool(folder.path(), &words, "secret").0);
     let (added, said) = tool(folder.path(), &["add", "searxng", &server, "--no-test"], "");
@@ -311,7 +326,7 @@ fn an_admin_adds_a_tool_in_the_page() {
     let reply = admin.chat("run weather {}").to_string();
     assert!(reply.contains("4.5 °C"), "{reply}");
     let removed = admin.ask(json!({"type": "remove_tool", "name": "weather"}));
-    assert_eq!(removed["tools"], json!(["weather", "find_place"]));
+    assert_eq!(removed["tools"], json!(["weather", "weather_find_place"]));
     let reply = admin.chat("run weather {}").to_string();
     assert!(!reply.contains("4.5 °C"), "{reply}");
 
