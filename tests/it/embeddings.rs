@@ -8,11 +8,11 @@ use base::clock::Clock;
 use serde_json::{Value, json};
 use store::{NewMemory, Store};
 
-use support::MAX_WAIT;
 use support::home::{Home, write_config};
 use support::model::{Act, Model};
 use support::served::Served;
 use support::voice::response;
+use support::{MAX_WAIT, eventually};
 
 const NEAR: &str = "Zoë cannot stand peanuts.";
 const QUESTION: &str = "which snack is safe?";
@@ -102,12 +102,19 @@ fn embedded(model: &Model, embedding_model: &str) -> BTreeSet<String> {
     texts.filter(|text| text != QUESTION).collect()
 }
 
+/// Waits until vectors of all memories were asked for, which come in parts.
+fn until_all_are_embedded(model: &Model, embedding_model: &str) {
+    eventually("all memories have vectors", || {
+        (embedded(model, embedding_model).len() == 1 + FILLERS).then_some(())
+    });
+}
+
 #[test]
 fn memories_are_found_by_their_meaning() {
     let model = Model::start(|request, _| embed(request).unwrap_or_else(|| Act::say("hm")));
     let mut home = household(with_embeddings(&model, "first"));
     ask_until_found(&home, &model);
-    assert_eq!(embedded(&model, "first").len(), 1 + FILLERS);
+    until_all_are_embedded(&model, "first");
     let requests = model.requests();
     let first = requests.iter().find(|request| request["input"].is_array());
     assert_eq!(first.unwrap()["dimensions"], 32);
@@ -129,7 +136,7 @@ fn memories_are_found_by_their_meaning() {
     write_config(home.folder.path(), with_embeddings(&model, "second"));
     home.restart();
     ask_until_found(&home, &model);
-    assert_eq!(embedded(&model, "second").len(), 1 + FILLERS);
+    until_all_are_embedded(&model, "second");
     // What is forgotten is not found.
     let mut client = home.admin();
     let memories = client.ask(json!({ "type": "list_memories" }));

@@ -165,12 +165,12 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
         account: None,
         timing: once_at(Timestamp::from_millis(1)),
     };
-    let made = store
-        .add_schedule(&house.viewer("bob"), schedule.clone())
-        .unwrap();
-    assert_eq!(made.audience, Audience::People(vec!["ann".to_owned()]));
+    let made = store.add_schedule(&house.viewer("bob"), schedule.clone());
+    assert_eq!(
+        made.unwrap().audience,
+        Audience::People(vec!["ann".to_owned()])
+    );
     let elsewhere = NewSchedule {
-        is_outside: false,
         conversation_id: Some(house.id("diary")),
         ..schedule
     };
