@@ -96,7 +96,6 @@ fn schedules_of_a_guest_do_not_run() {
     let store = TestStore::new();
     let mia = store.add_user("mia", UserRole::User, "-").unwrap().id;
     let of_mia = || NewSchedule {
-        is_outside: false,
         owner_id: Some(mia),
         audience: Audience::Private,
         ..new("water", daily(in_seconds(0)))
