@@ -166,10 +166,8 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
         timing: once_at(Timestamp::from_millis(1)),
     };
     let made = store.add_schedule(&house.viewer("bob"), schedule.clone());
-    assert_eq!(
-        made.unwrap().audience,
-        Audience::People(vec!["ann".to_owned()])
-    );
+    let made = made.unwrap();
+    assert_eq!(made.audience, Audience::People(vec!["ann".to_owned()]));
     let elsewhere = NewSchedule {
         conversation_id: Some(house.id("diary")),
         ..schedule
@@ -189,10 +187,8 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
         (moved.conversation_id, moved.audience.clone()),
         (None, Audience::Private)
     );
-    let begun = store
-        .run_schedule(moved, "bob's".to_owned(), None)
-        .unwrap()
-        .unwrap();
+    let begun = store.run_schedule(moved, "bob's".to_owned(), None);
+    let begun = begun.unwrap().unwrap();
     assert_eq!(begun.turn().user_id, Some(bob));
     assert_eq!(begun.turn().readers, Readers::People([bob].into()));
     let own = begun.turn().conversation_id;
@@ -379,10 +375,8 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
         account: None,
         timing: once_at(Timestamp::from_millis(i64::MAX / 2)),
     };
-    let id = store
-        .add_schedule(&house.viewer("ann"), of_ann())
-        .unwrap()
-        .id;
+    let made = store.add_schedule(&house.viewer("ann"), of_ann());
+    let id = made.unwrap().id;
     store
         .set_account_audience("door", &audience("bob"))
         .unwrap();
