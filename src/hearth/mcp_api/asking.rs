@@ -1,7 +1,7 @@
 //! `ask`: one turn of the household's assistant as a tool of other assistants.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -66,13 +66,19 @@ type Key = (TokenId, String, String);
 
 /// The turns that are under way, for `notifications/cancelled`.
 #[derive(Default)]
-pub struct Running(Mutex<HashMap<Key, TurnId>>);
+pub struct Running(Mutex<Vec<(Key, TurnId)>>);
 
 impl Running {
-    /// Stops the turn of a request, if there is one.
+    /// Stops the turn of a request. None where several have its id: two programs with one
+    /// token and no sessions cannot be told apart.
     pub fn cancel(&self, service: &Service, by: &Identity, head: &Head, id: &Value) {
-        let turn = lock(&self.0).get(&key(by, head, id)).copied();
-        if let Some(turn) = turn {
+        let key = key(by, head, id);
+        let turns: Vec<TurnId> = {
+            let running = lock(&self.0);
+            let of_key = running.iter().filter(|(known, _)| *known == key);
+            of_key.map(|(_, turn)| *turn).collect()
+        };
+        if let [turn] = turns[..] {
             stop(service, turn);
         }
     }
@@ -136,13 +142,12 @@ pub fn ask(
     let followed = service.follow(exchange.asker, question, move || wake.wake());
     let turn_stream = followed.map_err(refused)?;
     let key = key(exchange.by, exchange.head, &request.id);
-    lock(&running.0).insert(key.clone(), turn_stream.turn());
+    lock(&running.0).push((key, turn_stream.turn()));
     let now = Instant::now();
     let mut shared = Response::empty(200);
     share(exchange.head, exchange.config, &mut shared);
     let mut asking = Asking {
         running: Arc::clone(running),
-        key,
         waker,
         turn_stream,
         id: request.id.clone(),
@@ -165,7 +170,6 @@ pub fn ask(
 /// The response, while the turn runs.
 struct Asking {
     running: Arc<Running>,
-    key: Key,
     waker: Arc<Waker>,
     turn_stream: TurnStream,
     id: Value,
@@ -289,7 +293,8 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        lock(&self.running.0).remove(&self.key);
+        let ended = self.turn_stream.turn();
+        lock(&self.running.0).retain(|(_, turn)| *turn != ended);
         // Without sessions a closed connection is the cancellation; with them it is not.
         if !self.is_over && self.revision == Revision::Stateless {
             self.turn_stream.cancel();
