@@ -7,13 +7,13 @@ use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::audience::Directory;
 use crate::conversation_marks;
-use crate::conversations::{Conversation, conversation_columns, conversation_from_row};
+use crate::conversations::{self, Conversation, conversation_columns, conversation_from_row};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::query::rows;
 use crate::viewer::{Seen, Sight, Viewer, seen_columns};
 use base::error::Result;
-use base::ids::UserId;
+use base::ids::{ConversationId, UserId};
 use protocol::command::ConversationCursor;
 
 /// Most conversations of one page, whatever a caller asks for.
@@ -56,6 +56,26 @@ impl Store {
             Ok(ConversationPage {
                 conversations,
                 next,
+            })
+        })
+    }
+
+    /// The page of this conversation alone, which the viewer may have archived.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn conversation_alone(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+    ) -> Result<ConversationPage> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let mut conversations = vec![conversations::find(connection, &sight, id)?];
+            conversation_marks::add(connection, viewer, &mut conversations)?;
+            Ok(ConversationPage {
+                conversations,
+                next: None,
             })
         })
     }

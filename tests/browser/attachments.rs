@@ -96,6 +96,18 @@ pub fn attach(page: &mut Page) {
     page.reload();
     page.until("document.querySelector('[role=log] .person .thumbnail img')?.naturalWidth > 0");
     look(page, "attached");
+    // The files of a message are one stop of the Tab key.
+    let files = "document.querySelectorAll('[role=log] .files button')";
+    assert_eq!(
+        page.evaluate(&format!("[...{files}].map((one) => one.tabIndex)")),
+        json!([0, -1])
+    );
+    page.evaluate(&format!("{files}[0].focus()"));
+    page.press("ArrowRight", 0);
+    assert_eq!(
+        page.evaluate(&format!("document.activeElement === {files}[1]")),
+        true
+    );
     page.click(".thumbnail");
     page.until("document.querySelector('.viewer .view img')?.naturalHeight === 2048");
     for (size, width, height) in [("phone", 390, 844), ("desktop", 1280, 800)] {
@@ -118,6 +130,21 @@ pub fn attach(page: &mut Page) {
         true
     );
     page.click("[aria-label='Remove broken.jpg']");
+    // Nor one that is too large, which another try does not change.
+    page.size(390, 844);
+    page.evaluate(
+        "choose(0, new File([new Uint8Array(22000000)], 'film.bin', { type: 'video/mp4' }))",
+    );
+    page.until("document.querySelector('.pending .problem')?.textContent.includes('limits.attachment_bytes')");
+    assert_eq!(
+        page.evaluate("[...document.querySelectorAll('.pending li button')].filter((one) => one.checkVisibility()).map((one) => one.getAttribute('aria-label'))"),
+        json!(["Remove film.bin"])
+    );
+    let lines = "(() => { const text = document.querySelector('.pending .problem').firstChild; const range = document.createRange(); const at = text.data.indexOf('limits.'); range.setStart(text, at); range.setEnd(text, at + 23); return range.getClientRects().length; })()";
+    assert_eq!(page.evaluate(lines), 1, "no word is broken");
+    page.screenshot("too-large");
+    page.click("[aria-label='Remove film.bin']");
+    page.size(1280, 800);
     page.evaluate("photograph('second.jpg', 60, 40).then((file) => choose(1, file))");
     page.until(READY);
     page.click(".send");

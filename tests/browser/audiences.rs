@@ -49,7 +49,7 @@ fn an_owner_decides_who_sees_a_conversation() {
     other.until("document.querySelector('.list .empty')");
 
     page.click(".top button.audience");
-    page.until("document.querySelector('dialog [value=private]').checked");
+    page.until("document.querySelector('dialog [value=private]')?.checked");
     look(&mut page, "share");
     page.click("dialog [name=audience][value=people]");
     page.click("dialog button[type=submit]");

@@ -142,6 +142,66 @@ fn a_megabyte_of_anything_takes_linear_time() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
+fn what_has_too_many_parts_is_plain_text_from_there_on() {
+    let model = Model::saying("$x$ | y");
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "A formula");
+    page.until(&format!("{LAST_REPLY}?.querySelector('math')"));
+    let module = "performance.getEntriesByType('resource').map((one) => one.name).find((one) => one.endsWith('/markdown.js'))";
+    page.evaluate(&format!(
+        "import({module}).then((module) => void Object.assign(window, module))"
+    ));
+    page.evaluate(&format!("window.reply = {LAST_REPLY}"));
+    for (name, text) in [
+        ("headings", "'# a\\n'.repeat(250000)"),
+        ("rules", "'***\\n'.repeat(250000)"),
+        ("paragraphs", "'a\\n\\n'.repeat(333333)"),
+        ("code", "'`a '.repeat(333333)"),
+        ("items", "'- a\\n'.repeat(250000)"),
+        ("rows", "'|a|b|\\n|---|---|\\n' + '|a|b|\\n'.repeat(160000)"),
+        ("quotes", "'> a\\n>\\n'.repeat(140000)"),
+        (
+            "matrices",
+            "('$$' + '\\\\begin{matrix}a^'.repeat(40) + 'a' + '\\\\end{matrix}'.repeat(40) + '$$\\n\\n').repeat(800)",
+        ),
+    ] {
+        page.evaluate(&format!("window.text = {text}; 0"));
+        let begun = Instant::now();
+        let elements = page.evaluate("reply.replaceChildren(...markdown(text)); reply.getBoundingClientRect(); reply.querySelectorAll('*').length");
+        println!("{name}: {elements} elements, {:?}", begun.elapsed());
+        assert!(elements.as_u64().unwrap() < 25_000, "{name}: {elements}");
+        assert_eq!(
+            page.evaluate("[...reply.querySelectorAll('.note')].map((one) => one.textContent)"),
+            json!(["The rest is shown as plain text: the message has too many parts."]),
+            "{name}"
+        );
+        // Nothing is lost, and what arrives in pieces looks the same.
+        assert_eq!(
+            page.evaluate("reply.textContent.replace(/\\s/g, '').length > text.replace(/[\\s#*>`$|-]/g, '').length * 0.9"),
+            true,
+            "{name}"
+        );
+        page.evaluate("write(reply, text.slice(0, 500000)); write(reply, text); window.pieces = reply.textContent; window.once = document.createElement('div'); write(once, text); 0");
+        assert_eq!(page.evaluate("pieces === once.textContent"), true, "{name}");
+    }
+
+    // A long word stays in its cell, and a row has no more cells than the head.
+    page.evaluate("reply.replaceChildren(...markdown('|a|b|\\n|:-:|---|\\n|' + 'long'.repeat(40) + '|b|extra|')); 0");
+    assert_eq!(
+        page.evaluate(
+            "[...reply.querySelectorAll('td')].map((one) => one.scrollWidth <= one.clientWidth)"
+        ),
+        json!([true, true])
+    );
+    page.evaluate("reply.replaceChildren()");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
 fn what_is_written_stays_while_more_is_written() {
     let first = "one **bold**\n\n```js\nlet a = 1;\n```\n\n- x\n\n- y\n\nlast";
     let model = Model::acting(vec![Act::Pause(format!(

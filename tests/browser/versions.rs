@@ -58,6 +58,12 @@ fn messages_are_written_anew_answered_again_and_deleted() {
     page.until(&format!("({TEXTS}).startsWith('how warm is it,larger ')"));
     page.until("document.querySelector('.versions')?.textContent === '3 of 3'");
 
+    // Whoever reads the conversation can read these, too.
+    page.click(".top button.audience");
+    page.until("document.querySelector('dialog p.quiet:not([hidden])')?.textContent.startsWith('It has earlier versions')");
+    page.press("Escape", 0);
+    page.until("!document.querySelector('dialog')");
+
     // What is not shown is in the export.
     page.evaluate(
         "URL.createObjectURL = (blob) => { window.exported = blob.text(); return 'data:,'; }",
@@ -139,6 +145,81 @@ fn conversations_are_pinned_put_away_and_have_their_model() {
         page.evaluate("document.querySelectorAll('.list .unread').length"),
         0
     );
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn people_choose_among_the_models_that_the_settings_offer() {
+    let model = Model::start(|request, _| Act::say(request["model"].as_str().unwrap()));
+    let mut config = model.config();
+    config["models"] = json!(["larger", "smaller"]);
+    let home = Home::start(config);
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in_as(&mut page, &home, "user");
+    page.until("document.querySelector('.composer textarea:enabled')");
+    say(&mut page, "first");
+    until_last_reply(&mut page, "scripted");
+    let offered = "[...document.querySelectorAll('dialog option')].map((one) => one.value).join()";
+    page.click("[aria-label='Answer again']");
+    page.until(&format!("{offered} === 'scripted,larger,smaller'"));
+    page.evaluate("document.querySelector('dialog select').value = 'smaller'");
+    page.click("dialog button[type=submit]");
+    until_last_reply(&mut page, "smaller");
+    menu(&mut page, "Model");
+    page.until(&format!("{offered} === ',larger,smaller'"));
+    page.evaluate("document.querySelector('dialog select').value = 'larger'");
+    page.click("dialog button[type=submit]");
+    page.until("document.querySelector('.top .model').textContent === 'larger'");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn what_the_list_does_not_have_keeps_its_header() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let ids: Vec<Value> = (0..53)
+        .map(|number| {
+            let chat = json!({ "type": "chat", "message": format!("number {number}") });
+            admin.ask(chat)["conversation_id"].clone()
+        })
+        .collect();
+    admin.ask(
+        json!({ "type": "share_conversation", "conversation_id": ids[0], "audience": "household" }),
+    );
+    admin.ask(
+        json!({ "type": "update_conversation", "conversation_id": ids[52], "archived": true }),
+    );
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    let title = "document.querySelector('.top h1').textContent";
+    for (id, number, icon, deed) in [
+        (&ids[0], 0, "Household", "Archive"),
+        (&ids[52], 52, "Private", "Unarchive"),
+    ] {
+        page.evaluate(&format!("location.hash = '#/c/' + {id}"));
+        for _ in 0..2 {
+            page.until(&format!("{title} === 'number {number}'"));
+            page.until(&format!(
+                "document.querySelector('.top .audience').textContent === '{icon}'"
+            ));
+            page.until(
+                "document.querySelector('[role=log] .assistant [aria-label=\"Delete message\"]')",
+            );
+            page.reload();
+        }
+        menu(&mut page, deed);
+        page.until("document.querySelector('.menu-place')");
+    }
+    // The list still goes on where it ended.
+    page.click(".new");
+    page.until("document.querySelectorAll('.list a').length >= 50");
+    page.evaluate("document.querySelector('.list-scroll').scrollTop = 1e6");
+    page.until("document.querySelectorAll('.list a').length === 52");
+    page.until("[...document.querySelectorAll('.list .title')].some((one) => one.textContent === 'number 52')");
     check(&page, &home);
 }
 

@@ -20,8 +20,14 @@ const BUDGET: usize = 90_000;
 /// Most bytes of the handbook and its script, before compression. A browser loads them
 /// page by page, when somebody reads them; what this bounds is their part of the program.
 const HANDBOOK_BUDGET: usize = 212 * 1024;
-/// What is loaded by whoever switches it on, on a page of its own.
-const LATER: [&str; 3] = ["push.js", "voice.js", "worker.js"];
+/// What is loaded by whoever switches it on or opens its dialog.
+const LATER: [&str; 5] = [
+    "choosing.js",
+    "push.js",
+    "sharing.js",
+    "voice.js",
+    "worker.js",
+];
 /// What browsers say they accept.
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 

@@ -121,9 +121,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             service.config_changed(&updated);
             json!({ "updated_fields": updated })
         }),
-        Command::ListConversations(list) => store
-            .conversations(viewer, list.limit, list.cursor, list.archived)
-            .map(views::conversations),
+        Command::ListConversations(list) => service.page_of_conversations(viewer, &list),
         Command::GetMessages(get) => service.page_of_messages(viewer, &get),
         Command::ListTools => Ok(list_tools(service, caller.identity)),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),

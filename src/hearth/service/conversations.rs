@@ -7,7 +7,7 @@ use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId};
 use base::people::Audience;
 use base::sync::lock;
-use protocol::command::{GetMessages, UpdateConversation};
+use protocol::command::{GetMessages, ListConversations, UpdateConversation};
 use protocol::event::EventKind;
 use serde_json::json;
 use store::{ConversationChange, Viewer};
@@ -16,6 +16,20 @@ impl Service {
     /// Who sees a new conversation of a person who does not say.
     pub(super) fn usual_audience(&self) -> Audience {
         self.settings.current().privacy.conversations.clone()
+    }
+
+    /// A page of the conversations, or of one of them.
+    pub(super) fn page_of_conversations(
+        &self,
+        viewer: &Viewer,
+        list: &ListConversations,
+    ) -> Result<Value> {
+        let store = &self.store;
+        let page = match list.conversation_id {
+            Some(id) => self.settled(|| store.conversation_alone(viewer, id)),
+            None => store.conversations(viewer, list.limit, list.cursor, list.archived),
+        };
+        page.map(views::conversations)
     }
 
     /// A page of the messages of a conversation: of those that are shown, or of the others.

@@ -88,6 +88,8 @@ commands! {
         cursor: Option<ConversationCursor> = optional_id,
         /// With those that the caller has archived.
         archived: bool = false_by_default,
+        /// Only this one, archived or not; then nothing else counts.
+        conversation_id: Option<ConversationId> = optional_id,
     }),
 
     /// Returns the latest messages of a conversation, oldest first.

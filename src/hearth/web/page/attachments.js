@@ -2,7 +2,7 @@
 // them, uploads in parts over the connection, and so through a relay too, thumbnails and
 // a viewer.
 
-import { h, icon, iconButton, complain, toast } from "./dom.js";
+import { h, icon, iconButton, complain, roving, toast } from "./dom.js";
 
 const MOST = 16;
 /** Bytes of a part. Divisible by 3, so that the parts of a file in base64 are its base64. */
@@ -74,7 +74,7 @@ export function pendingFiles(household, changed) {
       entry.note.textContent = error.message;
       entry.note.classList.add("problem");
       entry.bar.hidden = true;
-      entry.again.hidden = error.isFinal;
+      entry.again.hidden = error.isFinal || error.code === "invalid_request";
     }
     changed();
   }
@@ -178,7 +178,7 @@ const bytesOf = (data) => Uint8Array.from(atob(data), (letter) => letter.charCod
 
 /** Thumbnails of pictures, and the other files with their names and sizes. */
 export function attachmentList(household, attachments) {
-  return h("ul.files", { "aria-label": "Files" }, attachments.map((one) => {
+  const list = h("ul.files", { "aria-label": "Files" }, attachments.map((one) => {
     const isPicture = SHOWN.test(one.type);
     const button = h(isPicture ? "button.thumbnail" : "button.file", {
       "aria-label": `${isPicture || one.type === "text/plain" ? "Show" : "Download"} ${one.name}, ${size(one.bytes)}`,
@@ -189,6 +189,8 @@ export function attachmentList(household, attachments) {
     if (isPicture && one.bytes <= LARGEST_THUMBNAIL) thumbnail(household, one, button);
     return h("li", button);
   }));
+  roving(list, () => [...list.querySelectorAll("button")], () => [], true)();
+  return list;
 }
 
 /** Loads a picture once somebody scrolls to it. */

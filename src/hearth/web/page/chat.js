@@ -1,6 +1,6 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, announce, ask, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
+import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
 import { write } from "./markdown.js";
 import { drawApprovals } from "./approvals.js";
 import { audienceControl } from "./audience.js";
@@ -10,6 +10,7 @@ import { fileList, messageRow, toolList } from "./message.js";
 
 const PAGE = 50;
 const exporting = lazily(() => import("./exporting.js"));
+const choosing = lazily(() => import("./choosing.js"));
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
 export function chat({ household, go, id, sought }) {
@@ -53,7 +54,7 @@ export function chat({ household, go, id, sought }) {
   listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
   listen("reload", () => { if (id) catchUp().catch(lost); else if (!opening) welcome(); });
   listen("config", () => {
-    describe();
+    head();
     if (!id && !opening) welcome();
     composing.draw();
   });
@@ -95,8 +96,8 @@ export function chat({ household, go, id, sought }) {
         household.mayChange(known) && ["edit", "Rename", () => rename(household, known)],
         household.maySend && ["pin", known.pinned ? "Unpin" : "Pin", () => household.update(id, { pinned: !known.pinned }).catch(complain)],
         household.maySend && ["archive", known.archived ? "Unarchive" : "Archive", () => household.update(id, { archived: !known.archived }).catch(complain)],
-        household.mayChange(known) && ["settings", "Model", () => set(known, "model", "Model of this conversation", "The name that the provider uses. Empty: the one of the settings.")],
-        household.mayChange(known) && ["help", "Instructions", () => set(known, "instructions", "Instructions for this conversation", "The assistant follows them here, whoever asks.", 5)],
+        household.mayChange(known) && (household.isAdmin || household.config?.models?.length) && ["settings", "Model", () => choosing(({ setModel }) => setModel(household, known))],
+        household.mayChange(known) && ["help", "Instructions", () => choosing(({ setInstructions }) => setInstructions(household, known))],
         ["download", "Export", () => exporting(({ save }) => save(household, known))],
         ["print", "Print", () => exporting(({ print }) => print(loadOlder, () => hasMore))],
         household.mayChange(known) && ["trash", "Delete", () => remove(household, known, go)],
@@ -143,7 +144,7 @@ export function chat({ household, go, id, sought }) {
 
   /** Loads the newest page: at first, and after an interruption. */
   async function catchUp() {
-    const page = await household.read("get_messages", { conversation_id: id, limit: PAGE });
+    const [page] = await Promise.all([household.read("get_messages", { conversation_id: id, limit: PAGE }), household.know(id)]);
     const overlaps = messages.size === 0 || page.messages.some((one) => messages.has(one.id));
     if (!overlaps || messages.size === 0) {
       messages.clear();
@@ -237,30 +238,19 @@ export function chat({ household, go, id, sought }) {
   }
 
   /** Another reply to the question of this one, perhaps of another model. */
-  async function again(reply) {
+  function again(reply) {
     const question = questionOf(reply);
     if (!question) return;
-    const usual = household.conversations.get(id)?.model || household.config?.model || "";
-    const name = await ask({ title: "Answer again", text: "The earlier reply is kept, with what followed it. The model that answers:", value: usual, action: "Answer again" });
-    if (name) household.send(question.content, id, question.attachments, { replaces: question.id, ...(name !== usual && { model: name }) });
+    choosing(({ again }) => again(household, id, question));
   }
 
-  async function removeMessage(message) {
+  function removeMessage(message) {
     const question = message.role === "user" ? message : questionOf(message);
-    const text = question?.versions?.length > 1
-      ? "This version is deleted permanently, with its reply and all that follows it."
-      : "It is deleted permanently, together with its reply or its question.";
-    const sure = await ask({ title: "Delete message?", text, action: "Delete", danger: true });
-    if (sure) household.request("delete_message", { message_id: message.id }).catch(complain);
+    choosing(({ removeMessage: remove }) => remove(household, message, question));
   }
 
   function select(version) {
     household.request("select_version", { message_id: version }).catch(complain);
-  }
-
-  async function set(known, field, title, text, lines) {
-    const value = await ask({ title, text, value: known[field] ?? "", action: "Save", lines, mayBeEmpty: true });
-    if (value !== null) household.update(id, { [field]: value }).catch(complain);
   }
 
   /** Asks for the rest of a reply that was cut off. */

@@ -206,10 +206,10 @@ export function toast(text) {
 /** Shows an error. */
 export const complain = (error) => toast(error.message);
 
-/** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. `lines` is the height of a longer text. */
-export function ask({ title, text, value, action, danger, lines, mayBeEmpty }) {
+/** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. `lines` is the height of a longer text, `choices` are options. */
+export function ask({ title, text, value, action, danger, lines, choices, mayBeEmpty }) {
   return new Promise((resolve) => {
-    const field = value === undefined ? null : lines
+    const field = value === undefined ? null : choices ? h("select", { "aria-label": title, autofocus: true }, choices) : lines
       ? h("textarea", { rows: lines, value, maxlength: 4000, "aria-label": title, autofocus: true })
       : h("input", { type: "text", value, maxlength: 200, "aria-label": title, autofocus: true });
     const form = h("form", { method: "dialog" },
@@ -224,7 +224,7 @@ export function ask({ title, text, value, action, danger, lines, mayBeEmpty }) {
     dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
     document.body.append(dialog);
     dialog.showModal();
-    field?.select();
+    field?.select?.();
   });
 }
 

@@ -13,7 +13,8 @@ const PAGE = 50;
  */
 export class Household extends EventTarget {
   conversations = new Map();
-  cursor = null;
+  /** Where the list goes on: null at its end, undefined before it is loaded. */
+  cursor;
   turns = new Map();
   /** Those that this person may answer. */
   approvals = new Map();
@@ -98,9 +99,15 @@ export class Household extends EventTarget {
 
   async loadConversations() {
     const page = await this.read("list_conversations", { limit: PAGE });
-    const isFirst = this.conversations.size === 0;
     this.#keep(page);
-    if (isFirst) this.cursor = page.next_cursor;
+    if (this.cursor === undefined) this.cursor = page.next_cursor;
+    this.#emit("conversations");
+  }
+
+  /** Loads one that the list may not have: an old or an archived one. */
+  async know(id) {
+    if (this.conversations.has(id)) return;
+    this.#keep(await this.read("list_conversations", { conversation_id: id }));
     this.#emit("conversations");
   }
 
@@ -227,6 +234,7 @@ export class Household extends EventTarget {
     if (lost) {
       this.turns.clear();
       this.conversations.clear();
+      this.cursor = undefined;
     }
     try {
       const [config] = await Promise.all([

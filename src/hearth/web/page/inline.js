@@ -22,6 +22,11 @@ export function inline(text, context) {
     plain += text.slice(place, next);
     place = next;
     if (place >= text.length) break;
+    if (context.room.left <= 0) {
+      context.room.isCut = true;
+      plain += text.slice(place);
+      break;
+    }
     const [found, end] = special(state, place) ?? [text[place], place + 1];
     if (typeof found === "string") {
       plain += found;
@@ -29,6 +34,7 @@ export function inline(text, context) {
       if (plain) nodes.push(plain);
       plain = "";
       nodes.push(found);
+      context.room.left -= 1;
     }
     place = end;
   }
@@ -85,7 +91,7 @@ function escaped(state, place) {
   if (after === "(" || after === "[") {
     const end = next(state, after === "(" ? "\\)" : "\\]", place + 2);
     const source = end < 0 || end - place > LONGEST_MATH ? "" : text.slice(place + 2, end);
-    if (source.trim() && isFormula(source)) return [math(source, after === "["), end + 2];
+    if (source.trim() && isFormula(source)) return [math(state, source, after === "["), end + 2];
   }
   if (after === "\n") return ["", place + 1];
   return /[!-/:-@[-`{-~]/.test(after) ? [after, place + 2] : null;
@@ -102,16 +108,17 @@ function dollars(state, place) {
   const end = next(state, mark, begin);
   if (end < 0 || end - begin > LONGEST_MATH) return [mark, begin];
   const source = text.slice(begin, end);
-  if (mark === "$$") return source.trim() ? [math(source, true), end + 2] : [mark, begin];
+  if (mark === "$$") return source.trim() ? [math(state, source, true), end + 2] : [mark, begin];
   const isMoney = /^\s|\s$|\n\s*\n|\\$|[\s(][A-Za-z]{2,}[\s,.;:)]/.test(source) || !source
     || /\w/.test(text[place - 1] ?? "") || /[\w$]/.test(text[end + 1] ?? "");
-  return isMoney ? [mark, begin] : [math(source, false), end + 1];
+  return isMoney ? [mark, begin] : [math(state, source, false), end + 1];
 }
 
 const mathematics = lazily(() => import("./math.js"));
 
 /** A formula. Until it is set, and if it cannot be, its source is shown. */
-function math(source, isDisplayed) {
+function math({ context: { room } }, source, isDisplayed) {
+  room.left -= source.length >> 2;
   const element = h(isDisplayed ? "span.math.displayed" : "span.math", h("code", source.trim()));
   mathematics(({ formula }) => {
     const made = formula(source, isDisplayed);

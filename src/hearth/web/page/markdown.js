@@ -8,6 +8,8 @@ import { inline } from "./inline.js";
 
 const DEEPEST = 8;
 const MOST_COLUMNS = 50;
+/** Most elements of one text, roughly. Browsers take long to lay out more. */
+const MOST_ELEMENTS = 5000;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]{0,40})/;
 const ITEM = /^( {0,40})([-*+]|\d{1,9}[.)])(?: +|$)/;
 const TASK = /^\[([ xX])\] +/;
@@ -23,7 +25,7 @@ const rendered = new WeakMap();
 /** The nodes of a text. */
 export function markdown(text) {
   const lines = linesOf(text);
-  const context = { depth: 0, levels: [], starts: [], isWriting: false, notes: new Map(), used: [] };
+  const context = { depth: 0, room: { left: MOST_ELEMENTS }, levels: [], starts: [], isWriting: false, notes: new Map(), used: [] };
   const nodes = blocks(takeNotes(lines, context.notes), context);
   if (context.used.length) nodes.push(footnotes(context));
   return nodes;
@@ -37,9 +39,9 @@ export function write(place, text) {
   const before = rendered.get(place);
   // The last two blocks may still become one, or something else.
   const goesOn = before && text.startsWith(before.text) ? before.starts.at(-2) : undefined;
-  const { offset, count, levels } = goesOn ?? { offset: 0, count: 0, levels: [] };
+  const { offset, count, left, levels } = goesOn ?? { offset: 0, count: 0, left: MOST_ELEMENTS, levels: [] };
   const lines = linesOf(text.slice(offset));
-  const context = { depth: 0, levels: [...levels], starts: [], isWriting: true, notes: new Map(), used: [] };
+  const context = { depth: 0, room: { left }, levels: [...levels], starts: [], isWriting: true, notes: new Map(), used: [] };
   const nodes = blocks(lines, context);
   while (place.childNodes.length > count) place.lastChild.remove();
   for (const node of nodes) place.append(node);
@@ -48,7 +50,7 @@ export function write(place, text) {
   let end = offset;
   for (const start of context.starts) {
     for (; line < start.line; line += 1) end += lines[line].length + 1;
-    starts.push({ offset: end, count: count + start.count, levels: start.levels });
+    starts.push({ ...start, offset: end, count: count + start.count });
   }
   // Offsets do not hold where an end of line has two characters.
   rendered.set(place, { text, starts: text.includes("\r") ? [] : starts });
@@ -58,7 +60,7 @@ const linesOf = (text) => text.replace(/\r\n?/g, "\n").split("\n");
 
 function blocks(lines, context) {
   const nodes = [];
-  const { depth } = context;
+  const { depth, room } = context;
   const unclosed = new Set();
   let place = 0;
   while (place < lines.length) {
@@ -68,7 +70,13 @@ function blocks(lines, context) {
       place += 1;
       continue;
     }
-    if (depth === 0) context.starts.push({ line: place, count: nodes.length, levels: [...context.levels] });
+    if (depth === 0) context.starts.push({ line: place, count: nodes.length, left: room.left, levels: [...context.levels] });
+    if (room.left <= 0) {
+      const rest = h("p", lines.slice(place).join("\n"));
+      room.isCut = depth > 0;
+      return [...nodes, ...(depth ? [] : [cut()]), rest];
+    }
+    room.left -= 1;
     if (fence) {
       const end = closing(lines, place + 1, fence[1]);
       const isWhole = end < lines.length || !context.isWriting;
@@ -91,7 +99,8 @@ function blocks(lines, context) {
       nodes.push(code(lines.slice(place, end).map((one) => one.slice(4)).join("\n"), "", true));
       place = end;
     } else if (isTable(lines, place)) {
-      const end = takeWhile(lines, place, (one) => one.includes("|"));
+      let rows = 2 + room.left / cells(line).length;
+      const end = takeWhile(lines, place, (one) => one.includes("|") && rows-- > 0);
       nodes.push(table(lines.slice(place, end), context));
       place = end;
     } else {
@@ -104,8 +113,11 @@ function blocks(lines, context) {
       place = end;
     }
   }
+  if (depth === 0 && room.isCut) nodes.push(cut());
   return nodes;
 }
+
+const cut = () => h("p.note", "The rest is shown as plain text: the message has too many parts.");
 
 function startsBlock(lines, place, depth) {
   const line = lines[place];
@@ -152,7 +164,7 @@ function list(lines, place, context, nodes) {
   const isOrdered = /\d/.test(first[2]);
   const items = [];
   let end = place;
-  while (end < lines.length) {
+  while (end < lines.length && items.length <= context.room.left) {
     const item = ITEM.exec(lines[end]);
     if (!item || item[1].length > first[1].length + 1 || item[1].length < first[1].length || /\d/.test(item[2]) !== isOrdered) break;
     const indent = item[0].length;
@@ -181,6 +193,7 @@ function list(lines, place, context, nodes) {
 }
 
 function listItem(body, context) {
+  context.room.left -= 1;
   const task = TASK.exec(body[0]);
   if (task) body[0] = body[0].slice(task[0].length);
   const content = tight(blocks(body, { ...context, depth: context.depth + 1 }));
@@ -216,7 +229,11 @@ function cells(line) {
 
 function table(lines, context) {
   const sides = cells(lines[1]).map((rule) => (rule.endsWith(":") ? (rule.startsWith(":") ? "middle" : "right") : null));
-  const row = (line, tag) => h("tr", cells(line).map((cell, column) => h(tag, { class: sides[column] }, inline(cell, context))));
+  const columns = cells(lines[0]).length;
+  const row = (line, tag) => h("tr", cells(line).slice(0, columns).map((cell, column) => {
+    context.room.left -= 1;
+    return h(tag, { class: sides[column] }, inline(cell, context));
+  }));
   return h("div.table", { tabindex: 0, role: "group", "aria-label": "Table" },
     h("table", h("thead", row(lines[0], "th")), h("tbody", lines.slice(2).map((line) => row(line, "td")))));
 }

@@ -1,0 +1,45 @@
+// What people choose of a conversation: its model, its instructions, another answer, and
+// what is deleted of it. Loaded when somebody does.
+
+import { ask, complain, options } from "./dom.js";
+
+/**
+ * Asks for a model: one of those that the settings offer or, if they offer none, any that
+ * an admin names. Resolves to null when cancelled.
+ */
+function askModel({ config, isAdmin }, usual, { text, empty, value, ...more }) {
+  const models = config?.models ?? [];
+  if (!models.length) return ask({ ...more, text: isAdmin ? `${text} The name that the provider uses.` : text, value: isAdmin ? value : undefined });
+  const names = [...new Set([...(empty ? [] : [usual]), ...models])].filter(Boolean).map((name) => [name, name]);
+  return ask({ ...more, text, value, choices: options(empty ? [["", empty], ...names] : names, value) });
+}
+
+/** Another reply to a question, perhaps of another model. */
+export async function again(household, id, question) {
+  const usual = household.conversations.get(id)?.model || household.config?.model || "";
+  const name = await askModel(household, usual, { title: "Answer again", text: "The earlier reply is kept, with what followed it.", value: usual, action: "Answer again" });
+  if (!name) return;
+  household.send(question.content, id, question.attachments, { replaces: question.id, ...(name !== true && name !== usual && { model: name }) });
+}
+
+/** The model that answers in a conversation. */
+export async function setModel(household, { id, model = "" }) {
+  const usual = household.config?.model;
+  const value = await askModel(household, usual, { title: "Model of this conversation", text: "It answers whoever asks here.", empty: `The usual one (${usual})`, value: model ?? "", action: "Save", mayBeEmpty: true });
+  if (value !== null) household.update(id, { model: value }).catch(complain);
+}
+
+/** What the assistant follows in a conversation. */
+export async function setInstructions(household, { id, instructions }) {
+  const value = await ask({ title: "Instructions for this conversation", text: "The assistant follows them here, whoever asks.", value: instructions ?? "", action: "Save", lines: 5, mayBeEmpty: true });
+  if (value !== null) household.update(id, { instructions: value }).catch(complain);
+}
+
+/** Deletes a message; `question` is the one that it answers, or it itself. */
+export async function removeMessage(household, message, question) {
+  const text = question?.versions?.length > 1
+    ? "This version is deleted permanently, with its reply and all that follows it."
+    : "It is deleted permanently, together with its reply or its question.";
+  const sure = await ask({ title: "Delete message?", text, action: "Delete", danger: true });
+  if (sure) household.request("delete_message", { message_id: message.id }).catch(complain);
+}
