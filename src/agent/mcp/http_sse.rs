@@ -270,7 +270,7 @@ mod tests {
             http://a.lan/sse            | http://a.lan@evil/m          | -
             http://a.lan/sse            | https://a.lan/m              | -
             http://a.lan/sse            | //b.lan/m                    | -
-            http://a.lan/sse            | /m\u{a0}                     | -
+            http://a.lan/sse            | /m\\u{a0}                    | -
         ";
         for [stream, named, expected] in rows(table) {
             let named = named.replace("\\u{a0}", "\u{a0}");
