@@ -74,6 +74,16 @@ fn what_is_said_is_sent_and_the_reply_is_read_aloud() {
     page.press(" ", 0);
     page.until("document.querySelector('.toast')?.textContent.includes('Hold the button')");
     assert_eq!(server.asked().len(), 2);
+    // With a camera, there is still room to write.
+    page.call(
+        "Emulation.setTouchEmulationEnabled",
+        json!({ "enabled": true }),
+    );
+    page.reload();
+    page.until("document.querySelector('.voice button')?.checkVisibility() && document.querySelector('[aria-label=\"Take a picture\"]').checkVisibility()");
+    page.screenshot("voice-touch");
+    let width = page.evaluate("document.querySelector('.composer textarea').clientWidth");
+    assert!(width.as_u64().unwrap() >= 130, "{width} pixels");
     check(&page, &home);
 }
 
