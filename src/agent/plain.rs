@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use crate::Assistant;
 use crate::budget;
+use crate::context::prompt::LIMITS;
 use crate::model::{ChatMessage, ModelReply, ModelRequest, ToolSpec};
 use crate::wishes::Wishes;
 use base::clock::Clock;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::ids::UserId;
 use net::cancel::Cancel;
 use store::{Store, Usage};
@@ -50,7 +51,9 @@ pub fn reply(
     let its = person.map(|person| (user, person));
     budget::check(config, store, clock.now(), Usage::default(), its)?;
     let about = person.and_then(|person| person.instructions.as_deref());
-    let parts: Vec<&str> = about.into_iter().chain([asked.system]).collect();
+    let limits = about.filter(|_| !asked.system.is_empty()).map(|_| LIMITS);
+    let parts = [Some(asked.system), limits, about];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
     let system = parts.join("\n\n");
     let of_program = asked.wishes.max_tokens;
     let request = ModelRequest {
@@ -59,7 +62,7 @@ pub fn reply(
         messages: asked.messages,
         files: &(),
         tools: asked.tools,
-        may_call: true,
+        may_call: !asked.wishes.may_not_call,
         wishes: Some(asked.wishes),
         temperature: asked.wishes.temperature.or(config.temperature),
         max_tokens: of_program.into_iter().chain(config.max_tokens).min(),
@@ -70,8 +73,17 @@ pub fn reply(
     let began = Instant::now();
     let answer = assistant.provider.complete(&request, on_text);
     assistant.meter.note(began.elapsed(), &answer);
-    let reply = answer.map_err(crate::model::ProviderError::into_error)?;
+    let mut reply = answer.map_err(crate::model::ProviderError::into_error)?;
     let model = reply.model.as_deref().unwrap_or(&config.model);
     store.note_usage_of(user, reply.usage, model);
+    let is_offered = |tool: &String| asked.tools.iter().any(|one| one.name == *tool);
+    let called = reply.calls.len();
+    reply
+        .calls
+        .retain(|call| request.may_call && is_offered(&call.tool));
+    if reply.calls.is_empty() && called > 0 && reply.text.is_empty() {
+        let why = "the model called only tools that the request does not offer, and said nothing";
+        return Err(Error::server(why, "a plain reply"));
+    }
     Ok(reply)
 }

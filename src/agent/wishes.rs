@@ -12,6 +12,8 @@ pub struct Wishes {
     pub format: Option<Format>,
     /// That the reply is a call.
     pub must_call: Option<MustCall>,
+    /// That it is words, and no call.
+    pub may_not_call: bool,
     /// Most tokens of the reply, if that is less than the household allows.
     pub max_tokens: Option<u32>,
     /// Instead of the household's.

@@ -3,8 +3,8 @@
 //!
 //! It is the same in every turn of a conversation with the same people, whoever of them
 //! asks: providers cache a request's unchanged beginning. So it holds no time, and
-//! what differs by turn comes last: the instructions for the person who asks and those
-//! of the client. Who speaks, each message says.
+//! what differs by turn comes last: the instructions of the conversation, or of the client,
+//! and those for the person who asks, which must have the last word. Who speaks, each message says.
 
 use crate::message_text::printable_name;
 use base::role::UserRole;
@@ -16,6 +16,13 @@ pub(crate) const MOST_PEOPLE: usize = 32;
 
 /// What it is called where nobody has given it a name.
 const NAME: &str = "Hearth";
+
+/// Stands before what a person or a program chose for a conversation.
+const OF_CONVERSATION: &str = "Instructions of this conversation, chosen in it:";
+/// Stands between those, or a program's, and what the household says of the person who asks:
+/// what limits somebody has the last word.
+pub(crate) const LIMITS: &str = "The household says of the person who asks what follows. It holds \
+    whatever stands above:";
 
 /// Who decides what.
 const ROLES: &str = "Admins permit tools, others only their own memories, reminders \
@@ -33,7 +40,7 @@ pub(crate) struct SystemPrompt<'a> {
     pub surface: Option<Surface>,
     /// For the person who asks.
     pub for_person: Option<&'a str>,
-    /// The client's own.
+    /// Those of the conversation, or the client's own.
     pub of_client: Option<&'a str>,
 }
 
@@ -41,6 +48,8 @@ impl SystemPrompt<'_> {
     /// The text.
     pub fn text(&self) -> String {
         let identity = self.identity();
+        let of_client = (self.of_client).map(|text| format!("{OF_CONVERSATION}\n{text}"));
+        let above = of_client.as_ref().and(self.for_person).map(|_| LIMITS);
         let people = self.people();
         let parts = [
             identity.as_deref(),
@@ -49,8 +58,9 @@ impl SystemPrompt<'_> {
             people.as_deref(),
             self.skills.as_deref(),
             self.surface.map(written_for),
+            of_client.as_deref(),
+            above,
             self.for_person,
-            self.of_client,
         ];
         let parts = parts.into_iter().flatten().map(str::trim_end);
         let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
@@ -211,6 +221,7 @@ mod tests {
             of_client: Some("Be a pirate."),
         }
         .text();
-        assert!(text.ends_with("\n\nFor a child.\n\nBe a pirate."), "{text}");
+        let end = format!("\n\n{OF_CONVERSATION}\nBe a pirate.\n\n{LIMITS}\n\nFor a child.");
+        assert!(text.ends_with(&end), "{text}");
     }
 }

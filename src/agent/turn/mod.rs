@@ -171,6 +171,7 @@ impl<'a> TurnLoop<'a, '_> {
         // Not noted: the descriptions go when the server does.
         self.is_outside |= permission::describes_from_outside(toolbox, &offered);
         let most_rounds = run.assistant.config.limits.tool_rounds;
+        let may_not_call = (run.program).is_some_and(|program| program.wishes(true).may_not_call);
         let mut was_empty = false;
         loop {
             self.check_stop()?;
@@ -187,10 +188,11 @@ impl<'a> TurnLoop<'a, '_> {
                 .filter(|step| matches!(step, Step::Reply { .. }))
                 .count();
             let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
-            let is_last = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
+            let has_called_enough = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
+            let is_last = has_called_enough || may_not_call;
             if let Some(hint) = repetition::hint(repeated, repeats) {
                 self.note(hint);
-            } else if is_last {
+            } else if has_called_enough {
                 self.note(NO_CALLS_LEFT.to_owned());
             }
             if self.unsaved > 0 && matches!(self.steps.last(), Some(Step::Note { .. })) {
@@ -221,8 +223,8 @@ impl<'a> TurnLoop<'a, '_> {
             if let Some(reason) = finish_reason {
                 return Err(Error::server(cut_before_the_first_word(reason), turn).into());
             }
-            if is_last || was_empty {
-                let why = if is_last {
+            if has_called_enough || was_empty {
+                let why = if has_called_enough {
                     format!("the model called tools {rounds} times and gave no answer")
                 } else {
                     "the model gave an empty answer twice".to_owned()

@@ -78,7 +78,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         form,
     } = task;
     let transcript = transcript::read(said)?;
-    let chat = head.header(CHAT).map(str::to_owned).or(chat);
+    let chat = filled(head, CHAT).map(str::to_owned).or(chat);
     let chat = chat.filter(|chat| !chat.is_empty());
     if chat.as_ref().is_some_and(|chat| chat.len() > CHAT_BYTES) {
         return Err(Error::invalid_request(format!(
@@ -136,6 +136,14 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         sent: SentText::default(),
         parts: Parts::new(form, head, &config, &ignored),
     })))
+}
+
+/// A header that a program fills in, if it did: not empty, and not the template itself, which
+/// Open WebUI sends where it has nothing to say.
+pub fn filled<'a>(head: &'a Head, name: &str) -> Option<&'a str> {
+    let value = head.header(name)?.trim();
+    let is_template = value.starts_with("{{") && value.ends_with("}}");
+    (!value.is_empty() && !is_template).then_some(value)
 }
 
 /// What wakes the thread of a response.

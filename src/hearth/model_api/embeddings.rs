@@ -44,6 +44,7 @@ pub fn embed(
              the setting memory.embeddings",
         )
     })?;
+    let identity = asker.identity.clone();
     let ask = move |work: plain::Work<'_>| {
         let service = work.service;
         let asked = EmbeddingRequest {
@@ -60,7 +61,8 @@ pub fn embed(
             ..ModelReply::default()
         })
     };
-    plain::defer(service, Box::new(Whole), false, &request.head, &[], ask)
+    let (identity, form) = (identity.as_ref(), Box::new(Whole));
+    plain::defer(service, identity, form, false, &request.head, &[], ask)
 }
 
 /// The provider's answer as it came; it is never streamed.

@@ -47,6 +47,18 @@ pub struct Metadata {
     /// The client's own name for the chat.
     #[serde(default)]
     pub chat_id: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+impl Metadata {
+    /// The name of the chat. What else is said goes to `rest`, as what has no effect.
+    pub fn chat_id(metadata: Option<Metadata>, rest: &mut Map<String, Value>) -> Option<String> {
+        let metadata = metadata?;
+        let named = metadata.rest.into_iter();
+        rest.extend(named.map(|(name, value)| (format!("metadata.{name}"), value)));
+        metadata.chat_id
+    }
 }
 
 #[derive(Deserialize)]
@@ -120,12 +132,18 @@ pub fn complete(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let completion: Completion = answering::parse(&request.body)?;
+    let mut completion: Completion = answering::parse(&request.body)?;
     models::check(config, &completion.model)?;
     if completion.n.is_some_and(|n| n != 1) {
         return Err(Error::invalid_request(
             "\"n\" must be 1: there is one answer to a message",
         ));
+    }
+    let chat = Metadata::chat_id(completion.metadata, &mut completion.rest);
+    if completion.messages.iter().any(Said::is_named) {
+        completion
+            .rest
+            .insert("messages.name".to_owned(), true.into());
     }
     let wishes::Read { program, ignored } = wishes::of_openai(completion.rest)?;
     let stream = completion.stream.unwrap_or(false);
@@ -142,7 +160,7 @@ pub fn complete(
     let task = Task {
         asker,
         said: completion.messages,
-        chat: completion.metadata.and_then(|metadata| metadata.chat_id),
+        chat,
         channel: CHANNEL,
         program,
         ignored,

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::answering::{Task, new_waker};
+use super::answering::{Task, filled, new_waker};
 use super::form::{Form, KEEP_ALIVE, Parts, TurnSummary};
 use super::plain_chat::PlainChat;
 use crate::service::Service;
+use crate::service::held_token::HeldToken;
 use agent::model::ModelReply;
 use agent::plain::{self, PlainRequest};
 use base::error::{Error, Result};
@@ -18,14 +19,14 @@ use config::Config;
 use net::cancel::Cancel;
 use net::http::{Answer, DeferredResponse, Head, ResponsePart};
 use net::wait::Waker;
+use store::Identity;
 
 /// The header that names what a program asks beside a chat, such as Open WebUI's `{{TASK}}`.
 const TASK: &str = "x-task";
 
 /// Whether a request is for the model alone.
 pub fn is_wanted(model: &str, head: &Head) -> bool {
-    let task = head.header(TASK).unwrap_or_default().trim();
-    super::models::is_plain(model) || !task.is_empty()
+    super::models::is_plain(model) || filled(head, TASK).is_some()
 }
 
 /// Asks the model, without the household.
@@ -35,7 +36,7 @@ pub fn is_wanted(model: &str, head: &Head) -> bool {
 pub fn answer(service: &Arc<Service>, task: Task, head: &Head) -> Result<Answer> {
     let chat = PlainChat::read(task.said)?;
     let (asker, wants) = (task.asker, task.program.unwrap_or_default());
-    let stream = task.stream;
+    let (stream, identity) = (task.stream, asker.identity.clone());
     let ask = move |work: Work<'_>| {
         let service = work.service;
         let asked = PlainRequest {
@@ -52,7 +53,16 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head) -> Result<Answer>
         let (store, clock) = (service.store(), service.clock());
         plain::reply(&assistant, store, clock, &asked, work.on_text)
     };
-    defer(service, task.form, stream, head, &task.ignored, ask)
+    let identity = identity.as_ref();
+    defer(
+        service,
+        identity,
+        task.form,
+        stream,
+        head,
+        &task.ignored,
+        ask,
+    )
 }
 
 /// What the thread has that asks a server.
@@ -66,12 +76,14 @@ pub struct Work<'a> {
     pub on_text: &'a mut dyn FnMut(&str),
 }
 
-/// Asks a server on a thread of its own, which ends with the response.
+/// Asks a server on a thread of its own, which ends with the response, and that with the
+/// token of `identity`.
 ///
 /// # Errors
 /// 503 while as many are asked as there are workers, and without a thread or descriptor.
 pub fn defer(
     service: &Arc<Service>,
+    identity: Option<&Identity>,
     form: Box<dyn Form>,
     stream: bool,
     head: &Head,
@@ -81,6 +93,8 @@ pub fn defer(
     let config = service.settings().current();
     let place = Place::take(service, &config)?;
     let waker = new_waker(head)?;
+    let wake = Arc::clone(&waker);
+    let token = identity.map(|one| HeldToken::new(service, one, move || wake.wake()));
     let began = Instant::now();
     let deadline = began + Duration::from_secs(config.limits.turn_seconds);
     let happened = Arc::<Mutex<Happened>>::default();
@@ -110,6 +124,7 @@ pub fn defer(
         })?;
     Ok(Answer::Deferred(Box::new(PlainAnswer {
         waker,
+        token,
         stream,
         began,
         deadline,
@@ -150,6 +165,8 @@ struct Happened {
 
 struct PlainAnswer {
     waker: Arc<Waker>,
+    /// Of the request, if it had one.
+    token: Option<HeldToken>,
     stream: bool,
     began: Instant,
     deadline: Instant,
@@ -181,6 +198,10 @@ impl DeferredResponse for PlainAnswer {
 
 impl PlainAnswer {
     fn look(&mut self) {
+        if self.token.as_ref().is_some_and(HeldToken::is_revoked) {
+            self.cancel.cancel();
+            return self.fail(&Error::invalid_token("the token is no longer valid"));
+        }
         let Happened { text, end } = std::mem::take(&mut *lock(&self.happened));
         if self.stream {
             self.parts.text(&text);

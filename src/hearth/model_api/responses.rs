@@ -59,11 +59,14 @@ pub fn respond(
              said as \"input\""
         )));
     }
-    if let Some(Value::Object(mut text)) = body.rest.remove("text")
-        && let Some(format) = text.remove("format")
-    {
-        body.rest.insert("response_format".to_owned(), format);
+    if let Some(Value::Object(mut text)) = body.rest.remove("text") {
+        if let Some(format) = text.remove("format") {
+            body.rest.insert("response_format".to_owned(), format);
+        }
+        let others = text.into_iter();
+        (body.rest).extend(others.map(|(name, value)| (format!("text.{name}"), value)));
     }
+    let chat = Metadata::chat_id(body.metadata, &mut body.rest);
     let wishes::Read { program, ignored } = wishes::of_openai(body.rest)?;
     let mut said = Vec::new();
     if let Some(instructions) = body.instructions {
@@ -82,7 +85,7 @@ pub fn respond(
     let task = Task {
         asker,
         said,
-        chat: body.metadata.and_then(|metadata| metadata.chat_id),
+        chat,
         channel: CHANNEL,
         program,
         ignored,

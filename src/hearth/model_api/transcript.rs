@@ -68,6 +68,11 @@ impl Said {
         self
     }
 
+    /// Whether it names who says it, which has no effect.
+    pub fn is_named(&self) -> bool {
+        self.tool_name.is_some() && !matches!(self.role.as_str(), "tool" | "function")
+    }
+
     /// Its text, with a mark for everything else that it holds, and that.
     ///
     /// # Errors
@@ -142,7 +147,14 @@ impl Part {
                         "a picture must be a data: URL in base64: this server fetches none",
                     )
                 })?;
-                let ending = kind.strip_prefix("image/").unwrap_or("bin");
+                let kind_of_image = kind.split(';').next().unwrap_or_default();
+                let ending = kind_of_image.strip_prefix("image/").ok_or_else(|| {
+                    let kind: String = kind.chars().take(50).collect();
+                    Error::invalid_request(format!(
+                        "an \"image_url\" must be a picture, not {kind:?}: send other files as \
+                         \"file\""
+                    ))
+                })?;
                 included(&format!("image.{ending}"), Some(kind), base64)
             }
             Some("file") => {
@@ -170,6 +182,9 @@ fn of_data_url(url: &str) -> Option<(&str, &str)> {
 fn included(name: &str, kind: Option<&str>, base64: &str) -> Result<IncludedFile> {
     let data = attachment::decode(base64.trim())
         .ok_or_else(|| Error::invalid_request(format!("{name:?} is not in base64")))?;
+    if data.is_empty() {
+        return Err(Error::invalid_request(format!("{name:?} is empty")));
+    }
     Ok(IncludedFile {
         name: name.to_owned(),
         declared_type: kind.map(str::to_owned),
@@ -389,6 +404,8 @@ mod tests {
             [{"role": "user", "content": " "}]                                                  | 400 | must be a user's
             [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]           | 400 | must be a user's
             [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/"}}]}] | 400 | must be a data: URL
+            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]}] | 400 | "image.png" is empty
+            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:text/html;base64,aGk="}}]}] | 400 | not "text/html"
             [{"role": "user", "content": [{"type": "file", "file": {"file_id": "1"}}]}]         | 400 | "file_data"
             [{"role": "user", "content": [{"type": "input_audio"}]}]                            | 400 | not input_audio
             [{"role": "user", "content": "what is this?", "images": ["?"]}]                     | 400 | not in base64

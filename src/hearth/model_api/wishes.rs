@@ -114,7 +114,6 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<Read> {
 #[derive(Default)]
 struct Reader {
     wants: ProgramWishes,
-    may_call: Option<bool>,
     ignored: Vec<String>,
 }
 
@@ -126,7 +125,7 @@ impl Reader {
             "tool_choice" => {
                 let choice = value.as_str().or_else(|| value["type"].as_str());
                 match choice {
-                    Some("none") => self.may_call = Some(false),
+                    Some("none") => wishes.may_not_call = true,
                     Some("auto") => {}
                     Some("required" | "any") => wishes.must_call = Some(MustCall::Any),
                     Some("function") => {
@@ -175,9 +174,6 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<Read> {
-        if self.may_call == Some(false) {
-            self.wants.tools.clear();
-        }
         let is_known = |name: &String| self.wants.tools.iter().any(|tool| tool.name == *name);
         match &self.wants.wishes.must_call {
             Some(MustCall::Tool(name)) if !is_known(name) => {
@@ -339,6 +335,7 @@ mod tests {
                 stop: vec!["END".to_owned()],
                 format: Some(Format::Schema { name, schema }),
                 must_call: Some(MustCall::Any),
+                may_not_call: false,
                 max_tokens: Some(5),
                 temperature: Some(0.5),
                 sampling: json!({ "seed": 7 }).as_object().unwrap().clone(),
@@ -350,7 +347,8 @@ mod tests {
             Read::default()
         );
         let none = json!({ "tools": [{ "function": { "name": "a" } }], "tool_choice": "none" });
-        assert_eq!(openai(none).unwrap(), Read::default());
+        let ProgramWishes { wishes, tools } = openai(none).unwrap().program.unwrap();
+        assert!(wishes.may_not_call && tools.len() == 1);
 
         let options = json!({ "format": "json", "options":
             { "stop": ["a", "b"], "num_predict": 9, "num_ctx": 8192, "top_k": 4 }, "think": true });

@@ -35,6 +35,7 @@ pub mod connections;
 mod conversations;
 mod embedding;
 mod guesser;
+pub mod held_token;
 pub mod hub;
 pub mod invitations;
 pub mod meter;

@@ -152,14 +152,19 @@ fn what_a_client_wants_of_a_reply_reaches_the_model() {
         &home,
         COMPLETIONS,
         json!({
-            "model": "hearth", "messages": messages, "stop": ["END"], "max_tokens": 50,
+            "model": "hearth", "stop": ["END"], "max_tokens": 50,
+            "messages": [{ "role": "user", "content": "hi", "name": "ada" }],
+            "metadata": { "foo": "bar" },
             "temperature": 0.5, "seed": 7, "top_p": 1, "user": "ada", "store": false,
             "tools": [light()], "tool_choice": "required",
             "response_format": { "type": "json_schema", "json_schema": format },
         }),
     );
     assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.header("x-hearth-ignored"), Some("user, store"));
+    let ignored = answer.header("x-hearth-ignored").unwrap_or_default();
+    let mut ignored: Vec<&str> = ignored.split(", ").collect();
+    ignored.sort_unstable();
+    assert_eq!(ignored, ["messages.name", "metadata.foo", "store", "user"]);
     let sent = model.requests().pop().unwrap();
     for (name, value) in [
         ("stop", json!(["END"])),
@@ -186,6 +191,31 @@ fn what_a_client_wants_of_a_reply_reaches_the_model() {
     let answer = ask(&home, COMPLETIONS, body);
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("logprobs"), "{answer:?}");
+}
+
+/// `tool_choice: "none"` holds for the household's tools, too; and what is called all the
+/// same is neither run nor handed out.
+#[test]
+fn a_client_that_wants_words_gets_no_calls() {
+    let model = Model::start(|request, _| match request["tool_choice"] == "none" {
+        true => Act::say("words"),
+        false => Act::call("light", json!({})),
+    });
+    let home = home(&model);
+    let messages = json!([{ "role": "user", "content": "hi" }]);
+    for name in ["hearth", "hearth-plain"] {
+        let body = json!({ "model": name, "messages": messages, "tools": [light()],
+            "tool_choice": "none" });
+        let answer = ask(&home, COMPLETIONS, body).json();
+        let choice = &answer["choices"][0];
+        assert_eq!(choice["message"]["content"], "words", "{name}: {answer}");
+        assert_eq!(choice["finish_reason"], "stop", "{name}: {answer}");
+    }
+    // Nobody offered it.
+    let body = json!({ "model": "hearth-plain", "messages": messages });
+    let answer = ask(&home, COMPLETIONS, body);
+    assert_eq!(answer.status, 500, "{answer:?}");
+    assert!(answer.body.contains("does not offer"), "{answer:?}");
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use std::io::BufReader;
+
+use super::streams::{begin, read_until};
 use super::{COMPLETIONS, ask, bearer, conversations, events, home, home_with, text_of};
 use support::eventually;
 use support::http::post;
@@ -57,7 +60,9 @@ fn the_plain_model_gets_what_was_sent_and_nothing_is_stored() {
     assert_eq!(
         sent["messages"],
         json!([
-            { "role": "system", "content": "Answers for a nine year old.\n\nMake titles." },
+            { "role": "system", "content": "Make titles.\n\nThe household says of the \
+                person who asks what follows. It holds whatever stands above:\n\nAnswers for a \
+                nine year old." },
             { "role": "user", "content": "### Task: a title" },
         ])
     );
@@ -67,14 +72,22 @@ fn the_plain_model_gets_what_was_sent_and_nothing_is_stored() {
         let output = run(home.folder.path(), &["usage", "--json"]);
         printed(&output).contains("50").then_some(())
     });
-    // An empty task is a chat, as Open WebUI sends it with messages.
-    let headers = [("authorization", authorization.as_str()), ("x-task", "")];
-    let body = json!({ "model": "hearth", "messages": messages });
-    assert_eq!(
-        post(home.address(), COMPLETIONS, &headers, &body).status,
-        200
-    );
-    assert_eq!(conversations(&home).len(), 1);
+    // An empty task is a chat, as Open WebUI sends it with messages; so is a template that
+    // nothing filled in, which is no name of a chat either.
+    for (count, task) in [(1, ""), (2, "{{TASK}}")] {
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("x-task", task),
+            ("x-chat", "{{CHAT_ID}}"),
+        ];
+        let messages = json!([{ "role": "user", "content": format!("chat {count}") }]);
+        let body = json!({ "model": "hearth", "messages": messages });
+        assert_eq!(
+            post(home.address(), COMPLETIONS, &headers, &body).status,
+            200
+        );
+        assert_eq!(conversations(&home).len(), count);
+    }
 }
 
 #[test]
@@ -102,6 +115,23 @@ fn the_plain_model_calls_the_tools_of_the_client() {
         "{last}"
     );
     assert!(conversations(&home).is_empty());
+}
+
+#[test]
+fn a_plain_stream_ends_with_its_person() {
+    let model = Model::acting(vec![Act::Pause("half and half".to_owned())]);
+    let home = home(&model);
+    let body = json!({
+        "model": "hearth-plain", "messages": [{ "role": "user", "content": "hi" }],
+        "stream": true,
+    });
+    let mut reader = BufReader::new(begin(home.address(), &home.tokens.user, &body));
+    read_until(&mut reader, "\"half");
+    home.admin()
+        .ask(json!({ "type": "remove_user", "name": "user" }));
+    // The model is still silent.
+    read_until(&mut reader, "the token is no longer valid");
+    model.release();
 }
 
 #[test]

@@ -184,6 +184,9 @@ fn pages_that_may_use_the_server_can_read_its_answers() {
             assert_eq!(answer.status, if may { 200 } else { 403 }, "{answer:?}");
             let shared = answer.header("access-control-allow-origin");
             assert_eq!(shared, may.then_some(origin), "{answer:?}");
+            let readable = answer.header("access-control-expose-headers");
+            let named = readable.is_some_and(|names| names.contains("X-Hearth-Ignored"));
+            assert_eq!(named, may, "{answer:?}");
         }
         let headers = [
             ("authorization", authorization.as_str()),

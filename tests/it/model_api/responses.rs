@@ -59,11 +59,12 @@ fn assistant() -> Model {
 fn a_response_has_the_reply_and_goes_on() {
     let model = Model::saying("fine");
     let home = home(&model);
-    let first = respond(
-        &home,
-        json!({ "model": "hearth", "input": "hello", "instructions": "Be brief.",
-            "max_output_tokens": 50, "text": { "format": { "type": "json_object" } } }),
-    );
+    let body = json!({ "model": "hearth", "input": "hello", "instructions": "Be brief.",
+        "max_output_tokens": 50,
+        "text": { "format": { "type": "json_object" }, "verbosity": "low" } });
+    let answer = ask(&home, RESPONSES, body);
+    assert_eq!(answer.header("x-hearth-ignored"), Some("text.verbosity"));
+    let first = answer.json();
     assert_eq!(
         (&first["object"], &first["status"]),
         (&json!("response"), &json!("completed"))
