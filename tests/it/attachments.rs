@@ -722,6 +722,20 @@ fn the_terminal_sends_files_with_the_first_message() {
             (&json!("long.txt"), &json!(text.len()))
         );
     }
+    // Without words, the name says what it is about.
+    let alone = run(folder.path(), &["chat", "--attach", path]);
+    assert!(
+        printed(&alone).contains("a long text"),
+        "{}",
+        printed(&alone)
+    );
+    let found = admin.ask(json!({ "type": "search_messages", "query": "long.txt" }));
+    let message = &found["messages"][0];
+    assert_eq!(
+        message["attachments"].as_array().unwrap().len(),
+        1,
+        "{message}"
+    );
     let refused = run(
         folder.path(),
         &["chat", "--attach", "/nowhere/x", "what is it"],

@@ -40,6 +40,16 @@ pub fn put(
     paths.iter().map(|path| put_one(path, connection)).collect()
 }
 
+/// The names of these files, as words of a message.
+pub fn names(paths: &[&str]) -> String {
+    let name = |path: &&str| {
+        let name = Path::new(path).file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    };
+    let names: Vec<String> = paths.iter().map(name).collect();
+    names.join(", ")
+}
+
 fn put_one(path: &str, connection: &mut ChatConnection) -> Result<String, CliError> {
     let failed = |error: &dyn std::fmt::Display| CliError::failed(format!("{path}: {error}"));
     let mut file = File::open(path).map_err(|error| failed(&error))?;

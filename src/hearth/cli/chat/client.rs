@@ -28,6 +28,8 @@ pub struct ChatMode {
     pub is_from_environment: bool,
     /// Files for the first message: ids of attachments.
     pub attachments: Vec<String>,
+    /// Their names: the message, if there is no other.
+    pub file_names: String,
 }
 
 /// Something to react to.
@@ -130,6 +132,12 @@ impl ChatClient {
             ClientEvent::Received(text) => self.receive(text),
             ClientEvent::Line(line) => self.line(line),
             ClientEvent::End => match self.state {
+                // Files alone say what is asked; at a terminal, this is how one leaves.
+                ClientState::Idle
+                    if !self.mode.interactive && !self.mode.attachments.is_empty() =>
+                {
+                    vec![self.ask(&self.mode.file_names.clone())]
+                }
                 ClientState::Idle => vec![Action::Break, self.exit()],
                 _ => {
                     // Nobody can answer any more, but the turn continues.

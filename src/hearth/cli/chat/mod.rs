@@ -55,8 +55,8 @@ to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C e
 --user
 --conversation ID    Continue this conversation
 --new                Start a new conversation (the default)
---attach FILE...     Send this file with the first message; may be
-                     repeated
+--attach FILE...     Send this file with the first message, or alone if
+                     there is none; may be repeated
 --data-dir",
 )
 .run(run);
@@ -77,8 +77,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         conversation: conversation.map(str::to_owned),
         is_from_environment: false,
         attachments: Vec::new(),
+        file_names: String::new(),
     };
     let files = arguments.texts("attach")?;
+    mode.file_names = attach::names(&files);
     let color = context.variable("NO_COLOR").is_none()
         && context.variable("TERM").is_none_or(|term| term != "dumb");
     let rich = context.output_is_terminal;
