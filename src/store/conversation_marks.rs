@@ -80,16 +80,17 @@ impl Store {
         })
     }
 
-    /// Notes that a person has seen all there is of a conversation.
+    /// Notes that a person has seen all there is of a conversation. Returns who sees it if
+    /// that is new.
     ///
     /// # Errors
     /// `not_found`.
-    pub fn mark_read(&self, viewer: &Viewer, id: ConversationId) -> Result<()> {
+    pub fn mark_read(&self, viewer: &Viewer, id: ConversationId) -> Result<Option<Readers>> {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
-            conversations::check_seen(write.connection, &sight, id)?;
-            write.execute(
+            let thing = conversations::check_seen(write.connection, &sight, id)?;
+            let changed = write.execute(
                 "INSERT INTO conversation_marks (user_id, conversation_id, read_until)
                  SELECT ?1, id, latest FROM conversations WHERE id = ?2 AND ?1 IS NOT NULL
                  ON CONFLICT (user_id, conversation_id)
@@ -97,7 +98,10 @@ impl Store {
                  WHERE ifnull(read_until, 0) < excluded.read_until",
                 params![viewer.user_id(), id],
             )?;
-            Ok(())
+            Ok(match changed {
+                0 => None,
+                _ => Some(audience::readers(write.connection, thing.audience_id)?),
+            })
         })
     }
 }

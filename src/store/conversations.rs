@@ -12,6 +12,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
 use base::surface::Surface;
+use base::visible::label;
 
 /// Longest title made from a message, in characters.
 const TITLE_CHARACTERS: usize = 60;
@@ -99,7 +100,7 @@ impl Store {
         id: ConversationId,
         title: &str,
     ) -> Result<Readers> {
-        let (viewer, title) = (viewer.clone(), title.to_owned());
+        let (viewer, title) = (viewer.clone(), label(title));
         self.write(move |write| {
             let thing = check_change(write, &viewer, id)?;
             write.execute(
@@ -122,7 +123,7 @@ impl Store {
         message: &str,
         new_title: &str,
     ) -> Result<Option<Readers>> {
-        let (usual, new_title) = (title(message), new_title.to_owned());
+        let (usual, new_title) = (title(message), label(new_title));
         self.write(move |write| {
             let changed = write.execute(
                 "UPDATE conversations SET title = ?3 WHERE id = ?1 AND title = ?2",
@@ -334,14 +335,12 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
     })
 }
 
-/// The first line of a message that is not empty, cut at 60 characters.
+/// The first line of a message in which something is seen, cut at 60 characters.
 pub(crate) fn title(message: &str) -> String {
-    let line = message.lines().map(str::trim).find(|line| !line.is_empty());
-    let cut: String = line
-        .unwrap_or_default()
-        .chars()
-        .take(TITLE_CHARACTERS)
-        .collect();
+    let mut lines = message.lines().map(label);
+    let line = lines.find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
+    let cut: String = line.chars().take(TITLE_CHARACTERS).collect();
     cut.trim_end().to_owned()
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::{Connection, params};
 
@@ -32,6 +33,8 @@ pub(crate) struct Inner {
     pub readers: Readers,
     pub writer: Writer,
     pub memory_index: MemoryIndex,
+    /// How many changes of what is shown of conversations are not committed yet.
+    pub rearrangements: AtomicUsize,
     pub clock: Clock,
     pub last_at_open: i64,
     #[cfg(any(test, feature = "testing"))]
@@ -58,6 +61,7 @@ impl Store {
                 readers: Readers::new(path.to_owned()),
                 writer,
                 memory_index: MemoryIndex::default(),
+                rearrangements: AtomicUsize::new(0),
                 clock,
                 last_at_open: last,
                 #[cfg(any(test, feature = "testing"))]
@@ -193,6 +197,20 @@ impl Store {
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<Durable<T>> {
         Durable::write(&self.inner.writer, work)
+    }
+
+    /// Runs what hides or deletes messages, and returns once that is committed. Turns that
+    /// begin meanwhile wait for it: they read their past from what is committed.
+    pub(crate) fn rearrange<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.inner.rearrangements.fetch_add(1, Ordering::SeqCst);
+        let done = work();
+        self.inner.rearrangements.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+
+    /// Whether what a turn would read of the past may not be committed yet.
+    pub(crate) fn is_rearranging(&self) -> bool {
+        self.inner.rearrangements.load(Ordering::SeqCst) > 0
     }
 
     /// Runs statements on the writer and returns before their commit, which

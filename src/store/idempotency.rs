@@ -30,7 +30,8 @@ impl Store {
     /// Whether this key has begun a turn and is still valid.
     ///
     /// # Errors
-    /// `invalid_request` with HTTP 422 when it was used for another request.
+    /// `invalid_request` with HTTP 422 when it was used for another request; `not_found`
+    /// when what it began was deleted.
     pub fn is_known(&self, key: &IdempotencyKey) -> Result<bool> {
         let key = key.clone();
         let earlier = self.deferred_write(move |write| earlier_turn(write, &key))?;
@@ -41,28 +42,35 @@ impl Store {
 /// The turn that this key began, if the key is still valid.
 ///
 /// # Errors
-/// `invalid_request` with HTTP 422 when it was used for another request.
+/// `invalid_request` with HTTP 422 when it was used for another request; `not_found` when
+/// that turn was deleted.
 pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
     let earlier = row(
         write.connection,
-        "SELECT turn_id, request, created_at FROM idempotency WHERE scope = ?1 AND key = ?2",
+        "SELECT turn_id, request, created_at, EXISTS (SELECT 1 FROM turns WHERE id = turn_id)
+         FROM idempotency WHERE scope = ?1 AND key = ?2",
         params![&key.scope, &key.key],
         |row| {
             Ok((
                 row.get(0)?,
                 row.get::<_, [u8; 32]>(1)?,
                 row.get::<_, Timestamp>(2)?,
+                row.get(3)?,
             ))
         },
     )?;
     match earlier {
-        Some((_, _, created_at)) if created_at <= write.now.minus(HOLDS) => Ok(None),
-        Some((_, request, _)) if request != key.request => Err(Error::invalid_request(
+        Some((_, _, created_at, _)) if created_at <= write.now.minus(HOLDS) => Ok(None),
+        Some((_, request, ..)) if request != key.request => Err(Error::invalid_request(
             "this idempotency key was used for another request in the last 24 hours",
         )
         .with_status(422)
         .into()),
-        Some((turn, _, _)) => Ok(Some(turn)),
+        Some((_, _, _, false)) => Err(Error::not_found(
+            "what was asked with this idempotency key was deleted; ask again with another key",
+        )
+        .into()),
+        Some((turn, ..)) => Ok(Some(turn)),
         None => Ok(None),
     }
 }

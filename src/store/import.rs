@@ -15,6 +15,7 @@ use crate::turns::TurnState;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{self, ConversationId, MessageId, TurnId, UserId};
+use base::visible::label;
 
 /// Prefix of the source until its import is complete.
 const PARTIAL: &str = "partial:";
@@ -145,7 +146,7 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
          VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8)",
         params![
             id,
-            new.title,
+            label(&new.title),
             new.channel,
             created_at,
             partial,

@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// Like [`Store::begin_turn`], but returns before the commit, which follows
-    /// within 5 ms. For callers that acknowledge nothing yet. Until then reads do
+    /// within 5 ms, unless messages are hidden or deleted with it. For callers that acknowledge nothing yet. Until then reads do
     /// not see the turn, and if the commit fails, its next write is `not_found`.
     ///
     /// # Errors
@@ -122,7 +122,19 @@ impl Store {
         if !self.is_writable() {
             return Err(unwritable());
         }
-        self.deferred_write(|write| begin(write, new))
+        let hides = new.replaces.is_some();
+        let begin = || {
+            let begun = self.deferred_write(|write| begin(write, new))?;
+            if self.is_rearranging() {
+                // The model must not be shown what is hidden or deleted with that commit.
+                self.flush()?;
+            }
+            Ok(begun)
+        };
+        match hides {
+            true => self.rearrange(begin),
+            false => begin(),
+        }
     }
 }
 

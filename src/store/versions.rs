@@ -49,7 +49,7 @@ impl Store {
     /// with another version, and while the conversation has an unfinished turn.
     pub fn select_version(&self, viewer: &Viewer, id: MessageId) -> Result<Rearranged> {
         let viewer = viewer.clone();
-        self.write(move |write| {
+        let write = move |write: &Write<'_>| {
             let sight = viewer.sight(write.connection)?;
             let place = find(write, &sight, id)?;
             let Some(root) = place.version_of else {
@@ -79,7 +79,8 @@ impl Store {
             }
             retitle(write, place.conversation_id, &titles)?;
             rearranged(write, &sight, place.conversation_id, Vec::new())
-        })
+        };
+        self.rearrange(|| self.write(write))
     }
 
     /// Deletes a message with the other one of its turn, for good. One that has versions goes
@@ -91,7 +92,7 @@ impl Store {
     /// unfinished turn.
     pub fn delete_message(&self, viewer: &Viewer, id: MessageId) -> Result<Rearranged> {
         let viewer = viewer.clone();
-        self.write(move |write| {
+        let write = move |write: &Write<'_>| {
             let sight = viewer.sight(write.connection)?;
             let place = find(write, &sight, id)?;
             let conversation = place.conversation_id;
@@ -118,7 +119,8 @@ impl Store {
             recount(write, conversation)?;
             retitle(write, conversation, &titles)?;
             rearranged(write, &sight, conversation, deleted)
-        })
+        };
+        self.rearrange(|| self.write(write))
     }
 }
 

@@ -42,7 +42,7 @@ impl Service {
             (Some(_), None) => Err(Error::invalid_request(
                 "\"replaces\" needs the \"conversation_id\" of the message",
             )),
-            _ => self.check_model(chat.model.as_deref()),
+            _ => self.check_model(caller.identity, chat.model.as_deref()),
         };
         if let Err(error) = refused {
             return responder.send(Err::<(), _>(error));
@@ -65,6 +65,7 @@ impl Service {
             request.push_str(&format!("\n{audience:?}"));
         }
         let audience = chat.audience.unwrap_or_else(|| self.usual_audience());
+        let is_version = chat.replaces.is_some();
         let new = NewTurn {
             viewer: caller.identity.viewer(),
             owner: Some(caller.identity.user_id),
@@ -94,12 +95,7 @@ impl Service {
         let stored = self.reserve_place(&new).and_then(|place| {
             // Nothing is acknowledged before the turn ends, so both may be committed
             // together.
-            let replaces = new.replaces.is_some();
             let begun = self.store.begin_turn_deferred(new)?;
-            if replaces {
-                // The model must not be shown what is hidden with the commit.
-                self.store.flush()?;
-            }
             Ok((place, begun.uncommitted()))
         });
         let (_place, begun) = match stored {
@@ -113,7 +109,17 @@ impl Service {
             self.hub
                 .stream(watch, caller.connection, caller.outbox, person);
         }
+        // What another version replaces is hidden, on disk.
+        let changed = match &begun {
+            Begun::New { turn, .. } if is_version => {
+                Some((turn.conversation_id, turn.readers.clone()))
+            }
+            _ => None,
+        };
         self.start(begun, Some(watch));
+        if let Some((conversation, readers)) = changed {
+            self.hub.publish_change(conversation, readers);
+        }
     }
 
     /// Reserves a place in the queue for a message that is about to be stored. One

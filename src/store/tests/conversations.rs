@@ -142,7 +142,8 @@ fn a_deleted_conversation_leaves_nothing() {
         ("approvals", 0),
         ("grants", 0),
         ("deliveries", 0),
-        ("idempotency", 0),
+        // A repeat of the request must not run again.
+        ("idempotency", 1),
     ] {
         let count: Option<i64> = store
             .read(|connection| {
@@ -267,4 +268,25 @@ fn no_query_is_a_syntax_error() {
             "{query:?}"
         );
     }
+}
+
+/// Neither with its message nor with its conversation does the key of a turn go.
+#[test]
+fn what_was_deleted_is_not_run_again() {
+    let store = TestStore::new();
+    let again = || store.begin_turn(keyed("user:1", "a", 1, Target::New));
+    let Begun::New { turn, .. } = again().unwrap().into_inner() else {
+        panic!("the first is new");
+    };
+    finish(&store, &turn, "done");
+    store.delete_message(&all(), turn.message_id).unwrap();
+    for _ in 0..2 {
+        let error = again().unwrap_err();
+        assert_eq!(error.code(), Code::NotFound);
+        assert!(error.message().contains("was deleted"), "{error}");
+        // The second time, the conversation is gone, too.
+        let _ = store.delete_conversation(&all(), turn.conversation_id);
+    }
+    let other = store.begin_turn(keyed("user:1", "a", 2, Target::New));
+    assert_eq!(other.unwrap_err().status(), 422);
 }

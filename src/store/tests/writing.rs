@@ -400,3 +400,28 @@ fn another_process_is_noticed_and_our_own_writes_are_not() {
     assert_ne!(store.foreign_changes().unwrap().uncommitted(), before);
     assert_eq!(store.meta("b").unwrap().uncommitted().as_deref(), Some("2"));
 }
+
+/// A turn reads its past from what is committed: it waits for a deletion in the same
+/// transaction.
+#[test]
+fn a_turn_is_not_shown_what_is_deleted_as_it_begins() {
+    let store = TestStore::new();
+    let old = exchange(&store, Target::New, "the secret", "told");
+    let conversation = old.conversation_id;
+    let shown: Vec<usize> = together(
+        &store,
+        vec![
+            Box::new(|| {
+                store.delete_message(&all(), old.message_id).unwrap();
+                0
+            }),
+            Box::new(|| {
+                let new = message(Target::Existing(conversation), "what do you know?");
+                store.begin_turn_deferred(new).unwrap();
+                let past = past(&store, conversation, 10, 10_000);
+                past.turns.iter().filter(|one| one.id == old.id).count()
+            }),
+        ],
+    );
+    assert_eq!(shown, [0, 0]);
+}
