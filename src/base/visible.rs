@@ -111,6 +111,13 @@ pub fn without_hidden(text: &str) -> String {
     seen
 }
 
+/// A title on one line, without what is not seen or changes how other text looks.
+pub fn label(title: &str) -> String {
+    let spaced = |letter: char| if letter.is_whitespace() { ' ' } else { letter };
+    let title: String = title.chars().map(spaced).collect();
+    without_hidden(&title).trim().to_owned()
+}
+
 /// How many bytes at the beginning are such characters.
 fn run(text: &str, is_such: impl Fn(char) -> bool) -> usize {
     text.find(|letter| !is_such(letter)).unwrap_or(text.len())
@@ -204,6 +211,18 @@ mod tests {
             ),
         ] {
             assert_eq!(without_hidden(text), left, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_title_is_one_line_without_what_hides() {
+        for (title, shown) in [
+            (" Cake\u{a0}for\ttea ", "Cake for tea"),
+            ("gpj.\u{202e}exe", "gpj.exe"),
+            ("a\nb\u{2028}c", "a b c"),
+            ("\u{200b}\u{2066}", ""),
+        ] {
+            assert_eq!(label(title), shown, "{title:?}");
         }
     }
 

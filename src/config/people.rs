@@ -61,6 +61,17 @@ section! {
 default_is_absent!(Person);
 
 impl Person {
+    /// Whether an admin has said what this person may do, use or be told: who is limited does
+    /// not choose how they are answered. What notifies them and what "always" stored limits
+    /// nobody.
+    pub fn is_limited(&self) -> bool {
+        let mode = self.permission_mode;
+        mode.is_some_and(|mode| mode != Permission::Allow)
+            || self.tools.is_some()
+            || self.monthly_tokens.is_some()
+            || self.instructions.is_some()
+    }
+
     /// Whether this person may answer an approval of a tool that they have asked for
     /// themselves.
     pub fn approves(&self, tool: &str) -> bool {

@@ -209,8 +209,13 @@ events! {
     },
 
     /// Messages of it were deleted, another version of one is shown, or its settings are
-    /// others: read it anew.
-    "conversation.changed" ConversationChanged [Kept Streamed],
+    /// others: read it anew. Or the person keeps it in another way, on another connection.
+    "conversation.changed" ConversationChanged [Kept Streamed] {
+        /// Whether only that has changed which the person notes for themselves (pinned,
+        /// archived, read): true, or absent.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        marks_only: bool,
+    },
 
     /// Other people see the conversation from now on. Its earlier events are theirs, too,
     /// as far as they are kept, but for results of tools.

@@ -75,6 +75,11 @@ fn a_message_can_be_written_anew_and_both_versions_stay() {
         .ask(json!({ "type": "subscribe", "events": ["message.created", "conversation.changed"] }));
     replace(&mut client, &conversation, &before[2], "TWO");
     let told = other.event("message.created")["message"].clone();
+    let changed = other.event("conversation.changed");
+    assert_eq!(
+        (&changed["conversation_id"], changed.get("marks_only")),
+        (&conversation, None)
+    );
     let both = versions(&mut client, &conversation, 2);
     assert_eq!(told["versions"], json!(both));
     assert_eq!(both[0], before[2]);
@@ -484,4 +489,47 @@ fn what_is_not_shown_is_exported_but_not_imported() {
     let id = &listed["conversations"][0]["id"];
     let imported = texts(&mut client, id);
     assert_eq!(imported, ["how warm is it", "scripted: how warm is it"]);
+}
+
+/// What a person notes for themselves, their other devices learn and nobody else.
+#[test]
+fn marks_are_told_to_the_other_connections_of_the_person_alone() {
+    let model = echo();
+    let home =
+        Home::start(model.config_with(json!({ "privacy": { "conversations": "household" } })));
+    let mut phone = home.websocket(&home.tokens.user);
+    let mut laptop = home.websocket(&home.tokens.user);
+    let mut admin = home.admin();
+    let conversation = admin.chat("one")["conversation_id"].clone();
+    let events =
+        json!({ "type": "subscribe", "events": ["conversation.changed", "conversation.renamed"] });
+    let mut other = home.admin();
+    for client in [&mut phone, &mut laptop, &mut other] {
+        client.ask(events.clone());
+    }
+    let pin =
+        json!({ "type": "update_conversation", "conversation_id": conversation, "pinned": true });
+    let read = json!({ "type": "mark_read", "conversation_id": conversation });
+    for mark in [&pin, &read] {
+        phone.ask(mark.clone());
+        let told = laptop.event("conversation.changed");
+        assert_eq!(told["marks_only"], true, "{told}");
+    }
+    // There is nothing new to tell.
+    phone.ask(read);
+    admin.ask(
+        json!({ "type": "rename_conversation", "conversation_id": conversation,
+        "title": "A \u{202e}b" }),
+    );
+    for client in [&mut phone, &mut laptop, &mut other] {
+        let next = client.receive();
+        assert_eq!(next["event"], "conversation.renamed", "{next}");
+        assert_eq!(next["title"], "A b");
+    }
+    let nothing = why(
+        &mut admin,
+        &json!({ "type": "rename_conversation",
+        "conversation_id": conversation, "title": "\u{200b}" }),
+    );
+    assert!(nothing.contains("title"), "{nothing}");
 }

@@ -6,6 +6,7 @@ use crate::message_text::{OUTSIDE_TAG, fenced};
 use crate::tool::output::{cap_text, shorten};
 use base::error::Result;
 use base::surface::Surface;
+use base::visible::label;
 use config::OFFLINE;
 use store::Usage;
 
@@ -48,7 +49,8 @@ fn cleaned(text: &str) -> Option<String> {
     let marks = |character: char| "\"'`*_#\u{201C}\u{201D}\u{201E}\u{AB}\u{BB}".contains(character);
     let line = line.trim_matches(|one: char| marks(one) || one.is_whitespace());
     let line = line.trim_end_matches(|one: char| ".:;,".contains(one) || marks(one));
-    (!line.is_empty()).then(|| shorten(line, TITLE_CHARS).into_owned())
+    let line = label(line);
+    (!line.is_empty()).then(|| shorten(&line, TITLE_CHARS).into_owned())
 }
 
 #[cfg(test)]
@@ -65,6 +67,7 @@ mod tests {
             ),
             ("# Fl\u{FC}ge nach Bergen:", Some("Fl\u{FC}ge nach Bergen")),
             ("\u{201E}Wetter\u{201C}", Some("Wetter")),
+            ("A \u{202e}cake", Some("A cake")),
             (" \n ", None),
             ("**", None),
         ] {

@@ -130,10 +130,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RenameConversation(rename) => {
             service.rename(viewer, rename.conversation_id, rename.title.trim())
         }
-        Command::UpdateConversation(update) => service.update_conversation(viewer, update),
-        Command::MarkRead(mark) => store
-            .mark_read(viewer, mark.conversation_id)
-            .map(|()| json!({ "conversation_id": mark.conversation_id })),
+        Command::UpdateConversation(update) => service.update_conversation(caller, update),
+        Command::MarkRead(mark) => service.mark_read(caller, mark.conversation_id),
         Command::SelectVersion(select) => service.select_version(viewer, select.message_id),
         Command::DeleteMessage(delete) => service.delete_message(viewer, delete.message_id),
         Command::DeleteConversation(delete) => service.delete(viewer, delete.conversation_id),

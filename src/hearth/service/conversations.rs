@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
+use super::caller::Caller;
 use super::{Service, views};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId};
 use base::people::Audience;
 use base::sync::lock;
+use base::visible::label;
 use protocol::command::{GetMessages, ListConversations, UpdateConversation};
 use protocol::event::EventKind;
 use serde_json::json;
-use store::{ConversationChange, Viewer};
+use store::{ConversationChange, Identity, Viewer};
 
 impl Service {
     /// Who sees a new conversation of a person who does not say.
@@ -44,18 +46,31 @@ impl Service {
 
     /// Gives a conversation another title.
     pub(super) fn rename(&self, viewer: &Viewer, id: ConversationId, title: &str) -> Result<Value> {
-        let readers = self.store.rename_conversation(viewer, id, title)?;
-        self.hub.publish_title(id, readers, title.to_owned());
+        let title = label(title);
+        if title.is_empty() {
+            return Err(Error::invalid_request("nothing of the \"title\" is seen"));
+        }
+        let readers = self.store.rename_conversation(viewer, id, &title)?;
+        self.hub.publish_title(id, readers, title.clone());
         Ok(json!({ "conversation_id": id, "title": title }))
     }
 
     /// Changes how the caller keeps a conversation, or what its owner may choose for all.
     pub(super) fn update_conversation(
         &self,
-        viewer: &Viewer,
+        caller: &Caller<'_>,
         update: UpdateConversation,
     ) -> Result<Value> {
-        self.check_model(update.model.as_deref())?;
+        let viewer = &caller.identity.viewer();
+        self.check_model(caller.identity, update.model.as_deref())?;
+        if update
+            .instructions
+            .as_ref()
+            .is_some_and(|text| !text.is_empty())
+        {
+            self.check_unlimited(caller.identity, "sets no instructions of a conversation")?;
+        }
+        let is_kept_anew = update.pinned.is_some() || update.archived.is_some();
         let is_for_all = update.model.is_some() || update.instructions.is_some();
         let change = ConversationChange {
             pinned: update.pinned,
@@ -67,16 +82,48 @@ impl Service {
         let (changed, readers) = self.store.change_conversation(viewer, id, change)?;
         if is_for_all {
             self.hub.publish_change(id, readers);
+        } else if is_kept_anew {
+            self.hub
+                .publish_marks(id, (caller.identity.user_id, caller.connection), readers);
         }
         Ok(views::conversation(changed))
     }
 
-    /// Checks that people may choose this model.
+    /// Notes that the caller has seen all of a conversation.
+    pub(super) fn mark_read(&self, caller: &Caller<'_>, id: ConversationId) -> Result<Value> {
+        let news = self.store.mark_read(&caller.identity.viewer(), id)?;
+        if let Some(readers) = news {
+            self.hub
+                .publish_marks(id, (caller.identity.user_id, caller.connection), readers);
+        }
+        Ok(json!({ "conversation_id": id }))
+    }
+
+    /// Checks that the configuration does not limit a person who would choose how they are
+    /// answered.
     ///
     /// # Errors
-    /// `invalid_request`, with those that they may.
-    pub(super) fn check_model(&self, model: Option<&str>) -> Result<()> {
+    /// `unauthorized`.
+    fn check_unlimited(&self, identity: &Identity, refused: &str) -> Result<()> {
         let config = self.settings.current();
+        match config.person(&identity.user) {
+            Some(person) if person.is_limited() => Err(Error::unauthorized(format!(
+                "whom \"people.{}\" in the configuration limits {refused}",
+                identity.user
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that this person may choose this model.
+    ///
+    /// # Errors
+    /// `invalid_request`, with those that people may; `unauthorized` for who is limited.
+    pub(super) fn check_model(&self, identity: &Identity, model: Option<&str>) -> Result<()> {
+        let config = self.settings.current();
+        if model.is_some_and(|model| !model.is_empty() && model != config.model) {
+            self.check_unlimited(identity, "chooses no model")?;
+        }
         let may = |model: &str| {
             model.is_empty()
                 || config.models.is_empty()

@@ -23,15 +23,11 @@ use std::sync::Arc;
 use store::{Readers, Turn};
 
 use kept::{KeptEvent, KeptEvents};
-pub use recipients::{Person, Recipients};
+pub use recipients::{ConnectionId, Person, Recipients};
 pub use reply::Reply;
 use shares::Shares;
 use watcher::Watching;
 pub use watcher::{TurnEnded, Watch, Watcher};
-
-/// A connection, as the hub and the service's registry know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ConnectionId(pub u64);
 
 /// Numbers every event and passes it on. Publishing never waits for a subscriber:
 /// a full outbox closes its connection instead.
@@ -409,6 +405,7 @@ impl HubState {
             watchers.is_some_and(|all| all.iter().any(|one| one.connection == Some(connection)))
         };
         recipients.include(subscriber.person)
+            && !recipients.leave_out(connection)
             && (subscriber.events.contains(name)
                 || (name.is(EventTrait::Streamed) && is_streamed()))
     }

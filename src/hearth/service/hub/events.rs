@@ -3,10 +3,10 @@
 //! [`Durable`](store::Durable), so that nobody learns of what a failed commit takes
 //! back. Progress and a person's own message may come before their commit.
 
-use super::{Hub, Recipients};
+use super::{ConnectionId, Hub, Recipients};
 use crate::service::views;
 use agent::turn::Progress;
-use base::ids::ConversationId;
+use base::ids::{ConversationId, UserId};
 use protocol::event::{Event, EventKind, EventName};
 use store::{
     Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
@@ -171,12 +171,37 @@ impl Hub {
 
     /// That a conversation is to be read anew.
     pub fn publish_change(&self, conversation: ConversationId, readers: Readers) {
+        self.publish_changed(conversation, false, Recipients::Readers(readers));
+    }
+
+    /// That this person keeps a conversation in another way, as they said on this connection:
+    /// pinned, archived or read. Only their other connections must learn of it.
+    pub fn publish_marks(
+        &self,
+        conversation: ConversationId,
+        (id, connection): (UserId, ConnectionId),
+        readers: Readers,
+    ) {
+        let recipients = Recipients::Elsewhere {
+            id,
+            connection,
+            readers,
+        };
+        self.publish_changed(conversation, true, recipients);
+    }
+
+    fn publish_changed(
+        &self,
+        conversation: ConversationId,
+        marks_only: bool,
+        recipients: Recipients,
+    ) {
         let event = Event {
             turn_id: None,
             conversation_id: Some(conversation),
-            kind: EventKind::ConversationChanged,
+            kind: EventKind::ConversationChanged { marks_only },
         };
-        self.publish(event, Recipients::Readers(readers));
+        self.publish(event, recipients);
     }
 
     /// That a list was changed, made or deleted, on disk.

@@ -3,6 +3,10 @@
 use base::ids::UserId;
 use store::{Identity, Readers, UserRole};
 
+/// A connection, as the hub and the service's registry know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionId(pub u64);
+
 /// Who listens on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Person {
@@ -71,6 +75,15 @@ pub enum Recipients {
     },
     /// Of these, the others.
     OtherAdmins(UserId),
+    /// This person, if they see the conversation, on their other connections.
+    Elsewhere {
+        /// Who.
+        id: UserId,
+        /// The one that knows.
+        connection: ConnectionId,
+        /// Who sees the conversation.
+        readers: Readers,
+    },
     /// Every admin.
     Admins,
 }
@@ -85,6 +98,7 @@ impl Recipients {
             Recipients::ReadingAdmins(readers) => is_admin && may_see(readers),
             Recipients::Former { before, now } => may_see(before) && !may_see(now),
             Recipients::Finders { then, now } => may_see(then) && may_see(now),
+            Recipients::Elsewhere { id, readers, .. } => *id == person.id && may_see(readers),
             Recipients::Admins => is_admin,
             _ if person.household_only => false,
             Recipients::Askers { asker, readers } => {
@@ -95,6 +109,11 @@ impl Recipients {
         }
     }
 
+    /// Whether what happened was done on this connection.
+    pub(super) fn leave_out(&self, one: ConnectionId) -> bool {
+        matches!(self, Recipients::Elsewhere { connection, .. } if *connection == one)
+    }
+
     /// The readers of the conversation, if they decide, to be changed.
     pub fn readers_mut(&mut self) -> Option<&mut Readers> {
         match self {
@@ -102,7 +121,8 @@ impl Recipients {
             | Recipients::ReadingAdmins(readers)
             | Recipients::Finders { now: readers, .. }
             | Recipients::Askers { readers, .. }
-            | Recipients::Asker { readers, .. } => Some(readers),
+            | Recipients::Asker { readers, .. }
+            | Recipients::Elsewhere { readers, .. } => Some(readers),
             Recipients::Former { .. } | Recipients::OtherAdmins(_) | Recipients::Admins => None,
         }
     }

@@ -342,7 +342,7 @@ export class Household extends EventTarget {
       }
       case "conversation.changed":
         this.loadConversations().catch(() => {});
-        return this.#emit("changed", { id: conversation });
+        return event.marks_only || this.#emit("changed", { id: conversation });
       case "conversation.renamed":
         return this.#changed(conversation, { title: event.title });
       case "conversation.shared":
