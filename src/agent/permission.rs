@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use super::tool::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::message_text::{OUTSIDE_TAG, fenced};
 use crate::model::ToolSpec;
-use config::{Config, HOUSEHOLD_TOOLS, OWN_TOOLS, Permission, Person, WebhookAccount};
+use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
 
 pub use reason::{WIDENS, reason};
 
@@ -154,14 +154,14 @@ impl<'a> Actor<'a> {
         let listed = |tools: &[String]| tools.iter().any(|listed| listed == name);
         let of_person = self.person.and_then(|person| person.tools.as_deref());
         let of_account = match self.account {
-            Some(account) => account.offers(name),
-            None => !(self.is_gone && HOUSEHOLD_TOOLS.contains(&name)),
+            Some(account) => self.config.offers(account, name),
+            None => !(self.is_gone && self.config.is_of_household(name)),
         };
         let is_offered = |name: &str, tool: &str| {
             let account = self.config.webhook_account(name);
-            account.is_some_and(|account| account.offers(tool))
+            account.is_some_and(|account| self.config.offers(account, tool))
         };
-        let of_caller = !HOUSEHOLD_TOOLS.contains(&name)
+        let of_caller = !self.config.is_of_household(name)
             || self.caller.is_none_or(|caller| is_offered(caller, name));
         // What it schedules would run with all tools of the person.
         let of_token = |tools: &[String]| listed(tools) && name != SCHEDULE;

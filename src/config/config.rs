@@ -13,11 +13,11 @@ use super::address_patterns::AddressPatterns;
 use super::assistant::Identity;
 use super::channels::{Channel, RelayChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
-use super::custom_tools::BUILTIN_TOOLS;
+use super::custom_tools::{BUILTIN_TOOLS, HOUSEHOLD_TOOLS};
 use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section};
 use super::limits::{Limits, limits};
-use super::mcp_servers::{McpServer, mcp_servers};
+use super::mcp_servers::{McpServer, mcp_servers, server_of};
 use super::memory::MemorySettings;
 use super::notifications::WebPush;
 use super::people::{Person, Privacy, people};
@@ -251,9 +251,8 @@ impl Config {
     pub fn unknown_tool(&self, name: &str) -> Option<String> {
         let custom = self.tools.custom.iter().map(|tool| tool.name.as_str());
         let known = || BUILTIN_TOOLS.into_iter().chain(custom.clone());
-        let mut servers = self.mcp_servers.iter();
-        let is_of_server =
-            servers.any(|server| name.starts_with(&format!("mcp_{}_", server.tool_prefix())));
+        let servers = self.mcp_servers.iter().map(|server| server.name.as_str());
+        let is_of_server = server_of(name, servers).is_some();
         let is_known = name == "*" || is_of_server || known().any(|one| one == name);
         (!is_known).then(|| format!("there is no tool {name:?}{}", suggestion(name, known())))
     }
@@ -291,6 +290,23 @@ impl Config {
     pub fn existing_account(&self, name: &str) -> Result<&WebhookAccount> {
         self.webhook_account(name)
             .ok_or_else(|| Error::not_found(format!("there is no webhook account {name:?}")))
+    }
+
+    /// Whether a tool is offered in the turns of a webhook account. What is offered may still
+    /// be denied.
+    pub fn offers(&self, account: &WebhookAccount, tool: &str) -> bool {
+        let listed = account.lists(tool);
+        listed.unwrap_or_else(|| !self.is_of_household(tool))
+    }
+
+    /// Whether a tool reaches what belongs to the household.
+    pub fn is_of_household(&self, tool: &str) -> bool {
+        let mut custom = self.tools.custom.iter().filter(|one| one.household);
+        let servers = self.mcp_servers.iter().filter(|server| server.household);
+        let servers = servers.map(|server| server.name.as_str());
+        HOUSEHOLD_TOOLS.contains(&tool)
+            || custom.any(|one| one.name == tool)
+            || server_of(tool, servers).is_some()
     }
 
     /// The household's time zone.

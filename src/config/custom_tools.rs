@@ -73,6 +73,8 @@ pub struct CustomTool {
     pub output_bytes: usize,
     /// Whether its results do not count as outside text.
     pub trusted: bool,
+    /// Whether it reaches what belongs to the household.
+    pub household: bool,
 }
 
 /// How a custom tool runs.
@@ -127,6 +129,9 @@ section! {
         /// Whether what the tool answers is trusted: it does not count as text from outside, after
         /// which tools with an effect ask again.
         trusted: bool = Flag.or(false);
+        /// Whether the tool reaches what belongs to the household: a webhook account has it only if
+        /// its `tools` names it.
+        household: bool = Flag.or(false);
         /// Longest run, in seconds.
         timeout_seconds: u64 = integer(1..=3_600).or(30);
         /// Longest output that is kept, in bytes. The model is shown it in parts.
@@ -228,6 +233,7 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
                 timeout_seconds: declared.timeout_seconds,
                 output_bytes: declared.output_bytes,
                 trusted: declared.trusted,
+                household: declared.household,
             })
         },
     )

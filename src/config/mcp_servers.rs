@@ -29,6 +29,8 @@ pub struct McpServer {
     pub timeout_seconds: u64,
     /// Whether what it says does not count as outside text.
     pub trusted: bool,
+    /// Whether its tools reach what belongs to the household.
+    pub household: bool,
 }
 
 /// How a server of the Model Context Protocol is reached.
@@ -66,6 +68,17 @@ impl McpServer {
     pub fn tool_prefix(&self) -> String {
         prefix(&self.name)
     }
+}
+
+/// The one of these servers that a tool of this name belongs to: `mcp_home_door_open` is of
+/// `home_door`, not of `home`.
+pub fn server_of<'s>(tool: &str, servers: impl Iterator<Item = &'s str>) -> Option<&'s str> {
+    let rest = tool.strip_prefix("mcp_")?;
+    let is_of = |server: &&str| {
+        let rest = rest.strip_prefix(&prefix(server));
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    servers.filter(is_of).max_by_key(|server| server.len())
 }
 
 fn prefix(name: &str) -> String {
@@ -112,6 +125,9 @@ section! {
         /// Whether what the server's tools answer is trusted: it does not count as text from
         /// outside, after which tools with an effect ask again.
         trusted: bool = Flag.or(false);
+        /// Whether the server's tools reach what belongs to the household: a webhook account has
+        /// them only if its `tools` names them.
+        household: bool = Flag.or(false);
     }
 }
 
@@ -229,6 +245,7 @@ fn server() -> impl Rule<Output = McpServer> {
                 disabled: declared.disabled,
                 timeout_seconds: declared.timeout_seconds,
                 trusted: declared.trusted,
+                household: declared.household,
             })
         })
 }

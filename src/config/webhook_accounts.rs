@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::collections::{list, map_of, object, object_as};
-use super::custom_tools::HOUSEHOLD_TOOLS;
 use super::declaration::{Rule, is_comment, section};
 use super::key_path::KeyPath;
 use super::people::SharedAudience;
@@ -53,8 +52,8 @@ section! {
         /// Narrows `permission_mode` for this account's turns; it never widens it.
         pub permission_mode: Option<Permission> = PERMISSIONS.optional("the server's");
         /// The only tools offered in this account's turns. The tools that reach what belongs to the
-        /// household (memories, search, schedules, files, commands) are offered only if they are
-        /// named here. `*` stands for every tool.
+        /// household (memories, search, schedules, files, commands, and those with `household`) are
+        /// offered only if they are named here. `*` stands for every tool.
         pub tools: Option<Vec<String>> = list(TOOL_OR_ALL)
             .optional("all but those of the household");
         /// Permissions of single tools in this account's turns. They override `tool_permissions`,
@@ -85,13 +84,10 @@ section! {
 }
 
 impl WebhookAccount {
-    /// Whether a tool is offered in this account's turns. What is offered may
-    /// still be denied.
-    pub fn offers(&self, tool: &str) -> bool {
-        match &self.tools {
-            Some(tools) => tools.iter().any(|named| named == tool || named == ALL),
-            None => !HOUSEHOLD_TOOLS.contains(&tool),
-        }
+    /// Whether its `tools` names a tool; none without `tools`.
+    pub(super) fn lists(&self, tool: &str) -> Option<bool> {
+        let tools = self.tools.as_ref()?;
+        Some(tools.iter().any(|named| named == tool || named == ALL))
     }
 }
 

@@ -118,10 +118,19 @@ pub fn misfit<'f>(filter: &'f WebhookFilter, document: &Value) -> Option<&'f str
         .filter(|found| !found.is_null())
     {
         None => values.is_empty(),
-        Some(found) => values.iter().any(|one| one == ANYTHING || one == found),
+        Some(found) => {
+            let mut values = values.iter();
+            values.any(|one| one == ANYTHING || is_same(one, found))
+        }
     };
     let unfit = filter.iter().find(|entry| !fits(entry));
     unfit.map(|(pointer, _)| pointer.as_str())
+}
+
+/// Whether two values are the same; JSON tells no 1 from 1.0.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let has_fraction = one.is_f64() || other.is_f64();
+    one == other || has_fraction && one.as_f64().is_some() && one.as_f64() == other.as_f64()
 }
 
 /// The rule for `when`.
@@ -215,15 +224,22 @@ mod tests {
             ),
             ("/comment".to_owned(), vec![]),
             ("/draft".to_owned(), vec![json!(false)]),
+            ("/number".to_owned(), vec![json!(1), json!(2.5)]),
             ("/issue".to_owned(), vec![json!("*")]),
         ]);
-        let good = json!({ "action": "reopened", "draft": false, "issue": {}, "comment": null });
-        assert_eq!(misfit(&filter, &good), None);
+        let mut good =
+            json!({ "action": "reopened", "draft": false, "issue": {}, "comment": null });
+        for number in [json!(1), json!(1.0), json!(2.5)] {
+            good["number"] = number;
+            assert_eq!(misfit(&filter, &good), None);
+        }
         for (pointer, value) in [
             ("/action", json!("closed")),
             ("/action", Value::Null),
             ("/comment", json!({ "body": "x" })),
             ("/draft", json!("false")),
+            ("/number", json!(1.5)),
+            ("/number", json!("1")),
             ("/issue", Value::Null),
         ] {
             let mut document = good.clone();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use hearth::catalogue::Entry;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
+use support::http::post;
 use support::mcp_http::{Kind, McpServer};
 use support::program::{Program, hearth, printed, run};
 use support::served::Served;
@@ -256,7 +257,6 @@ fn what_does_not_work_is_not_written() {
         (vec!["brave", &server, "key=-"], "Is the key right"),
         (vec!["brave", &server, "key=abc"], "key=- reads it from"),
         (vec!["brave", &server], "key is missing"),
-        (vec!["brave", &server, "key=${NO_SUCH}"], "NO_SUCH"),
         (vec!["searxng", "address=nas"], "must begin with http://"),
         (vec!["searxng", "adress=http://nas"], "it has address"),
         (vec!["searxng", "nas"], "is not FIELD=VALUE"),
@@ -266,6 +266,20 @@ fn what_does_not_work_is_not_written() {
         let (added, said) = tool(folder.path(), &[&["add"], &words[..]].concat(), "secret");
         assert!(!added && said.contains(says), "{words:?}: {said}");
         assert_eq!(file(folder.path()), before, "{words:?}");
+    }
+    for words in [&["key=${NO_SUCH}"][..], &["key=${NO_SUCH}", "--no-test"]] {
+        let (added, said) = tool(
+            folder.path(),
+            &[&["add", "brave", &server], words].concat(),
+            "",
+        );
+        assert!(added && said.contains("NO_SUCH is not set here"), "{said}");
+        let key = "/tools/custom/0/http/headers/X-Subscription-Token";
+        assert_eq!(file(folder.path()).pointer(key).unwrap(), "${NO_SUCH}");
+        let (listed, said) = tool(folder.path(), &["list"], "");
+        assert!(listed && said.contains("web_search"), "{said}");
+        let (removed, said) = tool(folder.path(), &["remove", "brave"], "");
+        assert!(removed, "{said}");
     }
     let (removed, said) = tool(folder.path(), &["remove", "weather"], "");
     assert!(!removed && said.contains("there are none"), "{said}");
@@ -290,6 +304,99 @@ fn what_does_not_work_is_not_written() {
     assert!(!added && said.contains("\"web_search\" already"), "{said}");
     assert!(tool(folder.path(), &["remove", "web_search"], "").0);
     assert_eq!(file(folder.path())["tools"]["custom"], json!([]));
+}
+
+#[test]
+fn rights_go_with_a_tool_and_those_of_others_stay() {
+    let folder = TemporaryDirectory::new();
+    let own = json!({
+        "tools": ["recall", "home_state", "mcp_home_open"],
+        "tool_permissions": {"home_service": "allow", "mcp_home_garage_open": "deny"},
+    });
+    let mut account = own.clone();
+    account["incoming_path"] = json!("/webhook/ci");
+    account["outgoing_url"] = json!("http://127.0.0.1:1/");
+    let server = json!({"url": "http://127.0.0.1:1/", "disabled": true});
+    write_config(
+        folder.path(),
+        json!({
+            "mcp_servers": {"home": server, "home_garage": server, "my.cal": server},
+            "tool_permissions": {
+                "mcp_home_open": "allow", "mcp_home_garage_open": "deny", "mcp_my_cal_open": "allow",
+            },
+            "people": {"ben": own, "ann": {"approves": ["home_light", "recall"]}},
+            "channels": {"lan": {"type": "tcp"}, "webhook": {"accounts": {"ci": account}}},
+        }),
+    );
+    let add = ["add", "home-assistant", "key=-", "--no-test"];
+    let (added, said) = tool(folder.path(), &add, "token");
+    assert!(
+        added && said.contains("home_service: asks first, except ben"),
+        "{said}"
+    );
+    for name in ["home", "my.cal"] {
+        assert!(tool(folder.path(), &["remove", name], "").0);
+    }
+    let (removed, said) = tool(folder.path(), &["remove", "home-assistant"], "");
+    assert!(
+        removed && said.contains("rights to it of ben, ann, ci are gone"),
+        "{said}"
+    );
+    let left = file(folder.path());
+    let kept = json!({"mcp_home_garage_open": "deny"});
+    assert_eq!(left["tool_permissions"], kept);
+    for holder in ["/people/ben", "/channels/webhook/accounts/ci"] {
+        let holder = left.pointer(holder).unwrap();
+        assert_eq!(holder["tool_permissions"], kept, "{holder}");
+        assert_eq!(holder["tools"], json!(["recall"]), "{holder}");
+    }
+    assert_eq!(left["people"]["ann"]["approves"], json!(["recall"]));
+    let (added, said) = tool(folder.path(), &add, "token");
+    assert!(
+        added && said.contains("home_service: asks first\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn accounts_read_the_house_only_where_they_name_it() {
+    let folder = TemporaryDirectory::new();
+    let account = |path: &str| {
+        json!({
+            "incoming_path": path, "outgoing_url": "http://127.0.0.1:1/", "audience": "household",
+        })
+    };
+    let mut named = account("/webhook/named");
+    named["tools"] = json!(["home_states"]);
+    write_config(
+        folder.path(),
+        json!({"provider": "offline", "channels": {
+            "lan": {"type": "tcp"},
+            "webhook": {"accounts": {"plain": account("/webhook/plain"), "named": named}},
+        }}),
+    );
+    make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let found = scripts()
+        .into_iter()
+        .find(|(name, _)| name == "home-assistant");
+    let (served, _) = scripted(&found.unwrap().1);
+    let address = format!("address=http://{}", served.address);
+    let (added, said) = tool(
+        folder.path(),
+        &["add", "home-assistant", &address, "key=-"],
+        "ha-token",
+    );
+    assert!(
+        added && said.contains("Webhook accounts that may use it: named\n"),
+        "{said}"
+    );
+    for (path, reads) in [("/webhook/named", true), ("/webhook/plain", false)] {
+        let body = json!({"message": "run home_states {}"});
+        let answer = post(program.address, path, &[("Prefer", "wait=60")], &body);
+        let text = answer.body;
+        assert_eq!(text.contains("lock.front"), reads, "{path}: {text}");
+    }
 }
 
 /// What the page does: it lists, tries, chooses, adds and removes.

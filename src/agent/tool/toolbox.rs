@@ -136,6 +136,7 @@ mod tests {
             timeout_seconds: 5,
             output_bytes: 1024,
             trusted: false,
+            household: false,
         }
     }
 

@@ -102,7 +102,10 @@ fn a_tool_that_does_not_exist_is_warned_about_wherever_it_is_named() {
 #[test]
 fn an_account_has_nothing_of_the_household_unless_it_is_named() {
     let config = config(
-        r#"{"channels":{"webhook":{"accounts":{
+        r#"{"tools":{"custom":[
+                {"name":"door","description":"d","command":["x"],"household":true}]},
+            "mcp_servers":{"my.cal":{"command":"x","household":true},"home":{"command":"x"}},
+            "channels":{"webhook":{"accounts":{
             "old":{"incoming_path":"/a","outgoing_url":"http://a/"},
             "new":{"incoming_path":"/b","outgoing_url":"http://a/","tools":["recall"],
                 "audience":["ada","bob"],"trusted":true}}}}}"#,
@@ -120,9 +123,11 @@ fn an_account_has_nothing_of_the_household_unless_it_is_named() {
         ("current_time", true, false),
         ("light", true, false),
         ("mcp_home_light", true, false),
+        ("door", false, false),
+        ("mcp_my_cal_list", false, false),
     ] {
         assert_eq!(
-            (old.offers(tool), new.offers(tool)),
+            (config.offers(old, tool), config.offers(new, tool)),
             (of_old, of_new),
             "{tool}"
         );
@@ -299,7 +304,8 @@ fn an_account_of_an_older_version_is_narrowed_with_a_warning() {
         settings.set(key.trim_matches('\''), r#"["*"]"#).unwrap();
         assert_eq!(settings.warnings(), Vec::<String>::new());
         let config = settings.current();
-        assert!(config.webhook_account("ci").unwrap().offers("recall"));
+        let account = config.webhook_account("ci").unwrap();
+        assert!(config.offers(account, "recall"));
     }
     for settled in [
         r#","tools":[]"#,

@@ -204,6 +204,7 @@ impl Entry {
             timeout_seconds: REQUEST_TIME.as_secs(),
             output_bytes: 256 * 1024,
             trusted: false,
+            household: false,
         };
         let answer =
             try_once(&tool, answers, trust, REQUEST_TIME).map_err(Error::invalid_request)?;

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use agent::mcp::Mcp;
 use agent::tool::try_once;
 use base::error::{Error, Result};
-use config::Config;
+use config::{Config, server_of};
 pub use entry::{Answers, Choice, Entry, Field};
 use net::cancel::Cancel;
 use net::tls::Trust;
@@ -52,6 +52,8 @@ pub struct Removed {
     pub tools: Vec<String>,
     /// Names of MCP servers.
     pub servers: Vec<String>,
+    /// People and webhook accounts that had rights of their own to these tools.
+    pub holders: Vec<String>,
 }
 
 impl Addition {
@@ -133,12 +135,15 @@ impl Addition {
 }
 
 /// Removes from the members of a configuration file what was added under this name, or the one
-/// tool or MCP server of this name, with the rights of its tools.
+/// tool or MCP server of this name, with everybody's rights to its tools: what is added later
+/// under the same name must not have them.
 ///
 /// # Errors
 /// `not_found` when there is none; names what there is.
 pub fn remove(members: &mut Value, name: &str) -> Result<Removed> {
     let mut removed = Removed::default();
+    let known = members.get("mcp_servers").and_then(Value::as_object);
+    let known: Vec<String> = known.into_iter().flat_map(Map::keys).cloned().collect();
     let is_meant = |key: &str, one: &Value| key == name || one[ADDED_AS] == name;
     let (mut tools, mut all) = (custom(members).to_vec(), Vec::new());
     tools.retain(|tool| {
@@ -164,20 +169,67 @@ pub fn remove(members: &mut Value, name: &str) -> Result<Removed> {
         });
     }
     if removed == Removed::default() {
-        let known = match all.is_empty() {
+        let there = match all.is_empty() {
             true => "there are none beside the built-in ones".to_owned(),
             false => format!("there are {}", all.join(", ")),
         };
-        let problem = format!("there is no tool or MCP server {name:?}; {known}");
+        let problem = format!("there is no tool or MCP server {name:?}; {there}");
         return Err(Error::not_found(problem));
     }
-    let is_of_server = |tool: &str| {
-        let mut servers = removed.servers.iter();
-        servers.any(|server| tool.starts_with(&format!("mcp_{server}_")))
+    let Removed { tools, servers, .. } = &removed;
+    let is_of = |tool: &str, list: &[String]| list.iter().any(|one| one == tool);
+    let is_gone = |tool: &str| {
+        let server = server_of(tool, known.iter().map(String::as_str));
+        is_of(tool, tools) || server.is_some_and(|server| is_of(server, servers))
     };
-    let is_gone = |tool: &String| removed.tools.contains(tool) || is_of_server(tool);
     section(members, "tool_permissions")?.retain(|tool, _| !is_gone(tool));
+    let mut holders = Vec::new();
+    for (name, holder) in holders_of_rights(members) {
+        if drop_rights(holder, &is_gone) {
+            holders.push(name.to_owned());
+        }
+    }
+    removed.holders = holders;
     Ok(removed)
+}
+
+/// The people and the webhook accounts of a file.
+fn holders_of_rights(members: &mut Value) -> Vec<(&str, &mut Value)> {
+    let Value::Object(members) = members else {
+        return Vec::new();
+    };
+    let mut people = Vec::new();
+    let mut channels: Vec<&mut Value> = Vec::new();
+    for (key, value) in members.iter_mut() {
+        match (key.as_str(), value) {
+            ("people", Value::Object(found)) => people.extend(found.iter_mut()),
+            ("channels", Value::Object(found)) => channels.extend(found.values_mut()),
+            ("channels", Value::Array(found)) => channels.extend(found),
+            _ => {}
+        }
+    }
+    let accounts = channels
+        .into_iter()
+        .filter_map(|channel| channel.get_mut("accounts"));
+    let accounts = accounts.filter_map(Value::as_object_mut).flatten();
+    let holders = people.into_iter().chain(accounts);
+    holders
+        .map(|(name, holder)| (name.as_str(), holder))
+        .collect()
+}
+
+/// Takes the rights to some tools from a person or an account. Returns whether there were any.
+fn drop_rights(holder: &mut Value, is_gone: &dyn Fn(&str) -> bool) -> bool {
+    let before = holder.clone();
+    if let Some(Value::Object(rights)) = holder.get_mut("tool_permissions") {
+        rights.retain(|tool, _| !is_gone(tool));
+    }
+    for key in ["tools", "approves"] {
+        if let Some(Value::Array(tools)) = holder.get_mut(key) {
+            tools.retain(|tool| !tool.as_str().is_some_and(is_gone));
+        }
+    }
+    *holder != before
 }
 
 fn custom(members: &Value) -> &[Value] {

@@ -24,18 +24,25 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let config = directory.settings()?.current();
     let configured = config.channels.iter().find_map(|channel| match channel {
-        Channel::Tcp(tcp) => Some(tcp.port),
+        Channel::Tcp(tcp) => Some((tcp.bind, tcp.port)),
         _ => None,
     });
     let server = RunningServer::find(&directory);
-    let running = server.and_then(|server| Some(server.addresses.first()?.port()));
-    let port = running.or(configured).unwrap_or(DEFAULT_PORT);
+    let running = server.and_then(|server| server.addresses.first().copied());
+    let running = running.map(|address| (Some(address.ip()), address.port()));
+    let (ip, port) = running.or(configured).unwrap_or((None, DEFAULT_PORT));
     let text = FILE.replace(&format!("<port>{DEFAULT_PORT}<"), &format!("<port>{port}<"));
     let text = match config.tls.identity() {
         Some(_) => text.replace("<type>_http._tcp<", "<type>_https._tcp<"),
         None => text,
     };
     context.output.write_all(text.as_bytes())?;
+    if ip.is_some_and(|ip| ip.is_loopback()) {
+        context.note(
+            "The server listens to this machine alone, so no other device reaches it; the `bind` \
+             of its channel or --bind says where it listens.",
+        )?;
+    }
     Ok(())
 }
 
@@ -44,6 +51,23 @@ mod tests {
     use std::fs;
 
     use crate::cli::tests::DataDirectoryUnderTest;
+
+    #[test]
+    fn it_is_said_that_nobody_reaches_the_server() {
+        let root = DataDirectoryUnderTest::default();
+        for (address, is_said) in [("127.0.0.1", true), ("::1", true), ("192.0.2.7", false)] {
+            let config =
+                format!(r#"{{"channels": {{"lan": {{"type": "tcp", "bind": "{address}"}}}}}}"#);
+            fs::write(root.data_directory().config(), config).unwrap();
+            let ran = root.run("avahi", "");
+            assert_eq!(
+                ran.errors.contains("this machine alone"),
+                is_said,
+                "{ran:?}"
+            );
+            assert!(ran.output.starts_with("<?xml"), "{ran:?}");
+        }
+    }
 
     #[test]
     fn the_file_names_the_port_and_whether_it_is_secure() {
@@ -62,6 +86,7 @@ mod tests {
                 assert!(ran.output.contains(part), "{part}: {ran:?}");
             }
             assert!(ran.output.starts_with("<?xml"), "{ran:?}");
+            assert_eq!(ran.errors, "");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `hearth tool`: tools from the catalogue, written to the configuration file.
 
+use std::env;
+
 use serde_json::{Value, json};
 
 use super::arguments::Arguments;
@@ -14,7 +16,7 @@ use super::terminal::visible;
 use crate::catalogue::{self, Addition, Answers, Entry, Field};
 use agent::tool::output::shorten;
 use base::error::without_numbers;
-use config::{Config, CustomRun, Permission};
+use config::{Config, CustomRun, Permission, Settings, server_of, variable};
 use net::tls::Trust;
 
 pub const COMMAND: Command = Command::new(
@@ -51,6 +53,8 @@ remove NAME: Remove a tool, an MCP server, or all that was added under a name
 
 /// Most characters of a trial's result that are shown.
 const SHOWN: usize = 400;
+/// What stands for a variable that only the server has.
+const UNSET: &str = "unset";
 
 /// `hearth tool list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
@@ -67,7 +71,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         };
         return view.print(&Entry::all(), arguments, context);
     }
-    let config = DataDirectory::of(arguments, context)?.settings()?.current();
+    let config = settings(&DataDirectory::of(arguments, context)?)?.current();
     let kind = |run: &CustomRun| match run {
         CustomRun::Command(_) => "program",
         CustomRun::Http(_) => "request",
@@ -84,9 +88,10 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             true => "MCP server, disabled",
             false => "MCP server",
         };
-        let prefix = format!("mcp_{}_", server.tool_prefix());
+        let servers = || config.mcp_servers.iter().map(|server| server.name.as_str());
         let own = config.tool_permissions.keys();
-        let own = own.filter(|name| name.starts_with(&prefix)).count();
+        let own = own.filter(|name| server_of(name, servers()) == Some(&server.name));
+        let own = own.count();
         let mut rights = word(config.permission_mode);
         if own > 0 {
             rights.push_str(&format!(" (otherwise for {own} tools)"));
@@ -121,7 +126,7 @@ fn word(right: Permission) -> String {
 fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let entry = Entry::named(arguments.required(0))?;
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
+    let settings = settings(&directory)?;
     let before = settings.current();
     let mut answers = given(arguments, context, &entry)?;
     let mut prompter = Prompter::new(context);
@@ -139,9 +144,18 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     entry.complete(&mut answers)?;
     choose(&entry, &mut answers, &before, context)?;
+    let texts = answers.values().filter_map(Value::as_str);
+    let unset = texts
+        .filter_map(variable)
+        .find(|name| env::var_os(name).is_none())
+        .map(str::to_owned);
     let addition = entry.filled(arguments.text("as")?, answers)?;
     let (_, planned) = settings.rewrite(false, |members| addition.add_to(members))?;
-    if !arguments.has("no-test") {
+    if let Some(name) = unset {
+        context.note(format_args!(
+            "There is no trial: {name} is not set here. The server must have it in its environment."
+        ))?;
+    } else if !arguments.has("no-test") {
         try_out(&addition, &planned, &directory, context)?;
     }
     let (_, config) = settings.rewrite(true, |members| addition.add_to(members))?;
@@ -153,6 +167,13 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         file.display()
     ))?;
     print_rights(&addition, &config, context)
+}
+
+/// The settings. Those that a variable of the server's environment holds need not be set here.
+fn settings(directory: &DataDirectory) -> Result<Settings, CliError> {
+    directory.check_is_configured()?;
+    let environment = |name: &str| Some(env::var(name).unwrap_or_else(|_| UNSET.to_owned()));
+    Settings::load_with(&directory.config(), environment).or_else(|_| directory.settings())
 }
 
 /// The answers on the command line.
@@ -275,7 +296,15 @@ fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) 
             Permission::Ask => "asks first",
             Permission::Deny => "does not run",
         };
-        context.print(format_args!("{name}: {may}"))?;
+        let people = config.people.iter().filter(|(_, person)| {
+            may == "asks first" && person.tool_permissions.get(name) == Some(&Permission::Allow)
+        });
+        let people: Vec<&str> = people.map(|(name, _)| name.as_str()).collect();
+        let except = match people.is_empty() {
+            true => String::new(),
+            false => format!(", except {}", people.join(", ")),
+        };
+        context.print(format_args!("{name}: {may}{except}"))?;
     }
     if addition.has_servers() {
         let other = word(config.permission_mode);
@@ -287,6 +316,23 @@ fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) 
              effect asks, even where it is allowed. If only your household writes there: \
              `hearth config set mcp_servers.{server}.trusted true`"
         ))?;
+    }
+    let accounts = config.webhook_accounts();
+    let of_accounts: Vec<&str> = accounts
+        .filter(|account| account.permission_mode != Some(Permission::Deny))
+        .filter(|account| {
+            addition
+                .rights
+                .keys()
+                .any(|tool| config.offers(account, tool))
+        })
+        .map(|account| account.name.as_str())
+        .collect();
+    if !of_accounts.is_empty() {
+        let accounts = of_accounts.join(", ");
+        context.print(format_args!("Webhook accounts that may use it: {accounts}"))?;
+    } else if config.webhook_accounts().next().is_some() {
+        context.print("No webhook account may use it (`tools` of an account names what it may)")?;
     }
     let first = addition.rights.keys().next();
     let first = first.map_or("NAME", String::as_str);
@@ -301,10 +347,17 @@ fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) 
 fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
+    let settings = settings(&directory)?;
     let before = settings.current();
     let (removed, config) = settings.rewrite(true, |members| catalogue::remove(members, name))?;
     let applies = RunningServer::apply(&directory, &before, &config);
     let names = [removed.tools, removed.servers].concat().join(", ");
-    context.note(format_args!("Removed {names}; {applies}."))
+    let rights = match removed.holders.is_empty() {
+        true => String::new(),
+        false => format!(
+            " The rights to it of {} are gone, too.",
+            removed.holders.join(", ")
+        ),
+    };
+    context.note(format_args!("Removed {names}; {applies}.{rights}"))
 }

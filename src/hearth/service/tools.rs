@@ -9,7 +9,13 @@ use net::tls::Trust;
 use protocol::command::AddTool;
 
 /// What a tool changes in the configuration.
-const CHANGED: [&str; 3] = ["tool_permissions", "tools", "mcp_servers"];
+const CHANGED: [&str; 5] = [
+    "tool_permissions",
+    "tools",
+    "mcp_servers",
+    "people",
+    "channels",
+];
 
 /// What can be added, and what each asks for.
 pub(super) fn list_available_tools() -> Value {

@@ -46,6 +46,7 @@ fn tool(argv: &[&str]) -> Tool {
         timeout_seconds: 60,
         output_bytes: 1_000,
         trusted: false,
+        household: false,
     };
     Tool { settings, command }
 }

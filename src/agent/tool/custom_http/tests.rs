@@ -49,6 +49,7 @@ fn tool(method: &'static str, url: String, headers: &[(&str, &str)], body: Optio
         timeout_seconds: 60,
         output_bytes: 1_000,
         trusted: false,
+        household: false,
     };
     Tool { settings, http }
 }

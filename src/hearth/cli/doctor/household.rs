@@ -76,9 +76,11 @@ fn list(config: &Config, actors: &Actors) -> Diagnosis {
 
 /// An account with the tools of the household that it may use; none without any.
 fn account_line(account: &WebhookAccount, config: &Config) -> Option<String> {
+    let own = config.tools.custom.iter().filter(|tool| tool.household);
     let tools: Vec<&str> = HOUSEHOLD_TOOLS
         .into_iter()
-        .filter(|tool| account.offers(tool) && is_available(tool, account, config))
+        .chain(own.map(|tool| tool.name.as_str()))
+        .filter(|tool| config.offers(account, tool) && is_available(tool, account, config))
         .collect();
     let seen_by = match &account.audience {
         Audience::People(names) => names.join(", "),

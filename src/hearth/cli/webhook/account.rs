@@ -28,12 +28,17 @@ pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a WebhookAccount, Cl
 }
 
 /// The base of an account's URL, `http://HOST:PORT`: from the running server, else
-/// from the configuration.
-pub fn base_url(directory: &DataDirectory, config: &Config, name: &str) -> String {
+/// from the configuration. `shown` says how the address of the server is written.
+pub fn base_url(
+    directory: &DataDirectory,
+    config: &Config,
+    name: &str,
+    shown: fn(SocketAddr) -> SocketAddr,
+) -> String {
     let running = RunningServer::find(directory);
     let url = running.and_then(|server| {
-        let address = server_address(&server, config, name)?;
-        Some(format!("{}://{address}", server.scheme()))
+        let address = own_address(&server, config, name)?;
+        Some(format!("{}://{}", server.scheme(), shown(address)))
     });
     let port = match url {
         Some(url) => return url,
@@ -54,12 +59,16 @@ pub fn base_url(directory: &DataDirectory, config: &Config, name: &str) -> Strin
 
 /// Where this machine reaches the running server with messages for this account.
 pub fn server_address(server: &RunningServer, config: &Config, name: &str) -> Option<SocketAddr> {
+    own_address(server, config, name).map(reachable_here)
+}
+
+fn own_address(server: &RunningServer, config: &Config, name: &str) -> Option<SocketAddr> {
     // A port for webhooks only comes last.
     let address = match own_port(config, name) {
         Some(_) => server.addresses.last(),
         None => server.addresses.first(),
     };
-    Some(reachable_here(*address?))
+    address.copied()
 }
 
 /// The webhook-only port of the account's channel, if it has one.

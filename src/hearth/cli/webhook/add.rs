@@ -11,7 +11,8 @@ use crate::cli::data_directory::DataDirectory;
 use crate::cli::doctor::warnings_of_names;
 use crate::cli::password;
 use crate::cli::prompter::Prompter;
-use crate::cli::running_server::RunningServer;
+use crate::cli::running_server::{RunningServer, reachable_here};
+use crate::cli::serve::reachable;
 use base::secret::Secret;
 use base::url::MASK;
 use store::look_up_role;
@@ -97,14 +98,24 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             directory.config().display()
         ))?;
     }
-    let base = base_url(&directory, &settings.current(), name);
+    let written = match sender.is_some() {
+        // The other system may run on another machine.
+        true => reachable,
+        false => reachable_here,
+    };
+    let base = base_url(&directory, &settings.current(), name, written);
     // One that was given is known; it should not get into a terminal or a log.
     let shown = secret
         .as_ref()
         .map(|secret| if is_given { MASK } else { secret.expose() });
     if let Some(sender) = &sender {
-        context.print(format_args!("{}\n", sender.steps()))?;
-        context.print(format_args!("URL     {base}{path}"))?;
+        let address = format!("{base}{path}");
+        context.print(format_args!("{}\n", sender.steps(&address, url)))?;
+        context.print(format_args!("URL     {address}"))?;
+        if base.contains("//127.0.0.1:") || base.contains("//[::1]:") {
+            context
+                .note("From another machine it is the address at which that reaches this one.")?;
+        }
         return match shown {
             Some(shown) => context.print(format_args!("Secret  {shown}")),
             None => Ok(()),

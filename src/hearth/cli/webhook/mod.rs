@@ -41,8 +41,9 @@ Its messages come from outside. They reach memories, conversations, schedules an
 if --tools names the tools for that. In a terminal you are asked.
 --url URL               Where the replies are posted (required)
 --from SYSTEM           The other system, whose form of messages is taken; prints
-                        what to enter there: alertmanager, gitea, github, gitlab,
-                        grafana, n8n, node-red, stripe, uptime-kuma
+                        what to enter there: alertmanager, forgejo, frigate, gitea,
+                        github, gitlab, grafana, ios-shortcuts, n8n, node-red,
+                        stripe, uptime-kuma
 --path PATH             Where the messages are posted
                         (default: /webhook/NAME)
 --model MODEL           The model for this account's turns
@@ -246,6 +247,8 @@ mod tests {
         for system in senders::NAMES {
             let root = DataDirectoryUnderTest::default();
             fs::write(root.data_directory().config(), "{}").unwrap();
+            let help = root.run("webhook add --help", "").output;
+            assert!(help.contains(system), "{system}: {help}");
             let line = format!("webhook add x --url http://h/ --from {system} --secret-stdin");
             let made = root.run(&line, "a secret of the other system, or for it\n");
             assert_eq!(made.code, 0, "{system}: {}", made.errors);
@@ -258,6 +261,10 @@ mod tests {
             assert_eq!(account["audience"], "household");
             let url = "http://127.0.0.1:5000/webhook/x";
             assert!(made.output.contains(url), "{system}: {}", made.output);
+            for example in ["hearth.local", "HOST/", "hearth-reply", "/webhook/{system}"] {
+                let example = example.replace("{system}", system);
+                assert!(!made.output.contains(&example), "{system}: {}", made.output);
+            }
             assert!(!made.output.contains("curl"), "{system}: {}", made.output);
             assert!(!format!("{made:?}").contains("of the other system, or"));
             assert!(
@@ -275,6 +282,15 @@ mod tests {
         let secret = account["secret"].as_str().unwrap();
         assert!(
             made.output.contains(secret) && made.output.contains("Issues"),
+            "{}",
+            made.output
+        );
+        let made = root.run(
+            "webhook add f --url http://h/ --path /in --from forgejo",
+            "",
+        );
+        assert!(
+            made.output.contains("http://127.0.0.1:5000/in, POST"),
             "{}",
             made.output
         );

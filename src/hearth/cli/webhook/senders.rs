@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use base::url::Url;
+
 /// The accounts of the systems, by name.
 const ACCOUNTS: &str = include_str!("../../../../examples/config/other-systems.json");
 
@@ -48,6 +50,10 @@ impl Sender {
     /// # Errors
     /// There is none; names those that exist.
     pub fn named(name: &str) -> Result<Sender, String> {
+        let name = match name {
+            "forgejo" => "gitea",
+            name => name,
+        };
         let mut known = NAMES.iter().zip(SAMPLES);
         known
             .find(|(known, _)| **known == name)
@@ -71,12 +77,18 @@ impl Sender {
         settings
     }
 
-    /// What to enter there: lines of text.
-    pub fn steps(&self) -> String {
+    /// What to enter there, for an account at `url` whose replies go to `replies`: lines of
+    /// text.
+    pub fn steps(&self, url: &str, replies: &str) -> String {
         let sample = parsed(self.sample);
         let lines = sample["//"].as_array().into_iter().flatten();
         let lines: Vec<&str> = lines.filter_map(Value::as_str).collect();
-        lines.join("\n")
+        let mut text = lines.join("\n");
+        for example in ["http://hearth.local:5000", "https://HOST"] {
+            text = text.replace(&format!("{example}/webhook/{}", self.name), url);
+        }
+        let reply_path = Url::parse(replies).map(|url| url.path);
+        text.replace("/hearth-reply", &reply_path.unwrap_or_default())
     }
 }
 
