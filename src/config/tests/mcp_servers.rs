@@ -63,7 +63,7 @@ fn what_cannot_be_started_is_refused() {
         "a":{"url":"http://a/","args":["x"]}        | "mcp_servers.a.args" needs "command"
         "a":{"url":"http://a/","sandbox":true}      | "mcp_servers.a.sandbox" needs "command"
         "a":{"url":"http://a/","type":"stdio"}      | "mcp_servers.a.type" needs "command"
-        "a":{"url":"http://a/","type":"sse"}        | must be "stdio", "http", "streamable-http"
+        "a":{"url":"http://a/","type":"ws"}         | must be "stdio", "http", "streamable-http"
         "a":{"command":"x","cwd":"here"}            | must be an absolute path
         "a":{"comand":"x"}                          | did you mean "command"?
         "a":{"command":"x","timeout_seconds":0, "trusted": false}     | must be an integer from 1 to 3600
