@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use super::chromium::{Chromium, Page};
 use support::eventually;
 use support::home::{Home, TemporaryDirectory};
-use support::http::exchange;
 use support::model::{Act, Model};
-use support::peers::{self, Running, free_address};
+use support::peers::{self, Running, call, free_address};
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -88,15 +87,7 @@ impl OpenWebUi {
     }
 
     fn call(&self, method: &str, path: &str, body: &str) -> Value {
-        let authorization = format!("Bearer {}", self.token);
-        let mut headers = vec![("content-type", "application/json")];
-        if !self.token.is_empty() {
-            headers.push(("authorization", &authorization));
-        }
-        let answer = exchange(self.address, method, path, &headers, body.as_bytes());
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert_eq!(answer.status, 200, "{path}: {text}");
-        serde_json::from_str(&text).unwrap()
+        call(self.address, &self.token, method, path, body)
     }
 
     fn post(&self, path: &str, body: Value) -> Value {

@@ -233,7 +233,10 @@ fn ollama_makes_vectors_in_its_own_form() {
     let until = Instant::now() + MAX_WAIT;
     loop {
         home.admin().chat(QUESTION);
-        if chats.recv().unwrap()["messages"].to_string().contains(NEAR) {
+        if chats.recv_timeout(MAX_WAIT).unwrap()["messages"]
+            .to_string()
+            .contains(NEAR)
+        {
             return;
         }
         assert!(Instant::now() < until, "{NEAR} is not shown");

@@ -12,7 +12,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::exchange;
 use support::model::{Act, Model};
-use support::peers::{self, Running, free_address};
+use support::peers::{self, Running, call, free_address};
 
 const SECRET: &str = "a-secret-of-at-least-32-characters";
 
@@ -80,15 +80,7 @@ impl HomeAssistant {
     }
 
     fn call(&self, method: &str, path: &str, body: &str) -> Value {
-        let authorization = format!("Bearer {}", self.token);
-        let mut headers = vec![("content-type", "application/json")];
-        if !self.token.is_empty() {
-            headers.push(("authorization", &authorization));
-        }
-        let answer = exchange(self.address, method, path, &headers, body.as_bytes());
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert!(answer.status < 300, "{path}: {} {text}", answer.status);
-        serde_json::from_str(&text).unwrap()
+        call(self.address, &self.token, method, path, body)
     }
 
     fn post(&self, path: &str, body: Value) -> Value {

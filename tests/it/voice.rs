@@ -23,6 +23,15 @@ fn config(server: &VoiceServer) -> Value {
 /// "hello" in base64.
 const HELLO: &str = "aGVsbG8=";
 
+fn check_head(head: &str, request: &str, key: &str) {
+    assert!(
+        head.starts_with(&format!("{request} HTTP/1.1\r\n")),
+        "{head}"
+    );
+    let authorization = format!("authorization: bearer {key}");
+    assert!(head.to_lowercase().contains(&authorization), "{head}");
+}
+
 #[test]
 fn what_is_said_comes_back_as_text_and_text_as_speech() {
     let server = VoiceServer::hearing("What is for dinner?");
@@ -33,19 +42,7 @@ fn what_is_said_comes_back_as_text_and_text_as_speech() {
     }));
     assert_eq!(heard, json!({ "text": "What is for dinner?" }));
     let asked = server.asked().remove(0);
-    assert!(
-        asked
-            .head
-            .starts_with("POST /v1/audio/transcriptions HTTP/1.1\r\n"),
-        "{}",
-        asked.head
-    );
-    assert!(
-        asked
-            .head
-            .to_lowercase()
-            .contains("authorization: bearer sk-hears")
-    );
+    check_head(&asked.head, "POST /v1/audio/transcriptions", "sk-hears");
     let (_, boundary) = asked.head.split_once("boundary=").unwrap();
     let boundary = boundary.lines().next().unwrap();
     let form = String::from_utf8(asked.body).unwrap();
@@ -72,19 +69,7 @@ fn what_is_said_comes_back_as_text_and_text_as_speech() {
     let audio = protocol::attachment::decode(spoken["audio"].as_str().unwrap()).unwrap();
     assert_eq!(audio, tone());
     let asked = server.asked().remove(1);
-    assert!(
-        asked
-            .head
-            .starts_with("POST /speech/v1/audio/speech HTTP/1.1\r\n"),
-        "{}",
-        asked.head
-    );
-    assert!(
-        asked
-            .head
-            .to_lowercase()
-            .contains("authorization: bearer sk-speaks")
-    );
+    check_head(&asked.head, "POST /speech/v1/audio/speech", "sk-speaks");
     let body: Value = serde_json::from_slice(&asked.body).unwrap();
     assert_eq!(
         body,

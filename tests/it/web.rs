@@ -20,9 +20,10 @@ const BUDGET: usize = 90_000;
 /// Most bytes of the handbook and its script, before compression. A browser loads them
 /// page by page, when somebody reads them; what this bounds is their part of the program.
 const HANDBOOK_BUDGET: usize = 213 * 1024;
-/// What is loaded by whoever switches it on or opens its dialog.
-const LATER: [&str; 5] = [
+/// What is loaded by whoever switches it on or opens it.
+const LATER: [&str; 6] = [
     "choosing.js",
+    "lists.js",
     "push.js",
     "sharing.js",
     "voice.js",
@@ -59,6 +60,7 @@ fn addresses(address: SocketAddr) -> BTreeSet<String> {
     for page in [
         "settings",
         "tools",
+        "lists",
         "memories",
         "reminders",
         "account",

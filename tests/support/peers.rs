@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use base::testing::skipped;
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
 
 use super::MAX_WAIT;
+use super::http::exchange;
 
 /// What programs depend on is installed as it was on this day: what is tested changes only
 /// when somebody changes it here.
@@ -395,4 +397,20 @@ pub fn script(command: &mut Command) -> String {
     assert!(output.status.success(), "{printed}{failed}");
     print!("{printed}");
     printed
+}
+
+/// Calls a program's own interface, as whom the token says unless it is empty.
+///
+/// # Panics
+/// When it is not done, or its answer is not JSON.
+pub fn call(address: SocketAddr, token: &str, method: &str, path: &str, body: &str) -> Value {
+    let authorization = format!("Bearer {token}");
+    let mut headers = vec![("content-type", "application/json")];
+    if !token.is_empty() {
+        headers.push(("authorization", &authorization));
+    }
+    let answer = exchange(address, method, path, &headers, body.as_bytes());
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(answer.status < 300, "{path}: {} {text}", answer.status);
+    serde_json::from_str(&text).unwrap()
 }
