@@ -287,12 +287,12 @@ fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
 }
 
 /// The titles that a conversation has by itself if it begins with this message, or with
-/// another version of it.
+/// another version of it. The oldest version names them all even when it was deleted.
 fn usual_titles(connection: &Connection, id: MessageId) -> Outcome<Vec<String>> {
     rows(
         connection,
         "SELECT content FROM messages
-         WHERE id = ?1 OR version_of = (SELECT version_of FROM messages WHERE id = ?1)",
+         WHERE id = ?1 OR version_of = ifnull((SELECT version_of FROM messages WHERE id = ?1), ?1)",
         params![id],
         |row| Ok(conversations::title(&row.get::<_, String>(0)?)),
     )

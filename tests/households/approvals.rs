@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use support::client::Client;
 
-use super::household::{Household, signed_in, string};
+use super::household::{Household, Said, signed_in, string};
 use super::reference::{
     Actor, Approval, Asker, ConversationNumber, Outside, Refusal, Role, Verdict,
 };
@@ -22,8 +22,6 @@ pub(super) struct Waiting {
     client: Option<Client>,
     /// Part of the reply if the tool runs: of this call, and of no other.
     result: String,
-    /// How many messages the conversation had with the question.
-    messages: usize,
 }
 
 impl Household {
@@ -53,7 +51,7 @@ impl Household {
         let (person, token) = signed_in(actor);
         let client = self.world.begin(person, token, way, &request);
         self.asks(actor, number, (tool, &arguments), &text);
-        self.waits(actor, Some(client), result, number);
+        self.waits(actor, Some(client), result);
         "call that asks"
     }
 
@@ -84,13 +82,13 @@ impl Household {
         if verdict == Verdict::Asks {
             self.world.post_and_leave(&name, &body);
             self.asks(actor, number, (tool, &arguments), &text);
-            self.waits(actor, None, result, number);
+            self.waits(actor, None, result);
             return "call by a webhook that asks";
         }
         let data = self.world.post(&name, &body);
         let ran = string(&data["message"]).contains(&result);
         assert_eq!(ran, verdict == Verdict::Runs, "{name}: {text}: {data}");
-        self.exchanged(number, &text, &data["message"]);
+        self.exchanged(number, None, &text, &data["message"]);
         "call by a webhook"
     }
 
@@ -151,30 +149,23 @@ impl Household {
         assert_eq!((name, shown, requested_by), expected, "{asked}");
         let id = self.reference.conversations[number].id.as_str();
         assert_eq!(asked["conversation_id"], id, "{asked}");
+        let question = self.said(number, text, Said::Question(actor.person()));
         self.reference.approvals.push(Approval {
             id: string(&asked["approval_id"]).to_owned(),
             tool,
             asker: actor.asker(),
             conversation: number,
+            question,
             is_decided: false,
         });
-        self.said(number, text, false, true);
         self.told_of_approval(self.reference.approvals.len() - 1, "requested");
     }
 
-    fn waits(
-        &mut self,
-        actor: Actor,
-        client: Option<Client>,
-        result: String,
-        number: ConversationNumber,
-    ) {
-        let messages = self.reference.conversations[number].messages.len();
+    fn waits(&mut self, actor: Actor, client: Option<Client>, result: String) {
         let waiting = Waiting {
             actor,
             client,
             result,
-            messages,
         };
         let place = self.reference.approvals.len() - 1;
         self.waiting.insert(place, waiting);
@@ -255,14 +246,17 @@ impl Household {
     fn replied(&mut self, place: usize, mut listener: Client, runs: bool) {
         let number = self.reference.approvals[place].conversation;
         let waiting = self.waiting.remove(&place).expect("it waited");
-        let said = self.reference.conversations[number].messages.len();
         let reply = listener.event("message.created")["message"].clone();
         // Once it has another turn, everybody else has been told, too.
         listener.ask(json!({ "type": "subscribe", "events": [] }));
         let text = string(&reply["content"]).to_owned();
         let ran = text.contains(&waiting.result);
         assert_eq!(ran, runs, "{}: {reply}", waiting.result);
-        let is_late = said > waiting.messages;
+        let question = self.reference.approvals[place].question;
+        let is_late = {
+            let mut later = self.reference.conversations[number].shown();
+            later.any(|message| message.place > question)
+        };
         assert_eq!(reply["in_reply_to"].is_string(), is_late, "{reply}");
         let asker = self.reference.approvals[place].asker;
         if let Some(mut client) = waiting.client
@@ -274,7 +268,7 @@ impl Household {
                 Err(refusal) => assert_eq!(response.unwrap_err(), refusal.code()),
             }
         }
-        self.said(number, &text, true, true);
+        self.said(number, &text, Said::Reply(question));
     }
 
     /// Whoever does not see a conversation any longer gets no answer from it, and nobody is

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::household::{Household, MOST_CONVERSATIONS, shown, string};
+use super::household::{Household, MOST_CONVERSATIONS, Said, shown, string};
 use super::reference::{
     Actor, Audience, Conversation, ConversationNumber, FileNumber, Outside, Person, Refusal, Role,
 };
@@ -55,12 +55,13 @@ impl Household {
                 account: None,
                 audience,
                 messages: Vec::new(),
+                latest: 0,
                 outside: Outside::No,
                 is_deleted: false,
             })
         });
-        self.said_with(number, text, files, false, true);
-        self.said(number, string(&data["response"]), true, true);
+        let question = self.said_with(number, text, files, Said::Question(actor.person()), true);
+        self.said(number, string(&data["response"]), Said::Reply(question));
         Some((number, data["response"].clone()))
     }
 
@@ -93,9 +94,11 @@ impl Household {
             return;
         };
         let limit = 1 + self.random.below(60);
+        let archived = self.random.below(2) == 0;
         let (mut found, mut cursor) = (Vec::new(), Value::Null);
         loop {
-            let mut request = json!({ "type": "list_conversations", "limit": limit });
+            let mut request =
+                json!({ "type": "list_conversations", "limit": limit, "archived": archived });
             if !cursor.is_null() {
                 request["cursor"] = cursor;
             }
@@ -106,7 +109,8 @@ impl Household {
                 break;
             }
         }
-        let listed = self.reference.listed(actor);
+        let mut listed = self.reference.listed(actor);
+        listed.retain(|number| archived || !self.reference.marks_of(person, *number).is_archived);
         let ids = |found: &[Value]| -> Vec<String> {
             found
                 .iter()
@@ -128,7 +132,7 @@ impl Household {
             let conversation = &self.reference.conversations[number];
             assert_eq!(
                 shown["message_count"],
-                conversation.messages.len(),
+                conversation.shown().count(),
                 "{shown}"
             );
             if let Some(title) = &conversation.title {
@@ -137,6 +141,7 @@ impl Household {
             assert_eq!(self.audience_of(shown), conversation.audience, "{shown}");
             let owner = conversation.owner.map(|owner| self.name(owner));
             assert_eq!(shown["owner"], json!(owner), "{shown}");
+            self.compare_marks(person, number, shown);
         }
     }
 
@@ -166,9 +171,9 @@ impl Household {
             if let Some(data) = self.compare(&request, answer, allowed) {
                 let messages = data["messages"].as_array().unwrap();
                 let shown: Vec<String> = messages.iter().map(shown).collect();
-                let messages = &self.reference.conversations[number].messages;
+                let messages = self.reference.conversations[number].shown();
                 let with_files = |message| self.with_files(message);
-                let expected: Vec<String> = messages.iter().map(with_files).collect();
+                let expected: Vec<String> = messages.map(with_files).collect();
                 let last = expected.len().saturating_sub(limit);
                 assert_eq!(shown, expected[last..], "{request}");
             }

@@ -8,7 +8,7 @@ use support::random::Random;
 use super::approvals::Waiting;
 use super::reference::{
     Actor, Audience, Conversation, ConversationNumber, FileNumber, Message, Outside, Person,
-    PersonNumber, Reference, Refusal, Role, Token,
+    PersonNumber, Place, Reference, Refusal, Role, Token,
 };
 use super::world::{Answered, Way, World};
 
@@ -23,6 +23,15 @@ pub(super) const MOST_CONVERSATIONS: usize = 30;
 
 /// People who have a window with a narrowed token, too.
 const NARROW_WINDOWS: usize = 2;
+
+/// What a message is.
+#[derive(Clone, Copy)]
+pub(super) enum Said {
+    /// It begins a turn, of a person or of a program.
+    Question(Option<PersonNumber>),
+    /// It ends the turn of this message.
+    Reply(Place),
+}
 
 /// One household: the server and what it should do.
 pub struct Household {
@@ -47,6 +56,8 @@ pub struct Household {
     pub(super) was_common: HashSet<String>,
     /// Event numbers with the count of messages at that time.
     pub(super) marks: Vec<(u64, usize)>,
+    /// Who kept a conversation in another way since windows were last looked at.
+    pub(super) kept: HashSet<(PersonNumber, String)>,
     /// Conversations that the interface of OpenAI continues, and what was said there.
     pub(super) replayed: Vec<(ConversationNumber, PersonNumber, Vec<Value>)>,
 }
@@ -98,6 +109,7 @@ impl Household {
             waiting: BTreeMap::new(),
             was_common: HashSet::new(),
             marks: Vec::new(),
+            kept: HashSet::new(),
             replayed: Vec::new(),
         };
         household.world.listen();
@@ -109,7 +121,7 @@ impl Household {
 
     pub fn run(mut self, steps: usize) {
         for step in 0..steps {
-            let what = self.random.below(120);
+            let what = self.random.below(140);
             let name = match what {
                 0..12 => self.chat_anew(),
                 12..27 => self.chat_on(),
@@ -137,6 +149,10 @@ impl Household {
                 112 => self.call_by_webhook(),
                 113..118 => self.answer(),
                 118 => self.approvals(),
+                119..128 => self.write_anew(),
+                128..133 => self.select_version(),
+                133..136 => self.delete_message(),
+                136..139 => self.keep(),
                 _ => self.schedules(),
             };
             if is_verbose() {
@@ -293,14 +309,8 @@ impl Household {
         number
     }
 
-    pub(super) fn said(
-        &mut self,
-        number: ConversationNumber,
-        text: &str,
-        is_reply: bool,
-        is_told: bool,
-    ) {
-        self.said_with(number, text, &[], is_reply, is_told);
+    pub(super) fn said(&mut self, number: ConversationNumber, text: &str, said: Said) -> Place {
+        self.said_with(number, text, &[], said, true)
     }
 
     pub(super) fn said_with(
@@ -308,19 +318,31 @@ impl Household {
         number: ConversationNumber,
         text: &str,
         files: &[FileNumber],
-        is_reply: bool,
+        said: Said,
         is_told: bool,
-    ) {
+    ) -> Place {
         self.reference.messages += 1;
         let place = self.reference.messages;
         let conversation = &mut self.reference.conversations[number];
+        let (is_reply, question, asker) = match said {
+            Said::Question(asker) => (false, place, asker),
+            Said::Reply(question) => {
+                let asked = conversation.message(question);
+                (true, question, asked.and_then(|asked| asked.asker))
+            }
+        };
         conversation.messages.push(Message {
             is_reply,
             is_told,
             text: text.to_owned(),
             files: files.to_vec(),
             place,
+            question,
+            asker,
+            version_of: None,
+            hidden_with: None,
         });
+        conversation.latest = place;
         let id = conversation.id.clone();
         if !files.is_empty() {
             conversation.outside = Outside::Yes;
@@ -329,7 +351,7 @@ impl Household {
             self.reference.files[*file].conversation = Some(number);
         }
         if !is_told {
-            return;
+            return place;
         }
         let told = self.reference.conversations[number].messages.last();
         let told = self.with_files(told.expect("it has just been said"));
@@ -340,6 +362,7 @@ impl Household {
                 expected.push((id.clone(), told.clone()));
             }
         }
+        place
     }
 
     /// A message as [`shown`] has it.
@@ -350,9 +373,15 @@ impl Household {
         })
     }
 
-    pub(super) fn exchanged(&mut self, number: ConversationNumber, text: &str, reply: &Value) {
-        self.said(number, text, false, true);
-        self.said(number, reply.as_str().unwrap(), true, true);
+    pub(super) fn exchanged(
+        &mut self,
+        number: ConversationNumber,
+        asker: Option<PersonNumber>,
+        text: &str,
+        reply: &Value,
+    ) {
+        let question = self.said(number, text, Said::Question(asker));
+        self.said(number, string(reply), Said::Reply(question));
     }
 
     pub(super) fn compare(

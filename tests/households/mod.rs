@@ -10,6 +10,7 @@ mod household;
 mod memory;
 mod outside;
 mod reference;
+mod versions;
 mod windows;
 mod world;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::household::{Household, MOST_CONVERSATIONS, string};
+use super::household::{Household, MOST_CONVERSATIONS, Said, string};
 use super::reference::{Actor, Conversation, ConversationNumber, Outside, Role};
 use super::world::Way;
 
@@ -39,11 +39,12 @@ impl Household {
                 account: Some(account),
                 audience,
                 messages: Vec::new(),
+                latest: 0,
                 outside: Outside::No,
                 is_deleted: false,
             })
         });
-        self.exchanged(number, &text, &data["message"]);
+        self.exchanged(number, None, &text, &data["message"]);
         "webhook"
     }
 
@@ -67,8 +68,8 @@ impl Household {
         // One of its own that ends in this, and that began with it unless it is long.
         let said: Vec<&str> = before.iter().map(|one| string(&one["content"])).collect();
         let ends_in_it = |number: ConversationNumber| {
-            let messages = &self.reference.conversations[number].messages;
-            let texts: Vec<&str> = messages.iter().map(|one| one.text.as_str()).collect();
+            let messages = self.reference.conversations[number].shown();
+            let texts: Vec<&str> = messages.map(|one| one.text.as_str()).collect();
             texts.ends_with(&said) && (texts.len() == said.len() || said.len() >= 8)
         };
         let continued = self
@@ -98,6 +99,7 @@ impl Household {
                     account: None,
                     audience,
                     messages: Vec::new(),
+                    latest: 0,
                     outside: if before.is_empty() {
                         Outside::No
                     } else {
@@ -105,14 +107,20 @@ impl Household {
                     },
                     is_deleted: false,
                 });
+                let mut asked = None;
                 for message in before {
-                    let is_reply = message["role"] == "assistant";
-                    self.said(number, string(&message["content"]), is_reply, false);
+                    let said = match asked.take() {
+                        Some(question) => Said::Reply(question),
+                        None => Said::Question(Some(person)),
+                    };
+                    let text = string(&message["content"]);
+                    let place = self.said_with(number, text, &[], said, false);
+                    asked = matches!(said, Said::Question(_)).then_some(place);
                 }
                 number
             }
         };
-        self.exchanged(number, &text, &reply);
+        self.exchanged(number, Some(person), &text, &reply);
         match known {
             Some(place) if self.replayed[place].0 == number => self.replayed[place].2 = history,
             _ => self.replayed.push((number, person, history)),

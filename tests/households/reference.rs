@@ -3,12 +3,14 @@
 
 mod calls;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A person, by their place in [`Reference::people`].
 pub type PersonNumber = usize;
 /// A conversation, by its place in [`Reference::conversations`].
 pub type ConversationNumber = usize;
+/// The place of a message among all of the household.
+pub type Place = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -114,7 +116,15 @@ pub struct Message {
     /// The files that it carries.
     pub files: Vec<FileNumber>,
     /// Its place among all messages of the household.
-    pub place: usize,
+    pub place: Place,
+    /// The message that began its turn: itself, or what it replies to.
+    pub question: Place,
+    /// The person who began that turn.
+    pub asker: Option<PersonNumber>,
+    /// The oldest version of it, once there are several.
+    pub version_of: Option<Place>,
+    /// The version with which it is hidden: itself, or what it follows.
+    pub hidden_with: Option<Place>,
 }
 
 /// Whether text from outside is among what the model is shown.
@@ -135,14 +145,21 @@ pub struct Conversation {
     pub account: Option<usize>,
     pub audience: Audience,
     pub messages: Vec<Message>,
+    /// The place of its newest message: what lists are ordered by.
+    pub latest: Place,
     pub outside: Outside,
     pub is_deleted: bool,
 }
 
 impl Conversation {
-    /// The place of its newest message: what lists are ordered by.
-    pub fn latest(&self) -> usize {
-        self.messages.last().map_or(0, |message| message.place)
+    /// What people and the model are shown of it.
+    pub fn shown(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        let messages = self.messages.iter();
+        messages.filter(|message| message.hidden_with.is_none())
+    }
+
+    pub fn message(&self, place: Place) -> Option<&Message> {
+        self.messages.iter().find(|message| message.place == place)
     }
 }
 
@@ -177,6 +194,8 @@ pub struct Approval {
     pub tool: &'static str,
     pub asker: Asker,
     pub conversation: ConversationNumber,
+    /// The message whose turn makes the call.
+    pub question: Place,
     pub is_decided: bool,
 }
 
@@ -221,6 +240,17 @@ pub struct Reference {
     /// with none, always.
     pub grants: BTreeSet<(Option<ConversationNumber>, Asker, &'static str)>,
     pub messages: usize,
+    /// What people keep of conversations for themselves.
+    pub marks: BTreeMap<(PersonNumber, ConversationNumber), Marks>,
+}
+
+/// How one person keeps a conversation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Marks {
+    pub is_pinned: bool,
+    pub is_archived: bool,
+    /// The newest message when it was last marked as read.
+    pub read_until: Option<Place>,
 }
 
 impl Reference {
@@ -341,7 +371,7 @@ impl Reference {
         let mut listed: Vec<usize> = (0..self.conversations.len())
             .filter(|number| self.visible(actor, *number).is_ok())
             .collect();
-        listed.sort_by_key(|number| std::cmp::Reverse(self.conversations[*number].latest()));
+        listed.sort_by_key(|number| std::cmp::Reverse(self.conversations[*number].latest));
         listed
     }
 
@@ -356,7 +386,7 @@ impl Reference {
             .iter()
             .enumerate()
             .filter(|(number, _)| sees(*number))
-            .flat_map(|(number, one)| one.messages.iter().map(move |message| (number, message)))
+            .flat_map(|(number, one)| one.shown().map(move |message| (number, message)))
             .filter(|(_, message)| has_word(&message.text, word))
             .collect();
         found.sort_by_key(|(_, message)| std::cmp::Reverse(message.place));

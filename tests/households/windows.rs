@@ -23,11 +23,15 @@ impl Household {
             for event in events.iter().filter(|event| !is_of_approval(event)) {
                 if let Some(id) = event["conversation_id"].as_str() {
                     assert!(self.tellable[&window].contains(id), "{name}: {event}");
+                    // How somebody keeps a conversation is told to nobody else.
+                    let is_kept = self.kept.contains(&(person, id.to_owned()));
+                    assert!(event["marks_only"] != true || is_kept, "{name}: {event}");
                 }
             }
             let seen = self.listed_ids(window);
             self.tellable.insert(window, seen);
         }
+        self.kept.clear();
         let sequence = self.world.sequence();
         self.marks.push((sequence, self.reference.messages));
         "windows"

@@ -26,7 +26,7 @@ pub enum Way {
 
 /// What windows are told of where the model's reply does not come word by word, which
 /// makes up most of the time.
-const WITHOUT_WORDS: [&str; 12] = [
+const WITHOUT_WORDS: [&str; 13] = [
     "chat.tool_call",
     "chat.tool_result",
     "chat.done",
@@ -34,6 +34,7 @@ const WITHOUT_WORDS: [&str; 12] = [
     "approval.requested",
     "approval.resolved",
     "message.created",
+    "conversation.changed",
     "conversation.renamed",
     "conversation.shared",
     "conversation.deleted",

@@ -274,6 +274,31 @@ fn a_title_taken_from_a_message_goes_with_it() {
 }
 
 #[test]
+fn a_title_follows_its_message_when_the_first_version_is_gone() {
+    let model = echo();
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let conversation = client.chat("a secret")["conversation_id"].clone();
+    let first = ids(&mut client, &conversation)[0].clone();
+    replace(&mut client, &conversation, &first, "a riddle");
+    let second = ids(&mut client, &conversation)[0].clone();
+    replace(&mut client, &conversation, &second, "a joke");
+    client.ask(json!({ "type": "delete_message", "message_id": first }));
+    let listed = json!({ "type": "list_conversations" });
+    assert_eq!(
+        client.ask(listed.clone())["conversations"][0]["title"],
+        "a joke"
+    );
+    select(&mut client, &second);
+    assert_eq!(
+        client.ask(listed.clone())["conversations"][0]["title"],
+        "a riddle"
+    );
+    replace(&mut client, &conversation, &second, "a poem");
+    assert_eq!(client.ask(listed)["conversations"][0]["title"], "a poem");
+}
+
+#[test]
 fn a_reply_and_a_conversation_can_be_given_another_model() {
     let model = echo();
     let home = Home::start(model.config_with(json!({ "models": ["large"] })));

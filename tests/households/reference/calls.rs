@@ -90,7 +90,8 @@ impl Reference {
         let Some(number) = actor.person() else {
             return Err(Refusal::Unauthorized);
         };
-        let is_gone = self.conversations[approval.conversation].is_deleted;
+        let conversation = &self.conversations[approval.conversation];
+        let is_gone = conversation.is_deleted || conversation.message(approval.question).is_none();
         if is_gone || self.is_lost(approval) || !self.sees_approval(actor, approval) {
             return Err(Refusal::NotFound);
         }
