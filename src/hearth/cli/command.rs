@@ -122,6 +122,20 @@ pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Cli
         let continues = words
             .get(index + 1)
             .is_some_and(|next| !next.starts_with('-'));
+        if let Some(option) = words.get(index + 1)
+            && command.run.is_none()
+            && option.starts_with("--")
+            && *option != "--help"
+        {
+            return Err(CliError::Usage {
+                message: format!(
+                    "put options such as {option} after the last word of the command, such as \
+                     `{path} {}`",
+                    command.members.first().map_or("", Command::name)
+                ),
+                command: path,
+            });
+        }
         if !continues || command.members.is_empty() {
             return Ok(Invocation {
                 command,
