@@ -38,6 +38,9 @@ use accept::{AcceptLoop, ConfigSource};
 pub use crate::connection::admission::{Admissions, Connections};
 pub use crate::connection::registry::STACK_BYTES;
 
+/// How many connections may wait until they are accepted, if the system allows so many. Of
+/// the 128 of the standard library, clients that all come back after a restart are reset.
+const BACKLOG: i32 = 4_096;
 /// How long connections may take to end by themselves when the listener stops;
 /// then they are cut.
 const GRACE: Duration = Duration::from_secs(3);
@@ -152,6 +155,7 @@ impl Listeners {
         socket: TcpListener,
         accept: impl FnMut(&TcpListener) -> io::Result<(TcpStream, SocketAddr)> + Send + 'static,
     ) -> io::Result<Listener> {
+        rustix::net::listen(&socket, BACKLOG)?;
         let address = socket.local_addr()?;
         let stopping = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Waker::new()?);

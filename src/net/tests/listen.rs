@@ -1,11 +1,13 @@
 //! Accepting: limits, permitted peers, failures, and the end.
 
 use std::io::{self, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::support::*;
 use crate::connection::policy::ListenerPolicy;
+use crate::listener::Listener;
 use config::Limits;
 
 const GET: &str = "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -146,8 +148,10 @@ fn clients_that_are_refused_do_not_hold_up_others() {
     }
 }
 
-#[test]
-fn failures_to_accept_pass() {
+/// A listener that accepts by this function.
+fn accepting_by(
+    accept: impl FnMut(&TcpListener) -> io::Result<(TcpStream, SocketAddr)> + Send + 'static,
+) -> Listener {
     let (listeners, _) = listeners(limits(), patterns(&[]));
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -159,6 +163,24 @@ fn failures_to_accept_pass() {
         handler: echo_handler(),
         sessions: None,
     };
+    listeners.start(policy, socket, accept).unwrap()
+}
+
+#[test]
+fn many_connections_may_wait_until_they_are_accepted() {
+    let listener = accepting_by(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        Err(io::ErrorKind::WouldBlock.into())
+    });
+    // Without room for it the system answers to none that comes then.
+    let connect = || TcpStream::connect_timeout(&listener.local_addr(), Duration::from_secs(5));
+    let waiting: Vec<TcpStream> = (0..300).map(|_| connect().unwrap()).collect();
+    drop(waiting);
+    listener.stop();
+}
+
+#[test]
+fn failures_to_accept_pass() {
     let mut failures = vec![
         rustix::io::Errno::MFILE,
         rustix::io::Errno::CONNABORTED,
@@ -170,7 +192,7 @@ fn failures_to_accept_pass() {
         Some(error) => Err(io::Error::from(error)),
         None => socket.accept(),
     };
-    let listener = listeners.start(policy, socket, accept).unwrap();
+    let listener = accepting_by(accept);
     // Accepted with the spare descriptor, which is there again for the next.
     for status in [503, 200] {
         let mut client = Client::connect(listener.local_addr());
