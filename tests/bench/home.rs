@@ -79,13 +79,7 @@ impl Home {
 
     /// Starts the binary and returns once it answers.
     pub fn start(&self) -> Server {
-        self.start_in(Vec::new())
-    }
-
-    /// The same with these environment variables.
-    pub fn start_in(&self, environment: Vec<(String, String)>) -> Server {
         let mut command = hearth(self.folder.path());
-        command.envs(environment);
         command.args(["serve", "--bind", "127.0.0.1", "--port", "0"]);
         let began = Instant::now();
         let program = Program::launch_looking(command, self.folder.path(), LOOK);

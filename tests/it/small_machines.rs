@@ -14,14 +14,13 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::process::{private_kib, status};
-use support::program::{Program, environment_of_the_unit, hearth, printed, skipped};
+use support::program::{Program, hearth, printed, skipped};
 
 /// The ceiling, in bytes: what is left of a small machine.
 const MEMORY: u64 = 64_000_000;
 const PEOPLE: usize = 50;
 /// Most private memory that a server may keep that nobody has asked for anything for a
-/// while, in KiB: without optimisation it keeps 7 MiB, and 12 MiB without the unit's
-/// environment.
+/// while, in KiB: without optimisation it keeps 7 MiB, and 12 MiB as the C library would.
 const MOST_KEPT: u64 = 9 * 1024;
 
 #[test]
@@ -74,20 +73,6 @@ fn fifty_people_with_a_stream_each_and_a_backup_fit_into_64_megabytes() {
 }
 
 #[test]
-fn the_image_is_run_as_the_unit_runs_the_server() {
-    let dockerfile = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/Dockerfile");
-    let dockerfile = fs::read_to_string(dockerfile).unwrap();
-    let environment = environment_of_the_unit();
-    assert!(!environment.is_empty());
-    for (name, value) in environment {
-        assert!(
-            dockerfile.contains(&format!("ENV {name}={value}\n")),
-            "{name}"
-        );
-    }
-}
-
-#[test]
 fn memory_is_given_back_when_a_crowd_has_gone() {
     const CROWD: Crowd = Crowd {
         clients: 150,
@@ -103,10 +88,7 @@ fn memory_is_given_back_when_a_crowd_has_gone() {
     });
     write_config(folder.path(), config);
     let tokens = make_people(folder.path());
-    let mut command = hearth(folder.path());
-    command.args(["serve", "--bind", "127.0.0.1", "--port", "0"]);
-    command.envs(environment_of_the_unit());
-    let program = Program::launch(command, folder.path());
+    let program = Program::serve(folder.path());
     let Some(before) = private_kib(program.id()) else {
         return skipped("only root may see the private memory of Hearth");
     };

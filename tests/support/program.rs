@@ -29,17 +29,6 @@ pub fn hearth(folder: &Path) -> Command {
     command
 }
 
-/// The environment that the unit for systemd gives the server.
-pub fn environment_of_the_unit() -> Vec<(String, String)> {
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hearth.service");
-    let unit = fs::read_to_string(unit).unwrap();
-    let lines = unit.lines();
-    let settings = lines.filter_map(|line| line.strip_prefix("Environment=")?.split_once('='));
-    settings
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
-}
-
 /// Runs to its end and returns what it printed.
 pub fn run(folder: &Path, arguments: &[&str]) -> Output {
     hearth(folder)

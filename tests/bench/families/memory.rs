@@ -8,7 +8,6 @@ use crate::home::Home;
 use crate::model::{Model, Pace};
 use crate::table::{Figure, Table};
 use support::crowd::Crowd;
-use support::program::environment_of_the_unit;
 
 const CROWD: Crowd = Crowd {
     clients: 500,
@@ -20,11 +19,11 @@ const LATER: Duration = Duration::from_secs(60);
 pub fn measure(table: &mut Table) {
     let model = Model::start(Pace::AtOnce);
     let home = Home::with_model(model.address(), json!({}));
-    let server = home.start_in(environment_of_the_unit());
+    let server = home.start();
     CROWD.come(server.address, &home.token, "Hello there.", || ());
     std::thread::sleep(LATER);
     let how = format!(
-        "1 run, in the unit's environment: {} clients, {} turns, {} sign-ins",
+        "1 run: {} clients, {} turns, {} sign-ins",
         CROWD.clients,
         CROWD.clients * CROWD.messages,
         CROWD.sign_ins
