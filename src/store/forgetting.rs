@@ -14,6 +14,9 @@ use base::ids::{ConversationId, MemoryId, TurnId, UserId};
 /// The key of the `meta` table with how many memories were forgotten.
 const COUNT_KEY: &str = "forgotten_memories";
 
+/// The argument of a call that stores a memory with other words by which it is found.
+const SEARCH_WORDS: &str = "search_words";
+
 /// The turns whose steps have a memory.
 pub(crate) const TOLD: &str = "SELECT t.id, t.conversation_id, ifnull(ifnull(t.reply_id, t.ended), 0) \
      FROM told_memories m CROSS JOIN turns t ON t.id = m.turn_id WHERE m.memory_id = ?";
@@ -129,8 +132,8 @@ fn remove_from_turn(write: &Write<'_>, turn: TurnId, id: MemoryId, content: &str
     Ok(())
 }
 
-/// Removes a memory from the arguments of a call that is it, and nothing else; returns whether
-/// there is such a one.
+/// Removes a memory from the arguments of a call that is it, and nothing else, with the words
+/// that the call gave to find it by; returns whether there is such a one.
 fn remove_from_arguments(call: &mut ToolCall, content: &str) -> bool {
     let Ok(Value::Object(mut arguments)) = serde_json::from_str(&call.arguments) else {
         return false;
@@ -144,6 +147,7 @@ fn remove_from_arguments(call: &mut ToolCall, content: &str) -> bool {
         }
     }
     if is_removed {
+        arguments.remove(SEARCH_WORDS);
         call.arguments = Value::Object(arguments).to_string();
     }
     is_removed

@@ -73,6 +73,7 @@ mod replayed_history;
 mod schedules;
 mod schema;
 mod search;
+mod search_words;
 mod sharing;
 mod shown;
 mod steps;

@@ -15,6 +15,7 @@ use crate::job::Write;
 use crate::memory_index::Seen;
 use crate::query::{each_row, not_found, row};
 use crate::recall::Choice;
+use crate::search_words;
 use crate::steps::note_told;
 use crate::vector::Vector;
 use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
@@ -43,6 +44,8 @@ pub struct Memory {
     pub id: MemoryId,
     /// One fact, as the model worded it; unique within an audience.
     pub content: String,
+    /// Other words by which it is found.
+    pub search_words: Vec<String>,
     /// Who said it.
     pub speaker: Option<String>,
     /// The name of the person whose it is.
@@ -67,6 +70,9 @@ pub struct Memory {
 pub struct NewMemory {
     /// One fact.
     pub content: String,
+    /// Other words by which people may ask about it. Of more than 16, or 240 characters,
+    /// the first ones are kept.
+    pub search_words: Vec<String>,
     /// Who said it, as it is shown.
     pub speaker: Option<String>,
     /// The same, if it was a person with an account.
@@ -87,7 +93,8 @@ pub struct NewMemory {
 
 impl Store {
     /// Stores a memory, durably. The same text is stored once for each audience,
-    /// whatever its case, white space and last punctuation.
+    /// whatever its case, white space and last punctuation; search words are added to it if
+    /// it has none.
     ///
     /// # Errors
     /// `invalid_request` when empty; `not_found` for the conversation.
@@ -299,6 +306,7 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
         (Some(_), _, Some(audience_id)) | (None, Some(_), Some(audience_id)) => audience_id,
         (None, None, _) => AudienceId::HOUSEHOLD,
     };
+    let search_words = search_words::clean(&new.search_words);
     let mut directory = Directory::default();
     let same = plain(&content);
     let mut known = None;
@@ -315,11 +323,24 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
         },
     )?;
     if let Some(memory) = known {
-        return Ok(memory);
+        // Whoever is outside says nothing of what the household knows.
+        let may_add = memory.is_outside || !new.is_outside;
+        if !may_add || search_words.is_empty() || !memory.search_words.is_empty() {
+            return Ok(memory);
+        }
+        write.execute(
+            "UPDATE memories SET search_words = ?2 WHERE id = ?1",
+            params![memory.id, search_words::to_column(&search_words)],
+        )?;
+        return Ok(Memory {
+            search_words,
+            ..memory
+        });
     }
     let memory = Memory {
         id: write.id(),
         content,
+        search_words,
         speaker: new.speaker,
         owner: directory.name(write.connection, new.owner_id)?,
         owner_id: new.owner_id,
@@ -332,8 +353,8 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
     write.execute(
         "INSERT INTO memories
              (id, content, speaker, created_at, owner_id, audience_id, channel, account,
-              is_outside)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+              is_outside, search_words)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             memory.id,
             memory.content,
@@ -344,6 +365,7 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
             memory.channel,
             memory.account,
             memory.is_outside,
+            search_words::to_column(&memory.search_words),
         ],
     )?;
     Ok(memory)
@@ -405,6 +427,7 @@ pub(crate) fn from_row(
         is_outside: row.get("is_outside")?,
         id: row.get("id")?,
         content: row.get("content")?,
+        search_words: search_words::of_row(row)?,
         speaker: row.get("speaker")?,
         created_at: row.get("created_at")?,
     })

@@ -39,6 +39,7 @@ struct Indexed {
 struct State {
     memories: i64,
     owned: i64,
+    worded: i64,
     last: i64,
 }
 
@@ -120,7 +121,8 @@ impl Indexed {
             Ok(State {
                 memories: row.get(0)?,
                 owned: row.get(1)?,
-                last: row.get(2)?,
+                worded: row.get(2)?,
+                last: row.get(3)?,
             })
         })?;
         let now = now.unwrap_or_default();
@@ -128,9 +130,11 @@ impl Indexed {
             return Ok(());
         }
         let is_more = now.last > self.state.last && now.memories <= MOST_COMPARED as i64;
-        if is_more && self.add(connection)? == now.memories - self.state.memories {
-            self.state = now;
-            return Ok(());
+        if is_more {
+            self.add(connection)?;
+            if self.state == now {
+                return Ok(());
+            }
         }
         *self = Indexed::default();
         self.add(connection)?;
@@ -138,11 +142,12 @@ impl Indexed {
         Ok(())
     }
 
-    /// Adds what is newer than what is known; returns how many these are.
-    fn add(&mut self, connection: &Connection) -> Outcome<i64> {
-        let mut texts: Vec<String> = Vec::new();
+    /// Adds what is newer than what is known.
+    fn add(&mut self, connection: &Connection) -> Outcome<()> {
+        let mut texts: Vec<(String, String)> = Vec::new();
         let mut added: Vec<Glance> = Vec::new();
         let known = self.state.last;
+        let state = &mut self.state;
         each_row(
             connection,
             NEWER,
@@ -150,32 +155,41 @@ impl Indexed {
             &mut |row| {
                 let belongs = Belongs::from_row(row)?;
                 let owner = self.owners.iter().position(|owner| *owner == belongs);
+                let search_words: Option<String> = row.get("search_words")?;
+                let id: MemoryId = row.get("id")?;
+                state.memories += 1;
+                state.owned += i64::from(belongs.owner_id.is_some());
+                state.worded += i64::from(search_words.is_some());
+                state.last = state.last.max(id.as_i64());
                 added.push(Glance {
-                    id: row.get("id")?,
+                    id,
                     bytes: length(row, "content")? as u32,
                     owner: owner.unwrap_or(self.owners.len()) as u32,
                     is_outside: row.get("is_outside")?,
                 });
-                texts.push(row.get("content")?);
+                texts.push((row.get("content")?, search_words.unwrap_or_default()));
                 if owner.is_none() {
                     self.owners.push(belongs);
                 }
                 Ok(ControlFlow::Continue(()))
             },
         )?;
-        let count = added.len() as i64;
         self.memories.extend(added.into_iter().rev());
-        self.vocabulary.add(texts.iter().rev().map(String::as_str));
-        Ok(count)
+        let texts = texts.iter().rev();
+        let texts = texts.map(|(text, search_words)| (text.as_str(), search_words.as_str()));
+        self.vocabulary.add(texts);
+        Ok(())
     }
 }
 
-/// An owner is taken from a memory, and not given to another one.
-const STATE: &str = "SELECT count(*), count(owner_id), ifnull(max(id), 0) FROM memories";
+/// An owner is taken from a memory, and not given to another one; search words are given
+/// to one that has none.
+const STATE: &str =
+    "SELECT count(*), count(owner_id), count(search_words), ifnull(max(id), 0) FROM memories";
 
 const NEWER: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
-    ", id, content, is_outside \
+    ", id, content, search_words, is_outside \
      FROM memories m WHERE id > ?1 ORDER BY id DESC LIMIT ?2"
 );

@@ -67,7 +67,11 @@ fn what_is_forgotten_goes_from_results_and_calls() {
     let scripted = Scripted::start();
     let mut home = Home::start(scripted.model.config());
     let mut client = home.admin();
-    scripted.call(&[("remember", json!({ "content": SECRET }))]);
+    let words = ["SECRETZ pregnant", "baby"];
+    scripted.call(&[(
+        "remember",
+        json!({ "content": SECRET, "search_words": words }),
+    )]);
     let told = client.chat("note it")["conversation_id"].clone();
     assert!(scripted.is_told(SECRET));
     let id = id_of(&mut client, SECRET);

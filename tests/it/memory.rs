@@ -243,6 +243,66 @@ fn what_was_shown_to_fewer_goes_when_more_people_see_the_conversation() {
     assert!(!last.to_string().contains("expects a child"), "{last}");
 }
 
+/// The model that remembers something gives the words that somebody else will use.
+#[test]
+fn what_is_asked_in_other_words_is_found_by_the_words_that_the_model_gave() {
+    let fact = "The spare impeller for the boat is in the blue tin.";
+    let asked = "why does the motor overheat?";
+    for (search_words, is_found) in [
+        (json!(["overheats", "motor too hot", "cooling"]), true),
+        (json!("cooling, motor too hot"), true),
+        (json!([]), false),
+        (Value::Null, false),
+    ] {
+        let is_worded = search_words.is_array() && is_found;
+        let model = Model::acting(vec![
+            Act::call(
+                "remember",
+                json!({ "content": fact, "search_words": search_words }),
+            ),
+            Act::say("noted"),
+            Act::say("fine"),
+        ]);
+        let mut home = Home::start(model.config());
+        home.stop();
+        let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
+        for number in 0..60 {
+            let new = NewMemory {
+                content: format!(
+                    "shelf {number} holds cassettes of the years {number} to {number}9"
+                ),
+                ..NewMemory::default()
+            };
+            store.remember(new).unwrap();
+        }
+        store.close();
+        home.restart();
+        let mut client = home.admin();
+        client.chat("remember where the impeller is");
+        client.chat(asked);
+        let request = model.requests().pop().unwrap();
+        assert_eq!(request.to_string().contains(fact), is_found, "{request}");
+        assert!(!request.to_string().contains("too hot"), "{request}");
+        home.restart();
+        let mut client = home.admin();
+        client.chat(asked);
+        let request = model.requests().pop().unwrap().to_string();
+        assert_eq!(request.contains(fact), is_found, "{request}");
+
+        // A person sees them, and they go with the memory.
+        let memories = client.ask(json!({ "type": "list_memories" }));
+        let kept = &memories["memories"][0];
+        assert_eq!(kept["content"], fact);
+        if is_worded {
+            assert_eq!(kept["search_words"], search_words);
+        }
+        client.ask(json!({ "type": "delete_memory", "memory_id": kept["id"] }));
+        client.chat(asked);
+        let request = model.requests().pop().unwrap().to_string();
+        assert!(!request.contains("blue tin"), "{request}");
+    }
+}
+
 /// A turn that was stopped or failed stays in the model's view, with what it did.
 #[test]
 fn the_model_knows_what_a_failed_turn_did() {

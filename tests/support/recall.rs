@@ -43,14 +43,24 @@ pub enum Questions {
     Indirect,
 }
 
+/// Whether the memories are stored with other words by which they are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchWords {
+    With,
+    Without,
+}
+
 /// The languages of the corpus with their counts over these questions, and the sum.
 ///
 /// # Panics
 /// When the corpus is not there.
-pub fn measure(questions: Questions) -> (Vec<(&'static str, Found)>, Found) {
+pub fn measure(
+    questions: Questions,
+    search_words: SearchWords,
+) -> (Vec<(&'static str, Found)>, Found) {
     let by_language: Vec<_> = LANGUAGES
         .iter()
-        .map(|(language, code)| (*language, measure_language(code, questions)))
+        .map(|(language, code)| (*language, measure_language(code, questions, search_words)))
         .collect();
     let mut all = Found::default();
     for (_, found) in &by_language {
@@ -61,7 +71,7 @@ pub fn measure(questions: Questions) -> (Vec<(&'static str, Found)>, Found) {
     (by_language, all)
 }
 
-fn measure_language(code: &str, questions: Questions) -> Found {
+fn measure_language(code: &str, questions: Questions, search_words: SearchWords) -> Found {
     let (folder, half) = match questions {
         Questions::Tuning => ("", Some("tuning")),
         Questions::HeldOut => ("", Some("held_out")),
@@ -77,8 +87,13 @@ fn measure_language(code: &str, questions: Questions) -> Found {
     let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
     let mut ids = Vec::new();
     for memory in list(&corpus["memories"]) {
+        let words = match search_words {
+            SearchWords::With => list(&memory["search_words"]),
+            SearchWords::Without => Vec::new(),
+        };
         let new = NewMemory {
             content: text(&memory["content"]),
+            search_words: words.iter().map(text).collect(),
             ..NewMemory::default()
         };
         let kept = store.remember(new).expect("the store is writable");

@@ -115,8 +115,7 @@ fn written_for(surface: Surface) -> &'static str {
         Surface::Page => "Replies are shown on a page with Markdown.",
         Surface::Terminal => "Replies are shown in a terminal: plain text, no Markdown.",
         Surface::Voice => {
-            "Replies are spoken aloud: one to three short sentences, no lists, Markdown, links or \
-             symbols."
+            "Replies are spoken aloud: 1-3 short sentences, no lists, Markdown, links or symbols."
         }
         Surface::Plain => "Replies are shown as they are: plain text, no Markdown.",
     }

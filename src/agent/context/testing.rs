@@ -74,6 +74,7 @@ pub fn memory(content: &str) -> Memory {
     Memory {
         id: MemoryId::from(1),
         content: content.to_owned(),
+        search_words: Vec::new(),
         speaker: None,
         owner: None,
         owner_id: None,

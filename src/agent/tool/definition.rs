@@ -347,6 +347,13 @@ pub(super) fn text<'a>(arguments: &'a Arguments, name: &str) -> Option<&'a str> 
         .filter(|text| !text.is_empty())
 }
 
+/// The strings of an argument that is an array.
+pub(super) fn texts(arguments: &Arguments, name: &str) -> Vec<String> {
+    let items = arguments.get(name).and_then(Value::as_array);
+    let texts = items.into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
+}
+
 /// A string argument that must say something.
 pub(super) fn required_text<'a>(arguments: &'a Arguments, name: &str) -> Result<&'a str, String> {
     text(arguments, name).ok_or_else(|| format!("the argument \"{name}\" must not be empty"))

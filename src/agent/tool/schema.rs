@@ -19,7 +19,8 @@ const MAX_PROBLEMS: usize = 5;
 /// left to the tool.
 ///
 /// Where the schema allows neither, a null for an optional member counts as
-/// absent and a whole number written as `3.0` as an integer.
+/// absent, a whole number written as `3.0` as an integer, and a text as an array of texts,
+/// which models write in quotes or, if it is one, without brackets.
 ///
 /// # Errors
 /// At most five problems, in a sentence that tells the model how to do better.
@@ -164,6 +165,11 @@ fn check_members(
 }
 
 fn check_value(path: &str, schema: &Value, value: &mut Value, problems: &mut Vec<String>) {
+    let takes_texts = schema["type"] == "array" && schema["items"]["type"] == "string";
+    if let (Value::String(text), true) = (&value, takes_texts) {
+        let items = serde_json::from_str(text).ok();
+        *value = items.map_or_else(|| Value::Array(vec![value.take()]), Value::Array);
+    }
     let mut types = types(schema).peekable();
     let typed = types.peek().is_none() || types.any(|name| has_type(value, name));
     let allowed = schema

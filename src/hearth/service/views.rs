@@ -210,7 +210,7 @@ pub fn memories(memories: Vec<Memory>) -> Value {
 
 /// One memory.
 pub fn memory(memory: &Memory) -> Value {
-    json!({
+    let mut shown = json!({
         "id": memory.id,
         "content": memory.content,
         "speaker": provenance(memory),
@@ -218,7 +218,11 @@ pub fn memory(memory: &Memory) -> Value {
         "owner": memory.owner,
         "audience": memory.audience,
         "source": { "channel": memory.channel, "account": memory.account },
-    })
+    });
+    if !memory.search_words.is_empty() {
+        shown["search_words"] = json!(memory.search_words);
+    }
+    shown
 }
 
 /// The data of `list_lists`.

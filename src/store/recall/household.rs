@@ -14,7 +14,7 @@ pub(super) struct Topic {
 }
 
 /// By place: [`super::topics::Topics`] names some of them.
-pub(super) const TOPICS: [Topic; 25] = [
+pub(super) const TOPICS: [Topic; 13] = [
     // Everybody who lives here.
     Topic {
         both: "",
@@ -103,13 +103,6 @@ pub(super) const TOPICS: [Topic; 25] = [
         said: "",
     },
     Topic {
-        both: "shoe- boots boot sneakers trainers sandals foot feet -schuh- stiefel- fusse \
-            sandalen chauss- pointure botte- baskets zapat- calza botas pie deportivas \
-            sko skor stovler fotter 鞋 脚 码 靴 足 スニーカー センチ รองเท้า เท้า",
-        asked: "",
-        said: "",
-    },
-    Topic {
         both: "size coat jacket trousers jeans shirt- dress sweater clothes clothing \
             kleidergrosse mantel jacke hose hemd pullover kleid kleidung taille veste manteau \
             pantalon- chemise robe vetement- talla camiseta abrigo chaqueta vestido ropa \
@@ -153,69 +146,9 @@ pub(super) const TOPICS: [Topic; 25] = [
             降压 喘息 飲み薬 花粉症 หอบหืด ยาพ่น ความดัน",
     },
     Topic {
-        both: "key keys -schlussel- ersatzschlussel cle cles llave llaves nokkel- ekstranokkel- \
-            钥匙 合鍵 กุญแจ",
-        asked: "locked lockout ausgesperrt serrurier cerrajero",
-        said: "",
-    },
-    Topic {
-        both: "wifi fi wlan internet router network reseau tradlos- nettet 无线网 网络 路由器 \
-            ルーター ネット ไวไฟ เน็ต",
-        asked: "handy-internet gastnetz wi online signal hotspot gjestenett 上网 wifi密码 接続 繋が",
-        said: "",
-    },
-    Topic {
-        both: "holiday- trip vacation travel- flight- cottage hotel packing -urlaub- ferien- reise- \
-            flug- vacances voyage- sejour vol vacaciones viaje- vuelo- ferie- tur turen fly \
-            flyet hotell sommerhus 旅游 旅行 行程 机票 酒店 飛行機 ホテル ทริป เที่ยว โรงแรม \
-            ferry cruise campsite camping booked umgebucht gebucht gite location reserve- \
-            crucero ferry cabana rorbu hytte 邮轮 旅館 宿 フェリー ที่พัก",
-        asked: "",
-        said: "",
-    },
-    Topic {
-        both: "school teacher class homework schul- lehrer- klassenlehrer- klasse hausaufgabe- \
-            elternabend ecole lycee professeur prof maitresse devoirs colegio instituto profesor- \
-            tutora clase deberes skole- laerer- kontaktlaerer lekse- \
-            学校 小学 中学 班主任 老师 小学校 担任 先生 幼稚園 โรงเรียน ครู",
-        asked: "",
-        said: "",
-    },
-    Topic {
         both: "bins bin rubbish garbage trash recycling waste mull- -tonne restmull \
             altpapier sperrmull abfall- poubelle- dechet- bac recyclage encombrants basura- cubo \
             reciclaje soppel- avfall- matavfall restavfall 垃圾 ゴミ ごみ ขยะ",
-        asked: "",
-        said: "",
-    },
-    Topic {
-        both: "plant plants watering flowers orchid- cactus pflanze- blumen giess- kakteen \
-            plante- arros- fleurs regar riega- maceta- flores vannes blomst- kaktus- \
-            植物 浇水 浇花 多肉 水やり รดน้ำ ต้นไม้",
-        asked: "",
-        said: "",
-    },
-    Topic {
-        both: "insur- policy -versicherung- haftpflicht- hausrat- assurance- mutuelle seguro- \
-            poliza -forsikring- 保险 保单 车险 保険 証券 ประกัน กรมธรรม์",
-        asked: "claim sinistre siniestro 理赔",
-        said: "",
-    },
-    // When somebody is at home.
-    Topic {
-        both: "homeoffice teletravail teletrabaj- hjemmekontor 在家 在宅 ทำงานที่บ้าน",
-        asked: "technician parcel deliver- techniker handwerker paket- technicien livreur colis \
-            tecnico paquete- repartidor tekniker- pakke- handverker- 快递 上门 宅配 配達 พัสดุ",
-        said: "",
-    },
-    Topic {
-        both: "babysit- babysitter barnevakt nounou ninera canguro 保姆 ベビーシッター พี่เลี้ยง",
-        asked: "",
-        said: "garde passer",
-    },
-    Topic {
-        both: "dentist tooth teeth braces orthodont- zahn- kieferorthop- spange dentiste dent \
-            dents dentista diente- muela- brackets ortodon- tannlege- tannregulering 牙科 牙医 歯医者 ทำฟัน",
         asked: "",
         said: "",
     },
@@ -225,17 +158,6 @@ pub(super) const TOPICS: [Topic; 25] = [
             หมอ โรงพยาบาล dr clinic practice clinica clinique praxis kinderarztin hausarztin \
             cabinet ambulatorio legekontor- legesenter 诊所 クリニック คลินิก",
         asked: "ill sick krank malade enferm- syk 生病 医者 ป่วย",
-        said: "",
-    },
-    Topic {
-        both: "match football- soccer team club fussball- verein supporter fan foot partido- futbol \
-            equipo fotball- kamp 比赛 足球 球迷 試合 サッカー 野球 ファン ฟุตบอล บอล",
-        asked: "",
-        said: "supports",
-    },
-    Topic {
-        both: "christmas xmas weihnacht- christbaum- noel sapin navidad belen jul jule- 圣诞 クリスマス คริสต์มาส",
-        asked: "",
         said: "",
     },
 ];

@@ -8,6 +8,7 @@
 mod household;
 mod likeness;
 mod outdated;
+mod question;
 mod stop_words;
 mod terms;
 mod topics;
@@ -15,15 +16,12 @@ mod vocabulary;
 
 use likeness::{Form, likeness};
 use outdated::Subjects;
-use terms::{Kind, Term, each_term, fold, significant_terms};
+use question::Question;
+use terms::Kind;
 use topics::Topics;
 use vocabulary::Known;
 
 pub(crate) use vocabulary::Vocabulary;
-
-/// Most characters of a message, and most terms in these; the rest is ignored.
-const MOST_CHARACTERS: usize = 4_000;
-const MOST_TERMS: usize = 64;
 
 /// Which of the matches are good enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,9 +36,12 @@ pub(crate) enum Choice {
 /// message, or several of a longer one.
 const FLOOR: f64 = 0.33;
 /// The same of a message that asks for something general, as a poem or a translation.
-const GENERAL_FLOOR: f64 = 0.67;
+const GENERAL_FLOOR: f64 = 0.8;
 /// The same of a memory of a topic of which everything is wanted.
 const WHOLE_FLOOR: f64 = 0.08;
+/// The same of a memory with search words that shares one word of its text and none of
+/// those: it may stand there by the way.
+const LONE_FLOOR: f64 = 0.5;
 /// The share of the best score that a memory needs besides.
 const SHARE_OF_BEST: f64 = 0.7;
 /// The share of these that a newer memory needs to take the place of an older one.
@@ -59,6 +60,10 @@ const OTHER_SUBJECT: f64 = 0.5;
 /// others say beside them.
 const BEGINNING: usize = 4;
 const LATER: f64 = 0.69;
+/// What a search word says beside a word of the text.
+const SEARCH_WORD: f64 = 0.55;
+/// What is left of a topic where search words could have said the same.
+const WORDED_TOPIC: f64 = 0.8;
 /// Of fewer memories, how many have a word says little about the word.
 const LEAST_MEMORIES: usize = 50;
 /// How many memories begin with the name of somebody or something at least.
@@ -70,27 +75,6 @@ const SEARCHED_PREFIX: usize = 3;
 const RANK: f64 = 60.0;
 /// Most matches of which outdated ones are dropped, for each that is wanted.
 const POOL: usize = 4;
-
-impl Kind {
-    /// Runs overlap, and say less each.
-    fn weight(self) -> f64 {
-        match self {
-            Kind::Word | Kind::WeakWord => 1.0,
-            Kind::Run => 0.33,
-            Kind::ThaiRun => 0.24,
-            Kind::Character => 0.35,
-        }
-    }
-}
-
-/// What a message asks for.
-struct Question {
-    terms: Vec<Term>,
-    /// The topics of each of the terms.
-    topics_of: Vec<Topics>,
-    topics: Topics,
-    is_general: bool,
-}
 
 /// A memory that may fit.
 struct Match {
@@ -124,7 +108,10 @@ pub(crate) fn rank(
     near: &[usize],
     limit: usize,
 ) -> Vec<usize> {
-    let question = Question::of(vocabulary, message, choice);
+    let mut question = Question::of(vocabulary, message);
+    if choice == Choice::Any {
+        question.topics = Topics::default();
+    }
     let search = Search::new(vocabulary, &question, is_seen, choice);
     let mut matches = search.matches();
     let by_score = |one: &Match, other: &Match| {
@@ -185,34 +172,6 @@ fn fuse(matches: &mut Vec<Match>, near: &[usize]) {
                 score,
                 is_kept: true,
             }),
-        }
-    }
-}
-
-impl Question {
-    fn of(vocabulary: &mut Vocabulary, message: &str, choice: Choice) -> Question {
-        let tables = vocabulary.tables();
-        let end = message.char_indices().nth(MOST_CHARACTERS);
-        let beginning = &message[..end.map_or(message.len(), |(end, _)| end)];
-        let (folded, cues) = (fold(beginning), &tables.cues);
-        let terms = significant_terms(&folded, MOST_TERMS, &tables.stop_words);
-        let topics_of: Vec<Topics> = terms.iter().map(|term| cues.asked(&term.text)).collect();
-        let (mut topics, mut is_general) = cues.of_unspaced_message(&folded);
-        topics_of.iter().for_each(|of_term| topics |= *of_term);
-        each_term(&folded, &mut |kind, word| {
-            if kind == Kind::Word {
-                topics |= cues.whole(word);
-                is_general |= cues.is_general(word);
-            }
-        });
-        if choice == Choice::Any {
-            topics = Topics::default();
-        }
-        Question {
-            terms,
-            topics_of,
-            topics,
-            is_general,
         }
     }
 }
@@ -278,6 +237,14 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// The terms that a word is like.
+    fn hits_of(&self, word: u32) -> &[Hit] {
+        match self.marks[word as usize] {
+            0 => &[],
+            mark => &self.hits[mark as usize - 1],
+        }
+    }
+
     /// How much a memory has of each term, and then of each topic; false if of none.
     fn shared(&self, memory: usize, shared: &mut [f64]) -> bool {
         shared.fill(0.0);
@@ -287,12 +254,23 @@ impl<'a> Search<'a> {
             Choice::Any => self.vocabulary.all_terms(memory),
             Choice::Relevant => self.vocabulary.terms(memory),
         };
-        for (place, word) in words.iter().enumerate() {
+        let of_text = words.iter().enumerate().map(|(place, word)| {
             let weight = if place < BEGINNING { 1.0 } else { LATER };
-            let Some(hits) = (self.marks[*word as usize] as usize).checked_sub(1) else {
-                continue;
-            };
-            for hit in &self.hits[hits] {
+            (word, weight, 0.0)
+        });
+        let search_words = self.vocabulary.search_terms(memory);
+        // They are chosen to be asked with: what is only like one means something else.
+        let least = match self.choice {
+            Choice::Any => 0.0,
+            Choice::Relevant => 1.0,
+        };
+        let of_search = search_words.iter().map(|word| (word, SEARCH_WORD, least));
+        for (word, weight, least) in of_text.chain(of_search) {
+            for hit in self
+                .hits_of(*word)
+                .iter()
+                .filter(|hit| hit.likeness >= least)
+            {
                 shared[hit.term] = shared[hit.term].max(weight * hit.likeness);
                 is_any = true;
             }
@@ -301,11 +279,15 @@ impl<'a> Search<'a> {
         if topics.is_empty() {
             return is_any;
         }
+        let of_topic = match self.vocabulary.is_worded(memory) {
+            true => WORDED_TOPIC,
+            false => 1.0,
+        };
         for topic in (0..Topics::COUNT).filter(|topic| topics.has(*topic)) {
             // The word itself says more.
             let mut of_terms = self.question.topics_of.iter().zip(&shared[..terms]);
             if !of_terms.any(|(of_term, shared)| of_term.has(topic) && *shared > 0.0) {
-                shared[terms + topic] = 1.0;
+                shared[terms + topic] = of_topic;
                 is_any = true;
             }
         }
@@ -367,6 +349,26 @@ impl<'a> Search<'a> {
             .collect()
     }
 
+    /// Whether all that a memory with search words shares is one word of its text.
+    fn is_lone(&self, memory: usize, shared: &mut [f64]) -> bool {
+        if !self.vocabulary.is_worded(memory) {
+            return false;
+        }
+        self.shared(memory, shared);
+        let mut places = (0..shared.len()).filter(|place| shared[*place] > 0.0);
+        let (Some(place), None) = (places.next(), places.next()) else {
+            return false;
+        };
+        let term = self.question.terms.get(place);
+        let is_asked = |hit: &Hit| hit.term == place && hit.likeness >= 1.0;
+        let mut hits = self
+            .vocabulary
+            .search_terms(memory)
+            .iter()
+            .flat_map(|word| self.hits_of(*word));
+        term.is_some_and(|term| term.kind.is_word()) && !hits.any(is_asked)
+    }
+
     /// What a memory would have of everything that is asked.
     fn weight_of_all(&self, weights: &[f64]) -> f64 {
         let terms = &self.question.terms;
@@ -383,12 +385,9 @@ impl<'a> Search<'a> {
     /// Which terms name somebody or something of which several memories are.
     fn asked_subjects(&self) -> Vec<bool> {
         let mut is_subject = vec![false; self.question.terms.len()];
-        let marked = self.counts.iter().zip(&self.marks);
-        for (_, mark) in marked.filter(|(count, _)| count.beginning >= SUBJECT_MEMORIES) {
-            let Some(hits) = (*mark as usize).checked_sub(1) else {
-                continue;
-            };
-            for hit in self.hits[hits].iter().filter(|hit| hit.likeness >= 1.0) {
+        let counts = self.counts.iter().zip(0u32..);
+        for (_, word) in counts.filter(|(count, _)| count.beginning >= SUBJECT_MEMORIES) {
+            for hit in self.hits_of(word).iter().filter(|hit| hit.likeness >= 1.0) {
                 is_subject[hit.term] = true;
             }
         }
@@ -409,22 +408,26 @@ impl<'a> Search<'a> {
         let best = matches.iter().map(|found| found.score).fold(0.0, f64::max);
         let least = floor.max(SHARE_OF_BEST * best);
         let wanted = self.question.topics.wanted_whole();
+        let mut shared = vec![0.0; self.question.terms.len() + Topics::COUNT];
         for found in matches.iter_mut() {
             let topics = self.vocabulary.topics(found.place) & wanted;
             let is_wanted = !topics.is_empty() && !self.question.is_general;
-            found.is_kept = found.score >= least || is_wanted && found.score >= WHOLE_FLOOR;
+            found.is_kept = match found.score {
+                score if score >= least.max(LONE_FLOOR) => true,
+                score if score >= least && !self.is_lone(found.place, &mut shared) => true,
+                score => is_wanted && score >= WHOLE_FLOOR,
+            };
         }
         matches.retain(|found| found.is_kept || found.score >= NEWER * least);
     }
 }
 
 fn likeness_of(asked: &Known<'_>, word: &Known<'_>, choice: Choice) -> f64 {
-    let is_word = |kind| matches!(kind, Kind::Word | Kind::WeakWord);
     let (text, known) = (asked.form.text, word.form.text);
     if text == known {
         return 1.0;
     }
-    if !is_word(asked.kind) || !is_word(word.kind) {
+    if !asked.kind.is_word() || !word.kind.is_word() {
         return 0.0;
     }
     let is_begun =

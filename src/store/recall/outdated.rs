@@ -13,6 +13,8 @@ const SAME_SUBJECT: f64 = 0.37;
 const SAME_WORD: f64 = 0.7;
 /// The same if the newer one says that something has changed.
 const SAME_WORD_CHANGED: f64 = 0.3;
+/// The same of their search words, beside a word, if the newer one says so.
+const SAME_SEARCH_WORDS: f64 = 0.2;
 
 /// What tells subjects apart.
 pub(super) struct Subjects<'a> {
@@ -28,8 +30,7 @@ impl Subjects<'_> {
     /// Whether both memories say something of the same subject.
     pub fn is_same(&self, old: usize, new: usize) -> bool {
         let (old_terms, new_terms) = (self.vocabulary.terms(old), self.vocabulary.terms(new));
-        let sum = |terms: &[u32]| terms.iter().map(|term| self.weight(*term)).sum::<f64>();
-        let all = sum(old_terms).min(sum(new_terms));
+        let all = self.sum(old_terms).min(self.sum(new_terms));
         let shared = old_terms.iter().filter(|term| {
             let is_like = |other: &u32| self.is_like(**term, *other);
             self.weight(**term) > 0.0 && new_terms.iter().any(is_like)
@@ -43,11 +44,25 @@ impl Subjects<'_> {
             (0, _) => return false,
             // Somebody's size, and somebody's new one.
             (_, true) if !topics.is_empty() => return true,
+            (_, true) if self.have_same_search_words(old, new) => return true,
             (1, true) => SAME_WORD_CHANGED,
             (1, false) => SAME_WORD,
             _ => SAME_SUBJECT,
         };
         weight >= least * all
+    }
+
+    fn have_same_search_words(&self, old: usize, new: usize) -> bool {
+        let old = self.vocabulary.search_terms(old);
+        let new = self.vocabulary.search_terms(new);
+        let shared = old.iter().copied().filter(|term| new.contains(term));
+        let shared: Vec<u32> = shared.collect();
+        let weight = self.sum(&shared);
+        weight > 0.0 && weight >= SAME_SEARCH_WORDS * self.sum(old).min(self.sum(new))
+    }
+
+    fn sum(&self, terms: &[u32]) -> f64 {
+        terms.iter().map(|term| self.weight(*term)).sum()
     }
 
     fn weight(&self, term: u32) -> f64 {
@@ -66,7 +81,6 @@ impl Subjects<'_> {
             self.vocabulary.word(one as usize),
             self.vocabulary.word(other as usize),
         );
-        let is_word = |kind| matches!(kind, Kind::Word | Kind::WeakWord);
-        is_word(one.kind) && is_word(other.kind) && likeness(one.form, other.form) > 0.0
+        one.kind.is_word() && other.kind.is_word() && likeness(one.form, other.form) > 0.0
     }
 }

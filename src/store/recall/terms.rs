@@ -25,6 +25,23 @@ pub(super) enum Kind {
     Character,
 }
 
+impl Kind {
+    /// Whether it stands between spaces.
+    pub fn is_word(self) -> bool {
+        matches!(self, Kind::Word | Kind::WeakWord)
+    }
+
+    /// Runs overlap, and say less each.
+    pub fn weight(self) -> f64 {
+        match self {
+            Kind::Word | Kind::WeakWord => 1.0,
+            Kind::Run => 0.33,
+            Kind::ThaiRun => 0.24,
+            Kind::Character => 0.35,
+        }
+    }
+}
+
 /// One of the terms of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Term {

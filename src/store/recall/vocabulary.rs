@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::likeness::{Form, Runs};
 use super::stop_words::StopWords;
-use super::terms::{Kind, each_term, fold, significant_terms};
+use super::terms::{Kind, Term, each_term, fold, significant_terms};
 use super::topics::{Cues, Topics};
 
 /// Most terms of a memory that are compared with what is said: a long one says what it is
@@ -12,6 +12,8 @@ use super::topics::{Cues, Topics};
 const MOST_TERMS: usize = 128;
 /// Most that are looked for: more than the longest memory has.
 const ALL_TERMS: usize = 4_096;
+/// How many terms of search words say what a memory is about: fewer leave too much out.
+const SEARCH_TERMS: usize = 5;
 /// Characters of a memory that say what it is about.
 const BEGINNING_CHARS: usize = 1_000;
 
@@ -42,7 +44,8 @@ struct Word {
 }
 
 struct Entry {
-    /// Where its terms end.
+    /// Where the terms of its text end, and those of its search words after them.
+    text_end: u32,
     end: u32,
     topics: Topics,
     is_update: bool,
@@ -67,13 +70,13 @@ impl Vocabulary {
         self.memories.len()
     }
 
-    /// Adds memories after those that are there.
-    pub fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
+    /// Adds memories after those that are there: their texts with their search words.
+    pub fn add<'a>(&mut self, memories: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut places: HashMap<String, u32> = (0..self.words.len())
             .map(|place| (self.word(place).form.text.to_owned(), place as u32))
             .collect();
         let tables = self.tables.take().unwrap_or_default();
-        for text in texts {
+        for (text, search_words) in memories {
             let folded = fold(text);
             let end = folded.char_indices().nth(BEGINNING_CHARS);
             let beginning = &folded[..end.map_or(folded.len(), |(end, _)| end)];
@@ -82,9 +85,8 @@ impl Vocabulary {
             each_term(beginning, &mut |kind, text| {
                 is_update |= kind == Kind::Word && tables.cues.is_update(text);
             });
-            let terms = significant_terms(&folded, ALL_TERMS, &tables.stop_words);
-            for (position, term) in terms.into_iter().enumerate() {
-                let place = places.get(&term.text).copied().unwrap_or_else(|| {
+            let mut place_of = |term: Term| {
+                places.get(&term.text).copied().unwrap_or_else(|| {
                     let topics = match term.kind {
                         Kind::Word => tables.cues.said(&term.text),
                         _ => Topics::default(),
@@ -101,13 +103,23 @@ impl Vocabulary {
                     let place = self.words.len() as u32 - 1;
                     places.insert(term.text, place);
                     place
-                });
-                if position < MOST_TERMS {
-                    topics |= self.words[place as usize].topics;
+                })
+            };
+            let terms_of = |folded: &str| significant_terms(folded, ALL_TERMS, &tables.stop_words);
+            let begin = self.terms.len();
+            let of_text = terms_of(&folded).into_iter().map(&mut place_of);
+            self.terms.extend(of_text);
+            let text_end = self.terms.len();
+            for place in terms_of(&fold(search_words)).into_iter().map(place_of) {
+                if !self.terms[begin..].contains(&place) {
+                    self.terms.push(place);
                 }
-                self.terms.push(place);
+            }
+            for place in self.terms[begin..text_end].iter().take(MOST_TERMS) {
+                topics |= self.words[*place as usize].topics;
             }
             self.memories.push(Entry {
+                text_end: text_end as u32,
                 end: self.terms.len() as u32,
                 topics,
                 is_update,
@@ -152,13 +164,24 @@ impl Vocabulary {
         &terms[..terms.len().min(MOST_TERMS)]
     }
 
-    /// All terms of a memory.
+    /// All terms of the text of a memory.
     pub(super) fn all_terms(&self, memory: usize) -> &[u32] {
         let begin = match memory {
             0 => 0,
             memory => self.memories[memory - 1].end as usize,
         };
-        &self.terms[begin..self.memories[memory].end as usize]
+        &self.terms[begin..self.memories[memory].text_end as usize]
+    }
+
+    /// The terms of the search words of a memory that are not in its text.
+    pub(super) fn search_terms(&self, memory: usize) -> &[u32] {
+        let Entry { text_end, end, .. } = self.memories[memory];
+        &self.terms[text_end as usize..end as usize]
+    }
+
+    /// Whether a memory has enough search words to say what it is about.
+    pub(super) fn is_worded(&self, memory: usize) -> bool {
+        self.search_terms(memory).len() >= SEARCH_TERMS
     }
 
     /// The term that a memory begins with, which often is whom it is about.

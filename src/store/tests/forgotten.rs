@@ -47,7 +47,10 @@ fn a_memory_goes_from_the_steps_that_tell_it() {
     let milk = store.remember(fact("Bo drinks milk.", None)).unwrap();
     let line = |memory: &Memory| format!("{} (2026, from Ann): {}", memory.id, memory.content);
     let steps = vec![
-        call("1", r#"{"content": "ann drinks tea", "share": true}"#),
+        call(
+            "1",
+            r#"{"content": "ann drinks tea", "search_words": ["beverage"], "share": true}"#,
+        ),
         Step::Started {
             call_id: "1".to_owned(),
         },

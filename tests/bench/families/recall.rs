@@ -9,20 +9,40 @@ use std::time::Instant;
 use base::clock::Clock;
 use base::testing::TemporaryDirectory;
 use store::{MOST_DIMENSIONS, NewMemory, Store, Vector, Viewer};
-use support::recall::{Found, Questions, measure as measure_corpus};
+use support::recall::{Found, Questions, SearchWords, measure as measure_corpus};
 
 use crate::statistics::median;
 use crate::table::{Figure, Table};
 
 /// Memories of a large household, and of one of the largest; and the most milliseconds.
 const MEMORIES: [(usize, f64); 2] = [(5_000, 5.0), (10_000, 10.0)];
+/// What else is asked, and of memories with or without search words.
+const OTHERS: [(&str, Questions, SearchWords); 5] = [
+    (
+        "held-out half, no search words",
+        Questions::HeldOut,
+        SearchWords::Without,
+    ),
+    ("other households", Questions::Other, SearchWords::With),
+    (
+        "other households, no search words",
+        Questions::Other,
+        SearchWords::Without,
+    ),
+    ("in other words", Questions::Indirect, SearchWords::With),
+    (
+        "in other words, no search words",
+        Questions::Indirect,
+        SearchWords::Without,
+    ),
+];
 /// Most numbers of a vector.
 const DIMENSIONS: usize = MOST_DIMENSIONS;
 const WRITERS: usize = 16;
 const RUNS: usize = 21;
 
 pub fn measure(table: &mut Table) {
-    let (by_language, all) = measure_corpus(Questions::HeldOut);
+    let (by_language, all) = measure_corpus(Questions::HeldOut, SearchWords::With);
     let all = ("all languages, held-out half", all);
     for (language, found) in by_language.into_iter().chain([all]) {
         let Found {
@@ -57,13 +77,12 @@ pub fn measure(table: &mut Table) {
             .how(format!("median of {RUNS} runs; it grows with their number")),
         );
     }
-    let (_, other) = measure_corpus(Questions::Other);
-    table.add(Figure::new("recall, other households", other.recall(), "%"));
-    table.add(Figure::new(
-        "precision, other households",
-        other.precision(),
-        "%",
-    ));
+    for (what, questions, search_words) in OTHERS {
+        let (_, found) = measure_corpus(questions, search_words);
+        let figure = |of: &str, value| Figure::new(format!("{of}, {what}"), value, "%");
+        table.add(figure("recall", found.recall()));
+        table.add(figure("precision", found.precision()));
+    }
     for (memories, most) in MEMORIES {
         let (took, megabytes) = took_with_vectors(memories);
         table.add(

@@ -18,7 +18,7 @@ pub(super) fn search() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "search_conversations",
-            "Search earlier conversations for all these words, newest first.",
+            "Search earlier conversations for all words, newest first.",
             json!({
                 "query": {"type": "string", "description": "1-3 words"},
                 "limit": {"type": "integer"},

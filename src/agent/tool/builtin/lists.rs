@@ -1,17 +1,19 @@
 //! Lists of the household: what to buy, what to do.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::function::{FunctionTool, public};
-use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
+use crate::tool::definition::{
+    Arguments, Definition, Origin, ToolContext, required_text, text, texts,
+};
 use store::{List, ListChange, Store, Viewer};
 
 pub(super) fn lists() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "lists",
-            "Household lists such as shopping: for what to buy or do, not memories. show alone: \
-             their names. add makes new lists.",
+            "Household lists: what to buy or do, not memories. show alone: names. add makes new \
+             ones.",
             json!({
                 "action": {
                     "type": "string",
@@ -30,7 +32,7 @@ pub(super) fn lists() -> FunctionTool {
 
 fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
     let action = text(arguments, "action")?;
-    let items = items(arguments).join(", ");
+    let items = texts(arguments, "items").join(", ");
     Some(match (action, text(arguments, "list")) {
         ("show", Some(list)) => format!("look at the list {list}"),
         ("show", None) => "look at the lists".to_owned(),
@@ -64,7 +66,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         }
     };
     let name = required_text(arguments, "list")?;
-    let items = items(arguments);
+    let items = texts(arguments, "items");
     if items.is_empty() {
         return Err("the argument \"items\" must name at least one item".to_owned());
     }
@@ -72,18 +74,6 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let list = store.update_list(viewer, name, change).map_err(public)?;
     context.list_changed(&list.name);
     Ok(shown(&list, context))
-}
-
-/// Some models write one item without the brackets.
-fn items(arguments: &Arguments) -> Vec<String> {
-    match arguments.get("items") {
-        Some(Value::Array(items)) => items
-            .iter()
-            .filter_map(|item| item.as_str().map(str::to_owned))
-            .collect(),
-        Some(Value::String(item)) => vec![item.clone()],
-        _ => Vec::new(),
-    }
 }
 
 /// Somebody outside may have chosen a list's name, too.
@@ -124,6 +114,7 @@ mod tests {
     use super::*;
     use crate::tool::testing::Household;
     use base::testing::rows;
+    use serde_json::Value;
 
     #[test]
     fn a_list_is_made_shown_and_ticked_off() {

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::function::{FunctionTool, public};
 use crate::message_text::{is_untrusted, provenance};
-use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
+use crate::tool::definition::{
+    Arguments, Definition, Origin, ToolContext, required_text, text, texts,
+};
 use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
 use store::{Audience, NewMemory, Store, Viewer};
@@ -20,8 +22,8 @@ pub(super) fn remember() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "remember",
-            "Keep a fact: when asked, or unasked if it will matter again (birthday, \
-             allergy, habit). No passwords, nothing known or only for today.",
+            "Keep a fact when asked, or unasked if it will matter again (birthday, \
+             allergy). No passwords, nothing known or only for today.",
             json!({
                 "content": {
                     "type": "string",
@@ -30,6 +32,12 @@ pub(super) fn remember() -> FunctionTool {
                 "share": {
                     "type": "boolean",
                     "description": "For everybody here",
+                },
+                "search_words": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "8-16 other words to ask with, in its language: kind, \
+                        everyday names, use",
                 },
                 "replaces": {
                     "type": "string",
@@ -47,7 +55,7 @@ pub(super) fn recall() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "recall",
-            "Search memories before you say you do not know.",
+            "Search memories before saying you do not know.",
             json!({"query": {"type": "string"}}),
             &["query"],
         )
@@ -98,6 +106,7 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
     let is_for_all = context.user_id.is_some() && is_shared(arguments);
     let new = NewMemory {
         content: content.to_owned(),
+        search_words: search_words(arguments),
         speaker: context.speaker.map(str::to_owned),
         owner_id: context.user_id,
         seen_as: context.conversation_id.filter(|_| !is_for_all),
@@ -134,6 +143,15 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
         None => String::new(),
     };
     Ok(format!("Remembered as {}{instead}; {readers}.", memory.id))
+}
+
+/// Some models write several as one text.
+fn search_words(arguments: &Arguments) -> Vec<String> {
+    let texts = texts(arguments, "search_words");
+    let words = texts
+        .iter()
+        .flat_map(|text| text.split([',', ';', '\n', '、', '，', '；']));
+    words.map(str::to_owned).collect()
 }
 
 /// Whether everybody in the household is to know it.
@@ -242,6 +260,27 @@ mod tests {
         assert_eq!(
             household.run("recall", json!({"query": "tea"})).unwrap(),
             nothing
+        );
+    }
+
+    #[test]
+    fn search_words_are_kept_beside_a_fact_and_not_told() {
+        let household = Household::new();
+        let words = json!(["hot drink, breakfast", "caffeine"]);
+        household
+            .run(
+                "remember",
+                json!({"content": "Ann likes tea.", "search_words": words}),
+            )
+            .unwrap();
+        let found = household
+            .run("recall", json!({"query": "breakfast"}))
+            .unwrap();
+        assert!(found.ends_with("from Ann): Ann likes tea."), "{found}");
+        let memories = household.store().memories(&Viewer::server()).unwrap();
+        assert_eq!(
+            memories[0].search_words,
+            ["hot drink", "breakfast", "caffeine"]
         );
     }
 

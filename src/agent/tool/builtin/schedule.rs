@@ -13,8 +13,8 @@ pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "schedule",
-            "Reminders and routines: you get prompt then, and your reply appears in this \
-             conversation. create: prompt and at or cron. cancel: schedule_id from list.",
+            "Reminders and routines: you get prompt then, your reply appears here. create: prompt \
+             and at or cron. cancel: schedule_id from list.",
             json!({
                 "action": {"type": "string", "enum": ["create", "list", "cancel"]},
                 "prompt": {"type": "string"},

@@ -32,7 +32,7 @@ const MAX_LISTED: usize = 300;
 pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     let list = Definition::builtin(
         "list_files",
-        "List a directory of your files.",
+        "List your files.",
         json!({"path": {"type": "string"}}),
         &[],
     );
@@ -47,14 +47,14 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     );
     let write = Definition::builtin(
         "write_file",
-        "Write a text file, whole unless append or replaces is given.",
+        "Write a text file whole, append, or replace text.",
         json!({
             "path": {"type": "string"},
             "content": {"type": "string"},
-            "append": {"type": "boolean", "description": "Add lines at the end"},
+            "append": {"type": "boolean", "description": "Add at the end"},
             "replaces": {
                 "type": "string",
-                "description": "Text, there once, that content replaces",
+                "description": "Text, there once, to replace",
             },
         }),
         &["path", "content"],

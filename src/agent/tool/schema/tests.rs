@@ -62,6 +62,14 @@ fn what_fits_the_schema_passes() {
             json!({"room": "a", "level": 3}),
         ),
         (r#"{"room":"a","on":null}"#, json!({"room": "a"})),
+        (
+            r#"{"room":"a","scenes":"dusk, [dawn]"}"#,
+            json!({"room": "a", "scenes": ["dusk, [dawn]"]}),
+        ),
+        (
+            r#"{"room":"a","scenes":"[\"dusk\", \"dawn\"]"}"#,
+            json!({"room": "a", "scenes": ["dusk", "dawn"]}),
+        ),
         (r#"{"room":"a","colour":null}"#, json!({"room": "a"})),
     ] {
         assert_eq!(check(&light(), arguments), Ok(taken), "{arguments}");
@@ -84,6 +92,7 @@ fn what_does_not_fit_is_explained() {
         {"room":"a","until":1}        | the argument "until" must be a string or null, not a number
         {"room":"a","scenes":["x",1]} | the argument "scenes[1]" must be a string, not a number
         {"room":"a","fade":{}}        | the argument "fade.seconds" is required and must be a number
+        {"room":"a","scenes":"[1]"}   | the argument "scenes[0]" must be a string, not a number
         {"level":true,"on":[]}        | the argument "room" is required and must be a string; the argument "level" must be an integer, not a boolean; the argument "on" must be a boolean, not an array
     "#;
     for [arguments, problem] in rows(table) {

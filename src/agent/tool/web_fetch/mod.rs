@@ -54,7 +54,7 @@ impl WebFetch {
         WebFetch {
             definition: Definition::builtin(
                 NAME,
-                "Read a page whose address you were given or know.",
+                "Read a page at a given or known address.",
                 json!({
                     "url": {"type": "string"},
                     "offset": {"type": "integer"},

@@ -14,14 +14,14 @@ export async function show(household) {
 
   function draw() {
     const words = field.value.trim().toLowerCase();
-    const found = memories.filter((one) => one.content.toLowerCase().includes(words));
+    const found = memories.filter((one) => [one.content, ...one.search_words ?? []].join("\n").toLowerCase().includes(words));
     rows.replaceChildren(...found.map(row));
     if (!found.length) rows.append(h("li", words ? "No matching memories." : "There are no memories yet."));
   }
 
   function row(memory) {
     return h("li",
-      h("div.grow", memory.content, h("p.quiet.small", audienceIcon(memory, household.identity?.user), memory.speaker && `${memory.speaker} · `, moment(memory.created_at))),
+      h("div.grow", memory.content, h("p.quiet.small", audienceIcon(memory, household.identity?.user), memory.speaker && `${memory.speaker} · `, moment(memory.created_at)), memory.search_words && h("p.quiet.small", `Also found by: ${memory.search_words.join(", ")}`)),
       household.mayChange(memory) && iconButton("trash", `Forget: ${memory.content}`, "Forget", () => drop(memory)));
   }
 
