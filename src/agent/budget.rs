@@ -10,7 +10,7 @@ use store::{Store, Usage};
 /// turn has used so far and the database does not yet count.
 ///
 /// # Errors
-/// `server_error` with HTTP 503 when the month's tokens are used up.
+/// `server_error` with HTTP 429 when the month's tokens are used up.
 pub fn check(
     config: &Config,
     store: &Store,
@@ -44,5 +44,6 @@ fn within(budget: u64, used: u64, name: &str, key: &str) -> Result<()> {
         "{name} of {budget} tokens is used up ({used} used): an admin can raise {key}, or it \
          goes on next month (UTC)"
     );
-    Err(Error::new(Code::ServerError, text).with_status(503))
+    // As OpenAI does: who asks too much, and not a server that will be there in a moment.
+    Err(Error::new(Code::ServerError, text).with_status(429))
 }

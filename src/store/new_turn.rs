@@ -14,7 +14,7 @@ use crate::idempotency::{self, IdempotencyKey};
 use crate::job::Write;
 use crate::messages::{Message, NewMessage, Role, insert_message};
 use crate::query::{not_found, row};
-use crate::replayed_history::{self, ReplayedHistory};
+use crate::replayed_history::{self, Following, ReplayedHistory};
 use crate::turns::{self, Turn, TurnState};
 use crate::usage::Usage;
 use crate::versions;
@@ -86,6 +86,8 @@ pub enum Begun {
         turn: Turn,
         /// The stored message.
         message: Message,
+        /// Whether earlier messages were stored with it.
+        has_history: bool,
     },
     /// The idempotency key was used before, for this turn.
     Repeat(Turn),
@@ -149,7 +151,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             earlier,
         )?));
     }
-    let placement = place(write, &sight, &new)?;
+    let (placement, has_history) = place(write, &sight, &new)?;
     let instructions = match new.target {
         Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
         _ => None,
@@ -220,17 +222,22 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     if let Some(key) = &new.idempotency {
         idempotency::note(write, key, turn.id)?;
     }
-    Ok(Begun::New { turn, message })
+    Ok(Begun::New {
+        turn,
+        message,
+        has_history,
+    })
 }
 
-/// The conversation of a new message; created if the target says so.
-fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> {
-    let created = |account: Option<&str>, name: Option<&str>| {
+/// The conversation of a new message, created if the target says so; and whether earlier
+/// messages were stored in it.
+fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement, bool)> {
+    let created = |message: &str, account: Option<&str>, name: Option<&str>| {
         conversations::create(
             write,
             NewConversation {
                 channel: &new.channel,
-                message: &new.message,
+                message,
                 account,
                 name,
                 owner: new.owner,
@@ -239,26 +246,23 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
             },
         )
     };
-    match &new.target {
+    let placement = match &new.target {
         Target::Existing(id) => {
             let known = |row: &Row<'_>| known(row, &Belongs::from_row(row)?);
-            Ok(sight
+            sight
                 .find(write.connection, "conversation", EXISTING, *id, known)?
-                .0)
+                .0
         }
-        Target::New => created(new.account.as_deref(), None),
+        Target::New => created(&new.message, new.account.as_deref(), None)?,
         Target::ReplayedHistory(replayed_history) => {
-            let begun = NewConversation {
-                channel: &new.channel,
+            let create = |message: &str| created(message, None, None);
+            let following = Following {
                 message: &new.message,
-                account: None,
-                name: None,
+                channel: &new.channel,
                 owner: new.owner,
-                audience_id: audience_id(write, new)?,
-                surface: new.surface,
+                speaker: new.speaker.as_deref(),
             };
-            let speaker = new.speaker.as_deref();
-            replayed_history::place(write, sight, replayed_history, begun, speaker)
+            return replayed_history::place(write, sight, replayed_history, &following, create);
         }
         Target::Named { account, name } => {
             let known = row(write.connection, NAMED, params![account, name], |row| {
@@ -266,12 +270,15 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> 
                 Ok((known(row, &thing)?, thing))
             })?;
             match known {
-                Some((_, thing)) if !sight.sees(&thing) => Err(not_found("conversation", name)),
-                Some((placement, _)) => Ok(placement),
-                None => created(Some(account), Some(name)),
+                Some((_, thing)) if !sight.sees(&thing) => {
+                    return Err(not_found("conversation", name));
+                }
+                Some((placement, _)) => placement,
+                None => created(&new.message, Some(account), Some(name))?,
             }
         }
-    }
+    };
+    Ok((placement, false))
 }
 
 /// A conversation that exists.

@@ -59,6 +59,11 @@ impl Readers {
         run().map_err(Failure::on_read)
     }
 
+    /// Runs one statement on a reader, which needs no transaction around it.
+    pub fn read_once<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        work(self.lend()?.connection()).map_err(Failure::on_read)
+    }
+
     /// Closes the idle readers. Later calls fail; running ones end normally.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);

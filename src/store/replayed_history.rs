@@ -5,14 +5,17 @@
 //! history (edited, branched or begun elsewhere) becomes a new conversation, so
 //! that the model sees what the client shows.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, params};
 
-use crate::conversations::{NewConversation, Placement, create};
+use crate::conversations::Placement;
+use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::messages::{NewMessage, PAGE_OF_MESSAGES, Role, insert_message, message_from_row};
+use crate::messages::{NewMessage, Role, insert_message};
 use crate::turns::TurnState;
-use crate::viewer::{Belongs, Sight, seen_columns};
+use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
+use base::error::Result;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
 use base::secret::sha256;
 
@@ -42,6 +45,14 @@ pub struct Exchange {
 /// The end of what a client was told instead of a reply, because somebody had to be asked.
 pub const REPLY_FOLLOWS: &str = "The reply will be in the conversation there.";
 
+/// The message that follows a history, and whose it is.
+pub(crate) struct Following<'a> {
+    pub message: &'a str,
+    pub channel: &'a str,
+    pub owner: Option<UserId>,
+    pub speaker: Option<&'a str>,
+}
+
 /// Most conversations that are compared with a history.
 const MOST_CANDIDATES: usize = 8;
 
@@ -52,34 +63,51 @@ const MOST_EXCHANGES: usize = 200;
 /// clients drop old messages.
 const ENOUGH_EXCHANGES: usize = 4;
 
-/// The conversation that a new message continues.
-pub(crate) fn place<'a>(
+impl Store {
+    /// The conversation that a message with this history continues, if there is one.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn conversation_replayed(
+        &self,
+        viewer: &Viewer,
+        replayed: &ReplayedHistory,
+    ) -> Result<Option<ConversationId>> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let found = find(connection, &sight, replayed, newest(&replayed.history))?;
+            Ok(found.map(|(conversation_id, _)| conversation_id))
+        })
+    }
+}
+
+/// The conversation that a new message continues, and whether its history was stored.
+/// `create` makes one that begins with this message.
+pub(crate) fn place(
     write: &Write<'_>,
     sight: &Sight,
-    replayed: &'a ReplayedHistory,
-    mut new: NewConversation<'a>,
-    speaker: Option<&str>,
-) -> Outcome<Placement> {
-    let message = new.message;
+    replayed: &ReplayedHistory,
+    new: &Following<'_>,
+    create: impl FnOnce(&str) -> Outcome<Placement>,
+) -> Outcome<(Placement, bool)> {
     let history = newest(&replayed.history);
-    let placement = match find(write.connection, sight, replayed, history)? {
-        Some((conversation_id, audience_id)) => Placement {
-            conversation_id,
-            external_name: None,
-            audience_id,
-            surface: None,
-            model: None,
-            instructions: None,
-        },
+    let (placement, has_history) = match find(write.connection, sight, replayed, history)? {
+        Some((conversation_id, audience_id)) => {
+            let placement = Placement {
+                conversation_id,
+                external_name: None,
+                audience_id,
+                surface: None,
+                model: None,
+                instructions: None,
+            };
+            (placement, false)
+        }
         None => {
-            if let Some(first) = replayed.history.first() {
-                new.message = &first.message;
-            }
-            let (channel, owner) = (new.channel, new.owner);
-            let placement = create(write, new)?;
+            let first = replayed.history.first();
+            let placement = create(first.map_or(new.message, |first| &first.message))?;
             for exchange in history {
-                let conversation_id = placement.conversation_id;
-                store(write, channel, owner, speaker, conversation_id, exchange)?;
+                store(write, new, placement.conversation_id, exchange)?;
             }
             // Nobody can tell what a history that the client brings along quotes: it
             // may have been edited, and its marks with it.
@@ -89,7 +117,7 @@ pub(crate) fn place<'a>(
                     params![placement.conversation_id],
                 )?;
             }
-            placement
+            (placement, !history.is_empty())
         }
     };
     write.execute(
@@ -101,11 +129,11 @@ pub(crate) fn place<'a>(
             replayed.user_id,
             match &replayed.chat {
                 Some(chat) => mark_of(chat),
-                None => sha256(message.as_bytes()),
+                None => sha256(new.message.as_bytes()),
             }
         ],
     )?;
-    Ok(placement)
+    Ok((placement, has_history))
 }
 
 /// What stands in the place of the newest message of a conversation that the client names.
@@ -152,28 +180,41 @@ pub(crate) const CANDIDATES: &str = concat!(
      WHERE r.user_id = ?1 AND r.newest = ?2 ORDER BY r.conversation_id DESC"
 );
 
-/// Whether a conversation equals this history, or ends in it if it is long enough.
+pub(crate) const NEWEST_MESSAGES: &str = "SELECT role, content, in_reply_to FROM messages \
+     WHERE conversation_id = ?1 AND hidden_with IS NULL ORDER BY id DESC";
+
+/// Whether a conversation equals this history, or ends in it if it is long enough. A reply
+/// that the client was told would follow may not be there yet, or stand further down.
 fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) -> Outcome<bool> {
-    let mut statement = connection.prepare_cached(PAGE_OF_MESSAGES)?;
-    let most = 2 * history.len() as i64 + 1;
-    let mut rows = statement.query(params![id, i64::MAX, most])?;
-    for exchange in history.iter().rev() {
-        for role in [Role::Assistant, Role::User] {
-            let Some(row) = rows.next()? else {
-                return Ok(false);
-            };
-            let stored = message_from_row(connection, row, 0)?;
-            let is_same = stored.role == role
-                && match role {
-                    Role::User => stored.content == exchange.message,
-                    Role::Assistant => is_same_reply(&exchange.reply, &stored.content),
-                };
-            if !is_same {
-                return Ok(false);
+    let mut statement = connection.prepare_cached(NEWEST_MESSAGES)?;
+    let mut rows = statement.query(params![id])?;
+    let mut left = history;
+    let mut has_reply = false;
+    while let Some(row) = rows.next()? {
+        let is_late = row.get_ref(2)? != ValueRef::Null;
+        let Some((exchange, earlier)) = left.split_last() else {
+            if is_late {
+                continue;
             }
+            return Ok(history.len() >= ENOUGH_EXCHANGES);
+        };
+        let content = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
+        match row.get(0)? {
+            Role::Assistant if is_late => {}
+            Role::Assistant if !has_reply && is_same_reply(&exchange.reply, content) => {
+                has_reply = true;
+            }
+            Role::User if content == exchange.message && (has_reply || follows(exchange)) => {
+                (left, has_reply) = (earlier, false);
+            }
+            _ => return Ok(false),
         }
     }
-    Ok(history.len() >= ENOUGH_EXCHANGES || rows.next()?.is_none())
+    Ok(left.is_empty())
+}
+
+fn follows(exchange: &Exchange) -> bool {
+    exchange.reply.trim().ends_with(REPLY_FOLLOWS)
 }
 
 /// Whether a client's copy of a reply is what is stored of it. A streamed one includes the
@@ -189,9 +230,7 @@ fn is_same_reply(copy: &str, stored: &str) -> bool {
 /// Stores an exchange as a finished turn.
 fn store(
     write: &Write<'_>,
-    channel: &str,
-    owner: Option<UserId>,
-    speaker: Option<&str>,
+    new: &Following<'_>,
     conversation_id: ConversationId,
     exchange: &Exchange,
 ) -> Outcome<()> {
@@ -201,7 +240,7 @@ fn store(
         let new = NewMessage::plain(role, content, speaker);
         insert_message(write, conversation_id, turn_id, new)
     };
-    let message = insert(Role::User, &exchange.message, speaker)?;
+    let message = insert(Role::User, &exchange.message, new.speaker)?;
     let reply = insert(Role::Assistant, &exchange.reply, None)?;
     write.execute(
         "INSERT INTO turns
@@ -212,11 +251,11 @@ fn store(
             turn_id,
             conversation_id,
             TurnState::Done,
-            channel,
+            new.channel,
             message.id,
             reply.id,
             write.now,
-            owner,
+            new.owner,
         ],
     )?;
     Ok(())

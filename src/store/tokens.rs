@@ -181,7 +181,7 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
         let now = self.now();
-        self.read(|connection| {
+        self.inner.readers.read_once(|connection| {
             row(
                 connection,
                 FIND_IDENTITY,
@@ -230,7 +230,7 @@ impl Store {
         self.read(|connection| {
             row(
                 connection,
-                "SELECT t.role, u.role AS user_role FROM tokens t JOIN users u ON u.id = t.user_id
+                "SELECT t.role, u.role FROM tokens t JOIN users u ON u.id = t.user_id
                  WHERE t.id = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)",
                 params![id, now],
                 granted_role,
@@ -363,7 +363,7 @@ pub(crate) fn of_programs(connection: &Connection) -> rusqlite::Result<Vec<Token
 }
 
 /// Names have no line ends.
-const LIST_TOKENS: &str = "SELECT t.*, u.name AS user, \
+const LIST_TOKENS: &str = "SELECT t.tools, t.household_only, t.*, u.name AS user, \
          (SELECT group_concat(o.name, char(10)) FROM token_speaks_for s \
              JOIN users o ON o.id = s.user_id WHERE s.token_id = t.id) AS others \
      FROM tokens t JOIN users u ON u.id = t.user_id \
@@ -374,38 +374,41 @@ pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role \
      FROM users u CROSS JOIN token_speaks_for s ON s.user_id = u.id \
      WHERE s.token_id = ?1 AND u.folded_name = ?2";
 
-pub(crate) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
-     t.tools, t.household_only, t.speaks_for_others, u.name AS user, u.role AS user_role \
+pub(crate) const FIND_IDENTITY: &str = "SELECT t.role, u.role, t.tools, t.household_only, \
+     t.speaks_for_others, t.id, t.user_id, u.name, t.expires_at \
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
 
+/// The lower of the roles of a token and its owner, of a row that begins with them.
 fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
-    let token_role: UserRole = row.get("role")?;
-    let user_role: UserRole = row.get("user_role")?;
+    let (token_role, user_role): (UserRole, UserRole) = (row.get(0)?, row.get(1)?);
     Ok(token_role.min(user_role))
 }
 
+/// Of a row of [`FIND_IDENTITY`], by the places of its columns: every request with a token
+/// comes here.
 fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
-    let (role, scope) = (granted_role(row)?, scope_from_row(row)?);
-    let is_lower = role < row.get("user_role")?;
-    let speaks_for_others = row.get("speaks_for_others")?;
+    let (role, scope) = (granted_role(row)?, scope_from_row(row, 2)?);
+    let is_lower = role < row.get(1)?;
+    let speaks_for_others = row.get(4)?;
     Ok(Identity {
         is_narrowed: is_lower || scope.is_narrow() || speaks_for_others,
         speaks_for_others,
-        token_id: row.get("id")?,
-        user_id: row.get("user_id")?,
-        user: row.get("user")?,
+        token_id: row.get(5)?,
+        user_id: row.get(6)?,
+        user: row.get(7)?,
         role,
-        expires_at: row.get("expires_at")?,
+        expires_at: row.get(8)?,
         scope,
     })
 }
 
-fn scope_from_row(row: &Row<'_>) -> rusqlite::Result<TokenScope> {
-    let tools: Option<String> = row.get("tools")?;
+/// From two columns of a row.
+fn scope_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<TokenScope> {
+    let tools: Option<String> = row.get(first)?;
     Ok(TokenScope {
         tools: tools.as_deref().map(tool_names),
-        household_only: row.get("household_only")?,
+        household_only: row.get(first + 1)?,
     })
 }
 
@@ -420,7 +423,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Token> {
     let others = others.iter().flat_map(|names| names.lines());
     let speaks_for_others: bool = row.get("speaks_for_others")?;
     Ok(Token {
-        scope: scope_from_row(row)?,
+        scope: scope_from_row(row, 0)?,
         speaks_for: speaks_for_others.then(|| others.map(str::to_owned).collect()),
         id: row.get("id")?,
         user: row.get("user")?,

@@ -105,6 +105,7 @@ impl Store {
             let reply = end_turn(write, &mut turn, end, in_reply_to)?;
             approvals::expire_undecided(write, id)?;
             usage::add(write, id, usage, &model, 1)?;
+            turn.usage.add(usage);
             if lost.is_none() {
                 notifications::insert(write, notifications)?;
             }

@@ -16,7 +16,7 @@ use crate::query::{self, rows};
 use crate::steps::{Step, insert_steps};
 use crate::tokens;
 use crate::usage::{self, Usage};
-use crate::viewer::{Sight, Viewer, seen_columns};
+use crate::viewer::{SEEN_COLUMNS, Sight, Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -263,21 +263,33 @@ impl Store {
     }
 }
 
+/// The columns that [`from_row`] reads, by their places: looking for their names takes
+/// longer than the rest.
+macro_rules! turn_columns {
+    () => {
+        "t.id, t.conversation_id, t.state, t.channel, t.account, t.user_id, t.tools, \
+         t.message_id, t.reply_id, t.error_code, t.error_message, t.error_status, \
+         t.error_retry_after, t.said, t.created_at, t.started_at, t.model, t.input_tokens, \
+         t.output_tokens, t.cached_tokens, coalesce(t.wanted_model, c.model), \
+         coalesce(t.instructions, c.instructions), c.external_name, c.surface"
+    };
+}
+
 pub(crate) const FIND_TURN: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", t.*, c.external_name, c.surface, c.model AS usual_model, \
-       c.instructions AS usual_instructions \
-     FROM turns t CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
+    ", ",
+    turn_columns!(),
+    " FROM turns t CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
 );
 
 /// Without the hint SQLite reads the whole table, because it is in order.
 pub(crate) const UNFINISHED_TURNS: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", t.*, c.external_name, c.surface, c.model AS usual_model, \
-       c.instructions AS usual_instructions \
-     FROM turns t INDEXED BY turns_unfinished \
+    ", ",
+    turn_columns!(),
+    " FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
      WHERE t.finished_at IS NULL ORDER BY t.id LIMIT ?"
 );
@@ -325,47 +337,42 @@ fn find_running(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     Ok(turn)
 }
 
-/// Of a row that begins with the [`seen_columns`] of its conversation.
+/// Of a row of the [`seen_columns`] of its conversation and the [`turn_columns`].
 fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
-    let tools: Option<String> = row.get("tools")?;
+    const AT: usize = SEEN_COLUMNS;
+    let tools: Option<String> = row.get(AT + 6)?;
     Ok(Turn {
-        user_id: row.get("user_id")?,
-        tools: tools.as_deref().map(tokens::tool_names),
         readers: audience::readers(connection, row.get(0)?)?,
         audience_id: row.get(0)?,
-        surface: row.get("surface")?,
-        id: row.get("id")?,
-        conversation_id: row.get("conversation_id")?,
-        state: row.get("state")?,
-        channel: row.get("channel")?,
-        account: row.get("account")?,
-        external_name: row.get("external_name")?,
-        message_id: row.get("message_id")?,
-        reply_id: row.get("reply_id")?,
-        error: error_from_row(row)?,
-        said: row.get("said")?,
-        created_at: row.get("created_at")?,
-        started_at: row.get("started_at")?,
-        model: row.get("model")?,
-        wanted_model: match row.get("wanted_model")? {
-            Some(model) => Some(model),
-            None => row.get("usual_model")?,
-        },
-        usage: usage::usage_from_row(row, ["input_tokens", "output_tokens", "cached_tokens"])?,
-        instructions: match row.get("instructions")? {
-            Some(instructions) => Some(instructions),
-            None => row.get("usual_instructions")?,
-        },
+        id: row.get(AT)?,
+        conversation_id: row.get(AT + 1)?,
+        state: row.get(AT + 2)?,
+        channel: row.get(AT + 3)?,
+        account: row.get(AT + 4)?,
+        user_id: row.get(AT + 5)?,
+        tools: tools.as_deref().map(tokens::tool_names),
+        message_id: row.get(AT + 7)?,
+        reply_id: row.get(AT + 8)?,
+        error: error_from_row(row, AT + 9)?,
+        said: row.get(AT + 13)?,
+        created_at: row.get(AT + 14)?,
+        started_at: row.get(AT + 15)?,
+        model: row.get(AT + 16)?,
+        usage: usage::usage_from_row(row, AT + 17)?,
+        wanted_model: row.get(AT + 20)?,
+        instructions: row.get(AT + 21)?,
+        external_name: row.get(AT + 22)?,
+        surface: row.get(AT + 23)?,
     })
 }
 
-fn error_from_row(row: &Row<'_>) -> rusqlite::Result<Option<Error>> {
-    let Some(code) = row.get("error_code")? else {
+/// From four columns of a row.
+fn error_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Error>> {
+    let Some(code) = row.get(first)? else {
         return Ok(None);
     };
-    let error = Error::new(code, row.get::<_, String>("error_message")?)
-        .with_status(row.get("error_status")?);
-    Ok(Some(match row.get("error_retry_after")? {
+    let error = Error::new(code, row.get::<_, String>(first + 1)?).with_status(row.get(first + 2)?);
+    Ok(Some(match row.get(first + 3)? {
         Some(seconds) => error.with_retry_after(seconds),
         None => error,
     }))

@@ -130,7 +130,7 @@ impl Store {
                         period: row.get("period")?,
                         model: row.get("model")?,
                         turns: row.get::<_, i64>("turns")?.unsigned_abs(),
-                        usage: sum_from_row(row)?,
+                        usage: usage_from_row(row, 3)?,
                     })
                 },
             )
@@ -153,18 +153,16 @@ pub(crate) const USAGE_BY: &str = "SELECT ifnull(sum(input), 0) AS input, \
 pub(crate) fn all(connection: &Connection) -> Outcome<Usage> {
     let sql = "SELECT ifnull(sum(input), 0) AS input, ifnull(sum(output), 0) AS output,
                       ifnull(sum(cached), 0) AS cached FROM usage";
-    let all = row(connection, sql, params![], sum_from_row)?;
+    let all = row(connection, sql, params![], |row| usage_from_row(row, 0))?;
     Ok(all.unwrap_or_default())
 }
 
 /// The same of the turns of one person; none has none.
 pub(crate) fn by(connection: &Connection, user: Option<UserId>) -> Outcome<Usage> {
-    let own = row(connection, USAGE_BY, params![user], sum_from_row)?;
+    let own = row(connection, USAGE_BY, params![user], |row| {
+        usage_from_row(row, 0)
+    })?;
     Ok(own.unwrap_or_default())
-}
-
-fn sum_from_row(row: &Row<'_>) -> rusqlite::Result<Usage> {
-    usage_from_row(row, ["input", "output", "cached"])
 }
 
 fn numbers(usage: Usage) -> [i64; 3] {
@@ -221,8 +219,8 @@ fn day_of(time: Timestamp) -> String {
 }
 
 /// Usage from three columns of a row.
-pub(crate) fn usage_from_row(row: &Row<'_>, columns: [&str; 3]) -> rusqlite::Result<Usage> {
-    let [input, output, cached] = columns.map(|column| row.get::<_, i64>(column));
+pub(crate) fn usage_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
+    let [input, output, cached] = [0, 1, 2].map(|place| row.get::<_, i64>(first + place));
     Ok(Usage {
         input: input?.unsigned_abs(),
         output: output?.unsigned_abs(),

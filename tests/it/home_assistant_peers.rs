@@ -114,12 +114,22 @@ impl HomeAssistant {
 
     /// Says something to the assistant; returns its answer.
     fn say(&self, text: &str, conversation: &Value) -> Value {
-        let mut body = json!({ "text": text, "language": "en", "agent_id": "conversation.hearth" });
+        self.say_to("conversation.hearth", text, conversation)
+    }
+
+    fn say_to(&self, agent: &str, text: &str, conversation: &Value) -> Value {
+        let mut body = json!({ "text": text, "language": "en", "agent_id": agent });
         if !conversation.is_null() {
             body["conversation_id"] = conversation.clone();
         }
         self.post("/api/conversation/process", body)
     }
+}
+
+/// Of one of its agents.
+fn settings(name: &str) -> Value {
+    json!({ "name": name, "model": "hearth:latest", "num_ctx": 8192, "max_history": 20,
+        "keep_alive": -1, "think": false })
 }
 
 fn speech(answer: &Value) -> &str {
@@ -143,6 +153,9 @@ fn model() -> Model {
             })
         } else if text.contains("remember") {
             Act::call("remember", json!({ "content": "Milo is a cat." }))
+        } else if text.contains("buy milk") {
+            let add = json!({ "action": "add", "list": "shopping", "items": ["milk"] });
+            Act::call("lists", add)
         } else if text.contains("light on") {
             Act::call("HassTurnOn", light)
         } else if text.contains("light off") {
@@ -166,6 +179,7 @@ fn home_assistant_talks_and_listens() {
     let (model, address) = (model(), free_address());
     let mut home = Home::start(model.config_with(json!({
         "openai_api": { "enabled": true, "ollama_user": "user" },
+        "mcp_api": { "enabled": true },
         "context_tokens": 32_768,
         "tool_permissions": { "remember": "ask" },
         "channels": [
@@ -177,20 +191,17 @@ fn home_assistant_talks_and_listens() {
         ],
     })));
     let home_assistant = HomeAssistant::start(&programs, address, home.address());
-    assist(&home_assistant, &home);
+    let entry = assist(&home_assistant, &home);
+    lists(&home_assistant, &home, &entry);
     webhook(&home_assistant);
     mcp(&home_assistant, &model, &mut home);
 }
 
 /// As its conversation agent and for its AI tasks, by the integration `ollama`.
-fn assist(home_assistant: &HomeAssistant, home: &Home) {
+fn assist(home_assistant: &HomeAssistant, home: &Home) -> Value {
     let url = json!({ "url": format!("http://{}", home.address()) });
     let path = "/api/config/config_entries/flow";
     let entry = home_assistant.set_up(path, json!("ollama"), url)["result"]["entry_id"].clone();
-    let settings = |name: &str| {
-        json!({ "name": name, "model": "hearth:latest", "num_ctx": 8192, "max_history": 20,
-            "keep_alive": -1, "think": false })
-    };
     let mut conversation = settings("Hearth");
     conversation["llm_hass_api"] = json!(["assist"]);
     conversation["prompt"] = json!("You are the voice of the house.");
@@ -235,6 +246,27 @@ fn assist(home_assistant: &HomeAssistant, home: &Home) {
     );
     let data = &answer["service_response"]["data"];
     assert_eq!(data, &json!({ "name": "Milo", "age": 3 }), "{answer}");
+    entry
+}
+
+/// As a server of tools, by the integration `mcp`, which sends a token only in the URL. They
+/// are given to another of its agents.
+fn lists(home_assistant: &HomeAssistant, home: &Home, entry: &Value) {
+    let url = format!("http://hearth:{}@{}/mcp", home.tokens.user, home.address());
+    let path = "/api/config/config_entries/flow";
+    let made = home_assistant.set_up(path, json!("mcp"), json!({ "url": url }));
+    assert_eq!(made["title"], "hearth", "{made}");
+    let mut agent = settings("Shopper");
+    agent["model"] = json!("hearth-plain:latest");
+    let id = made["result"]["entry_id"].as_str().unwrap();
+    agent["llm_hass_api"] = json!([format!("mcp-{id}")]);
+    let path = "/api/config/config_entries/subentries/flow";
+    home_assistant.set_up(path, json!([entry, "conversation"]), agent);
+    home_assistant.wait_for("conversation.shopper");
+    let answer = home_assistant.say_to("conversation.shopper", "buy milk", &Value::Null);
+    let mut user = home.websocket(&home.tokens.user);
+    let list = user.ask(json!({ "type": "get_list", "list": "shopping" }));
+    assert_eq!(list["items"][0]["text"], "milk", "{answer} {list}");
 }
 
 /// By `rest_command`, and an automation that takes the reply.

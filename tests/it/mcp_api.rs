@@ -2,6 +2,8 @@
 
 use std::io::{BufReader, Write};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::model_api::read_until;
@@ -295,11 +297,28 @@ fn what_is_no_request_is_refused_as_the_protocol_says() {
         (401, Some("Bearer"))
     );
     assert_eq!(send(&home, "wrong", &[], ping).status, 401);
+    // As clients send what stands before the host in a URL.
+    for (pair, status) in [
+        (format!("hearth:{user}"), 200),
+        (user.clone(), 401),
+        ("hearth:wrong".to_owned(), 401),
+        ("hearth:".to_owned(), 401),
+    ] {
+        let basic = format!("Basic {}", BASE64_STANDARD.encode(&pair));
+        let headers = [("authorization", basic.as_str())];
+        let answer = exchange(home.address(), "POST", "/mcp", &headers, ping.as_bytes());
+        assert_eq!(answer.status, status, "{pair}");
+    }
     assert_eq!(send(&home, &home.tokens.viewer, &[], ping).status, 403);
     let evil = [("origin", "https://evil.example")];
-    assert_eq!(send(&home, user, &evil, ping).status, 403);
     let long = format!("{ping}{}", " ".repeat(1 << 20));
-    assert_eq!(send(&home, user, &[], &long).status, 413);
+    for (headers, body, status) in [(&evil[..], ping, 403), (&[], &long, 413)] {
+        let answer = send(&home, user, headers, body);
+        assert_eq!(answer.status, status);
+        let answer = answer.json();
+        assert_eq!(answer["jsonrpc"], "2.0", "{answer}");
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    }
     let new = ("mcp-protocol-version", "2025-11-25");
     let several = format!("[{ping},{{\"jsonrpc\":\"2.0\",\"method\":\"x\"}},7]");
     for (headers, body, status, code) in [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::Config;
 use net::client_handler::HandlerFactory;
-use net::http::{Admitted, Head, Request, Response};
+use net::http::{Admitted, Head, Refusal, Request, Response};
 
 /// The web front end: answers GET and HEAD of `/`, `/help` and all below
 /// `/assets/`.
@@ -49,4 +49,10 @@ pub trait Extension: Send + Sync {
     /// # Errors
     /// The response that refuses it.
     fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response>;
+
+    /// How requests of this path are refused before and after that: for the page that they
+    /// come from, and for their bodies.
+    fn refusal(&self, _path: &str) -> Refusal {
+        Response::error
+    }
 }

@@ -105,7 +105,11 @@ impl Router {
         head: &Head,
         config: &Arc<Config>,
     ) -> Result<Admitted<'_>, Response> {
-        check_origin(head, config).map_err(|error| Response::error(&error))?;
+        let refusal = match route {
+            Route::Extension(place) => self.extensions.paths[place].refusal(&head.path),
+            _ => Response::error,
+        };
+        check_origin(head, config).map_err(|error| refusal(&error))?;
         if is_preflight(route, head, config) {
             let asked = head.header("access-control-request-headers");
             let asked = asked.unwrap_or_default().to_owned();
@@ -115,7 +119,10 @@ impl Router {
         }
         match route {
             Route::Other => self.webhooks.admit(head, config),
-            Route::Extension(place) => self.extensions.paths[place].admit(head, config),
+            Route::Extension(place) => {
+                let admitted = self.extensions.paths[place].admit(head, config)?;
+                Ok(admitted.refusing_as(refusal))
+            }
             _ => {
                 route.check_head(head)?;
                 if route == Route::Registration {

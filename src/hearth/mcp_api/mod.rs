@@ -33,7 +33,7 @@ use config::Config;
 use message::{
     Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
 };
-use net::http::{self, Admitted, Answer, Head, Response, checks};
+use net::http::{self, Admitted, Answer, Head, Refusal, Response, checks};
 use revision::{BATCHES, HANDSHAKES, NEWEST_HANDSHAKE, STATELESS};
 use store::Identity;
 
@@ -308,5 +308,9 @@ impl Extension for McpApi {
         Ok(Admitted::new(body_bytes, move |request| {
             self.answer(&config, &asker, request)
         }))
+    }
+
+    fn refusal(&self, _: &str) -> Refusal {
+        refusal
     }
 }

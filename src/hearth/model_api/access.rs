@@ -1,10 +1,14 @@
 //! Who sends a request: the holder of a token, or a program at home that cannot
 //! send one.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::http::origin;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
+use base::secret::Secret;
 use config::{AddressPatterns, Config};
 use net::http::Head;
 use net::http::checks::{bearer, is_forwarded};
@@ -32,7 +36,8 @@ pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -
         }
         return service.asker_without_token(user);
     }
-    let mut identity = service.identify(&bearer(head)?)?;
+    let token = bearer(head).or_else(|error| password(head).ok_or(error))?;
+    let mut identity = service.identify(&token)?;
     // Open WebUI names its users to everybody, not only to those who asked for it.
     let named = head
         .header(OPEN_WEBUI_USER)
@@ -55,6 +60,16 @@ pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -
         user: identity.user.clone(),
         identity: Some(identity),
     })
+}
+
+/// The password of `Authorization: Basic`, which may be a token: Home Assistant's client of the
+/// Model Context Protocol sends one only as `http://hearth:TOKEN@host/`.
+fn password(head: &Head) -> Option<Secret> {
+    let (scheme, encoded) = head.header("authorization")?.split_once(' ')?;
+    let encoded = Some(encoded).filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (_, password) = decoded.split_once(':')?;
+    Some(Secret::new(password)).filter(|_| !password.is_empty())
 }
 
 /// Whether a request without a token comes from a program at home. One with an

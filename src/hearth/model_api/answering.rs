@@ -6,16 +6,15 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use crate::service::Service;
-use crate::service::programs::ProgramWishes;
+use crate::service::programs::{ProgramWishes, Results};
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
-use base::finish_reason::FinishReason;
 use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
-use store::{REPLY_FOLLOWS, ToolCall, TurnState, Usage, Viewer};
+use store::{REPLY_FOLLOWS, TurnState, Usage, Viewer};
 
 use super::form::{Form, Parts, TurnSummary};
 use super::sent_text::SentText;
@@ -92,7 +91,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     let waker = new_waker(head)?;
     let wake = Arc::clone(&waker);
     let wake = move || wake.wake();
-    let returned = transcript.returned;
+    let (returned, rounds) = (transcript.returned, transcript.rounds);
     let question = Question {
         history: transcript.history,
         chat,
@@ -112,9 +111,16 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     let (limits, cancels) = (&config.limits, config.openai_api.cancel_on_disconnect);
     let turn_stream = match returned.is_empty() {
         true => service.follow(&asker, question, wake)?,
-        false => service
-            .follow_on(&asker, &question.message, &returned, stream, wake)
-            .ok_or_else(nothing_waits)?,
+        false => {
+            let results = Results {
+                returned,
+                rounds,
+                request: sha256(body),
+            };
+            service
+                .follow_on(&asker, &question.message, &results, stream, wake)
+                .ok_or_else(nothing_waits)?
+        }
     };
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
@@ -218,12 +224,24 @@ impl Answering {
             return;
         }
         if !news.calls.is_empty() {
-            return self.finish("", None, news.calls);
+            let summary = TurnSummary {
+                usage: self.used_so_far(),
+                calls: news.calls,
+                ..self.so_far()
+            };
+            return self.finish("", &summary);
         }
         match news.end {
             // These interfaces have no word for it; a reply cut short is none.
             Some(Ok(reply)) if reply.state().is_some() => self.fail(&cancelled()),
-            Some(Ok(reply)) => self.finish(reply.text(), reply.finish_reason(), Vec::new()),
+            Some(Ok(reply)) => {
+                let summary = TurnSummary {
+                    usage: reply.usage(),
+                    finish_reason: reply.finish_reason(),
+                    ..self.so_far()
+                };
+                self.finish(reply.text(), &summary);
+            }
             Some(Err(error)) => self.fail(&error),
             None if news.is_cut => self.fail(&Error::invalid_token(
                 "the token is no longer valid; the turn goes on",
@@ -247,35 +265,41 @@ impl Answering {
         }
         if !self.is_over {
             let text = format!("{text} {REPLY_FOLLOWS}");
-            self.finish(&text, None, Vec::new());
+            let summary = TurnSummary {
+                usage: self.used_so_far(),
+                ..self.so_far()
+            };
+            self.finish(&text, &summary);
         }
     }
 
-    fn finish(&mut self, reply: &str, finish_reason: Option<FinishReason>, calls: Vec<ToolCall>) {
-        // The turn's end is on disk by now.
-        let usage = match self
-            .service
-            .store()
-            .turn(&Viewer::server(), self.turn_stream.turn())
-        {
-            Ok(turn) => turn.usage,
-            Err(_) => Usage::default(),
-        };
-        let summary = TurnSummary {
-            usage,
+    /// What a turn took that has not ended.
+    fn so_far(&self) -> TurnSummary {
+        TurnSummary {
+            usage: Usage::default(),
             took: self.began.elapsed(),
-            finish_reason,
-            calls,
-        };
+            finish_reason: None,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Tokens that it has used, as recorded.
+    fn used_so_far(&self) -> Usage {
+        let turn = self.turn_stream.turn();
+        let turn = self.service.store().turn(&Viewer::server(), turn);
+        turn.map_or_else(|_| Usage::default(), |turn| turn.usage)
+    }
+
+    fn finish(&mut self, reply: &str, summary: &TurnSummary) {
         self.is_over = true;
         if !self.stream {
-            return self.parts.whole(reply, &summary);
+            return self.parts.whole(reply, summary);
         }
         if summary.calls.is_empty() {
             let rest = self.sent.rest(reply);
             self.parts.text(&rest);
         }
-        self.parts.close(&summary);
+        self.parts.close(summary);
     }
 
     fn fail(&mut self, error: &Error) {

@@ -40,7 +40,7 @@ use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
 use config::{Config, is_at_or_below};
-use net::http::{Admitted, Answer, Head, Request, Response, checks};
+use net::http::{Admitted, Answer, Head, Refusal, Request, Response, checks};
 
 /// What stands before a model's name in its path.
 const MODEL: &str = "/v1/models/";
@@ -118,11 +118,11 @@ impl Route {
 }
 
 impl Interface {
-    /// An error in the form that this interface's clients know.
-    fn refusal(self, error: &Error) -> Response {
+    /// Errors in the form that this interface's clients know.
+    fn refusal(self) -> Refusal {
         match self {
-            Interface::OpenAi => openai::refusal(error),
-            Interface::Ollama => ollama::refusal(error),
+            Interface::OpenAi => openai::refusal,
+            Interface::Ollama => ollama::refusal,
         }
     }
 
@@ -181,7 +181,7 @@ impl Extension for ModelApi {
         if let Route::Unknown(_) = route {
             return Err(interface.nothing_at(&head.path));
         }
-        let refusal = |error: &Error| interface.refusal(error);
+        let refusal = interface.refusal();
         checks::method_or(head, route.methods(), refusal)?;
         let asker = access::asker(&self.service, config, head, interface == Interface::Ollama)
             .map_err(|error| refusal(&error))?;
@@ -196,8 +196,13 @@ impl Extension for ModelApi {
         let config = Arc::clone(config);
         Ok(Admitted::new(body_bytes, move |request| {
             self.answer(route, &config, asker, request)
-                .unwrap_or_else(|error| Answer::Now(interface.refusal(&error)))
+                .unwrap_or_else(|error| Answer::Now(refusal(&error)))
         }))
+    }
+
+    fn refusal(&self, path: &str) -> Refusal {
+        let route = Route::of(path).unwrap_or(Route::Unknown(Interface::OpenAi));
+        route.interface().refusal()
     }
 }
 

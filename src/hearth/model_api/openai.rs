@@ -86,6 +86,8 @@ fn kind_and_code(error: &Error) -> (&'static str, &'static str) {
         Code::NotFound => ("invalid_request_error", "model_not_found"),
         Code::InvalidRequest => ("invalid_request_error", "invalid_request"),
         Code::RateLimited => ("rate_limit_error", "rate_limit_exceeded"),
+        // A budget of the household: its libraries know that waiting does not help.
+        Code::ServerError if error.status() == 429 => ("insufficient_quota", "insufficient_quota"),
         Code::ServerError => ("server_error", "server_error"),
     }
 }
@@ -200,14 +202,10 @@ impl Chunks {
     }
 }
 
-/// A whole reply, or the calls in its place.
-fn message(reply: &str, calls: &[ToolCall]) -> Value {
-    let mut message = json!({ "role": "assistant", "content": reply, "refusal": null });
-    if !calls.is_empty() {
-        message["content"] = Value::Null;
-        message["tool_calls"] = calls.iter().map(call_object).collect();
-    }
-    message
+/// Calls in the place of a reply.
+fn message_of(calls: &[ToolCall]) -> Value {
+    let calls: Value = calls.iter().map(call_object).collect();
+    json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
 }
 
 fn call_object(call: &ToolCall) -> Value {
@@ -228,18 +226,23 @@ fn usage_object(usage: Usage) -> Value {
 
 impl Form for Chunks {
     fn whole(&self, reply: &str, summary: &TurnSummary) -> Response {
-        let completion = json!({
-            "id": self.id, "object": "chat.completion", "created": self.created,
-            "model": self.model,
-            "choices": [{
-                "index": 0,
-                "message": message(reply, &summary.calls),
-                "logprobs": null,
-                "finish_reason": summary.stop_reason(),
-            }],
-            "usage": usage_object(summary.usage),
-        });
-        Response::json(200, completion.to_string())
+        // Written at once: the objects in between take longer than the rest of a response.
+        let model = json!(self.model);
+        let message = match summary.calls.is_empty() {
+            true => {
+                let reply = Value::from(reply);
+                format!(r#"{{"role":"assistant","content":{reply},"refusal":null}}"#)
+            }
+            false => message_of(&summary.calls).to_string(),
+        };
+        let completion = format!(
+            r#"{{"id":"{}","object":"chat.completion","created":{},"model":{model},"choices":[{{"index":0,"message":{message},"logprobs":null,"finish_reason":"{}"}}],"usage":{}}}"#,
+            self.id,
+            self.created,
+            summary.stop_reason(),
+            usage_object(summary.usage),
+        );
+        Response::json(200, completion)
     }
 
     fn head(&self) -> Response {

@@ -212,6 +212,8 @@ pub struct Transcript {
     pub files: Vec<IncludedFile>,
     /// The results of the client's own tools that came after it.
     pub returned: Vec<Returned>,
+    /// How often such tools were called since.
+    pub rounds: usize,
 }
 
 /// Reads a client's messages. A reply to nothing (a greeting) is left out, and so are the
@@ -230,6 +232,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
     let mut beside = String::new();
     let mut called: Vec<Called> = Vec::new();
     let mut returned: Vec<Returned> = Vec::new();
+    let mut rounds = 0;
     for said in messages {
         let role = said.role.clone();
         match role.as_str() {
@@ -241,6 +244,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
                     history.push(Exchange { message, reply });
                 }
                 returned.clear();
+                rounds = 0;
                 let (text, more) = said.read()?;
                 append(&mut pending, text);
                 parts.extend(more);
@@ -249,9 +253,11 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
                 returned.clear();
                 if let Some(calls) = said.tool_calls.clone().filter(|calls| !calls.is_empty()) {
                     called = calls;
+                    rounds += 1;
                     append(&mut beside, said.read()?.0);
                     continue;
                 }
+                rounds = 0;
                 let mut reply = std::mem::take(&mut beside);
                 append(&mut reply, said.read()?.0);
                 if reply.trim().is_empty() {
@@ -307,6 +313,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
         message: pending,
         files,
         returned,
+        rounds,
     })
 }
 
@@ -363,6 +370,7 @@ mod tests {
                 message: "f".to_owned(),
                 files: Vec::new(),
                 returned: Vec::new(),
+                rounds: 0,
             }
         );
     }

@@ -2,10 +2,11 @@
 //! go out with one response, and the results come with the next request: meanwhile the turn
 //! waits for them like for any tool.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::hub::ConnectionId;
 use agent::model::ToolSpec;
 use agent::turn::Program;
 use agent::wishes::Wishes;
@@ -16,6 +17,9 @@ use store::ToolCall;
 
 /// Longest that a program may take for its calls.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Most results of programs that are recognised when they come again: the newest.
+const MOST_TAKEN: usize = 256;
 
 /// What a program wants of a turn, and the tools that it brings.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +41,17 @@ pub struct Returned {
     pub content: String,
 }
 
+/// What a program sends instead of a new message: the results of its calls.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Those of the model's last calls.
+    pub returned: Vec<Returned>,
+    /// How often the model had called since the person's message.
+    pub rounds: usize,
+    /// A fingerprint of the whole request.
+    pub request: [u8; 32],
+}
+
 /// Gets the calls that a program is to run.
 pub type OnCalls = Box<dyn FnOnce(&[ToolCall]) + Send>;
 
@@ -53,80 +68,125 @@ pub struct ProgramTurn {
 #[derive(Default)]
 struct Handover {
     /// The response that can carry calls; none while the program runs them.
-    on_calls: Option<OnCalls>,
+    response: Option<(ConnectionId, OnCalls)>,
     /// What the program runs.
     calls: Vec<ToolCall>,
+    /// How often it was given calls.
+    rounds: usize,
     /// What came back.
     results: Option<Vec<Option<String>>>,
 }
 
 /// The turns of programs, until they end.
 #[derive(Default)]
-pub struct Programs(Mutex<HashMap<TurnId, Arc<ProgramTurn>>>);
+pub struct Programs {
+    turns: Mutex<HashMap<TurnId, Arc<ProgramTurn>>>,
+    taken: Mutex<VecDeque<Taken>>,
+}
+
+/// Results that a turn has taken. The response may be lost, and a program then sends them
+/// again.
+struct Taken {
+    user: UserId,
+    turn: TurnId,
+    ids: Vec<String>,
+    request: [u8; 32],
+}
 
 impl Programs {
     /// Notes what a program wants of a turn that begins.
     pub fn add(&self, turn: TurnId, program: ProgramTurn) {
-        lock(&self.0).insert(turn, Arc::new(program));
+        lock(&self.turns).insert(turn, Arc::new(program));
     }
 
     /// The program of a turn.
     pub fn get(&self, turn: TurnId) -> Option<Arc<ProgramTurn>> {
-        lock(&self.0).get(&turn).cloned()
+        lock(&self.turns).get(&turn).cloned()
     }
 
     /// Notes that a response of a turn has ended. Unless the program runs calls of its own
-    /// now, it takes no more.
-    pub fn leave(&self, turn: TurnId) {
-        let mut programs = lock(&self.0);
+    /// now, or another response follows the turn, it takes no more.
+    pub fn leave(&self, turn: TurnId, response: ConnectionId) {
+        let mut programs = lock(&self.turns);
         if let Some(program) = programs.get(&turn) {
             let mut handover = lock(&program.handover.0);
-            if !handover.calls.is_empty() {
+            let is_its = (handover.response.as_ref()).is_none_or(|(its, _)| *its == response);
+            if !handover.calls.is_empty() || !is_its {
                 return;
             }
-            handover.on_calls = None;
+            handover.response = None;
+            // One that has sent results may send them again, and then follows the turn.
+            let has_returned = handover.rounds > 0;
             drop(handover);
-            programs.remove(&turn);
+            if !has_returned {
+                programs.remove(&turn);
+            }
         }
     }
 
     /// Forgets the program of a turn that has ended.
     pub fn remove(&self, turn: TurnId) {
-        lock(&self.0).remove(&turn);
+        lock(&self.turns).remove(&turn);
     }
 
-    /// The turn of this person that waits for these results of calls after this message.
+    /// The turn of this person that waits for these results of calls after this message. It
+    /// is known from now on that they were sent.
     pub fn waiting(
         &self,
         user: UserId,
         message: &str,
-        returned: &[Returned],
+        results: &Results,
     ) -> Option<(TurnId, Arc<ProgramTurn>)> {
-        let programs = lock(&self.0);
+        let programs = lock(&self.turns);
         let mut found: Vec<_> = programs
             .iter()
-            .filter(|(_, program)| program.user == user && program.waits_for(message, returned))
+            .filter(|(_, program)| program.user == user && program.waits_for(message, results))
             .collect();
         // The newest, if the same was asked twice.
         found.sort_by_key(|(turn, _)| **turn);
         let (turn, program) = found.pop()?;
+        let ids = results.returned.iter().filter_map(|one| one.id.clone());
+        let taken = Taken {
+            user,
+            turn: *turn,
+            ids: ids.collect(),
+            request: results.request,
+        };
+        let mut all = lock(&self.taken);
+        if all.len() == MOST_TAKEN {
+            all.pop_front();
+        }
+        all.push_back(taken);
         Some((*turn, Arc::clone(program)))
+    }
+
+    /// The turn of this person that has taken these results before.
+    pub fn has_taken(&self, user: UserId, results: &Results) -> Option<TurnId> {
+        let is_among = |taken: &Taken| {
+            let is_known =
+                |one: &Returned| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
+            taken.user == user
+                && (taken.request == results.request || results.returned.iter().all(is_known))
+        };
+        let taken = lock(&self.taken);
+        let newest = taken.iter().rev().find(|taken| is_among(taken));
+        newest.map(|taken| taken.turn)
     }
 }
 
 impl ProgramTurn {
-    /// A turn of this person, begun with this message, whose calls `on_calls` gets.
+    /// A turn of this person, begun with this message, whose calls `response` gets.
     pub fn new(
         user: UserId,
         message: String,
         wants: ProgramWishes,
-        on_calls: OnCalls,
+        response: (ConnectionId, OnCalls),
     ) -> ProgramTurn {
         let mut later = wants.wishes.clone();
         // It would call for ever.
         later.must_call = None;
         let handover = Handover {
-            on_calls: Some(on_calls),
+            response: Some(response),
             ..Handover::default()
         };
         ProgramTurn {
@@ -139,8 +199,8 @@ impl ProgramTurn {
         }
     }
 
-    /// Goes on with these results; `on_calls` gets the next calls.
-    pub fn go_on(&self, returned: &[Returned], on_calls: OnCalls) {
+    /// Goes on with these results; `response` gets the next calls.
+    pub fn go_on(&self, returned: &[Returned], response: (ConnectionId, OnCalls)) {
         let (handover, told) = &*self.handover;
         let mut handover = lock(handover);
         let results = handover.calls.iter().enumerate().map(|(place, call)| {
@@ -152,11 +212,23 @@ impl ProgramTurn {
                 .map(|one| one.content.clone())
         });
         handover.results = Some(results.collect());
-        handover.on_calls = Some(on_calls);
+        handover.response = Some(response);
         told.notify_all();
     }
 
-    fn waits_for(&self, message: &str, returned: &[Returned]) -> bool {
+    /// Follows with another response: it gets the calls that the program is to run, or the
+    /// next ones.
+    pub fn follow(&self, response: (ConnectionId, OnCalls)) {
+        let mut handover = lock(&self.handover.0);
+        if handover.calls.is_empty() || handover.results.is_some() {
+            handover.response = Some(response);
+        } else {
+            (response.1)(&handover.calls);
+        }
+    }
+
+    fn waits_for(&self, message: &str, results: &Results) -> bool {
+        let returned = &results.returned;
         let handover = lock(&self.handover.0);
         let calls = &handover.calls;
         if calls.is_empty() || handover.results.is_some() || calls.len() != returned.len() {
@@ -170,7 +242,9 @@ impl ProgramTurn {
             one.tool.as_ref().is_none_or(|tool| *tool == call.tool)
         };
         returned.iter().all(is_named)
-            || self.message == message && returned.iter().zip(calls).all(is_alike)
+            || self.message == message
+                && handover.rounds == results.rounds
+                && returned.iter().zip(calls).all(is_alike)
     }
 }
 
@@ -189,9 +263,10 @@ impl Program for ProgramTurn {
     fn run(&self, calls: &[ToolCall], deadline: Instant, cancel: &Cancel) -> Vec<Option<String>> {
         let (state, told) = &*self.handover;
         let mut handover = lock(state);
-        let Some(on_calls) = handover.on_calls.take() else {
+        let Some((_, on_calls)) = handover.response.take() else {
             return vec![None; calls.len()];
         };
+        handover.rounds += 1;
         handover.calls = calls.to_vec();
         handover.results = None;
         on_calls(calls);

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::hub::{ConnectionId, Person, Reply, TurnEnded, Watch, Watcher};
-use super::programs::{OnCalls, ProgramTurn, ProgramWishes, Returned};
+use super::programs::{OnCalls, ProgramTurn, ProgramWishes, Results};
 use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
@@ -12,8 +12,8 @@ use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
-    Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn, ReplayedHistory,
-    Target, TokenScope, ToolCall, Turn, UserRole, Viewer,
+    Begun, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
+    ReplayedHistory, Target, TokenScope, ToolCall, UserRole, Viewer,
 };
 
 /// Who asks.
@@ -159,7 +159,6 @@ impl Service {
         question: Question,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
-        let has_history = !question.history.is_empty();
         let (viewer, scope, person) = rights(asker);
         let message = question.message.clone();
         let new = NewTurn {
@@ -196,24 +195,17 @@ impl Service {
         };
         let _place = self.reserve_place(&new)?;
         let begun = self.store.begin_turn_deferred(new)?.uncommitted();
-        let Turn {
-            id: turn,
-            conversation_id,
-            ..
-        } = *begun.turn();
-        // A history that no conversation has is stored with the message, and read from the
-        // database as soon as the turn runs.
-        let is_known = || {
-            self.store
-                .conversation(&Viewer::server(), conversation_id)
-                .is_ok()
-        };
-        if has_history && !is_known() {
+        let turn = begun.turn().id;
+        // It is read from the database as soon as the turn runs.
+        if let Begun::New {
+            has_history: true, ..
+        } = begun
+        {
             self.store.flush()?;
         }
         let (mut stream, collector) = self.collect(asker, turn, question.stream, wake);
         if let Some(wants) = question.program {
-            let program = ProgramTurn::new(asker.user_id, message, wants, stream.on_calls());
+            let program = ProgramTurn::new(asker.user_id, message, wants, stream.response());
             self.programs.add(turn, program);
         }
         let watch = self.hub.watch(turn, Some(person), collector);
@@ -223,21 +215,33 @@ impl Service {
     }
 
     /// Follows on the turn that waits for these results of the client's own tools, after
-    /// this message of its person; `None` if none does.
+    /// this message of its person, or that has taken them before; `None` if there is none.
     pub fn follow_on(
         self: &Arc<Service>,
         asker: &Asker,
         message: &str,
-        returned: &[Returned],
+        results: &Results,
         stream: bool,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Option<TurnStream> {
-        let (turn, program) = self.programs.waiting(asker.user_id, message, returned)?;
-        let (mut stream, collector) = self.collect(asker, turn, stream, wake);
-        let (.., person) = rights(asker);
+        let (viewer, _, person) = rights(asker);
+        let waiting = self.programs.waiting(asker.user_id, message, results);
+        if let Some((turn, program)) = waiting {
+            let (mut stream, collector) = self.collect(asker, turn, stream, wake);
+            stream.watch = Some(self.hub.watch(turn, Some(person), collector));
+            program.go_on(&results.returned, stream.response());
+            return Some(stream);
+        }
+        let turn = self.programs.has_taken(asker.user_id, results)?;
+        let known = self.find_turn(&viewer, turn).ok()?;
+        // What was streamed before is not there any more: the end brings all of it.
+        let (mut stream, collector) = self.collect(asker, turn, false, wake);
         let watch = self.hub.watch(turn, Some(person), collector);
-        program.go_on(returned, stream.on_calls());
         stream.watch = Some(watch);
+        if let Some(program) = self.programs.get(turn) {
+            program.follow(stream.response());
+        }
+        self.start(Begun::Repeat(known.into_inner()), Some(watch));
         Some(stream)
     }
 
@@ -322,12 +326,13 @@ fn rights(asker: &Asker) -> (Viewer, TokenScope, Person) {
 
 impl TurnStream {
     /// Where the calls of the client's own tools go.
-    fn on_calls(&self) -> OnCalls {
+    fn response(&self) -> (ConnectionId, OnCalls) {
         let (progress, outbox) = (Arc::clone(&self.progress), Arc::clone(&self.outbox));
-        Box::new(move |calls| {
+        let on_calls: OnCalls = Box::new(move |calls| {
             lock(&progress).calls = calls.to_vec();
             outbox.wake();
-        })
+        });
+        (self.connection, on_calls)
     }
 
     /// The turn.
@@ -361,7 +366,7 @@ impl TurnStream {
 
 impl Drop for TurnStream {
     fn drop(&mut self) {
-        self.service.programs.leave(self.turn);
+        self.service.programs.leave(self.turn, self.connection);
         if let Some(watch) = self.watch {
             self.service.hub.unwatch(watch);
         }

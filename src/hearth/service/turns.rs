@@ -132,10 +132,9 @@ impl Service {
         let limits = &self.settings.current().limits;
         let reserved = match &new.target {
             Target::Existing(conversation) => self.queue.reserve(Some(*conversation), limits),
-            Target::Named { account, name } => self
-                .check_suspended(account, name, limits)
+            target => self
+                .check_suspended(&new.viewer, target, limits)
                 .and_then(|()| self.queue.reserve(None, limits)),
-            Target::New | Target::ReplayedHistory(_) => self.queue.reserve(None, limits),
         };
         match (reserved, &new.idempotency) {
             (Err(_), Some(key)) if !self.queue.is_stopping() && self.store.is_known(key)? => {
@@ -145,12 +144,20 @@ impl Service {
         }
     }
 
-    /// Checks that not too many turns of a webhook's conversation wait for a person.
-    fn check_suspended(&self, account: &str, name: &str, limits: &Limits) -> Result<()> {
+    /// Checks that not too many turns wait for a person in the conversation that the sender
+    /// names, or whose history it sends.
+    fn check_suspended(&self, viewer: &Viewer, target: &Target, limits: &Limits) -> Result<()> {
         if !self.queue.has_suspended() {
             return Ok(());
         }
-        match self.store.conversation_named(account, name)? {
+        let conversation = match target {
+            Target::Named { account, name } => self.store.conversation_named(account, name)?,
+            Target::ReplayedHistory(replayed) => {
+                self.store.conversation_replayed(viewer, replayed)?
+            }
+            Target::Existing(_) | Target::New => None,
+        };
+        match conversation {
             Some(conversation) => self.queue.check_suspended(conversation, limits),
             None => Ok(()),
         }
@@ -160,7 +167,7 @@ impl Service {
     /// idempotency key whose earlier turn has ended, `watch` is notified now.
     pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
         match (&begun, watch) {
-            (Begun::New { turn, message }, _) => {
+            (Begun::New { turn, message, .. }, _) => {
                 log::info!(
                     "{}: from {} by {}",
                     turn.id,

@@ -233,6 +233,7 @@ impl<'a> HttpConnection<'a> {
             Err(response) => return self.respond(&response, is_head, persistence),
         };
         let expects_continue = expects_continue && has_body;
+        let refusal = admitted.refusal;
         match self.handle(admitted, head, framing, expects_continue) {
             Ok((answer, true)) => self.send(answer, is_head, is_current, persistence),
             Ok((answer, false)) => {
@@ -242,7 +243,7 @@ impl<'a> HttpConnection<'a> {
                 AfterResponse::Close
             }
             Err(BodyError::Refused(error)) if !self.registered.is_stopping() => {
-                self.refuse(&error, is_head)
+                self.reject(&refusal(&error), is_head)
             }
             // A listener that stops ends the input of its connections.
             Err(_) => AfterResponse::Close,

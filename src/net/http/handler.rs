@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::body::{BodyError, RequestBody};
 use super::message::{Answer, Head, Request, Response};
 use crate::client_handler::HandlerFactory;
-use base::error::Result;
+use base::error::{Error, Result};
 
 /// A request whose head was accepted. It holds what the answer needs: the route,
 /// the current configuration, the account.
@@ -13,7 +13,11 @@ pub struct Admitted<'a> {
     /// Largest size of the body, in bytes.
     pub body_bytes: usize,
     pub(super) handling: Handling<'a>,
+    pub(super) refusal: Refusal,
 }
+
+/// Makes the response that refuses a request, in the form that its client knows.
+pub type Refusal = fn(&Error) -> Response;
 
 /// How the body of a request is read.
 pub(super) enum Handling<'a> {
@@ -32,6 +36,7 @@ impl<'a> Admitted<'a> {
         Admitted {
             body_bytes,
             handling: Handling::Whole(Box::new(respond)),
+            refusal: Response::error,
         }
     }
 
@@ -46,7 +51,13 @@ impl<'a> Admitted<'a> {
         Admitted {
             body_bytes,
             handling: Handling::Streamed(time, Box::new(respond)),
+            refusal: Response::error,
         }
+    }
+
+    /// Refuses a body that cannot be read in this form, instead of the error envelope.
+    pub fn refusing_as(self, refusal: Refusal) -> Admitted<'a> {
+        Admitted { refusal, ..self }
     }
 
     /// Changes the response, unless it is deferred.

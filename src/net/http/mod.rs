@@ -20,5 +20,5 @@ mod pieces;
 pub(crate) mod response_writer;
 
 pub use body::{BodyError, RequestBody};
-pub use handler::{Admitted, Handler};
+pub use handler::{Admitted, Handler, Refusal};
 pub use message::{Answer, DeferredResponse, Head, Request, Response, ResponsePart};

@@ -68,7 +68,7 @@ fn send(store: &Store, user: UserId, target: Target, ids: &[AttachmentId]) -> Re
 
 fn sent(store: &Store, user: UserId, ids: &[AttachmentId]) -> Message {
     match send(store, user, Target::New, ids).unwrap() {
-        Begun::New { message, turn } => {
+        Begun::New { message, turn, .. } => {
             finish(store, &turn, "seen");
             message
         }

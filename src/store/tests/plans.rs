@@ -70,6 +70,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         lists::ITEMS_OF,
         turns::FIND_TURN,
         replayed_history::CANDIDATES,
+        replayed_history::NEWEST_MESSAGES,
         deliveries::DUE_DELIVERIES,
         notifications::DUE_NOTIFICATIONS,
         push_subscriptions::OF_USER,

@@ -1,6 +1,7 @@
 //! Programs that speak OpenAI's interface: what that costs beyond the WebSocket's commands,
 //! and what their own tools cost.
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::model::{Model, Pace};
 use crate::statistics::{Latencies, median};
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
+use support::process;
 use support::served::{Served, ok};
 
 const RUNS: usize = 5;
@@ -109,24 +111,31 @@ fn streamed(socket: &mut TcpStream, request: &[u8]) -> Duration {
     first.expect("a piece of text")
 }
 
-/// A client that goes on with its conversation over one of the interfaces.
+/// A client that goes on with its conversation over one of the interfaces. It writes and reads
+/// with as little work as it can: it shares the processors with the server.
 struct Client {
     number: usize,
     websocket: WebSocket,
-    conversation: Option<Value>,
+    conversation: String,
     http: Http,
     /// What the conversation has, as programs send it.
-    messages: Vec<Value>,
+    messages: String,
+    request: String,
 }
+
+/// What stands before the id in the answer to `chat`.
+const CONVERSATION: &str = "\"conversation_id\":\"";
+const SAYS_HELLO: &str = "\"Hello there.\"";
 
 impl Client {
     fn new(home: &Home, server: &Server, number: usize) -> Client {
         Client {
             number,
             websocket: WebSocket::signed_in(server.address, &home.token),
-            conversation: None,
+            conversation: String::new(),
             http: Http::connect(server.address).unwrap(),
-            messages: Vec::new(),
+            messages: String::new(),
+            request: String::new(),
         }
     }
 
@@ -137,34 +146,48 @@ impl Client {
 
     fn by_websocket(&mut self, turn: usize) {
         if turn.is_multiple_of(TURNS_PER_CONVERSATION) {
-            self.conversation = None;
+            self.conversation.clear();
         }
-        let mut request = json!({ "type": "chat", "message": self.says(turn) });
-        if let Some(conversation) = &self.conversation {
-            request["conversation_id"] = conversation.clone();
-        }
-        let data = self.websocket.ask_data(&request.to_string());
-        assert_eq!(data["response"], "Hello there.");
-        self.conversation = Some(data["conversation_id"].clone());
+        let says = self.says(turn);
+        let request = match &*self.conversation {
+            "" => format!("{{\"type\":\"chat\",\"message\":\"{says}\"}}"),
+            id => format!("{{\"type\":\"chat\",\"message\":\"{says}\",{CONVERSATION}{id}\"}}"),
+        };
+        let answer = self.websocket.ask(&request);
+        assert!(answer.contains(SAYS_HELLO), "{answer}");
+        let (_, id) = answer.split_once(CONVERSATION).expect("a conversation");
+        let (id, _) = id.split_once('"').expect("its id");
+        id.clone_into(&mut self.conversation);
     }
 
     fn by_http(&mut self, home: &Home, turn: usize) {
+        let says = self.says(turn);
         if turn.is_multiple_of(TURNS_PER_CONVERSATION) {
             self.messages.clear();
+        } else {
+            self.messages.push(',');
         }
-        let says = self.says(turn);
-        self.messages
-            .push(json!({ "role": "user", "content": says }));
-        let request = post(
-            home,
-            &json!({ "model": "hearth", "messages": self.messages }),
-        );
-        let (status, body) = self.http.exchange(&request).unwrap();
-        assert_eq!(status, 200);
-        let reply: Value = serde_json::from_slice(body).unwrap();
-        let message = reply["choices"][0]["message"].clone();
-        assert_eq!(message["content"], "Hello there.");
-        self.messages.push(message);
+        let messages = &mut self.messages;
+        write!(messages, "{{\"role\":\"user\",\"content\":\"{says}\"}}").unwrap();
+        let request = &mut self.request;
+        request.clear();
+        write!(
+            request,
+            "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n\
+             {{\"model\":\"hearth\",\"messages\":[{messages}]}}",
+            home.token,
+            "{\"model\":\"hearth\",\"messages\":[]}".len() + messages.len(),
+        )
+        .unwrap();
+        let (status, body) = self.http.exchange(request.as_bytes()).unwrap();
+        let body = std::str::from_utf8(body).unwrap();
+        assert!(status == 200 && body.contains(SAYS_HELLO), "{body}");
+        write!(
+            messages,
+            ",{{\"role\":\"assistant\",\"content\":{SAYS_HELLO}}}"
+        )
+        .unwrap();
     }
 }
 
@@ -173,23 +196,58 @@ fn throughput(table: &mut Table) {
     let home = home(model.address());
     let server = home.start();
     let (mut websocket, mut http) = (vec![], vec![]);
+    let measure = |kept: &mut Vec<Measured>, ask: &(dyn Fn(&mut Client, usize) + Sync)| {
+        let new = |number| Client::new(&home, &server, number);
+        let (before, own) = (
+            server.cpu_seconds(),
+            process::cpu_seconds(std::process::id()),
+        );
+        let load = load::run(CLIENTS, TIME, new, ask);
+        let each = |seconds: f64| seconds / load.count as f64 * 1e6;
+        kept.push(Measured {
+            per_second: load.per_second,
+            server: each(server.cpu_seconds() - before),
+            client: each(process::cpu_seconds(std::process::id()) - own),
+        });
+    };
     // One after the other, so that both see the same machine.
     for _ in 0..RUNS {
-        let new = |number| Client::new(&home, &server, number);
-        websocket.push(load::run(CLIENTS, TIME, new, Client::by_websocket).per_second);
-        let by_http = |client: &mut Client, turn: usize| client.by_http(&home, turn);
-        http.push(load::run(CLIENTS, TIME, new, by_http).per_second);
+        measure(&mut websocket, &Client::by_websocket);
+        measure(&mut http, &|client, turn| client.by_http(&home, turn));
     }
-    let [websocket, http] = [websocket, http].map(median);
+    let of = |runs: &[Measured], part: fn(&Measured) -> f64| median(runs.iter().map(part));
+    let floor = of(&websocket, |run| run.per_second);
     table.add(
-        Figure::new(format!("finished turns, {CLIENTS} programs"), http, "/s")
-            .floor(websocket)
-            .at_least(websocket * 0.9)
-            .how(format!(
-                "median of {RUNS} runs of {} s; floor: as many WebSocket clients",
-                TIME.as_secs()
-            )),
+        Figure::new(
+            format!("finished turns, {CLIENTS} programs"),
+            of(&http, |run| run.per_second),
+            "/s",
+        )
+        .floor(floor)
+        .at_least(floor * 0.9)
+        .how(format!(
+            "median of {RUNS} runs of {} s; floor: as many WebSocket clients",
+            TIME.as_secs()
+        )),
     );
+    for (name, part) in [
+        (
+            "  processor time of the server for each",
+            (|run| run.server) as fn(&Measured) -> f64,
+        ),
+        ("  of the clients and the model for each", |run| run.client),
+    ] {
+        let floor = of(&websocket, part);
+        table.add(Figure::new(name, of(&http, part), "us").floor(floor));
+    }
+}
+
+/// One run of [`throughput`].
+struct Measured {
+    per_second: f64,
+    /// Microseconds of a processor for each turn.
+    server: f64,
+    client: f64,
 }
 
 /// A turn in which the model calls a tool of the program, beyond a turn without one and the

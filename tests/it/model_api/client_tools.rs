@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::streams::{begin, open};
 use super::{COMPLETIONS, ask, conversations, events, home, home_with};
 use support::eventually;
 use support::home::Home;
+use support::http::post;
 use support::model::{Act, Model};
 
 fn light() -> Value {
@@ -216,6 +218,82 @@ fn a_client_that_wants_words_gets_no_calls() {
     let answer = ask(&home, COMPLETIONS, body);
     assert_eq!(answer.status, 500, "{answer:?}");
     assert!(answer.body.contains("does not offer"), "{answer:?}");
+}
+
+/// A program whose response was lost sends the results again: it gets the same response, and
+/// they are used once.
+#[test]
+fn results_that_come_again_are_answered_again() {
+    for path in [COMPLETIONS, "/api/chat"] {
+        let call = |name: &str| Act::call("HassTurnOn", json!({ "name": name }));
+        let model = Model::start(move |request, _| match results(request).len() {
+            0 => call("kitchen"),
+            1 => call("hall"),
+            _ => Act::Stall("Both are on.".to_owned()),
+        });
+        let home = home(&model);
+        let mut messages = vec![json!({ "role": "user", "content": "lights on" })];
+        let body = |messages: &[Value]| json!({ "model": "hearth", "messages": messages, "tools": [light()], "stream": false });
+        let send = |messages: &[Value]| {
+            let answer = ask(&home, path, body(messages));
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let answer = answer.json();
+            let mut message = match path {
+                COMPLETIONS => answer["choices"][0]["message"].clone(),
+                _ => answer["message"].clone(),
+            };
+            if path != COMPLETIONS && message["tool_calls"].is_array() {
+                // Home Assistant sends no ids back.
+                let call = json!({ "function": message["tool_calls"][0]["function"] });
+                message["tool_calls"] = json!([call]);
+            }
+            message
+        };
+        let calls = send(&messages);
+        let result = |calls: &Value| {
+            let id = &calls["tool_calls"][0]["id"];
+            let mut result = json!({ "role": "tool", "content": "on" });
+            if !id.is_null() {
+                result["tool_call_id"] = id.clone();
+            }
+            result
+        };
+        messages.extend([calls.clone(), result(&calls)]);
+        // The response with the next call is lost.
+        let calls = send(&messages);
+        assert_eq!(send(&messages), calls);
+        assert_eq!(model.requests().len(), 2);
+        messages.extend([calls.clone(), result(&calls)]);
+        // The connection breaks while the model writes.
+        let lost = match path {
+            COMPLETIONS => Some(begin(home.address(), &home.tokens.user, &body(&messages))),
+            _ => None,
+        };
+        if lost.is_some() {
+            eventually("the model is asked", || {
+                (model.requests().len() == 3).then_some(())
+            });
+            drop(lost);
+            eventually("its end", || (open(&home) == 1).then_some(()));
+        }
+        let reply = std::thread::scope(|scope| {
+            let again = scope.spawn(|| send(&messages));
+            eventually("it waits", || (open(&home) == 2).then_some(()));
+            model.release();
+            again.join().unwrap()
+        });
+        assert_eq!(reply["content"], "Both are on.", "{path}");
+        // The response with the reply is lost, too.
+        assert_eq!(send(&messages), reply);
+        assert_eq!(model.requests().len(), 3, "{path}");
+        let listed = conversations(&home);
+        assert_eq!((listed.len(), &listed[0]["message_count"]), (1, &json!(2)));
+        // They are nobody else's.
+        let admin = format!("Bearer {}", home.tokens.admin);
+        let headers = [("authorization", admin.as_str())];
+        let answer = post(home.address(), path, &headers, &body(&messages));
+        assert_eq!(answer.status, 400, "{answer:?}");
+    }
 }
 
 #[test]

@@ -173,6 +173,36 @@ fn errors_have_the_form_of_their_interface() {
     assert!(wrong.json()["error"]["message"].is_string(), "{wrong:?}");
 }
 
+/// Programs that insist on a model's own name reach the assistant by it.
+#[test]
+fn the_name_of_the_households_model_means_the_assistant() {
+    let model = Model::saying("hi");
+    let home = home(&model);
+    let say = |name: &str| {
+        let messages = json!([{ "role": "user", "content": "hi" }]);
+        ask(
+            &home,
+            COMPLETIONS,
+            json!({ "model": name, "messages": messages }),
+        )
+    };
+    let answer = say("scripted");
+    assert_eq!(answer.json()["model"], "scripted", "{answer:?}");
+    let sent = model.requests().pop().unwrap();
+    assert!(!sent["tools"].as_array().unwrap().is_empty(), "{sent}");
+    assert_eq!(conversations(&home).len(), 1);
+    let change = json!({ "type": "update_config", "config": { "model": "another" } });
+    home.admin().ask(change);
+    let answer = say("scripted");
+    assert_eq!(answer.status, 404, "{answer:?}");
+    assert!(
+        answer.body.contains("hearth-plain and another"),
+        "{answer:?}"
+    );
+    assert_eq!(say("another").status, 200);
+    assert_eq!(say("hearth").status, 200);
+}
+
 #[test]
 fn a_chat_goes_on_without_being_doubled() {
     let model = Model::start(|_, number| match number {

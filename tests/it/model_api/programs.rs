@@ -130,6 +130,44 @@ fn a_reply_that_is_not_streamed_says_that_somebody_is_asked() {
     });
 }
 
+/// The limit holds for a chat that has a name, and for one that is known by its history.
+#[test]
+fn too_many_that_wait_for_a_person_are_refused() {
+    let model = Model::start(|_, _| Act::call("remember", json!({ "content": "Rex is a dog." })));
+    let limits = json!({ "waiting_turns_per_conversation": 2 });
+    let home = home_with(
+        &model,
+        json!({ "permission_mode": "ask", "limits": limits }),
+    );
+    let authorization = bearer(&home.tokens.user);
+    for chat in ["chat-1", ""] {
+        let headers = [("authorization", &*authorization), ("x-chat", chat)];
+        let mut messages = Vec::new();
+        let mut say = |text: &str| {
+            messages.push(json!({ "role": "user", "content": text }));
+            let body = json!({ "model": "hearth", "messages": messages });
+            let answer = post(home.address(), COMPLETIONS, &headers, &body);
+            if answer.status == 200 {
+                messages.push(answer.json()["choices"][0]["message"].clone());
+            } else {
+                messages.pop();
+            }
+            answer
+        };
+        for number in 1..=2 {
+            let answer = say(&format!("{chat} {number}"));
+            assert!(answer.body.contains("Waiting for permission"), "{answer:?}");
+        }
+        // The second's question is asked before its turn gives up its place.
+        let refused = eventually("the second waits, too", || {
+            Some(say("and?")).filter(|answer| answer.status == 429)
+        });
+        assert!(refused.body.contains("of them for permission"));
+        assert!(refused.header("retry-after").is_some());
+    }
+    assert_eq!(conversations(&home).len(), 2);
+}
+
 #[test]
 fn a_turn_that_failed_is_not_repeated_by_the_library() {
     let model = Model::start(|_, _| Act::error(401, "", "bad key"));
@@ -143,6 +181,59 @@ fn a_turn_that_failed_is_not_repeated_by_the_library() {
         ask(&home, COMPLETIONS, unknown).header("x-should-retry"),
         None
     );
+}
+
+/// As OpenAI says it: its libraries neither wait nor ask again.
+#[test]
+fn a_budget_that_is_used_up_is_a_quota() {
+    let model = Model::saying("hi");
+    // A reply costs 15.
+    let home = home_with(&model, json!({ "budget": { "monthly_tokens": 10 } }));
+    let hi = [json!({ "role": "user", "content": "hi" })];
+    complete(&home, json!(hi));
+    for name in ["hearth", "hearth-plain"] {
+        for stream in [false, true] {
+            let body = json!({ "model": name, "messages": hi, "stream": stream });
+            let answer = ask(&home, COMPLETIONS, body);
+            assert_eq!(answer.status, 429, "{answer:?}");
+            assert_eq!(answer.header("x-should-retry"), Some("false"));
+            assert_eq!(answer.header("retry-after"), None);
+            let error = &answer.json()["error"];
+            assert_eq!(error["code"], "insufficient_quota", "{error}");
+            assert_eq!(error["type"], "insufficient_quota", "{error}");
+        }
+    }
+    let body = json!({ "model": "hearth", "messages": hi, "stream": false });
+    assert_eq!(ask(&home, "/api/chat", body).status, 429);
+    // Whoever speaks Hearth's own protocol learns what they did before.
+    let mut user = home.websocket(&home.tokens.user);
+    user.send(&json!({ "type": "chat", "message": "hi" }));
+    assert_eq!(user.response()["code"], "server_error");
+    assert_eq!(model.requests().len(), 1);
+}
+
+/// What is refused before and while the body is read has the form of its interface, too.
+#[test]
+fn bodies_and_pages_are_refused_in_the_form_of_the_interface() {
+    let model = Model::saying("hi");
+    let home = home_with(
+        &model,
+        json!({ "limits": { "model_api_body_bytes": 1024 } }),
+    );
+    let authorization = bearer(&home.tokens.user);
+    let headers = [("authorization", authorization.as_str())];
+    let long = json!({ "model": "hearth", "prompt": "x".repeat(2000) });
+    let page = [headers[0], ("origin", "https://evil.example")];
+    for (headers, body, status) in [(&headers[..], &long, 413), (&page, &json!({}), 403)] {
+        let answer = post(home.address(), COMPLETIONS, headers, body);
+        let error = &answer.json()["error"];
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(error["message"].is_string() && error["type"].is_string());
+        let answer = post(home.address(), "/api/generate", headers, body);
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(answer.json()["error"].is_string(), "{answer:?}");
+        assert!(answer.json().get("status").is_none(), "{answer:?}");
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Hub {
 
     /// The message of a new turn.
     pub fn publish_begin(&self, begun: &Begun) {
-        if let Begun::New { turn, message } = begun {
+        if let Begun::New { turn, message, .. } = begun {
             self.publish_of(turn, created(message));
         }
     }

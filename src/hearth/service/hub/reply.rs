@@ -6,7 +6,7 @@ use super::Person;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, MessageId, TurnId};
-use store::{Durable, Message, Readers, Turn, TurnState};
+use store::{Durable, Message, Readers, Turn, TurnState, Usage};
 
 /// The data of the response to `chat`.
 ///
@@ -50,6 +50,9 @@ pub struct Reply {
     finish_reason: Option<FinishReason>,
     /// The turn that it ended.
     turn_id: TurnId,
+    /// Tokens that the turn used.
+    #[serde(skip)]
+    usage: Usage,
     /// Who saw the conversation when the turn ended.
     #[serde(skip)]
     readers: Readers,
@@ -78,6 +81,7 @@ impl Reply {
             in_reply_to,
             finish_reason,
             turn_id: turn.id,
+            usage: turn.usage,
             readers: turn.readers.clone(),
         })
     }
@@ -85,6 +89,11 @@ impl Reply {
     /// Why it is not whole.
     pub fn finish_reason(&self) -> Option<FinishReason> {
         self.finish_reason
+    }
+
+    /// Tokens that the turn used.
+    pub fn usage(&self) -> Usage {
+        self.usage
     }
 
     /// Its text.
