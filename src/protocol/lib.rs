@@ -17,6 +17,7 @@ pub mod event;
 pub mod fields;
 pub mod public_key;
 pub mod push;
+pub mod question;
 pub mod registration;
 pub mod relay;
 

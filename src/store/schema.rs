@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 31] = [
+const MIGRATIONS: [&str; 32] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -59,6 +59,7 @@ const MIGRATIONS: [&str; 31] = [
     include_str!("migrations/0029_schedules_from_outside.sql"),
     include_str!("migrations/0030_lasting_keys.sql"),
     include_str!("migrations/0031_search_words.sql"),
+    include_str!("migrations/0032_questions.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

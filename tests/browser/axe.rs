@@ -7,7 +7,7 @@ use serde_json::json;
 use super::chromium::{Chromium, Page};
 use super::pages::go;
 use super::{address, say, sign_in};
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory};
 use support::model::{Act, Model};
 
 const REPLY: &str = include_str!("rendering.md");
@@ -43,14 +43,19 @@ fn axe_finds_nothing_on_any_screen() {
             (false, Some(text)) if text.contains("run") => {
                 Act::call("run_command", json!({ "command": "true" }))
             }
+            (false, Some(text)) if text.contains("book") => Act::call("mcp_desk_book", json!({})),
             _ => Act::say(REPLY),
         }
     });
     let mut config = model.config();
     config["permission_mode"] = json!("ask");
     config["tools"] = json!({ "run_command": { "enabled": true } });
+    let notes = TemporaryDirectory::new();
+    config["mcp_servers"] = super::questions::desk(&notes);
+    config["tool_permissions"] = json!({ "mcp_desk_book": "allow" });
     let home = Home::start(config);
     let mut admin = home.admin();
+    super::questions::wait_until_ready(&mut admin);
     admin.ask(json!({ "type": "create_schedule", "prompt": "water", "at": "2030-12-24T18:00" }));
     admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk"] }));
     let browser = Chromium::start();
@@ -69,6 +74,11 @@ fn axe_finds_nothing_on_any_screen() {
     say(&mut page, "run it");
     page.until("document.querySelector('.approval')");
     examine(&mut page, &axe, "approval");
+    page.click(".new");
+    page.until("document.querySelector('.welcome')");
+    say(&mut page, "book it");
+    page.until("document.querySelector('.question-form')");
+    examine(&mut page, &axe, "question");
     for name in super::pages::PAGES {
         go(&mut page, name);
         page.until("!document.querySelector('.page').textContent.includes('Loading')");

@@ -39,6 +39,7 @@ mod mcp_api;
 mod mcp_files;
 mod mcp_http;
 mod mcp_peers;
+mod mcp_questions;
 mod mcp_sse;
 mod memory;
 mod memory_cli;

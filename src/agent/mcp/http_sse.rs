@@ -51,6 +51,7 @@ impl Shared {
             address: Some(address),
             method: "",
             tool: None,
+            questions: None,
             body: Some(message),
             timeout: ReadTimeout::within(ANSWER_LIMIT),
             cancel,
@@ -97,7 +98,7 @@ impl Shared {
                     continue;
                 }
                 for incoming in message::read(event.data).into_iter().flatten() {
-                    if let (Some(answer), Some(address)) = (peer.receive(incoming), &address)
+                    if let (Some(answer), Some(address)) = (peer.receive(incoming, None), &address)
                         && let Err(error) = self.post(address, &answer, stop)
                     {
                         log::debug!("mcp {}: {error}", self.name);
@@ -115,6 +116,7 @@ fn ask_for_stream(limit: Duration, cancel: &Cancel) -> Exchange<'_> {
         address: None,
         method: "",
         tool: None,
+        questions: None,
         body: None,
         timeout: ReadTimeout::within(limit),
         cancel,
@@ -173,7 +175,7 @@ impl SseTransport {
 impl Transport for SseTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let id = request.id;
-        let (sender, receiver) = peer.expect(id);
+        let (sender, receiver) = peer.expect(id, request.questions);
         let hook = move || {
             let _ = sender.try_send(Err(CallError::Cancelled));
         };

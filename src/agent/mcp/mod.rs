@@ -12,6 +12,7 @@
 //!   Session::call_tool           request id, JSON-RPC message
 //!     Transport::request         stdio (net::process) | streamable_http, http_sse (HttpClient)
 //!     Peer::receive, wait_for    the answer
+//!     Questions::take            what the server asks the person meanwhile
 //!   content::text_of             the result as text
 //! ```
 //!
@@ -29,6 +30,7 @@ mod message;
 mod names;
 mod peer;
 mod progress_source;
+mod questions;
 mod server;
 mod session;
 mod stdio;

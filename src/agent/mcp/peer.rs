@@ -2,13 +2,14 @@
 //! notifications, and whether it has ended.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 
 use super::message::{self, Incoming, RpcError};
+use super::questions::{self, PersonTime, Questions};
 use base::sync::lock;
 
 /// Why a request has no result.
@@ -56,6 +57,17 @@ impl ReadTimeout {
         own.map_or(self.deadline, |own| own.min(self.deadline))
     }
 
+    /// The same without the time that a person takes for questions: while one is asked, not
+    /// before they may be asked no longer.
+    fn until_with(&self, person: &PersonTime, last_activity: Instant) -> Instant {
+        let deadline = self.deadline + person.waited;
+        if let Some(left) = person.open_for {
+            return Instant::now() + left + self.silence.min(CALL_REST);
+        }
+        let answered_at = person.answered_at.unwrap_or(last_activity);
+        ReadTimeout { deadline, ..*self }.until(last_activity.max(answered_at))
+    }
+
     /// Which of the two limits was reached.
     pub(super) fn exceeded(&self) -> CallError {
         if Instant::now() >= self.deadline {
@@ -65,6 +77,11 @@ impl ReadTimeout {
         }
     }
 }
+
+/// Longest time for the rest of a call after a person's time is up.
+const CALL_REST: Duration = Duration::from_secs(600);
+/// How long a wait lasts until it is looked at anew when it ends.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The result of a request, or why it has none.
 pub(super) type Outcome = Result<Value, CallError>;
@@ -90,6 +107,8 @@ pub(super) struct Peer {
 #[derive(Default)]
 struct PeerState {
     waiting: HashMap<u64, Waiting>,
+    /// Whether the server may ask the person.
+    may_ask: bool,
     tools_changed: bool,
     closed: Option<String>,
 }
@@ -97,6 +116,8 @@ struct PeerState {
 struct Waiting {
     outcome: Sender<Outcome>,
     last_activity: Instant,
+    /// Of a call, which may ask.
+    questions: Option<Arc<Questions>>,
 }
 
 impl Peer {
@@ -106,7 +127,11 @@ impl Peer {
 
     /// Announces a request before it is sent. The sender is for the hook that
     /// cancels it. [`Peer::forget`] must follow.
-    pub(super) fn expect(&self, id: u64) -> (Sender<Outcome>, Receiver<Outcome>) {
+    pub(super) fn expect(
+        &self,
+        id: u64,
+        questions: Option<&Arc<Questions>>,
+    ) -> (Sender<Outcome>, Receiver<Outcome>) {
         // There is room for an answer, the end of the session and a cancellation,
         // so that no sender blocks.
         let (sender, receiver) = bounded(3);
@@ -119,6 +144,7 @@ impl Peer {
             Waiting {
                 outcome: sender.clone(),
                 last_activity: Instant::now(),
+                questions: questions.cloned(),
             },
         );
         (sender, receiver)
@@ -129,9 +155,31 @@ impl Peer {
         self.state().waiting.remove(&id);
     }
 
-    /// When the request was sent, or its progress last reported.
-    pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
-        self.state().waiting.get(&id).map(|one| one.last_activity)
+    /// When a request has taken too long.
+    pub(super) fn until(&self, id: u64, timeout: &ReadTimeout) -> Option<Instant> {
+        let state = self.state();
+        let waiting = state.waiting.get(&id)?;
+        Some(match &waiting.questions {
+            Some(questions) => timeout.until_with(&questions.time(), waiting.last_activity),
+            None => timeout.until(waiting.last_activity),
+        })
+    }
+
+    /// The server may ask the person from now on.
+    pub(super) fn let_ask(&self) {
+        self.state().may_ask = true;
+    }
+
+    /// The call in which a server asks: the one to which its message belongs, or the only one
+    /// that runs. With several, a question could reach a person of another.
+    fn asking(&self, of: Option<u64>) -> Option<Arc<Questions>> {
+        let state = self.state();
+        let is_it = |id: u64| of.is_none_or(|of| of == id);
+        let mut asking = (state.waiting.iter())
+            .filter(|(id, _)| is_it(**id))
+            .filter_map(|(_, waiting)| waiting.questions.as_ref());
+        let first = asking.next().cloned();
+        first.filter(|_| asking.next().is_none())
     }
 
     /// Waits for the outcome of a request that was announced and sent.
@@ -141,24 +189,24 @@ impl Peer {
         outcome: &Receiver<Outcome>,
         timeout: &ReadTimeout,
     ) -> Outcome {
-        let mut until = timeout.until(Instant::now());
         loop {
-            if let Ok(outcome) = outcome.recv_deadline(until) {
-                return outcome;
-            }
-            match self
-                .last_activity(id)
-                .map(|last_activity| timeout.until(last_activity))
-            {
-                Some(later) if later > until => until = later,
+            let now = Instant::now();
+            match self.until(id, timeout) {
+                // Progress and questions put it off.
+                Some(until) if until > now => {
+                    if let Ok(outcome) = outcome.recv_deadline(until.min(now + LOOK)) {
+                        return outcome;
+                    }
+                }
                 // It may have been answered just now.
                 _ => return outcome.try_recv().unwrap_or(Err(timeout.exceeded())),
             }
         }
     }
 
-    /// Handles a message. Returns the answer to send, if there is one.
-    pub(super) fn receive(&self, incoming: Incoming) -> Option<Vec<u8>> {
+    /// Handles a message, which came in answer to the request `of`, if that is known. Returns
+    /// the answer to send, if there is one already.
+    pub(super) fn receive(&self, incoming: Incoming, of: Option<u64>) -> Option<Vec<u8>> {
         match incoming {
             Incoming::Answer { id, result } => {
                 if let Some(waiting) = self.state().waiting.remove(&id) {
@@ -166,12 +214,34 @@ impl Peer {
                 }
                 None
             }
-            Incoming::Request { id, method } => Some(message::answer(&id, &method)),
+            Incoming::Request { id, method, params } => {
+                if method != questions::METHOD || !self.state().may_ask {
+                    return Some(message::answer(&id, &method));
+                }
+                match self.asking(of) {
+                    Some(asking) => asking.take(id, &params),
+                    None => {
+                        log::warn!(
+                            "an MCP server asks, but not in the only call that runs: cancelled"
+                        );
+                        Some(message::result_of(&id, questions::dismissed()))
+                    }
+                }
+            }
             Incoming::Notification { method, params } => {
                 match method.as_str() {
                     "notifications/tools/list_changed" => {
                         self.state().tools_changed = true;
                         self.news.notify_all();
+                    }
+                    "notifications/cancelled" => {
+                        let id = params.get("requestId").unwrap_or(&Value::Null);
+                        let state = self.state();
+                        let waiting = state.waiting.values();
+                        let asking = waiting.filter_map(|one| one.questions.clone());
+                        let asking: Vec<Arc<Questions>> = asking.collect();
+                        drop(state);
+                        asking.iter().for_each(|questions| questions.withdraw(id));
                     }
                     // The token is the id of the request.
                     "notifications/progress" => {

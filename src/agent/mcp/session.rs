@@ -1,6 +1,7 @@
 //! One session with a server: the handshake, the list of its tools, calls.
 
 mod offers;
+mod remote_tool;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,10 +12,12 @@ use serde_json::{Map, Value};
 
 use super::message;
 use super::peer::{CallError, Outcome, Peer, ReadTimeout, SessionEvent};
+use super::questions::Questions;
 use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
-pub(super) use offers::Kind;
 use offers::beside;
+use remote_tool::remote_tool;
+pub(super) use remote_tool::{Kind, RemoteTool};
 use serde_json::json;
 
 /// Time limit of the handshake: a program may have to be downloaded first.
@@ -25,31 +28,35 @@ const DISCOVER_LIMIT: Duration = Duration::from_secs(5);
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// Most tools of one server.
 const TOOLS: usize = 500;
-/// Longest name of a tool at its server, and largest schema, in bytes.
-const NAME_BYTES: usize = 256;
-const SCHEMA_BYTES: usize = 64 * 1024;
 
 /// Members of `_meta` in every request without a handshake (MCP 2026-07-28).
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// A tool as its server describes it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct RemoteTool {
-    /// Its name at the server.
-    pub(super) name: String,
-    pub(super) description: String,
-    /// Its arguments: an object schema.
-    pub(super) schema: Value,
-    /// What it calls.
-    pub(super) kind: Kind,
+/// How long a request may take, and what happens meanwhile.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) timeout: ReadTimeout,
+    pub(super) cancel: &'a Cancel,
+    /// What the server asks the person, if it is a call.
+    pub(super) questions: Option<&'a Arc<Questions>>,
+}
+
+impl<'a> Scope<'a> {
+    fn within(limit: Duration, cancel: &'a Cancel) -> Scope<'a> {
+        Scope {
+            timeout: ReadTimeout::within(limit),
+            cancel,
+            questions: None,
+        }
+    }
 }
 
 /// An open session.
 pub(super) struct Session {
     peer: Arc<Peer>,
-    transport: Box<dyn Transport>,
+    transport: Arc<dyn Transport>,
     revision: Revision,
     next_id: AtomicU64,
     /// What the server says that it has.
@@ -71,7 +78,7 @@ impl Session {
     ) -> Result<Session, CallError> {
         let mut session = Session {
             peer,
-            transport,
+            transport: transport.into(),
             revision: Revision::NEWEST_HANDSHAKE,
             next_id: AtomicU64::new(1),
             capabilities: Value::Null,
@@ -91,7 +98,7 @@ impl Session {
     fn initialize(&mut self, cancel: &Cancel) -> Result<(), CallError> {
         let params = json!({
             "protocolVersion": self.revision.name(),
-            "capabilities": {},
+            "capabilities": {"elicitation": {}},
             "clientInfo": client_info(),
         });
         let id = self.next_id();
@@ -101,8 +108,7 @@ impl Session {
             "initialize",
             None,
             message,
-            ReadTimeout::within(OPEN_LIMIT),
-            cancel,
+            Scope::within(OPEN_LIMIT, cancel),
         )?;
         let offered = answer.get("protocolVersion").and_then(Value::as_str);
         let Some(revision) = offered.and_then(Revision::of_handshake) else {
@@ -115,6 +121,9 @@ impl Session {
         self.title = title(answer.get("serverInfo"));
         self.note_capabilities(&answer);
         self.transport.opened(revision);
+        if revision.knows_questions() {
+            self.peer.let_ask();
+        }
         self.transport
             .notify(message::notification("notifications/initialized", None));
         self.transport.listen(&self.peer, None);
@@ -126,8 +135,8 @@ impl Session {
     fn discover(&mut self, cancel: &Cancel) -> Result<bool, CallError> {
         self.revision = Revision::Stateless;
         self.transport.opened(self.revision);
-        let limit = ReadTimeout::within(DISCOVER_LIMIT);
-        let answer = match self.request("server/discover", Map::new(), None, limit, cancel) {
+        let scope = Scope::within(DISCOVER_LIMIT, cancel);
+        let answer = match self.request("server/discover", Map::new(), None, scope) {
             Ok(answer) => answer,
             Err(CallError::Refused(_) | CallError::Unusable(_) | CallError::Silent(_)) => {
                 return Ok(false);
@@ -189,7 +198,12 @@ impl Session {
                 silence: LIST_LIMIT,
                 deadline: Instant::now() + LIST_LIMIT * 10,
             };
-            let items = self.pages("tools/list", "tools", usize::MAX, timeout, cancel)?;
+            let scope = Scope {
+                timeout,
+                cancel,
+                questions: None,
+            };
+            let items = self.pages("tools/list", "tools", usize::MAX, scope)?;
             let mut names = HashSet::new();
             tools = items.iter().filter_map(remote_tool).collect();
             tools.retain(|tool| names.insert(tool.name.clone()));
@@ -205,25 +219,30 @@ impl Session {
         &self,
         (kind, name): (Kind, &str),
         arguments: &Map<String, Value>,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
+        scope: Scope<'_>,
     ) -> Outcome {
         match kind {
             Kind::Tool => {}
-            Kind::Resources => return self.resources(arguments, timeout, cancel),
-            Kind::Prompts => return self.prompts(arguments, timeout, cancel),
+            Kind::Resources => return self.resources(arguments, scope),
+            Kind::Prompts => return self.prompts(arguments, scope),
         }
         let params = Map::from_iter([
             ("name".to_owned(), Value::from(name)),
             ("arguments".to_owned(), Value::Object(arguments.clone())),
         ]);
-        let result = self.request("tools/call", params, Some(name), timeout, cancel)?;
+        let result = self.request("tools/call", params, Some(name), scope)?;
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => Ok(result),
             Some(kind) => Err(CallError::Unusable(format!(
                 "it asks for more than the arguments ({kind}), which is not supported"
             ))),
         }
+    }
+
+    /// Sends a message that has no answer, from another thread.
+    pub(super) fn sender(&self) -> Box<dyn Fn(Vec<u8>) + Send + Sync> {
+        let transport = Arc::clone(&self.transport);
+        Box::new(move |message| transport.notify(message))
     }
 
     /// As [`Peer::wait_for_event`].
@@ -255,14 +274,13 @@ impl Session {
         method: &str,
         params: Map<String, Value>,
         tool: Option<&str>,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
+        scope: Scope<'_>,
     ) -> Outcome {
         let id = self.next_id();
         // Only tool calls, which may take long, report their progress.
         let params = with_meta(params, self.revision, tool.map(|_| id));
         let message = message::request(id, method, params);
-        self.send(id, method, tool, message, timeout, cancel)
+        self.send(id, method, tool, message, scope)
     }
 
     fn send(
@@ -271,10 +289,9 @@ impl Session {
         method: &str,
         tool: Option<&str>,
         message: Vec<u8>,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
+        scope: Scope<'_>,
     ) -> Outcome {
-        if cancel.is_cancelled() {
+        if scope.cancel.is_cancelled() {
             return Err(CallError::Cancelled);
         }
         if let Some(reason) = self.closed() {
@@ -287,8 +304,10 @@ impl Session {
                 method,
                 tool,
                 message,
-                timeout,
-                cancel,
+                timeout: scope.timeout,
+                cancel: scope.cancel,
+                // A list is no call.
+                questions: scope.questions.filter(|_| tool.is_some()),
             },
         )
     }
@@ -326,104 +345,4 @@ fn title(info: Option<&Value>) -> String {
     let title = words.join(" ");
     let plain = title.chars().filter(|letter| !letter.is_control());
     plain.take(100).collect()
-}
-
-/// A tool that can be offered to a model. Hints (`annotations`) are ignored: they
-/// come from the server, so they must not widen what it may do.
-fn remote_tool(tool: &Value) -> Option<RemoteTool> {
-    let text = |name| tool.get(name).and_then(Value::as_str);
-    let name = text("name").filter(|name| (1..=NAME_BYTES).contains(&name.len()))?;
-    let needs_task = tool.pointer("/execution/taskSupport");
-    if needs_task.and_then(Value::as_str) == Some("required") {
-        return None;
-    }
-    let described = text("description").filter(|text| !text.trim().is_empty());
-    let schema = object_schema(tool.get("inputSchema"));
-    if schema.to_string().len() > SCHEMA_BYTES {
-        return None;
-    }
-    Some(RemoteTool {
-        name: name.to_owned(),
-        description: described.or(text("title")).unwrap_or(name).to_owned(),
-        schema,
-        kind: Kind::Tool,
-    })
-}
-
-/// The schema, completed with what model APIs require.
-fn object_schema(schema: Option<&Value>) -> Value {
-    let mut schema = schema
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
-    let kind = schema.get("type").and_then(Value::as_str);
-    if kind.is_some_and(|kind| kind != "object") {
-        schema.clear();
-    }
-    // Model APIs refuse a whole request for one malformed schema.
-    if !schema.get("properties").is_some_and(Value::is_object) {
-        schema.insert("properties".to_owned(), Value::Object(Map::new()));
-    }
-    if schema
-        .get("required")
-        .is_some_and(|names| !is_list_of_names(names))
-    {
-        schema.shift_remove("required");
-    }
-    schema
-        .entry("type")
-        .or_insert_with(|| Value::from("object"));
-    schema.into()
-}
-
-fn is_list_of_names(value: &Value) -> bool {
-    let items = value.as_array();
-    items.is_some_and(|items| items.iter().all(Value::is_string))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::testing::rows;
-
-    #[test]
-    fn schemas_are_passed_through_and_completed() {
-        let table = r##"
-            {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"], "$defs": {"A": {"type": "string"}}} | {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"], "$defs": {"A": {"type": "string"}}}
-            {"properties": {"a": {}}}                            | {"properties": {"a": {}}, "type": "object"}
-            {"type": "string"}                                   | {"type": "object", "properties": {}}
-            {"type": "object", "properties": [], "required": "a"} | {"type": "object", "properties": {}}
-            true                                                 | {"type": "object", "properties": {}}
-            -                                                    | {"type": "object", "properties": {}}
-        "##;
-        for [given, expected] in rows(table) {
-            let given: Option<Value> = (given != "-").then(|| given.parse().unwrap());
-            let expected: Value = expected.parse().unwrap();
-            assert_eq!(object_schema(given.as_ref()), expected);
-        }
-    }
-
-    #[test]
-    fn only_tools_that_can_be_called_are_taken() {
-        let table = r#"
-            {"name": "a", "description": "does a"}                     | does a
-            {"name": "a", "title": "A", "description": " "}            | A
-            {"name": "a"}                                              | a
-            {"name": "a", "execution": {"taskSupport": "optional"}}    | a
-            {"name": "a", "execution": {"taskSupport": "required"}}    | -
-            {"name": ""}                                               | -
-            {"name": "LONG_NAME"}                                      | -
-            {"title": "A"}                                             | -
-            "a"                                                        | -
-            {"name": "a", "inputSchema": {"a": "LONG_SCHEMA"}}         | -
-        "#;
-        for [tool, description] in rows(table) {
-            let tool = tool.replace("LONG_NAME", &"x".repeat(257));
-            let tool = tool.replace("LONG_SCHEMA", &"x".repeat(SCHEMA_BYTES));
-            let tool: Value = tool.parse().unwrap();
-            let description = (description != "-").then_some(description);
-            let taken = remote_tool(&tool).map(|tool| tool.description);
-            assert_eq!(taken.as_deref(), description, "{tool}");
-        }
-    }
 }

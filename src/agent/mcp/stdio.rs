@@ -95,7 +95,7 @@ impl StdioTransport {
 impl Transport for StdioTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let id = request.id;
-        let (sender, receiver) = peer.expect(id);
+        let (sender, receiver) = peer.expect(id, request.questions);
         let hook = move || {
             let _ = sender.try_send(Err(CallError::Cancelled));
         };
@@ -205,7 +205,10 @@ impl Reader {
         self.incoming.push(bytes, &mut |line| match line {
             Line::Whole(line) => match message::read(line) {
                 Some(messages) => {
-                    for answer in messages.into_iter().filter_map(|one| peer.receive(one)) {
+                    for answer in messages
+                        .into_iter()
+                        .filter_map(|one| peer.receive(one, None))
+                    {
                         // A server that asks and does not read gets no answer.
                         let _ = send(program, answer);
                     }

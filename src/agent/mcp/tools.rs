@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use super::content::read_result;
 use super::peer::{CallError, ReadTimeout};
+use super::questions::{AskingCall, Questions};
 use super::server::SharedServer;
-use super::session::{Kind, RemoteTool};
+use super::session::{Kind, RemoteTool, Scope};
 use super::transport::seconds;
 use crate::model::ToolSpec;
 use crate::tool::output::shorten;
 use crate::tool::{
     Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, turn_is_over,
 };
-use net::cancel::Cancel;
 
 /// Longest time for one call, regardless of progress, unless the configuration
 /// allows more.
@@ -61,12 +61,8 @@ impl McpTool {
         }
     }
 
-    fn call(
-        &self,
-        arguments: &Arguments,
-        turn_deadline: Instant,
-        cancel: &Cancel,
-    ) -> Result<Value, CallError> {
+    fn call(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<Value, CallError> {
+        let (turn_deadline, cancel) = (context.deadline, context.cancel);
         let began = Instant::now();
         let silence = Duration::from_secs(self.server.config().timeout_seconds);
         let timeout = ReadTimeout {
@@ -77,7 +73,20 @@ impl McpTool {
         loop {
             let wait = (began + RESTART_LIMIT).min(timeout.deadline);
             let session = self.server.session(wait, cancel)?;
-            match session.call_tool((self.kind, &self.remote_name), arguments, timeout, cancel) {
+            let questions = Arc::new(Questions::new(AskingCall {
+                server: self.server.name().to_owned(),
+                tool: self.definition.spec.name.clone(),
+                arguments: Value::from(arguments.clone()).to_string(),
+                respondent: context.respondent.cloned(),
+                send: session.sender(),
+            }));
+            let _ends = EndOfCall(&questions);
+            let scope = Scope {
+                timeout,
+                cancel,
+                questions: Some(&questions),
+            };
+            match session.call_tool((self.kind, &self.remote_name), arguments, scope) {
                 // The server has not handled the call: it may be repeated.
                 Err(CallError::SessionLost) if is_first => is_first = false,
                 result => return result,
@@ -110,13 +119,22 @@ impl McpTool {
     }
 }
 
+/// Ends what a server asks with its call.
+struct EndOfCall<'a>(&'a Questions);
+
+impl Drop for EndOfCall<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Tool for McpTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        match self.call(arguments, context.deadline, context.cancel) {
+        match self.call(arguments, context) {
             Ok(result) => {
                 let (text, files) = read_result(&result);
                 context.bring(files);

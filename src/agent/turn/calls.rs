@@ -110,6 +110,7 @@ impl<'a> TurnLoop<'a, '_> {
                     }
                 }
                 CallDecision::Ask(reason) => questions.push(NewApproval {
+                    question: None,
                     reason,
                     call_id: call.id,
                     tool: call.tool,
@@ -279,8 +280,9 @@ impl<'a> TurnLoop<'a, '_> {
             told: OnceLock::new(),
             changed_list: OnceLock::new(),
             brought: OnceLock::new(),
-            deadline: run.deadline,
+            deadline: run.due(),
             cancel: run.cancel,
+            respondent: run.respondent,
             data_dir: run.data_dir,
         }
     }

@@ -35,7 +35,7 @@ impl TurnLoop<'_, '_> {
             self.add(Step::Started { call_id });
         }
         self.save()?;
-        let results = program.run(calls, self.run.deadline, self.run.cancel);
+        let results = program.run(calls, self.run.due(), self.run.cancel);
         self.check_stop()?;
         for (call, result) in calls.iter().zip(results) {
             let result = result

@@ -168,15 +168,23 @@ pub fn approvals(
 /// known who asked.
 pub fn covers(approval: &Approval) -> Option<String> {
     match (&approval.account, approval.user_id) {
+        // An answer holds once.
+        _ if approval.question.is_some() => None,
         (Some(account), _) => Some(format!("the webhook account {account}")),
         (None, Some(_)) => approval.requested_by.clone(),
         (None, None) => None,
     }
 }
 
+/// What the running tool of an approval asks, if that is what it is.
+pub fn question(approval: &Approval) -> Option<Value> {
+    let question = approval.question.as_ref()?;
+    serde_json::from_str(question).ok()
+}
+
 /// One approval.
 pub fn approval(approval: &Approval) -> Value {
-    json!({
+    let mut view = json!({
         "approval_id": approval.id,
         "turn_id": approval.turn_id,
         "conversation_id": approval.conversation_id,
@@ -191,7 +199,11 @@ pub fn approval(approval: &Approval) -> Value {
         "expires_at": approval.expires_at,
         "decision": approval.decision.as_ref().map(|decision| decision.verdict.as_str()),
         "by": approval.decision.as_ref().map(|decision| &decision.by),
-    })
+    });
+    if let Some(question) = question(approval) {
+        view["question"] = question;
+    }
+    view
 }
 
 /// Arguments as JSON, or as the text that the model wrote when it is not JSON.

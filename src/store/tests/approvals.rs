@@ -124,3 +124,46 @@ fn a_turn_cannot_wait_for_nothing() {
         TurnState::Queued
     );
 }
+
+#[test]
+fn a_question_of_a_running_tool_neither_suspends_nor_permits() {
+    let store = TestStore::new();
+    let turn = store.begin_turn(message(Target::New, "do it")).unwrap();
+    let turn = turn.turn().clone();
+    store.mark_running(turn.id, turn.created_at);
+    let asked = NewApproval {
+        question: Some("{}".to_owned()),
+        ..question("write")
+    };
+    let call = ToolCall {
+        id: asked.call_id.clone(),
+        tool: asked.tool.clone(),
+        arguments: asked.arguments.clone(),
+        provider_id: None,
+        extra: None,
+    };
+    let expires_at = turn.created_at.plus(Duration::from_secs(60));
+    let ask = || {
+        store
+            .add_question(turn.id, asked.clone(), expires_at)
+            .unwrap()
+    };
+    let first = ask();
+    assert_eq!(store.waiting_approvals(&all()).unwrap().len(), 1);
+    assert!(!first.is_for(&call), "an answer is no permission");
+    let decided = store
+        .decide(first.id, decision(Verdict::ApprovedOnce))
+        .unwrap();
+    assert!(!decided.resumes);
+    ask();
+    assert_eq!(store.close_questions().unwrap(), 1);
+    assert_eq!(store.waiting_approvals(&all()).unwrap().len(), 0);
+    let end = TurnEnd::Cancelled {
+        said: String::new(),
+    };
+    store
+        .finish_turn(turn.id, end, Usage::default(), "", None)
+        .unwrap();
+    let late = store.add_question(turn.id, asked, expires_at).unwrap_err();
+    assert_eq!(late.code(), Code::NotFound);
+}

@@ -5,27 +5,16 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::peer::{CallError, Outcome, ReadTimeout};
-use super::{RemoteTool, Session};
+use super::super::peer::{CallError, Outcome};
+use super::remote_tool::{Kind, RemoteTool};
+use super::{Scope, Session};
 use crate::tool::output::shorten;
-use net::cancel::Cancel;
 
 /// Most pages of one list.
 const PAGES: usize = 50;
 /// Most of them that a list shows, and characters of each one's description.
 const LISTED: usize = 200;
 const DESCRIPTION_CHARS: usize = 200;
-
-/// What a [`RemoteTool`] calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The server's tool of that name.
-    Tool,
-    /// Its resources.
-    Resources,
-    /// Its prompts.
-    Prompts,
-}
 
 /// The tools for what a server with these capabilities has beside `tools`.
 pub(super) fn beside(capabilities: &Value, tools: &[RemoteTool]) -> Vec<RemoteTool> {
@@ -65,23 +54,12 @@ pub(super) fn beside(capabilities: &Value, tools: &[RemoteTool]) -> Vec<RemoteTo
 
 impl Session {
     /// Reads a resource, or lists all.
-    pub(super) fn resources(
-        &self,
-        arguments: &Map<String, Value>,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
-    ) -> Outcome {
+    pub(super) fn resources(&self, arguments: &Map<String, Value>, scope: Scope<'_>) -> Outcome {
         let Some(uri) = given(arguments, "uri") else {
-            let mut lines = self.list("resources/list", "resources", "uri", timeout, cancel)?;
+            let mut lines = self.list("resources/list", "resources", "uri", scope)?;
             // Not every server with resources has templates of them, too.
             let templates = "resources/templates/list";
-            match self.list(
-                templates,
-                "resourceTemplates",
-                "uriTemplate",
-                timeout,
-                cancel,
-            ) {
+            match self.list(templates, "resourceTemplates", "uriTemplate", scope) {
                 Ok(more) => lines.extend(more),
                 Err(CallError::Refused(_)) => {}
                 Err(error) => return Err(error),
@@ -89,7 +67,7 @@ impl Session {
             return Ok(listed(lines));
         };
         let params = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
-        let result = self.request("resources/read", params, Some(uri), timeout, cancel)?;
+        let result = self.request("resources/read", params, Some(uri), scope)?;
         let contents = result.get("contents").and_then(Value::as_array);
         let contents = contents.into_iter().flatten();
         let content: Vec<Value> = contents
@@ -99,21 +77,16 @@ impl Session {
     }
 
     /// Gets a prompt, or lists all.
-    pub(super) fn prompts(
-        &self,
-        arguments: &Map<String, Value>,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
-    ) -> Outcome {
+    pub(super) fn prompts(&self, arguments: &Map<String, Value>, scope: Scope<'_>) -> Outcome {
         let Some(name) = given(arguments, "name") else {
-            let lines = self.list("prompts/list", "prompts", "name", timeout, cancel)?;
+            let lines = self.list("prompts/list", "prompts", "name", scope)?;
             return Ok(listed(lines));
         };
         let mut params = Map::from_iter([("name".to_owned(), Value::from(name))]);
         if let Some(blanks @ Value::Object(_)) = arguments.get("arguments") {
             params.insert("arguments".to_owned(), blanks.clone());
         }
-        let result = self.request("prompts/get", params, Some(name), timeout, cancel)?;
+        let result = self.request("prompts/get", params, Some(name), scope)?;
         let messages = result.get("messages").and_then(Value::as_array);
         let content: Vec<Value> = messages
             .into_iter()
@@ -129,14 +102,13 @@ impl Session {
         method: &str,
         member: &str,
         most: usize,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
+        scope: Scope<'_>,
     ) -> Result<Vec<Value>, CallError> {
         let mut items = Vec::new();
         let mut cursors = HashSet::new();
         let mut params = Map::new();
         for _ in 0..PAGES {
-            let mut page = self.request(method, params, None, timeout, cancel)?;
+            let mut page = self.request(method, params, None, scope)?;
             if let Some(Value::Array(more)) = page.get_mut(member).map(Value::take) {
                 items.extend(more);
             }
@@ -157,10 +129,9 @@ impl Session {
         method: &str,
         member: &str,
         key: &str,
-        timeout: ReadTimeout,
-        cancel: &Cancel,
+        scope: Scope<'_>,
     ) -> Result<Vec<String>, CallError> {
-        let items = self.pages(method, member, LISTED, timeout, cancel)?;
+        let items = self.pages(method, member, LISTED, scope)?;
         let line = |item: &Value| {
             let text = |name| item.get(name).and_then(Value::as_str);
             let blanks = item.get("arguments").and_then(Value::as_array);

@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 
+use super::form::label;
+
 use base::visible::{lines, one_line};
+use protocol::question::Question;
 
 /// Rows and columns of one part of a long request. A terminal may have more.
 const ROWS: usize = 20;
 const COLUMNS: usize = 80;
 
 /// A tool call that waits for an answer. What the server does not say is empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Approval {
     pub id: String,
     pub tool: String,
@@ -26,6 +29,8 @@ pub struct Approval {
     covers: String,
     reason: String,
     arguments: Value,
+    /// What a running tool asks; absent where permission is asked for.
+    pub asked: Option<Question>,
 }
 
 impl Approval {
@@ -45,6 +50,7 @@ impl Approval {
             covers: one_line(&text("covers")),
             reason: text("reason"),
             arguments: value["arguments"].clone(),
+            asked: Question::of_view(&value["question"]),
         })
     }
 
@@ -86,6 +92,27 @@ impl Approval {
     /// All of the request: who asks, the reason, and the arguments where the reason
     /// does not contain them.
     pub fn text(&self) -> String {
+        if let Some(asked) = &self.asked {
+            let mut text = format!(
+                "{} asks, through {}:\n{}",
+                one_line(&asked.server),
+                self.tool,
+                lines(&asked.message)
+            );
+            let labels = asked.fields.iter().map(|field| match field.is_required {
+                true => label(field),
+                false => format!("{} (optional)", label(field)),
+            });
+            let labels: Vec<String> = labels.collect();
+            if !labels.is_empty() {
+                text.push_str(&format!("\nIt wants: {}", labels.join(", ")));
+            }
+            text.push_str(&format!(
+                "\nThe tool {} asks. Do not enter passwords.",
+                self.tool
+            ));
+            return text;
+        }
         let mut text = self.origin();
         text.push('\n');
         match self.reason.as_str() {

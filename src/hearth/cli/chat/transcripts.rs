@@ -4,69 +4,7 @@ use super::action::Action;
 use super::client::{ChatClient, ChatMode, ClientEvent};
 
 /// The messages of the transcripts, and the longer actions, each after its name.
-const NAMES: &str = r#"
-ADMIN {"status":"ok","id":"auth","data":{"role":"admin","limits":{"ping_seconds":30}}}
-USER {"status":"ok","id":"auth","data":{"role":"user"}}
-NO_AUTH {"status":"error","id":"auth","error":"this token is not valid","code":"invalid_token"}
-DELTA {"type":"event","seq":1,"turn_id":"turn_1","event":"chat.delta","text":"Hel"}
-ANSWER {"status":"ok","id":"chat","data":{"response":"Hello","conversation_id":"conv_1"}}
-CUT {"status":"ok","id":"chat","data":{"response":"Once upon","conversation_id":"conv_1","finish_reason":"length"}}
-REFUSED {"status":"error","id":"chat","error":"too much","code":"rate_limited","retry_after":3}
-CANCELLED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"Hel","conversation_id":"conv_1","turn_id":"turn_1"}}
-SILENCED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"","conversation_id":"conv_1","turn_id":"turn_1"}}
-LIST {"status":"ok","id":"list","data":{"conversations":[{"id":"conv_1","title":"Tea","updated_at":"2026-11-21T09:30:00.125Z"},{"id":"conv_2","title":"Gift","audience":"private"},{"id":"conv_3","title":"Trip","audience":["ada","bo"]}]}}
-CALL {"type":"event","turn_id":"turn_1","event":"chat.tool_call","tool":"clock","call_id":"c","arguments":{}}
-CALLED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"c","ok":true,"summary":"noon"}
-CALL_FAILED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"c","ok":false,"summary":"no clock"}
-MAY {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{"x":1},"reason":"risky"}
-MAY_ALSO {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_2","tool":"fetch","arguments":{},"reason":""}
-MAY_OTHER {"type":"event","turn_id":"turn_9","conversation_id":"conv_9","event":"approval.requested","approval_id":"appr_9","tool":"run","arguments":{},"reason":"","requested_by":"ada"}
-MAY_LONG {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{"c":"1\u000a2\u000a3\u000a4\u000a5\u000a6\u000a7\u000a8\u000a9\u000a10\u000a11\u000a12\u000a13\u000a14\u000a15\u000a16\u000a17\u000a18"},"reason":"long"}
-CUT_NOTE note cut off: the model reached its limit on tokens; say "continue" to go on
-NONE_WAITING {"status":"ok","id":"waiting","data":{"approvals":[]}}
-NOT_MINE {"status":"ok","id":"check","data":{"approvals":[{"approval_id":"appr_1","may_answer":false}]}}
-MAY_ONCE {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{},"reason":"risky","covers":null,"outside":true}
-MINE {"status":"ok","id":"check","data":{"approvals":[{"approval_id":"appr_1"}]}}
-ONE_WAITS {"status":"ok","id":"waiting","data":{"approvals":[{"approval_id":"appr_1"}]}}
-TWO_WAIT {"status":"ok","id":"waiting","data":{"approvals":[{"approval_id":"appr_1"},{"approval_id":"appr_2"}]}}
-NOT_ASKED {"status":"error","id":"waiting","error":"admins only","code":"unauthorized"}
-NONE {"status":"ok","id":"approvals","data":{"approvals":[]}}
-ALL {"status":"ok","id":"approvals","data":{"approvals":[{"approval_id":"appr_1","tool":"open","requested_by":"ada","channel":"webhook:door","conversation_id":"conv_1","covers":"ada","arguments":{},"reason":"open"}]}}
-OPENED {"status":"ok","id":"opened","data":{"approvals":[{"approval_id":"appr_2","conversation_id":"conv_2"},{"approval_id":"appr_1","tool":"open","requested_by":"ada","channel":"webhook:door","conversation_id":"conv_1","covers":"ada","arguments":{},"reason":"open"}]}}
-DECIDED {"status":"ok","id":"decide","data":{"approval_id":"appr_1"}}
-UNDECIDED {"status":"error","id":"decide","error":"it is decided already","code":"not_found"}
-NEXT_ANSWER {"status":"ok","id":"chat+","data":{"response":"Next","conversation_id":"conv_1"}}
-NEXT_DELTA {"type":"event","turn_id":"turn_2","event":"chat.delta","text":"Ne"}
-RESOLVED {"type":"event","turn_id":"turn_1","event":"approval.resolved","approval_id":"appr_1","decision":"denied","by":"ada"}
-UNKNOWN {"type":"event","event":"from.the.future"}
-AUTH send {"type":"auth","id":"auth","token":"t"}
-WAITING send {"type":"list_approvals","id":"waiting"}
-CHECK send {"type":"list_approvals","id":"check"}
-OPEN send {"type":"list_approvals","id":"opened"}
-APPROVALS send {"type":"list_approvals","id":"approvals"}
-CHAT_NEXT send {"type":"chat","id":"chat+","message":"next","stream":true,"surface":"terminal"}
-SUBSCRIBE send {"type":"subscribe","id":"subscribe","events":["approval.requested","approval.resolved"]}
-CHAT_HI send {"type":"chat","id":"chat","message":"hi","stream":true,"surface":"terminal"}
-CHAT_QUIT send {"type":"chat","id":"chat","message":"/quit","stream":true,"surface":"terminal"}
-CHAT_MORE send {"type":"chat","id":"chat","message":"more","stream":true,"surface":"terminal","conversation_id":"conv_1"}
-LIST_CONVERSATIONS send {"type":"list_conversations","id":"list","limit":20}
-CANCEL send {"type":"cancel","id":"cancel","turn_id":"turn_1"}
-ONCE send {"type":"approve","id":"decide","approval_id":"appr_1","remember":"once"}
-CONVERSATION send {"type":"approve","id":"decide","approval_id":"appr_1","remember":"conversation"}
-ALWAYS send {"type":"approve","id":"decide","approval_id":"appr_1","remember":"always"}
-DENY send {"type":"deny","id":"decide","approval_id":"appr_1"}
-DENY_ALSO send {"type":"deny","id":"decide","approval_id":"appr_2"}
-ASK ask Somebody asks.\nrisky\n  x:\n  | 1\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
-ASK_ALSO ask Somebody asks.\nThe assistant wants to run fetch\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
-ASK_WAITING ask ada asks through the webhook door, in conv_1.\nopen\nMay it?\n(o)nce, in this (c)onversation when ada asks, (a)lways when ada asks, (d)eny or (l)ater:
-ASK_ONCE ask Somebody asks.\nrisky\nText from outside is in this conversation, so here the tool asks each time, whatever the answer.\nMay it?\n(o)nce, (d)eny or (l)ater:
-ASK_LONG ask Somebody asks.\nlong\n  c:\n  | 1\n  | 2\n  | 3\n  | 4\n  | 5\n  | 6\n  | 7\n  | 8\n  | 9\n  | 10\n  | 11\n  | 12\n  | 13\n  | 14\n  | 15\n  | 16\n  | 17\nMore follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
-ASK_MORE ask More follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
-ASK_END ask   | 18\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
-WAITS problem run is waiting for approval: `hearth approvals show appr_1`, the web page or `hearth chat` in a terminal
-LATER problem too much; try again in 3 seconds
-STOPPING note stopping; press Ctrl-C again to exit
-"#;
+const NAMES: &str = include_str!("transcripts/names.txt");
 
 /// The text of this name, or the word itself.
 fn named(word: &str) -> String {
@@ -256,6 +194,56 @@ fn tools_are_shown_and_permission_is_asked() {
         MAY => ASK
         ^D => WAITS
         ANSWER => answer Hello | ready
+    ";
+    check_all(&interactive(), begin, transcripts);
+}
+
+#[test]
+fn a_question_of_a_tool_is_filled_in_field_by_field() {
+    let begin = "
+        ADMIN => SUBSCRIBE | WAITING | ready
+        > hi => CHAT_HI
+        CALL => note clock …
+    ";
+    let transcripts = "
+        ASKS => ASK_ROOM
+        > 3 => NO_ROOM
+        > kitchen => ASK_GUESTS
+        >  => NO_GUESTS
+        > 0 => FEW_GUESTS
+        > 3 => ASK_QUIET
+        >  => ASK_SEND
+        > what? => ASK_SEND
+        > e => ASK_ROOM_AGAIN
+        >  => ask guests [3]:
+        >  => ASK_QUIET
+        > /skip => ASK_SEND
+        > s => ROOM
+        DECIDED =>
+        ANSWER => answer Hello | ready
+
+        ASKS => ASK_ROOM
+        > /decline => DECLINE
+
+        ASKS => ASK_ROOM
+        > 1 => ASK_GUESTS
+        > /cancel => DISMISS
+
+        ASKS => ASK_ROOM
+        > /later => note book waits; /approvals shows it | ready
+
+        ASKS => ASK_ROOM
+        RESOLVED => note denied by ada
+
+        ASKS_ONLY => ASK_ONLY
+        > yes => SEND_ONLY
+        > s => YES
+
+        ASKS => ASK_ROOM
+        ^D => ASKS_ELSEWHERE
+
+        ASKS => ASK_ROOM
+        ^C => break | STOPPING | CANCEL
     ";
     check_all(&interactive(), begin, transcripts);
 }

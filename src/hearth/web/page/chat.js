@@ -331,7 +331,8 @@ export function chat({ household, go, id, sought }) {
     for (const turn of turns) {
       if (turn.state !== "done") rows.push(liveRow(turn));
     }
-    live.replaceChildren(...rows);
+    // What is there already keeps the focus.
+    if (rows.length !== live.children.length || rows.some((row, at) => row !== live.children[at])) live.replaceChildren(...rows);
     composing.draw();
   }
 
