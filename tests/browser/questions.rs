@@ -15,7 +15,7 @@ use support::home::{Home, TemporaryDirectory};
 pub fn desk(notes: &TemporaryDirectory) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_asking.sh");
     json!({"desk": {
-        "command": "sh", "args": [script], "env": {"STUB_NOTES": notes.path().join("notes")},
+        "command": "sh", "args": [script], "trusted": true, "env": {"STUB_NOTES": notes.path().join("notes")},
     }})
 }
 
@@ -40,7 +40,7 @@ fn a_question_is_a_form_in_place() {
     let browser = Chromium::start();
     let mut page = browser.page();
     sign_in(&mut page, &home);
-    let reply = "[...document.querySelectorAll('.log .message .text')].at(-1)?.textContent";
+    let reply = super::LAST_REPLY;
 
     say(&mut page, "run mcp_desk_book");
     page.until("document.querySelector('.question-form select')");
@@ -81,7 +81,7 @@ fn a_question_is_a_form_in_place() {
     page.press("Enter", 0);
     page.until("!document.querySelector('.approval')");
     page.until(&format!(
-        "{reply}?.includes(\"'content':{{'room':'r2','guests':3,'quiet':false}}\")"
+        "{reply}?.textContent.includes(\"'content':{{'room':'r2','guests':3,'quiet':false}}\")"
     ));
 
     for (button, action) in [("Decline", "decline"), ("Cancel", "cancel")] {
@@ -91,7 +91,9 @@ fn a_question_is_a_form_in_place() {
             "[...document.querySelectorAll('.question-form button')].find((one) => one.textContent === '{button}').click()"
         ));
         page.until("!document.querySelector('.approval')");
-        page.until(&format!("{reply}?.includes(\"'action':'{action}'\")"));
+        page.until(&format!(
+            "{reply}?.textContent.includes(\"'action':'{action}'\")"
+        ));
     }
     check(&page, &home);
 }

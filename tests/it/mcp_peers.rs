@@ -332,6 +332,81 @@ fn a_python_server_answers_over_http() {
     );
 }
 
+/// A server of FastMCP and the official SDK below it, whose tool asks: over stdio, or at a port.
+const ASKER: &str = r#"
+import sys
+from typing import Literal, Optional
+from pydantic import BaseModel, Field
+from fastmcp import Context, FastMCP
+class Booking(BaseModel):
+    room: Literal["kitchen", "hall"] = Field(title="Room")
+    guests: int = Field(default=2, ge=1, le=9)
+    mail: Optional[str] = None
+    quiet: bool = False
+port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+server = FastMCP("asker")
+@server.tool()
+async def book(ctx: Context) -> str:
+    result = await ctx.elicit("Which room?", response_type=Booking)
+    if result.action != "accept":
+        return result.action
+    return f"{result.data.room} for {result.data.guests}, {result.data.mail}, {result.data.quiet}"
+if port:
+    server.run(transport="http", host="127.0.0.1", port=port, show_banner=False)
+else:
+    server.run(show_banner=False)
+"#;
+
+#[test]
+#[ignore = "installs fastmcp from PyPI: make test-peers"]
+fn a_fastmcp_server_asks() {
+    if !python("python-fastmcp", &["fastmcp"]) {
+        return skip("fastmcp");
+    }
+    let python = program("python-fastmcp/bin/python");
+    let address = free_address();
+    let _server = Listening::start(
+        Command::new(&python)
+            .args(["-c", ASKER])
+            .arg(address.port().to_string()),
+        address,
+    );
+    for entry in [
+        json!({"command": python, "args": ["-c", ASKER]}),
+        json!({"url": format!("http://{address}/mcp")}),
+    ] {
+        let (mut home, mut client) = home(entry);
+        let answers = [
+            (
+                json!({"type": "approve", "content": {"room": "hall", "guests": 3}}),
+                "hall for 3, None, False",
+            ),
+            (json!({"type": "deny"}), "decline"),
+            (json!({"type": "deny", "dismiss": true}), "cancel"),
+        ];
+        for (mut answer, says) in answers {
+            client.send(&json!({"type": "chat", "message": "run mcp_peer_book", "id": "chat"}));
+            let asked = client.event("approval.requested");
+            let id = &asked["approval_id"];
+            client.send(&json!({"type": "approve", "approval_id": id, "id": "yes"}));
+            let question = client.event("approval.requested");
+            assert_eq!(question["question"]["message"], "Which room?", "{question}");
+            answer["approval_id"] = question["approval_id"].clone();
+            answer["id"] = json!("answer");
+            client.send(&answer);
+            let said = loop {
+                let response = client.response();
+                assert_eq!(response["status"], "ok", "{response}");
+                if response["id"] == "chat" {
+                    break response["data"]["response"].as_str().unwrap().to_owned();
+                }
+            };
+            assert!(said.ends_with(says), "{said}");
+        }
+        home.stop();
+    }
+}
+
 /// Goes through Hearth's own tools with a client: its address and a token are the arguments.
 const FASTMCP: &str = r#"
 import asyncio, sys

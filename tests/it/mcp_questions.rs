@@ -10,9 +10,9 @@ use store::{Store, UserRole};
 
 use support::client::Client;
 use support::eventually;
-use support::home::{Home, TemporaryDirectory};
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
-use support::program::whole_lines;
+use support::program::{Program, whole_lines};
 
 /// A server whose MCP server asks.
 struct Asking {
@@ -20,35 +20,40 @@ struct Asking {
     notes: TemporaryDirectory,
 }
 
+/// A configuration with the MCP server that asks.
+fn config(notes: &TemporaryDirectory, entry: Value, more: Value) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_asking.sh");
+    let mut server = json!({
+        "command": "sh", "args": [script], "env": {"STUB_NOTES": notes.path().join("notes")},
+    });
+    for (key, value) in entry.as_object().unwrap() {
+        match key.as_str() {
+            "revision" => server["env"]["STUB_REVISION"] = value.clone(),
+            key => server[key] = value.clone(),
+        }
+    }
+    let mut config = json!({
+        "permission_mode": "allow",
+        "mcp_servers": {"desk": server},
+        "limits": {"commands_per_second": 100_000, "commands_burst": 100_000},
+    });
+    for (key, value) in more.as_object().unwrap() {
+        match (value, config.get_mut(key)) {
+            (Value::Object(members), Some(known)) => {
+                for (name, value) in members {
+                    known[name] = value.clone();
+                }
+            }
+            _ => config[key] = value.clone(),
+        }
+    }
+    config
+}
+
 impl Asking {
     fn start(entry: Value, more: Value) -> Asking {
         let notes = TemporaryDirectory::new();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_asking.sh");
-        let mut server = json!({
-            "command": "sh", "args": [script], "env": {"STUB_NOTES": notes.path().join("notes")},
-        });
-        for (key, value) in entry.as_object().unwrap() {
-            match key.as_str() {
-                "revision" => server["env"]["STUB_REVISION"] = value.clone(),
-                key => server[key] = value.clone(),
-            }
-        }
-        let mut config = json!({
-            "permission_mode": "allow",
-            "mcp_servers": {"desk": server},
-            "limits": {"commands_per_second": 100_000, "commands_burst": 100_000},
-        });
-        for (key, value) in more.as_object().unwrap() {
-            match (value, config.get_mut(key)) {
-                (Value::Object(members), Some(known)) => {
-                    for (name, value) in members {
-                        known[name] = value.clone();
-                    }
-                }
-                _ => config[key] = value.clone(),
-            }
-        }
-        let home = Home::start(config);
+        let home = Home::start(config(&notes, entry, more));
         let asking = Asking { home, notes };
         asking.wait_until_ready();
         asking
@@ -431,6 +436,50 @@ fn an_open_question_ends_with_the_server() {
     ];
     assert!(ways.iter().any(|way| response.contains(way)), "{response}");
     assert_eq!(asking.got("\"tools/call\"").len(), 1, "nothing runs twice");
+}
+
+#[test]
+fn a_killed_server_leaves_no_question_open() {
+    let (notes, folder) = (TemporaryDirectory::new(), TemporaryDirectory::new());
+    write_config(folder.path(), config(&notes, json!({}), json!({})));
+    let tokens = make_people(folder.path());
+    let ready = |program: &Program| {
+        let mut client = Client::websocket(program.address);
+        client.authenticate(&tokens.admin);
+        eventually("the server's tools are there", || {
+            let info = answer(&mut client, json!({"type": "server_info"}));
+            (info["data"]["mcp_servers"][0]["state"] == "ready").then_some(())
+        });
+        client
+    };
+    let program = Program::serve(folder.path());
+    let mut client = ready(&program);
+    client.ask(json!({"type": "subscribe", "events": ["approval.requested"]}));
+    call(&mut client, "confirm");
+    let asked = client.event("approval.requested");
+    program.kill();
+
+    let program = Program::serve(folder.path());
+    let mut client = ready(&program);
+    let waiting = client.ask(json!({"type": "list_approvals"}));
+    assert_eq!(waiting["approvals"], json!([]));
+    let turn = eventually("the turn has ended", || {
+        let turn = client.ask(json!({"type": "get_turn", "turn_id": asked["turn_id"]}));
+        (turn["state"] == "done").then_some(turn)
+    });
+    let response = turn["response"].as_str().unwrap();
+    // The turn may go on before the MCP server is there again.
+    let ways = ["interrupted while this ran", "there is no tool"];
+    assert!(
+        ways.iter().any(|way| response.contains(way)),
+        "{response}"
+    );
+    let notes = fs::read_to_string(notes.path().join("notes")).unwrap();
+    assert_eq!(
+        notes.matches("\"tools/call\"").count(),
+        1,
+        "nothing runs twice"
+    );
 }
 
 #[test]

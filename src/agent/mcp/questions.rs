@@ -232,3 +232,6 @@ fn answer(id: &Value, answer: &Answer) -> Vec<u8> {
 pub(super) fn dismissed() -> Value {
     json!({"action": "cancel"})
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,3 +99,6 @@ impl Questions {
         self.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;
