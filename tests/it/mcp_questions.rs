@@ -470,10 +470,7 @@ fn a_killed_server_leaves_no_question_open() {
     let response = turn["response"].as_str().unwrap();
     // The turn may go on before the MCP server is there again.
     let ways = ["interrupted while this ran", "there is no tool"];
-    assert!(
-        ways.iter().any(|way| response.contains(way)),
-        "{response}"
-    );
+    assert!(ways.iter().any(|way| response.contains(way)), "{response}");
     let notes = fs::read_to_string(notes.path().join("notes")).unwrap();
     assert_eq!(
         notes.matches("\"tools/call\"").count(),
