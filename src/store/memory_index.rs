@@ -13,7 +13,8 @@ use base::ids::MemoryId;
 use base::sync::{Mutex, MutexGuard, lock};
 
 /// Most memories that are compared with a message, the newest ones. They take about 1 MB
-/// of memory; a household with a hundred takes 80 KB, and one without any takes none.
+/// of memory, and twice that with search words; a household with a hundred takes 80 KB, and one
+/// without any takes none.
 const MOST_COMPARED: usize = 10_000;
 
 /// The words of the memories, as far as they have been asked for.

@@ -119,18 +119,17 @@ fn clients_that_begin_with_a_handshake_use_the_tools() {
         &home,
         user,
         "remember",
-        json!({"content": "Mia is allergic to nuts."}),
+        json!({"content": "Mia is allergic to nuts.", "search_words": ["snack"]}),
     );
     assert!(kept.ends_with("only user sees it."), "{kept}");
+    for query in ["nuts", "snack"] {
+        let query = json!({ "query": query });
+        let found = done(&home, user, "recall", query.clone());
+        assert!(found.contains("Mia is allergic to nuts."), "{found}");
+        let others = done(&home, &home.tokens.admin, "recall", query);
+        assert!(others.contains("Nothing remembered"), "{others}");
+    }
     let found = done(&home, user, "recall", json!({"query": "nuts"}));
-    assert!(found.contains("Mia is allergic to nuts."), "{found}");
-    let others = done(
-        &home,
-        &home.tokens.admin,
-        "recall",
-        json!({"query": "nuts"}),
-    );
-    assert!(others.contains("Nothing remembered"), "{others}");
     let id = found.split(' ').next().unwrap();
     let (refused, is_error) = call(
         &home,

@@ -36,6 +36,7 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     store
         .remember(NewMemory {
             content: "the bins go out on Tuesday".to_owned(),
+            search_words: vec!["garbage".to_owned()],
             ..NewMemory::default()
         })
         .unwrap();
@@ -71,6 +72,10 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     assert_eq!(found.as_array().unwrap().len(), 1);
     assert_eq!(found[0]["speaker"], "Ann");
     assert_eq!(found[0]["content"], "Ann drinks\n green tea");
+    assert_eq!(found[0].get("search_words"), None);
+    let found = parsed(&folder, &["memory", "search", "garbage", "--json"]);
+    assert_eq!(found[0]["content"], "the bins go out on Tuesday");
+    assert_eq!(found[0]["search_words"], serde_json::json!(["garbage"]));
 
     let id = tea.id.to_string();
     let deleted = run(folder.path(), &["memory", "remove", &id]);

@@ -17,7 +17,7 @@ const SEARCH_TERMS: usize = 5;
 /// Characters of a memory that say what it is about.
 const BEGINNING_CHARS: usize = 1_000;
 
-/// The terms of memories, oldest first, without the words of grammar.
+/// The terms of memories and their search words, oldest first, without the words of grammar.
 ///
 /// A memory of a sentence takes about 50 bytes here, and each different word 40.
 #[derive(Default)]

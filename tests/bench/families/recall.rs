@@ -36,6 +36,10 @@ const OTHERS: [(&str, Questions, SearchWords); 5] = [
         SearchWords::Without,
     ),
 ];
+/// Search words of each memory, and those that many have.
+const SEARCH_WORDS: usize = 12;
+const COMMON: &str = "instructions paper light bulb repair guarantee shop proof open door lock \
+    store shelf carton drawer find lost booklet electric bill";
 /// Most numbers of a vector.
 const DIMENSIONS: usize = MOST_DIMENSIONS;
 const WRITERS: usize = 16;
@@ -67,15 +71,14 @@ pub fn measure(table: &mut Table) {
         }
     }
     for (memories, most) in MEMORIES {
-        table.add(
-            Figure::new(
-                format!("choice among {memories} memories"),
-                took(memories),
-                "ms",
-            )
-            .at_most(most)
-            .how(format!("median of {RUNS} runs; it grows with their number")),
-        );
+        let runs = format!("median of {RUNS} runs; it grows with their number");
+        let figure = |what: String, search_words| {
+            let took = Figure::new(what, took(memories, search_words), "ms");
+            took.at_most(most).how(runs.clone())
+        };
+        table.add(figure(format!("choice among {memories} memories"), 0));
+        let what = format!("the same with {SEARCH_WORDS} search words each, {memories}");
+        table.add(figure(what, SEARCH_WORDS));
     }
     for (what, questions, search_words) in OTHERS {
         let (_, found) = measure_corpus(questions, search_words);
@@ -98,16 +101,16 @@ pub fn measure(table: &mut Table) {
     }
 }
 
-/// Milliseconds to choose among so many memories.
-fn took(memories: usize) -> f64 {
+/// Milliseconds to choose among so many memories with so many search words each.
+fn took(memories: usize, search_words: usize) -> f64 {
     let dir = TemporaryDirectory::new();
-    median_of_choices(&with_memories(&dir, memories), None)
+    median_of_choices(&with_memories(&dir, memories, search_words), None)
 }
 
 /// The same with vectors, and their megabytes.
 fn took_with_vectors(memories: usize) -> (f64, f64) {
     let dir = TemporaryDirectory::new();
-    with_memories(&dir, memories).close();
+    with_memories(&dir, memories, 0).close();
     let path = dir.path().join("hearth.db");
     let length = || fs::metadata(&path).expect("it is there").len() as f64;
     let before = length();
@@ -132,9 +135,11 @@ fn took_with_vectors(memories: usize) -> (f64, f64) {
     (took, (length() - before) / 1e6)
 }
 
-/// A database with so many memories.
-fn with_memories(dir: &TemporaryDirectory, memories: usize) -> Store {
+/// A database with so many memories, each with so many search words: two of its own, and
+/// others that many have.
+fn with_memories(dir: &TemporaryDirectory, memories: usize, search_words: usize) -> Store {
     let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
+    let common: Vec<&str> = COMMON.split(' ').collect();
     let remember = |number: usize| {
         let content = format!(
             "The {} of box {number} is kept in the {} beside item{}.",
@@ -142,8 +147,14 @@ fn with_memories(dir: &TemporaryDirectory, memories: usize) -> Store {
             ["kitchen", "cellar", "garden", "attic", "hall"][number % 5],
             number * 7 % 4_001,
         );
+        let search_word = |place: usize| match place {
+            0 => format!("thing{number}"),
+            1 => format!("{}{}", common[number % common.len()], number % 900),
+            _ => common[(number * 3 + place * 7) % common.len()].to_owned(),
+        };
         let kept = store.remember(NewMemory {
             content,
+            search_words: (0..search_words).map(search_word).collect(),
             ..NewMemory::default()
         });
         assert!(kept.is_ok(), "{kept:?}");
