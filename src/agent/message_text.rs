@@ -69,8 +69,8 @@ pub(crate) fn user_text(message: &Message, untrusted: bool, zone: &Zone) -> Stri
     let time = zone.day_and_minute(message.created_at);
     let content = &message.content;
     let body = match &message.speaker {
-        Some(name) => format!("[{}, {time}] {content}", printable_name(name)),
-        None => format!("[{time}] {content}"),
+        Some(name) => ["[", &printable_name(name), ", ", &time, "] ", content].concat(),
+        None => ["[", &time, "] ", content].concat(),
     };
     let text = match untrusted {
         true => fenced(OUTSIDE_TAG, &body),

@@ -4,7 +4,7 @@
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
 use super::estimate::{message_tokens, text_tokens};
-use super::{Context, PromptInput, Results, past_messages, with_overtaken};
+use super::{Context, PromptInput, Results, add_past, with_overtaken};
 use crate::model::{ChatMessage, FileKind, Takes};
 use crate::tool::output::MAX_RESULT_CHARS;
 use base::calendar::Zone;
@@ -77,18 +77,17 @@ pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> 
     };
 
     let mut past = shown(input.past, 0, budget, input.zone, input.takes);
-    if tokens_of(&past) > left(&earlier) {
+    if past.tokens() > left(&earlier) {
         let older = input.past.len().saturating_sub(WHOLE_TURNS);
         past = shown(input.past, older, budget, input.zone, input.takes);
     }
-    if tokens_of(&past) > left(&earlier) {
+    if past.tokens() > left(&earlier) {
         earlier = input.earlier(true);
-        let kept = newest(&past, left(&earlier), |_| usize::MAX);
-        past.drain(..past.len() - kept);
+        past.keep_newest(past.newest(left(&earlier), |_| usize::MAX));
     }
-    let left_out = input.past.len() - past.len();
-    let tokens = taken(&earlier) + present_tokens + tokens_of(&past);
-    let mut messages: Vec<ChatMessage> = past.into_iter().flat_map(|turn| turn.messages).collect();
+    let left_out = input.past.len() - past.turns.len();
+    let tokens = taken(&earlier) + present_tokens + past.tokens();
+    let mut messages = past.messages;
     messages.extend(present);
     if let (Some(ChatMessage::User { text, .. }), Some(earlier)) = (messages.first_mut(), earlier) {
         text.insert_str(0, &earlier);
@@ -120,16 +119,16 @@ pub fn fold(
 ) -> Option<Fold> {
     let part = |share: f64| ((budget.tokens as f64 * share) as usize).saturating_sub(fixed);
     let is_few = past.len() < budget.turns;
-    if is_few && tokens_of(&shown(past, 0, budget, zone, takes)) <= part(COMFORTABLE) {
+    if is_few && shown(past, 0, budget, zone, takes).tokens() <= part(COMFORTABLE) {
         return None;
     }
     let shortened = past.len().saturating_sub(WHOLE_TURNS);
     let turns = shown(past, shortened, budget, zone, takes);
-    if is_few && tokens_of(&turns) <= part(ROOMY) {
+    if is_few && turns.tokens() <= part(ROOMY) {
         let hidden = 0;
         return Some(Fold { hidden, shortened });
     }
-    let kept = newest(&turns, part(COMFORTABLE), |age| match age < WHOLE_TURNS {
+    let kept = turns.newest(part(COMFORTABLE), |age| match age < WHOLE_TURNS {
         true => usize::MAX,
         false => part(AFTERWARDS),
     });
@@ -141,14 +140,34 @@ pub fn fold(
     })
 }
 
-/// A turn in one of its forms.
+/// Turns of the past in one of their forms.
 struct Shown {
     messages: Vec<ChatMessage>,
-    tokens: usize,
+    /// How many of the messages are of each turn, and their tokens.
+    turns: Vec<(usize, usize)>,
 }
 
-fn tokens_of(turns: &[Shown]) -> usize {
-    turns.iter().map(|turn| turn.tokens).sum()
+impl Shown {
+    fn tokens(&self) -> usize {
+        self.turns.iter().map(|(_, tokens)| tokens).sum()
+    }
+
+    /// How many of the newest turns take no more than `most` tokens, and none of them more,
+    /// with those after it, than the `limit` for its age.
+    fn newest(&self, most: usize, limit: impl Fn(usize) -> usize) -> usize {
+        let mut spent = 0;
+        let fits = |(age, (_, tokens)): &(usize, &(usize, usize))| {
+            spent += tokens;
+            spent <= most.min(limit(*age))
+        };
+        self.turns.iter().rev().enumerate().take_while(fits).count()
+    }
+
+    fn keep_newest(&mut self, kept: usize) {
+        let gone = self.turns.drain(..self.turns.len() - kept);
+        let messages: usize = gone.map(|(messages, _)| messages).sum();
+        self.messages.drain(..messages);
+    }
 }
 
 /// The turns of the past, at least the oldest `shortened` with short results of tools.
@@ -158,30 +177,27 @@ fn shown(
     budget: TokenBudget,
     zone: &Zone,
     takes: Takes,
-) -> Vec<Shown> {
+) -> Shown {
+    // A question and a reply of most, and the present turn.
+    let mut messages = Vec::with_capacity(2 * past.len() + 2);
     let in_order = with_overtaken(past).enumerate();
-    in_order
-        .map(|(place, (turn, is_overtaken))| {
-            let is_shortened = turn.is_shortened || place < shortened;
-            let tokens = budget.tokens;
-            let messages = past_messages(turn, is_overtaken, is_shortened, tokens, zone, takes);
-            Shown {
-                tokens: message_tokens(&messages),
-                messages,
-            }
-        })
-        .collect()
-}
-
-/// How many of the newest turns take no more than `most` tokens, and none of them more,
-/// with those after it, than the `limit` for its age.
-fn newest(turns: &[Shown], most: usize, limit: impl Fn(usize) -> usize) -> usize {
-    let mut spent = 0;
-    let fits = |(age, turn): &(usize, &Shown)| {
-        spent += turn.tokens;
-        spent <= most.min(limit(*age))
-    };
-    turns.iter().rev().enumerate().take_while(fits).count()
+    let turns = in_order.map(|(place, (turn, is_overtaken))| {
+        let is_shortened = turn.is_shortened || place < shortened;
+        let (begin, most) = (messages.len(), budget.tokens);
+        add_past(
+            &mut messages,
+            turn,
+            is_overtaken,
+            is_shortened,
+            most,
+            zone,
+            takes,
+        );
+        let own = &messages[begin..];
+        (own.len(), message_tokens(own))
+    });
+    let turns = turns.collect();
+    Shown { messages, turns }
 }
 
 /// The present turn, shortened where it alone is too long.

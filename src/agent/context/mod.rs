@@ -138,10 +138,7 @@ impl PromptInput<'_> {
 
     /// The messages of the present turn.
     fn present(&self, results: Results) -> Vec<ChatMessage> {
-        let files = files(&self.present.attachments, results, self.takes);
-        turn_messages(self.present_text(), files, self.steps, self.takes, |_| {
-            results
-        })
+        self.present_as(results, |_| results)
     }
 
     /// The same, with each result cut to at most this many characters in the last
@@ -149,17 +146,18 @@ impl PromptInput<'_> {
     fn present_shortened(&self, last: usize) -> Vec<ChatMessage> {
         let of_reply = |step: &Step| matches!(step, Step::Reply { .. });
         let newest = self.steps.iter().rposition(of_reply);
-        let files = files(&self.present.attachments, Results::Capped(last), self.takes);
-        turn_messages(
-            self.present_text(),
-            files,
-            self.steps,
-            self.takes,
-            |round| match Some(round) == newest {
-                true => Results::Capped(last),
-                false => Results::Line,
-            },
-        )
+        self.present_as(Results::Capped(last), |round| match Some(round) == newest {
+            true => Results::Capped(last),
+            false => Results::Line,
+        })
+    }
+
+    fn present_as(&self, of_files: Results, shown: impl Fn(usize) -> Results) -> Vec<ChatMessage> {
+        let files = files(&self.present.attachments, of_files, self.takes);
+        let text = self.present_text();
+        let mut messages = Vec::new();
+        add_turn(&mut messages, text, files, self.steps, self.takes, shown);
+        messages
     }
 }
 
@@ -182,16 +180,17 @@ fn with_overtaken(past: &[PastTurn]) -> impl Iterator<Item = (&PastTurn, bool)> 
     })
 }
 
-/// The messages of an earlier turn. Its question is shortened if the turn failed and it alone
-/// takes most of so many tokens.
-fn past_messages(
+/// Adds the messages of an earlier turn. Its question is shortened if the turn failed and
+/// it alone takes most of so many tokens.
+fn add_past(
+    messages: &mut Vec<ChatMessage>,
     turn: &PastTurn,
     is_overtaken: bool,
     is_shortened: bool,
     tokens: usize,
     zone: &Zone,
     takes: Takes,
-) -> Vec<ChatMessage> {
+) {
     let results = match is_shortened {
         true => Results::Line,
         false => Results::Capped(MAX_RESULT_CHARS),
@@ -203,7 +202,7 @@ fn past_messages(
     }
     let text = before(memories::block(&turn.memories), text);
     let files = files(&turn.message.attachments, results, takes);
-    let mut messages = turn_messages(text, files, &turn.steps, takes, |_| results);
+    add_turn(messages, text, files, &turn.steps, takes, |_| results);
     // An empty assistant message is refused by some model APIs.
     if let Some(text) = closing_text(turn) {
         messages.push(ChatMessage::Assistant {
@@ -212,7 +211,6 @@ fn past_messages(
             extra: final_extra(&turn.steps),
         });
     }
-    messages
 }
 
 /// The members of the last reply that its provider wants back.
@@ -309,20 +307,21 @@ fn files(attachments: &[Attachment], shown: Results, takes: Takes) -> Vec<ModelF
     attachments.iter().map(of).collect()
 }
 
-/// The messages of one turn, the first with this text and these files; `shown` says how much of the
-/// results of the reply at this place among the steps.
-fn turn_messages(
+/// Adds the messages of one turn, the first with this text and these files; `shown` says
+/// how much of the results of the reply at this place among the steps.
+fn add_turn(
+    messages: &mut Vec<ChatMessage>,
     text: String,
     files: Vec<ModelFile>,
     steps: &[Step],
     takes: Takes,
     shown: impl Fn(usize) -> Results,
-) -> Vec<ChatMessage> {
-    let mut messages = vec![ChatMessage::User { text, files }];
+) {
+    messages.push(ChatMessage::User { text, files });
     let notes = steps
         .iter()
         .take_while(|step| matches!(step, Step::Note { .. }));
-    add_notes(&mut messages, notes);
+    add_notes(messages, notes);
     for (position, step) in steps.iter().enumerate() {
         if let Step::Reply {
             text,
@@ -338,12 +337,11 @@ fn turn_messages(
                 extra: extra.clone(),
             });
             let following = &steps[position + 1..];
-            push_results(&mut messages, calls, following, takes, shown);
+            push_results(messages, calls, following, takes, shown);
             let of_round = |step: &&Step| !matches!(step, Step::Reply { .. });
-            add_notes(&mut messages, following.iter().take_while(of_round));
+            add_notes(messages, following.iter().take_while(of_round));
         }
     }
-    messages
 }
 
 /// Adds the notes among these steps to the last message: some model APIs take no message of

@@ -182,6 +182,30 @@ impl RequestBody {
     }
 }
 
+/// A message as OpenAI and Ollama take it. Most are a text alone, which is written as it
+/// stands: of a long conversation, each would be copied to a [`Value`] first.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum RequestMessage<'a> {
+    /// Who wrote it, and the text.
+    Text {
+        /// `user`, `assistant` or `system`.
+        role: &'static str,
+        /// The text.
+        content: Cow<'a, str>,
+    },
+    /// Anything else.
+    Whole(Value),
+}
+
+impl<'a> RequestMessage<'a> {
+    /// A text alone.
+    pub fn text(role: &'static str, content: impl Into<Cow<'a, str>>) -> RequestMessage<'a> {
+        let content = content.into();
+        RequestMessage::Text { role, content }
+    }
+}
+
 /// A tool as OpenAI and Ollama describe it.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "function")]

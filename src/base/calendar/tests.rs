@@ -234,3 +234,15 @@ fn a_part_of_the_day_ends_when_clocks_show_its_end() {
         assert_eq!(end, expected, "{what}");
     }
 }
+
+#[test]
+fn a_stamp_is_the_day_and_the_minute() {
+    for zone in [utc(), berlin()] {
+        for number in 0..2_000 {
+            let time = Timestamp::from_millis(number * 86_399_999 * 7);
+            let local = zone.local(time).unwrap();
+            let expected = local.strftime("%a %Y-%m-%d %H:%M").to_string();
+            assert_eq!(zone.day_and_minute(time), expected);
+        }
+    }
+}

@@ -13,6 +13,8 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// The system's own zone: a link to its rules (localtime(5)).
 const LOCALTIME: &str = "/etc/localtime";
 
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
 /// A time zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone(pub(super) TimeZone);
@@ -64,10 +66,30 @@ impl Zone {
 
     /// The same with the day of the week: `Sat 2026-11-21 09:30`.
     pub fn day_and_minute(&self, time: Timestamp) -> String {
-        match self.local(time) {
-            Some(local) => local.strftime("%a %Y-%m-%d %H:%M").to_string(),
-            None => time.to_string(),
+        let Some(local) = self.local(time) else {
+            return time.to_string();
+        };
+        let year = local.year().unsigned_abs();
+        let [month, day, hour, minute] =
+            [local.month(), local.day(), local.hour(), local.minute()].map(i8::unsigned_abs);
+        let mut text = String::with_capacity("Sat 2026-11-21 09:30".len());
+        let weekday = local.weekday().to_sunday_zero_offset().unsigned_abs();
+        text.push_str(WEEKDAYS[usize::from(weekday)]);
+        // By hand: every message of a long conversation is stamped in every request, and
+        // reading a format would take longer than all the rest of that.
+        for (before, number) in [
+            (" ", (year / 100) as u8),
+            ("", (year % 100) as u8),
+            ("-", month),
+            ("-", day),
+            (" ", hour),
+            (":", minute),
+        ] {
+            text.push_str(before);
+            text.push(char::from(b'0' + number / 10));
+            text.push(char::from(b'0' + number % 10));
         }
+        text
     }
 
     /// The same for people to read: `21 Nov 2026 09:30`, always as wide.

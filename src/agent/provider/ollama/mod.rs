@@ -1,9 +1,11 @@
 //! Ollama's own API. Unlike its OpenAI-compatible one, it can set the size of the
 //! context, without which Ollama silently cuts long conversations.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext};
+use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext, RequestMessage};
 use super::extra::{arguments_object, result_text};
 use super::files::{FROM_RESULTS, Media};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
@@ -86,19 +88,19 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     let mut messages = Vec::new();
     if !request.system.is_empty() {
-        messages.push(json!({ "role": "system", "content": request.system }));
+        messages.push(RequestMessage::text("system", request.system));
     }
     let mut of_results = Vec::new();
     for message in request.messages {
         let is_result = matches!(message, ChatMessage::ToolResult { .. });
         if !is_result && !of_results.is_empty() {
             let images = std::mem::take(&mut of_results);
-            messages.push(with_images(FROM_RESULTS, images));
+            messages.push(with_images(FROM_RESULTS.into(), images));
         }
         messages.push(message_of(message, context, &mut of_results));
     }
     if !of_results.is_empty() {
-        messages.push(with_images(FROM_RESULTS, of_results));
+        messages.push(with_images(FROM_RESULTS.into(), of_results));
     }
     body.reserve_for(context.files);
     body.put("messages", messages);
@@ -106,26 +108,30 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
 }
 
 /// A person's message.
-fn with_images(text: &str, media: Vec<Media>) -> Value {
-    let mut message = json!({ "role": "user", "content": text });
-    if !media.is_empty() {
-        let data = media.into_iter().map(|media| media.base64());
-        message["images"] = data.collect();
+fn with_images(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
+    if media.is_empty() {
+        return RequestMessage::text("user", text);
     }
-    message
+    let mut message = json!({ "role": "user", "content": text });
+    let data = media.into_iter().map(|media| media.base64());
+    message["images"] = data.collect();
+    RequestMessage::Whole(message)
 }
 
 /// A message; adds what a result brings to `of_results`: templates of models show images
 /// of a person's messages alone.
-fn message_of(
-    message: &ChatMessage,
+fn message_of<'a>(
+    message: &'a ChatMessage,
     context: &RequestContext<'_>,
     of_results: &mut Vec<Media>,
-) -> Value {
+) -> RequestMessage<'a> {
     match message {
         ChatMessage::User { text, files } => {
             let (text, media) = context.files.with(text, files);
-            with_images(&text, media)
+            with_images(text, media)
+        }
+        ChatMessage::Assistant { text, calls, extra } if calls.is_empty() && extra.is_none() => {
+            RequestMessage::text("assistant", text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             let mut said = json!({ "role": "assistant", "content": text });
@@ -136,7 +142,7 @@ fn message_of(
             if let Some(thoughts) = own.and_then(|own| own.get(THOUGHTS)) {
                 said[THOUGHTS] = thoughts.clone();
             }
-            said
+            RequestMessage::Whole(said)
         }
         ChatMessage::ToolResult {
             call_id,
@@ -148,9 +154,9 @@ fn message_of(
             let (content, media) = context.files.with_result(content, files);
             of_results.extend(media);
             let content = result_text(&content, *ok);
-            json!({
+            RequestMessage::Whole(json!({
                 "role": "tool", "tool_name": tool, "tool_call_id": call_id, "content": content,
-            })
+            }))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::model::ChatMessage;
-use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext};
+use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext, RequestMessage};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
 use crate::provider::files::{FROM_RESULTS, Media, object};
@@ -58,10 +58,11 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             body.put(name, value);
         }
     }
-    let system = (!request.system.is_empty())
-        .then(|| json!({ "role": "system", "content": request.system }));
     let mut of_results = Vec::new();
-    let mut messages: Vec<Value> = system.into_iter().collect();
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if !request.system.is_empty() {
+        messages.push(RequestMessage::text("system", request.system));
+    }
     for message in request.messages {
         let is_result = matches!(message, ChatMessage::ToolResult { .. });
         if !is_result && !of_results.is_empty() {
@@ -78,17 +79,14 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
 }
 
 /// What tools brought, as a message behind their results, which hold only text.
-fn behind_results(media: Vec<Media>) -> Value {
-    object([
-        ("role", "user".into()),
-        ("content", parts(FROM_RESULTS, media)),
-    ])
+fn behind_results(media: Vec<Media>) -> RequestMessage<'static> {
+    with_media(FROM_RESULTS.into(), media)
 }
 
-/// A text and what comes with it.
-fn parts(text: &str, media: Vec<Media>) -> Value {
+/// A text of a person, and what comes with it.
+fn with_media(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
     if media.is_empty() {
-        return text.into();
+        return RequestMessage::text("user", text);
     }
     let part = |media: Media| match &media {
         Media::Image { .. } => object([
@@ -104,23 +102,30 @@ fn parts(text: &str, media: Vec<Media>) -> Value {
         }
     };
     let text = json!({ "type": "text", "text": text });
-    [text]
-        .into_iter()
-        .chain(media.into_iter().map(part))
-        .collect()
+    let parts = [text].into_iter().chain(media.into_iter().map(part));
+    RequestMessage::Whole(object([
+        ("role", "user".into()),
+        ("content", parts.collect()),
+    ]))
 }
 
 /// A message; adds what a result brings and cannot hold to `of_results`.
-fn message_of(
-    message: &ChatMessage,
+fn message_of<'a>(
+    message: &'a ChatMessage,
     context: &RequestContext<'_>,
     of_results: &mut Vec<Media>,
-) -> Value {
+) -> RequestMessage<'a> {
     let capabilities = context.capabilities;
+    let takes_thoughts = matches!(capabilities.thoughts, Thoughts::WithEveryReply(_));
     match message {
         ChatMessage::User { text, files } => {
             let (text, media) = context.files.with(text, files);
-            object([("role", "user".into()), ("content", parts(&text, media))])
+            with_media(text, media)
+        }
+        ChatMessage::Assistant { text, calls, extra }
+            if calls.is_empty() && extra.is_none() && !takes_thoughts =>
+        {
+            RequestMessage::text("assistant", text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             // An empty content, not null or absent: the one form that all servers take.
@@ -141,7 +146,7 @@ fn message_of(
             {
                 message[member] = "".into();
             }
-            message
+            RequestMessage::Whole(message)
         }
         ChatMessage::ToolResult {
             call_id,
@@ -152,11 +157,11 @@ fn message_of(
         } => {
             let (content, media) = context.files.with_result(content, files);
             of_results.extend(media);
-            json!({
+            RequestMessage::Whole(json!({
                 "role": "tool",
                 "tool_call_id": short_id(call_id, context),
                 "content": result_text(&content, *ok),
-            })
+            }))
         }
     }
 }
