@@ -4,6 +4,7 @@
 //! thread commits whatever has queued in one transaction, then answers the
 //! callers. The next jobs queue while it syncs.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use rusqlite::Connection;
 use crate::connection::OpenFile;
 use crate::failure::{Failure, Outcome, is_storage_fault};
 use crate::job::{Acknowledge, Job, Write};
+use crate::kept_past::KeptPasts;
 use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -42,6 +44,11 @@ pub(crate) struct Committer {
     jobs: Receiver<Box<Job>>,
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
+    kept: Arc<KeptPasts>,
+    /// Whether the running job only adds to the end of a conversation.
+    adds: Cell<bool>,
+    /// Changes with the writes of other processes.
+    data_version: Option<i64>,
     /// When to probe next, while unwritable.
     probe_at: Instant,
 }
@@ -55,6 +62,8 @@ struct Batch {
     /// When the first job with a deferred commit ran.
     deferred_since: Option<Instant>,
     changed: bool,
+    /// Whether more has changed than what was added to the end of conversations.
+    rewrites: bool,
 }
 
 impl Batch {
@@ -74,6 +83,7 @@ impl Committer {
         jobs: Receiver<Box<Job>>,
         writable: Arc<AtomicBool>,
         meter: Arc<WriterMeter>,
+        kept: Arc<KeptPasts>,
     ) -> Committer {
         Committer {
             file: OpenFile::of(&connection),
@@ -83,6 +93,9 @@ impl Committer {
             jobs,
             writable,
             meter,
+            kept,
+            adds: Cell::new(false),
+            data_version: None,
             probe_at: Instant::now(),
         }
     }
@@ -135,13 +148,15 @@ impl Committer {
 
     fn run_job(&mut self, mut job: Box<Job>, batch: &mut Batch) {
         batch.jobs += 1;
-        if self.connection.is_autocommit()
-            && let Err(error) = self.execute("BEGIN IMMEDIATE")
-        {
-            self.note_fault(&error);
-            job.answer(Err(Failure::from(error).on_write()));
-            return;
+        if self.connection.is_autocommit() {
+            if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+                self.note_fault(&error);
+                job.answer(Err(Failure::from(error).on_write()));
+                return;
+            }
+            self.notice_other_processes();
         }
+        self.adds.set(false);
         let changes = self.connection.total_changes();
         let result = self.in_savepoint(&mut job);
         if self.connection.is_autocommit() {
@@ -157,7 +172,10 @@ impl Committer {
             std::mem::take(batch).answer(Some(&lost));
             return;
         }
-        batch.changed |= result.is_ok() && self.connection.total_changes() != changes;
+        if result.is_ok() && self.connection.total_changes() != changes {
+            batch.changed = true;
+            batch.rewrites |= !self.adds.get();
+        }
         match job.acknowledge {
             Acknowledge::AfterCommit => batch.waiting.push((job, result)),
             Acknowledge::AfterRun => {
@@ -182,6 +200,7 @@ impl Committer {
             connection: &self.connection,
             now: self.clock.now(),
             ids: &self.ids,
+            adds: &self.adds,
         });
         if self.connection.is_autocommit() {
             return ran;
@@ -213,7 +232,14 @@ impl Committer {
             self.set_writable(false);
             return batch.answer(Some(&lost));
         }
-        match self.execute("COMMIT") {
+        if batch.rewrites {
+            self.kept.throw_away();
+        }
+        let committed = self.execute("COMMIT");
+        if batch.rewrites {
+            self.kept.throw_away();
+        }
+        match committed {
             Ok(()) => {
                 self.meter.batch.note(batch.jobs as u64);
                 self.meter.commit.note_time(began.elapsed());
@@ -247,6 +273,22 @@ impl Committer {
         }
         let detail = format_args!("{path} is not the file that was opened");
         Err(Error::server("the database file was taken away", detail).with_status(503))
+    }
+
+    /// Throws away what was kept of the past if another process has written since the last
+    /// transaction: the command line, while the server runs.
+    fn notice_other_processes(&mut self) {
+        let version = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
+        let version = version.ok();
+        if version.is_none() || version != self.data_version {
+            self.data_version = version;
+            // Twice, as with a commit of our own: it is over.
+            self.kept.throw_away();
+            self.kept.throw_away();
+        }
     }
 
     /// Tests whether the disk accepts data again: writes some and deletes it.

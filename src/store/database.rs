@@ -94,6 +94,7 @@ impl Store {
     /// Gives back the memory of what was read and written.
     pub fn release_memory(&self) {
         self.inner.readers.release();
+        self.inner.writer.kept().clear();
         self.post(|write| {
             write.connection.flush_prepared_statement_cache();
             write.connection.execute_batch("PRAGMA shrink_memory")?;

@@ -1,5 +1,7 @@
 //! The history of a conversation, as the model sees it.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Row, Statement, params};
 
 use crate::audience::{self, Directory};
@@ -7,13 +9,14 @@ use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::forgetting;
+use crate::kept_past::{FEWEST_TURNS, Kept};
 use crate::memories::Memory;
 use crate::messages::{MESSAGE_COLUMNS, Message, message_columns, message_from_row};
 use crate::query::{length, row};
 use crate::shown;
 use crate::steps::{Step, step_from_row};
 use crate::turns::TurnState;
-use crate::viewer::Viewer;
+use crate::viewer::{Sight, Viewer};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, MessageId, TurnId};
 
@@ -58,7 +61,7 @@ pub struct Past {
     /// The newest turns that the summary does not cover, in the order in which they
     /// ended. One that waited for a person stands behind those that did not
     /// wait for it, so that what a model has been shown stays as it was.
-    pub turns: Vec<PastTurn>,
+    pub turns: Arc<Vec<PastTurn>>,
     /// Whether turns between the summary and `turns` were not read, because there are too
     /// many.
     pub has_more: bool,
@@ -99,96 +102,22 @@ impl Store {
     ///
     /// Reading stops at the turn whose text exceeds `most_bytes` in total: it and
     /// all before it are missing. If that is the newest turn, only its steps are.
-    /// The cost does not depend on the length of the conversation.
+    /// What the turn before has read is kept, so that only what is new is read.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn past(&self, id: ConversationId, wanted: &WantedPast<'_>) -> Result<Past> {
-        let WantedPast {
-            viewer,
-            most_turns,
-            most_bytes,
-            with_hidden,
-        } = *wanted;
-        self.read(|connection| {
-            let view = row(connection, VIEW, params![id], |row| {
-                Ok((
-                    row.get("hidden_until")?,
-                    row.get("shortened_until")?,
-                    row.get("has_outside_text")?,
-                    row.get("folded_for")?,
-                ))
-            })?;
-            let (hidden, shortened, has_outside_text, folded_for) =
-                view.unwrap_or((0_i64, 0_i64, false, 0_i64));
-            let sight = viewer.map(|viewer| viewer.sight(connection)).transpose()?;
-            let mut directory = Directory::default();
-            let (summary, covered) = row(connection, SUMMARY, params![id], |row| {
-                Ok((Some(summary_from_row(row)?), row.get("covered")?))
-            })?
-            .unwrap_or((None, 0_i64));
-            let suspended = row(connection, SUSPENDED, params![id], |row| row.get(0))?;
-            let most_turns = most_turns.min(MOST_TURNS);
-            let (mut left, mut has_more) = (most_bytes, false);
-            let mut turns: Vec<PastTurn> = Vec::new();
-            let mut steps_of = connection.prepare_cached(PAST_STEPS)?;
-            let from = match with_hidden {
-                true => covered,
-                false => covered.max(hidden),
-            };
-            let parameters = params![id, from, most_turns as i64 + 1];
-            let mut answered = connection.prepare_cached(PAST_TURNS)?;
-            let mut wordless = connection.prepare_cached(WORDLESS_TURNS)?;
-            let found = |row: &Row<'_>| found_from_row(connection, row);
-            let mut answered = answered.query_map(parameters, found)?.peekable();
-            let mut wordless = wordless.query_map(parameters, found)?.peekable();
-            // The newest of both, one after the other.
-            while let Some(found) = match (answered.peek(), wordless.peek()) {
-                (Some(Ok(one)), Some(Ok(other))) if other.ended > one.ended => wordless.next(),
-                (None, Some(_)) => wordless.next(),
-                _ => answered.next(),
-            } {
-                if turns.len() == most_turns {
-                    has_more = true;
-                    break;
+        let pasts = self.inner.writer.kept();
+        pasts.read(id, |rewrites, kept| {
+            self.read(|connection| {
+                let is_kept = kept.is_some();
+                let read = read_past(connection, id, wanted, kept)?;
+                if cfg!(debug_assertions) && is_kept {
+                    let (anew, _) = read_past(connection, id, wanted, None)?;
+                    let is_same = format!("{anew:?}") == format!("{:?}", read.0);
+                    assert!(is_same || pasts.rewrites() != rewrites, "{id}: stale");
                 }
-                let Found {
-                    ended,
-                    mut turn,
-                    has_memories,
-                    has_steps,
-                } = found?;
-                let reply = turn.reply.as_ref().map_or(0, |reply| reply.content.len());
-                let steps = match left.checked_sub(turn.message.content.len() + reply) {
-                    Some(for_steps) if !has_steps => Some((Vec::new(), for_steps)),
-                    Some(for_steps) => steps_within(&mut steps_of, turn.id, for_steps)?,
-                    None => None,
-                };
-                (turn.steps, left) = match steps {
-                    Some(read) => read,
-                    None if turns.is_empty() => (Vec::new(), 0),
-                    None => {
-                        has_more = true;
-                        break;
-                    }
-                };
-                if let Some(sight) = &sight
-                    && has_memories
-                {
-                    turn.memories = shown::of_turn(connection, sight, &mut directory, turn.id)?;
-                }
-                turn.is_shortened = ended <= shortened;
-                turns.push(turn);
-            }
-            turns.reverse();
-            Ok(Past {
-                summary,
-                turns,
-                has_more,
-                has_hidden: hidden > covered,
-                suspended: suspended.map_or(0, |count: i64| count as usize),
-                has_outside_text,
-                folded_for: usize::try_from(folded_for).unwrap_or_default(),
+                Ok(read)
             })
         })
     }
@@ -262,6 +191,146 @@ impl Store {
     }
 }
 
+/// What a past was read for: for anything else it is read again.
+#[derive(PartialEq)]
+struct ReadFor {
+    /// The turns ended after this.
+    from: i64,
+    /// Those up to this are shortened.
+    shortened: i64,
+    sight: Option<Sight>,
+}
+
+/// What is kept of a past: its turns up to one.
+struct Known {
+    read_for: ReadFor,
+    turns: Arc<Vec<PastTurn>>,
+    /// Where the newest stands.
+    until: i64,
+}
+
+/// Reads a past; of the turns, only what is new since `kept`, if that is still right. Returns
+/// what may be kept of it, too.
+fn read_past(
+    connection: &Connection,
+    id: ConversationId,
+    wanted: &WantedPast<'_>,
+    kept: Option<Kept>,
+) -> Outcome<(Past, Option<Kept>)> {
+    let view = row(connection, VIEW, params![id], |row| {
+        Ok((
+            row.get("hidden_until")?,
+            row.get("shortened_until")?,
+            row.get("has_outside_text")?,
+            row.get("folded_for")?,
+        ))
+    })?;
+    let (hidden, shortened, has_outside_text, folded_for) =
+        view.unwrap_or((0_i64, 0_i64, false, 0_i64));
+    let viewer = wanted.viewer;
+    let sight = viewer.map(|viewer| viewer.sight(connection)).transpose()?;
+    let mut directory = Directory::default();
+    let (summary, covered) = row(connection, SUMMARY, params![id], |row| {
+        Ok((Some(summary_from_row(row)?), row.get("covered")?))
+    })?
+    .unwrap_or((None, 0_i64));
+    let suspended = row(connection, SUSPENDED, params![id], |row| row.get(0))?;
+    let from = match wanted.with_hidden {
+        true => covered,
+        false => covered.max(hidden),
+    };
+    let read_for = ReadFor {
+        from,
+        shortened,
+        sight,
+    };
+    let most_turns = wanted.most_turns.min(MOST_TURNS);
+    let kept = kept.filter(|kept| kept.bytes <= wanted.most_bytes);
+    let known = kept.and_then(|kept| Some((kept.past.downcast::<Known>().ok()?, kept.bytes)));
+    let known =
+        known.filter(|(known, _)| known.turns.len() <= most_turns && known.read_for == read_for);
+    let is_kept = known.is_some();
+    let (mut turns, mut until, known) = match known {
+        Some((known, bytes)) => (known.turns, known.until, bytes),
+        None => (Arc::default(), from, 0),
+    };
+    let (mut left, mut has_more) = (wanted.most_bytes - known, false);
+    let most_new = most_turns - turns.len();
+    let mut new: Vec<PastTurn> = Vec::new();
+    let mut steps_of = connection.prepare_cached(PAST_STEPS)?;
+    let parameters = params![id, until, most_new as i64 + 1];
+    let mut answered = connection.prepare_cached(PAST_TURNS)?;
+    let mut wordless = connection.prepare_cached(WORDLESS_TURNS)?;
+    let found = |row: &Row<'_>| found_from_row(connection, row);
+    let mut answered = answered.query_map(parameters, found)?.peekable();
+    let mut wordless = wordless.query_map(parameters, found)?.peekable();
+    // The newest of both, one after the other.
+    while let Some(found) = match (answered.peek(), wordless.peek()) {
+        (Some(Ok(one)), Some(Ok(other))) if other.ended > one.ended => wordless.next(),
+        (None, Some(_)) => wordless.next(),
+        _ => answered.next(),
+    } {
+        if new.len() == most_new {
+            has_more = true;
+            break;
+        }
+        let Found {
+            ended,
+            mut turn,
+            has_memories,
+            has_steps,
+        } = found?;
+        let reply = turn.reply.as_ref().map_or(0, |reply| reply.content.len());
+        let steps = match left.checked_sub(turn.message.content.len() + reply) {
+            Some(for_steps) if !has_steps => Some((Vec::new(), for_steps)),
+            Some(for_steps) => steps_within(&mut steps_of, turn.id, for_steps)?,
+            None => None,
+        };
+        (turn.steps, left) = match steps {
+            Some(read) => read,
+            None if new.is_empty() => (Vec::new(), 0),
+            None => {
+                has_more = true;
+                break;
+            }
+        };
+        if let Some(sight) = &read_for.sight
+            && has_memories
+        {
+            turn.memories = shown::of_turn(connection, sight, &mut directory, turn.id)?;
+        }
+        turn.is_shortened = ended <= shortened;
+        until = until.max(ended);
+        new.push(turn);
+    }
+    if is_kept && (has_more || left == 0) {
+        // The oldest have to go.
+        return read_past(connection, id, wanted, None);
+    }
+    new.reverse();
+    // Nobody else has it, unless a turn of this conversation still runs.
+    Arc::make_mut(&mut turns).append(&mut new);
+    let is_all = !has_more && left > 0 && !wanted.with_hidden;
+    let kept = (is_all && turns.len() >= FEWEST_TURNS).then(|| Kept {
+        bytes: wanted.most_bytes - left,
+        past: Box::new(Known {
+            read_for,
+            turns: Arc::clone(&turns),
+            until,
+        }),
+    });
+    let past = Past {
+        summary,
+        turns,
+        has_more,
+        has_hidden: hidden > covered,
+        suspended: suspended.map_or(0, |count: i64| count as usize),
+        has_outside_text,
+        folded_for: usize::try_from(folded_for).unwrap_or_default(),
+    };
+    Ok((past, kept))
+}
+
 pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, \
          ifnull(ifnull(t.reply_id, t.ended), 0) AS covered \
      FROM conversation_summaries s LEFT JOIN turns t ON t.id = s.turn_id \
@@ -291,7 +360,8 @@ pub(crate) const PAST_TURNS: &str = concat!(
          CROSS JOIN turns t ON t.id = m.turn_id \
          CROSS JOIN messages q ON q.id = t.message_id \
      WHERE m.conversation_id = ?1 AND m.id > ?2 AND m.hidden_with IS NULL \
-         AND t.state IN ('done', 'failed', 'cancelled') AND t.reply_id = m.id \
+         AND m.role = 'assistant' AND t.reply_id = m.id \
+         AND t.state IN ('done', 'failed', 'cancelled') \
      ORDER BY m.id DESC LIMIT ?3"
 );
 

@@ -1,6 +1,7 @@
 //! A job of the writer thread, and the transaction that it runs in.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
@@ -19,12 +20,20 @@ pub(crate) struct Write<'a> {
     pub connection: &'a Connection,
     pub now: Timestamp,
     pub(crate) ids: &'a Sequence,
+    /// What [`Write::adds_to_the_end`] has said.
+    pub(crate) adds: &'a Cell<bool>,
 }
 
 impl Write<'_> {
     /// The next id.
     pub fn id<I: From<i64>>(&self) -> I {
         self.ids.next(self.now)
+    }
+
+    /// Says that this job changes nothing of what models were shown before: it only adds to
+    /// the end of a conversation. Else the past of all conversations is read again.
+    pub fn adds_to_the_end(&self) {
+        self.adds.set(true);
     }
 
     /// A prepared statement, kept for the next time.

@@ -15,7 +15,8 @@
 //! 4. `Committer::commit` commits and then calls `Job::answer` for each.
 //!
 //! A read ([`Store::messages`] and its like) runs on a connection that
-//! `Readers::read` lends, in the caller's thread.
+//! `Readers::read` lends, in the caller's thread. What a turn reads of its past is kept
+//! for the next one (`kept_past`).
 //!
 //! Reads see only what is committed. A deferred commit
 //! ([`Store::begin_turn_deferred`], [`Store::mark_running`], a delivery's success)
@@ -53,6 +54,7 @@ mod import;
 mod integrity;
 mod invitations;
 mod job;
+mod kept_past;
 mod kept_results;
 mod lists;
 mod machines;

@@ -110,7 +110,7 @@ impl Store {
     /// idempotency key was used for another request, and for an audience with a name
     /// that nobody has.
     pub fn begin_turn(&self, new: NewTurn) -> Result<Durable<Begun>> {
-        self.durable_write(|write| begin(write, new))
+        self.durable_write(|write| begin_at_the_end(write, new))
     }
 
     /// Like [`Store::begin_turn`], but returns before the commit, which follows
@@ -126,7 +126,7 @@ impl Store {
         }
         let hides = new.replaces.is_some();
         let begin = || {
-            let begun = self.deferred_write(|write| begin(write, new))?;
+            let begun = self.deferred_write(|write| begin_at_the_end(write, new))?;
             if self.is_rearranging() {
                 // The model must not be shown what is hidden or deleted with that commit.
                 self.flush()?;
@@ -138,6 +138,14 @@ impl Store {
             false => begin(),
         }
     }
+}
+
+/// A turn behind all others, unless it takes the place of one or brings a past of its own.
+fn begin_at_the_end(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+    if new.replaces.is_none() && !matches!(new.target, Target::ReplayedHistory(_)) {
+        write.adds_to_the_end();
+    }
+    begin(write, new)
 }
 
 pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {

@@ -98,6 +98,7 @@ impl Store {
     ) -> Result<Durable<Finished>> {
         let model = model.to_owned();
         self.durable_write(move |write| {
+            write.adds_to_the_end();
             let mut turn = find_unfinished(write, id)?;
             let in_reply_to = overtaken(write, &turn)?;
             let lost = askers::lost(write.connection, id, turn.conversation_id)?;

@@ -148,6 +148,7 @@ impl Store {
     /// [`Store::begin_turn_deferred`]. Keeps the first `started_at`.
     pub fn mark_running(&self, id: TurnId, at: Timestamp) {
         self.post(move |write| {
+            write.adds_to_the_end();
             write.execute(
                 "UPDATE turns SET state = 'running', started_at = ifnull(started_at, ?2)
                  WHERE id = ?1 AND state IN ('queued', 'running')",
@@ -166,6 +167,7 @@ impl Store {
     /// the conversation any longer.
     pub fn record_steps(&self, id: TurnId, steps: Vec<Step>, found_for: AudienceId) -> Result<()> {
         self.write(move |write| {
+            write.adds_to_the_end();
             let turn = find_running(write, id)?;
             append(write, &turn, steps, found_for)
         })
@@ -183,6 +185,7 @@ impl Store {
         found_for: AudienceId,
     ) -> Result<Provisional<()>> {
         self.deferred_write(move |write| {
+            write.adds_to_the_end();
             let turn = find_running(write, id)?;
             append(write, &turn, steps, found_for)
         })
@@ -204,6 +207,7 @@ impl Store {
         call_id: String,
     ) -> Result<Durable<StartedCall>> {
         self.durable_write(move |write| {
+            write.adds_to_the_end();
             let turn = find_running(write, id)?;
             askers::check_causes(write.connection, user)?;
             steps.push(Step::Started {

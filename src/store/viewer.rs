@@ -42,7 +42,7 @@ enum Asker {
     Account(String),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Person {
     id: UserId,
     role: UserRole,
@@ -191,6 +191,7 @@ impl Viewer {
 }
 
 /// What a [`Viewer`] sees at one moment.
+#[derive(PartialEq)]
 pub(crate) struct Sight {
     seen: Seen,
     /// The webhook account whose caller reads along: of what is seen, the household's
@@ -200,6 +201,7 @@ pub(crate) struct Sight {
 }
 
 /// The part of all things that a viewer sees.
+#[derive(PartialEq)]
 pub(crate) enum Seen {
     All,
     /// Things of these audiences, in rising order.
@@ -207,6 +209,7 @@ pub(crate) enum Seen {
     OfAccount(String),
 }
 
+#[derive(PartialEq)]
 enum Actor {
     Server,
     Person(Person),

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use crate::commit::Committer;
 use crate::failure::{Outcome, closed};
 use crate::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
+use crate::kept_past::KeptPasts;
 use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -37,6 +38,7 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
+    kept: Arc<KeptPasts>,
 }
 
 impl Writer {
@@ -45,6 +47,7 @@ impl Writer {
         let (sender, receiver) = bounded(QUEUE);
         let writable = Arc::new(AtomicBool::new(true));
         let meter = Arc::new(WriterMeter::default());
+        let kept = Arc::new(KeptPasts::default());
         let committer = Committer::new(
             connection,
             ids,
@@ -52,6 +55,7 @@ impl Writer {
             receiver,
             Arc::clone(&writable),
             Arc::clone(&meter),
+            Arc::clone(&kept),
         );
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
@@ -61,12 +65,18 @@ impl Writer {
             thread: Mutex::new(Some(thread)),
             writable,
             meter,
+            kept,
         })
     }
 
     /// Sizes and times of commits.
     pub fn meter(&self) -> &WriterMeter {
         &self.meter
+    }
+
+    /// What is kept of the past, as long as no commit changes it.
+    pub fn kept(&self) -> &KeptPasts {
+        &self.kept
     }
 
     /// How many jobs wait.

@@ -5,6 +5,7 @@
 //! about half of the budget, so that most turns need none. Until there is one, the model is
 //! told that older messages are missing; the call is made again later.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::asker::Asker;
@@ -80,7 +81,8 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
         .map(|turn| turn.id);
     let mut hidden = history.with_hidden()?;
     let count = hidden.turns.iter().position(|turn| Some(turn.id) == shown);
-    hidden.turns.truncate(count.unwrap_or(hidden.turns.len()));
+    let count = count.unwrap_or(hidden.turns.len());
+    Arc::make_mut(&mut hidden.turns).truncate(count);
     let Some(last) = hidden.turns.last().map(|turn| turn.id) else {
         return Ok(Usage::default());
     };

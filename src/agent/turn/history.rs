@@ -65,6 +65,10 @@ impl<'a> History<'a> {
         may: Access,
         may_choose: bool,
     ) -> Result<History<'a>> {
+        if run.is_resumed {
+            // What other processes have written since it began is noticed with that.
+            run.store.flush()?;
+        }
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);

@@ -6,10 +6,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::failure::Outcome;
 use crate::job::{Acknowledge, Write};
+use crate::kept_past::Kept;
 use crate::writer::Writer;
 use base::clock::Clock;
 use base::error::{Error, Result};
-use base::ids::Sequence;
+use base::ids::{ConversationId, Sequence};
 use base::sync::thread;
 use base::testing::{TemporaryDirectory, explore};
 
@@ -86,6 +87,47 @@ macro_rules! caller {
         let $scene = Arc::clone(&$scene);
         Box::new(move || $body)
     }};
+}
+
+/// Whether there are notes, as somebody reads it who keeps what was read.
+fn has_notes(scene: &Scene) -> bool {
+    let conversation = ConversationId::from(1);
+    let read = |_, kept: Option<Kept>| {
+        let is_there = match kept {
+            Some(kept) => kept.bytes > 0,
+            None => scene.is_committed("secret"),
+        };
+        let next = Kept {
+            bytes: usize::from(is_there),
+            past: Box::new(()),
+        };
+        Ok((is_there, Some(next)))
+    };
+    scene.writer.kept().read(conversation, read).unwrap()
+}
+
+#[test]
+fn nothing_that_was_deleted_is_kept() {
+    explore("writer: what is kept goes with what is deleted", || {
+        let scene = Scene::new();
+        scene.write("secret").unwrap();
+        run_all(vec![
+            caller!(scene, {
+                let delete = |write: &Write<'_>| write.execute("DELETE FROM notes", &[]);
+                scene.writer.call(Acknowledge::AfterCommit, delete).unwrap();
+                assert!(!has_notes(&scene));
+            }),
+            caller!(scene, {
+                has_notes(&scene);
+                has_notes(&scene);
+            }),
+            caller!(scene, {
+                has_notes(&scene);
+            }),
+        ]);
+        assert!(!has_notes(&scene));
+        scene.writer.close();
+    });
 }
 
 #[test]

@@ -87,6 +87,54 @@ fn what_is_folded_stays_so() {
     assert_eq!(view(true), ("2s 3s".to_owned(), false));
 }
 
+/// A turn reads only what is new, as long as nothing else was written.
+#[test]
+fn a_past_is_kept_until_anything_changes() {
+    let dir = TemporaryDirectory::new();
+    let (store, other) = (open(&dir), open(&dir));
+    let first = exchange(&store, Target::New, "1", "a");
+    let id = first.conversation_id;
+    let next = |text: &str| exchange(&store, Target::Existing(id), text, "b");
+    let text = |past: &Past| {
+        let turns = past.turns.iter().map(|turn| turn.message.content.as_str());
+        turns.collect::<Vec<_>>().join(" ")
+    };
+    // Where the text of the first question is in memory.
+    let read = || {
+        let past = past(&store, id, 99, 9_999);
+        (text(&past), past.turns[0].message.content.as_ptr())
+    };
+    next("2");
+    let (before, place) = read();
+    assert_eq!(before, "1 2");
+    next("3");
+    assert_eq!(read(), ("1 2 3".to_owned(), place), "it was not read again");
+
+    let memory = memory(&store, "secret");
+    assert_eq!(read().0, "1 2 3");
+    let turn = begin(&store, Target::Existing(id), "4");
+    store.note_shown(turn.id, vec![memory.id]);
+    finish(&store, &turn, "c");
+    let told = || {
+        let past = past(&store, id, 99, 9_999);
+        let memories = past.turns.iter().map(|turn| turn.memories.len());
+        memories.sum::<usize>()
+    };
+    assert_eq!((told(), told()), (1, 1));
+    store.forget(&all(), memory.id).unwrap();
+    assert_eq!(told(), 0);
+
+    // Another process is noticed when the next turn begins.
+    assert_eq!(read().0, "1 2 3 4");
+    other.delete_message(&all(), first.message_id).unwrap();
+    next("5");
+    assert!(!read().0.contains('1'));
+
+    // Less room than was read with.
+    assert_eq!(past(&store, id, 2, 9_999).turns.len(), 2);
+    assert_eq!(past(&store, id, 99, 5).turns.len(), 2);
+}
+
 /// What a model was shown keeps its order: the one in which turns ended.
 #[test]
 fn turns_stand_in_the_order_in_which_they_ended() {
