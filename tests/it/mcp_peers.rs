@@ -335,13 +335,13 @@ fn a_python_server_answers_over_http() {
 /// A server of FastMCP and the official SDK below it, whose tool asks: over stdio, or at a port.
 const ASKER: &str = r#"
 import sys
-from typing import Literal, Optional
+from typing import Literal
 from pydantic import BaseModel, Field
 from fastmcp import Context, FastMCP
 class Booking(BaseModel):
     room: Literal["kitchen", "hall"] = Field(title="Room")
     guests: int = Field(default=2, ge=1, le=9)
-    mail: Optional[str] = None
+    mail: str = ""
     quiet: bool = False
 port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 server = FastMCP("asker")
@@ -350,7 +350,7 @@ async def book(ctx: Context) -> str:
     result = await ctx.elicit("Which room?", response_type=Booking)
     if result.action != "accept":
         return result.action
-    return f"{result.data.room} for {result.data.guests}, {result.data.mail}, {result.data.quiet}"
+    return f"{result.data.room} for {result.data.guests}, quiet: {result.data.quiet}"
 if port:
     server.run(transport="http", host="127.0.0.1", port=port, show_banner=False)
 else:
@@ -379,7 +379,7 @@ fn a_fastmcp_server_asks() {
         let answers = [
             (
                 json!({"type": "approve", "content": {"room": "hall", "guests": 3}}),
-                "hall for 3, None, False",
+                "hall for 3, quiet: False",
             ),
             (json!({"type": "deny"}), "decline"),
             (json!({"type": "deny", "dismiss": true}), "cancel"),
