@@ -43,19 +43,14 @@ fn axe_finds_nothing_on_any_screen() {
             (false, Some(text)) if text.contains("run") => {
                 Act::call("run_command", json!({ "command": "true" }))
             }
-            (false, Some(text)) if text.contains("book") => Act::call("mcp_desk_book", json!({})),
             _ => Act::say(REPLY),
         }
     });
     let mut config = model.config();
     config["permission_mode"] = json!("ask");
     config["tools"] = json!({ "run_command": { "enabled": true } });
-    let notes = TemporaryDirectory::new();
-    config["mcp_servers"] = super::questions::desk(&notes);
-    config["tool_permissions"] = json!({ "mcp_desk_book": "allow" });
     let home = Home::start(config);
     let mut admin = home.admin();
-    super::questions::wait_until_ready(&mut admin);
     admin.ask(json!({ "type": "create_schedule", "prompt": "water", "at": "2030-12-24T18:00" }));
     admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk"] }));
     let browser = Chromium::start();
@@ -74,14 +69,31 @@ fn axe_finds_nothing_on_any_screen() {
     say(&mut page, "run it");
     page.until("document.querySelector('.approval')");
     examine(&mut page, &axe, "approval");
-    page.click(".new");
-    page.until("document.querySelector('.welcome')");
-    say(&mut page, "book it");
-    page.until("document.querySelector('.question-form')");
-    examine(&mut page, &axe, "question");
     for name in super::pages::PAGES {
         go(&mut page, name);
         page.until("!document.querySelector('.page').textContent.includes('Loading')");
         examine(&mut page, &axe, name);
     }
+}
+
+#[test]
+#[ignore = "needs Chromium and axe-core: make test-browser"]
+fn axe_finds_nothing_in_a_question() {
+    let Some(axe) = std::env::var_os("AXE").filter(|path| !path.is_empty()) else {
+        println!("skipped: AXE names no axe.min.js of axe-core");
+        return;
+    };
+    let axe = std::fs::read_to_string(axe).unwrap();
+    let notes = TemporaryDirectory::new();
+    let home = Home::start(json!({
+        "permission_mode": "allow", "mcp_servers": super::questions::desk(&notes),
+    }));
+    super::questions::wait_until_ready(&mut home.admin());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.call("Page.setBypassCSP", json!({ "enabled": true }));
+    sign_in(&mut page, &home);
+    say(&mut page, "run mcp_desk_book");
+    page.until("document.querySelector('.question-form')");
+    examine(&mut page, &axe, "question");
 }
