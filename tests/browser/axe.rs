@@ -96,4 +96,8 @@ fn axe_finds_nothing_in_a_question() {
     say(&mut page, "run mcp_desk_book");
     page.until("document.querySelector('.question-form')");
     examine(&mut page, &axe, "question");
+    // With the server on it, the page scrolls.
+    go(&mut page, "status");
+    page.until("!document.querySelector('.page').textContent.includes('Loading')");
+    examine(&mut page, &axe, "status of a server");
 }

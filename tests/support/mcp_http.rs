@@ -94,9 +94,9 @@ impl McpServer {
         let began = std::time::Instant::now();
         loop {
             let requests = shared.requests.lock().unwrap();
-            let found = requests.iter().map(|(_, body)| body);
-            let found = found.filter(|body| body["id"] == *id && body.get("method").is_none());
-            if let Some(found) = found.last() {
+            let mut newest = requests.iter().rev().map(|(_, body)| body);
+            let is_answer = |body: &&Value| body["id"] == *id && body.get("method").is_none();
+            if let Some(found) = newest.find(is_answer) {
                 return found["result"].clone();
             }
             drop(requests);

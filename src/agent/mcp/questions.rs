@@ -129,11 +129,8 @@ impl Questions {
             withdrawn: Cancel::default(),
         };
         let withdrawn = asked.withdrawn.clone();
-        let sent = state
-            .to_thread
-            .as_ref()
-            .map(|sender| sender.try_send(asked));
-        if !matches!(sent, Some(Ok(()))) {
+        let sender = state.to_thread.as_ref();
+        if sender.is_none_or(|sender| sender.try_send(asked).is_err()) {
             return put_off("others wait already");
         }
         state.count += 1;

@@ -7,7 +7,8 @@ const NUMBER = new Intl.NumberFormat();
 
 /** The page. */
 export async function show(household) {
-  const page = h("div.page");
+  // Nothing on it takes the focus, and the keyboard must scroll it.
+  const page = h("div.page", { tabindex: "0" });
   await draw();
   const timer = setInterval(() => { if (!document.hidden) draw().catch(() => {}); }, EVERY);
   return { element: page, close: () => clearInterval(timer) };
