@@ -17,7 +17,7 @@ while read -r line; do
     result "$id" "{\"protocolVersion\":\"${STUB_REVISION:-2025-11-25}\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"asking\",\"version\":\"1\"}}"
     ;;
   *'"method":"tools/list"'*)
-    tools=$(tool book; tool confirm; tool address; tool nested; tool two; tool regret; tool hurry; tool echo)
+    tools=$(tool book; tool confirm; tool address; tool nested; tool two; tool regret; tool hurry; tool echo; tool slow; tool after; tool idle)
     result "$id" "{\"tools\":[${tools%,}]}"
     ;;
   *'"method":"tools/call"'*'"name":"echo"'*) text "$id" here ;;
@@ -49,6 +49,14 @@ while read -r line; do
   *'"method":"tools/call"'*'"name":"hurry"'*)
     waiting=$id
     ask hurried "$(form 'Soon?' '{}' '[]')"
+    ;;
+  # It is never answered.
+  *'"method":"tools/call"'*'"name":"slow"'*) ;;
+  *'"method":"tools/call"'*'"name":"after"'*) text "$id" done ;;
+  # It may be the call before that asks.
+  *'"method":"tools/call"'*'"name":"idle"'*)
+    waiting=$id
+    ask e1 "$(form 'Private?' '{}' '[]')"
     ;;
   *'"id":"e1"'*)
     text "$waiting" "$(printf '%s' "$line" | tr -d '\\' | tr '"' "'")"

@@ -82,7 +82,7 @@ impl Asking {
     fn watching(&self, token: &str) -> Client {
         let mut client = self.home.websocket(token);
         client.ask(json!({
-            "type": "subscribe", "events": ["approval.requested", "approval.resolved"],
+            "type": "subscribe", "events": ["approval.requested", "approval.resolved", "chat.tool_call"],
         }));
         client
     }
@@ -491,11 +491,51 @@ fn a_question_holds_up_no_other_call_and_reaches_nobody_else() {
     assert!(said(&mut zoe).ends_with("here"));
     // Nobody knows which of two calls asks.
     call(&mut zoe, "confirm");
-    assert!(said(&mut zoe).contains("'action':'cancel'"));
+    let cancelled = said(&mut zoe);
+    assert!(cancelled.contains("'action':'cancel'"), "{cancelled}");
+    assert!(cancelled.contains(OTHERS_RAN), "{cancelled}");
     let waiting = answer(&mut ann, json!({"type": "list_approvals"}));
     assert_eq!(waiting["data"]["approvals"].as_array().unwrap().len(), 1);
     ann.send(&json!({"type": "cancel", "turn_id": asked["turn_id"]}));
     ann.event("approval.resolved");
+}
+
+/// What the model is told.
+const OTHERS_RAN: &str = "Hearth could not show a question of the MCP server \"desk\": other calls \
+                          of it were running, or had just ended. If the answer is needed, try \
+                          again later.";
+
+#[test]
+fn a_late_question_of_one_person_reaches_no_other() {
+    for first in ["slow", "after"] {
+        let asking = Asking::start(json!({}), json!({}));
+        let mut ann = asking.watching(&asking.home.tokens.user);
+        let zoe = asking.home.add_person("zoe", UserRole::User);
+        let mut zoe = asking.watching(&zoe);
+        call(&mut ann, first);
+        if first == "slow" {
+            let turn = ann.event("chat.tool_call")["turn_id"].clone();
+            eventually("the server has the call", || {
+                asking.got(r#""name":"slow""#).pop()
+            });
+            ann.send(&json!({"type": "cancel", "turn_id": turn}));
+            eventually("the server is told", || {
+                asking.got("notifications/cancelled").pop()
+            });
+        } else {
+            said(&mut ann);
+        }
+        let mut same = asking.watching(&asking.home.tokens.user);
+        call(&mut same, "confirm");
+        let asked = same.event("approval.requested");
+        same.send(&json!({"type": "deny", "approval_id": asked["approval_id"]}));
+        assert!(said(&mut same).contains("'action':'decline'"));
+
+        call(&mut zoe, "idle");
+        let text = said(&mut zoe);
+        assert!(text.contains("'action':'cancel'"), "{first}: {text}");
+        assert!(text.contains(OTHERS_RAN), "{first}: {text}");
+    }
 }
 
 #[test]

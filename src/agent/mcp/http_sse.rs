@@ -186,7 +186,7 @@ impl Transport for SseTransport {
                 .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
             Err(error) => Err(error),
         };
-        peer.forget(id);
+        peer.forget(id, &outcome);
         match &outcome {
             Err(CallError::Closed(reason)) => peer.close(reason),
             Err(CallError::SessionLost) => peer.close(&CallError::SessionLost.to_string()),

@@ -22,6 +22,7 @@
 //! it may do.
 
 mod content;
+mod ended_calls;
 mod http_sse;
 mod lines;
 mod listening;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 
+use super::ended_calls::EndedCalls;
 use super::message::{self, Incoming, RpcError};
 use super::questions::{self, PersonTime, Questions};
 use base::sync::lock;
@@ -80,6 +81,8 @@ impl ReadTimeout {
 
 /// Longest time for the rest of a call after a person's time is up.
 const CALL_REST: Duration = Duration::from_secs(600);
+/// Why a question is cancelled in a call that may not be the one that asks.
+const OTHERS_RUN: &str = "other calls of it were running, or had just ended";
 /// How long a wait lasts until it is looked at anew when it ends.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -107,6 +110,7 @@ pub(super) struct Peer {
 #[derive(Default)]
 struct PeerState {
     waiting: HashMap<u64, Waiting>,
+    ended: EndedCalls,
     /// Whether the server may ask the person.
     may_ask: bool,
     tools_changed: bool,
@@ -115,9 +119,23 @@ struct PeerState {
 
 struct Waiting {
     outcome: Sender<Outcome>,
+    began: Instant,
     last_activity: Instant,
     /// Of a call, which may ask.
     questions: Option<Arc<Questions>>,
+}
+
+impl PeerState {
+    /// Ends a request, or notes the late answer to one that has ended.
+    fn end(&mut self, id: u64, is_answered: bool) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id);
+        match waiting.as_ref().map(|waiting| &waiting.questions) {
+            Some(Some(questions)) => self.ended.add(id, questions.person(), is_answered),
+            None if is_answered => self.ended.answered(id),
+            _ => {}
+        }
+        waiting
+    }
 }
 
 impl Peer {
@@ -139,20 +157,26 @@ impl Peer {
         if let Some(reason) = &state.closed {
             let _ = sender.try_send(Err(CallError::Closed(reason.clone())));
         }
+        let began = Instant::now();
         state.waiting.insert(
             id,
             Waiting {
                 outcome: sender.clone(),
-                last_activity: Instant::now(),
+                began,
+                last_activity: began,
                 questions: questions.cloned(),
             },
         );
         (sender, receiver)
     }
 
-    /// Drops a request: a late answer is ignored.
-    pub(super) fn forget(&self, id: u64) {
-        self.state().waiting.remove(&id);
+    /// Drops a request with this outcome: a late answer is ignored.
+    pub(super) fn forget(&self, id: u64, outcome: &Outcome) {
+        let gave_up = matches!(
+            outcome,
+            Err(CallError::Cancelled | CallError::Silent(_) | CallError::TimedOut)
+        );
+        self.state().end(id, !gave_up);
     }
 
     /// When a request has taken too long.
@@ -171,15 +195,24 @@ impl Peer {
     }
 
     /// The call in which a server asks: the one to which its message belongs, or the only one
-    /// that runs. With several, a question could reach a person of another.
+    /// that runs, if no other may still ask. Otherwise a question could reach a person of
+    /// another; then those that run are told.
     fn asking(&self, of: Option<u64>) -> Option<Arc<Questions>> {
         let state = self.state();
         let is_it = |id: u64| of.is_none_or(|of| of == id);
-        let mut asking = (state.waiting.iter())
-            .filter(|(id, _)| is_it(**id))
-            .filter_map(|(_, waiting)| waiting.questions.as_ref());
-        let first = asking.next().cloned();
-        first.filter(|_| asking.next().is_none())
+        let running = (state.waiting.iter()).filter(|(id, _)| is_it(**id));
+        let running: Vec<(Instant, &Arc<Questions>)> = running
+            .filter_map(|(_, one)| Some((one.began, one.questions.as_ref()?)))
+            .collect();
+        let is_only = |began: Instant, questions: &Questions| {
+            of.is_some() || !state.ended.may_ask_others(questions.person(), began)
+        };
+        match running[..] {
+            [(began, questions)] if is_only(began, questions) => return Some(questions.clone()),
+            _ => {}
+        }
+        (running.iter()).for_each(|(_, questions)| questions.note_unasked(OTHERS_RUN));
+        None
     }
 
     /// Waits for the outcome of a request that was announced and sent.
@@ -209,7 +242,7 @@ impl Peer {
     pub(super) fn receive(&self, incoming: Incoming, of: Option<u64>) -> Option<Vec<u8>> {
         match incoming {
             Incoming::Answer { id, result } => {
-                if let Some(waiting) = self.state().waiting.remove(&id) {
+                if let Some(waiting) = self.state().end(id, true) {
                     let _ = waiting.outcome.try_send(result.map_err(CallError::Refused));
                 }
                 None
@@ -221,9 +254,7 @@ impl Peer {
                 match self.asking(of) {
                     Some(asking) => asking.take(id, &params),
                     None => {
-                        log::warn!(
-                            "an MCP server asks, but not in the only call that runs: cancelled"
-                        );
+                        log::warn!("an MCP server asks, but nobody knows in which call: cancelled");
                         Some(message::result_of(&id, questions::dismissed()))
                     }
                 }
@@ -280,9 +311,14 @@ impl Peer {
 
     /// Fails the waiting requests, and keeps the session open.
     pub(super) fn fail_waiting(&self, reason: &str) {
-        for (_, waiting) in self.state().waiting.drain() {
-            let unusable = CallError::Unusable(reason.to_owned());
-            let _ = waiting.outcome.try_send(Err(unusable));
+        let mut state = self.state();
+        let ids: Vec<u64> = state.waiting.keys().copied().collect();
+        for id in &ids {
+            // The message was the answer to one of them.
+            if let Some(waiting) = state.end(*id, ids.len() == 1) {
+                let unusable = CallError::Unusable(reason.to_owned());
+                let _ = waiting.outcome.try_send(Err(unusable));
+            }
         }
     }
 

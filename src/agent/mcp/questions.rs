@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::message;
 use crate::tool::{Answer, Respondent, ToolQuestion};
+use base::ids::UserId;
 use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
@@ -53,6 +54,8 @@ struct State {
     thread: Option<JoinHandle<()>>,
     /// When the last answer was sent.
     answered_at: Option<Instant>,
+    /// Why a question reached nobody, if one did not.
+    unasked: Option<&'static str>,
     is_over: bool,
 }
 
@@ -106,12 +109,19 @@ impl Questions {
             log::info!("mcp {server}: {tool} asks a question, which is cancelled: {why}");
             Some(answer(&id, &Answer::Dismissed))
         };
+        let too_many = |state: &mut State| {
+            state.unasked = Some("too many were asked");
+            put_off("too many were asked")
+        };
         let Some(respondent) = &self.call.respondent else {
             return put_off("nobody is there to answer it");
         };
         let mut state = self.state();
-        if state.is_over || state.count == MOST {
-            return put_off("the call has asked enough");
+        if state.is_over {
+            return put_off("the call is over");
+        }
+        if state.count == MOST {
+            return too_many(&mut state);
         }
         if state.to_thread.is_none() {
             let (sender, receiver) = bounded(MOST_WAITING);
@@ -131,7 +141,7 @@ impl Questions {
         let withdrawn = asked.withdrawn.clone();
         let sender = state.to_thread.as_ref();
         if sender.is_none_or(|sender| sender.try_send(asked).is_err()) {
-            return put_off("others wait already");
+            return too_many(&mut state);
         }
         state.count += 1;
         state.open.push((id, withdrawn));
@@ -152,6 +162,9 @@ impl Questions {
                     respondent.ask(question, &asked.withdrawn)
                 }
             };
+            if let Answer::Unasked(why) = given {
+                self.note_unasked(why);
+            }
             // What the server has withdrawn itself gets no answer.
             if self.close(&asked.id).is_some() {
                 (self.call.send)(answer(&asked.id, &given));
@@ -172,6 +185,26 @@ impl Questions {
         if let Some(withdrawn) = self.close(id) {
             withdrawn.cancel();
         }
+    }
+
+    /// Who is asked, where somebody can be.
+    pub(super) fn person(&self) -> Option<UserId> {
+        self.call.respondent.as_ref().map(|one| one.person())
+    }
+
+    /// A question that may be of this call reached nobody.
+    pub(super) fn note_unasked(&self, why: &'static str) {
+        self.state().unasked = Some(why);
+    }
+
+    /// For the model: that a question reached nobody, and why.
+    pub(super) fn unasked(&self) -> Option<String> {
+        let why = self.state().unasked?;
+        Some(format!(
+            "Hearth could not show a question of the MCP server {:?}: {why}. If the answer is \
+             needed, try again later.",
+            self.call.server
+        ))
     }
 
     /// What of the time so far is not the call's.
@@ -220,7 +253,7 @@ fn answer(id: &Value, answer: &Answer) -> Vec<u8> {
         match answer {
             Answer::Accepted(content) => json!({"action": "accept", "content": content}),
             Answer::Declined => json!({"action": "decline"}),
-            Answer::Dismissed => dismissed(),
+            Answer::Dismissed | Answer::Unasked(_) => dismissed(),
         },
     )
 }

@@ -306,8 +306,7 @@ impl Session {
                 message,
                 timeout: scope.timeout,
                 cancel: scope.cancel,
-                // A list is no call.
-                questions: scope.questions.filter(|_| tool.is_some()),
+                questions: scope.questions,
             },
         )
     }

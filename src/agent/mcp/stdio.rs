@@ -105,7 +105,7 @@ impl Transport for StdioTransport {
                 .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
             Err(error) => Err(error),
         };
-        peer.forget(id);
+        peer.forget(id, &outcome);
         let reason = match &outcome {
             // The handshake must not be cancelled (specification, cancellation).
             _ if request.method == "initialize" => None,

@@ -114,7 +114,7 @@ impl Transport for HttpTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let (_, receiver) = peer.expect(request.id, request.questions);
         let mut outcome = self.shared.request(peer, &request, &receiver);
-        peer.forget(request.id);
+        peer.forget(request.id, &outcome);
         if let Err(CallError::Unusable(_)) = &outcome
             && request.method == "initialize"
             && self.shared.is_of_older_revision(request.cancel)

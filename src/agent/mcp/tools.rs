@@ -61,7 +61,12 @@ impl McpTool {
         }
     }
 
-    fn call(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<Value, CallError> {
+    /// Calls it. Beside what comes of it is what to say of questions that reached nobody.
+    fn call(
+        &self,
+        arguments: &Arguments,
+        context: &ToolContext<'_>,
+    ) -> (Result<Value, CallError>, Option<String>) {
         let (turn_deadline, cancel) = (context.deadline, context.cancel);
         let began = Instant::now();
         let silence = Duration::from_secs(self.server.config().timeout_seconds);
@@ -72,7 +77,10 @@ impl McpTool {
         let mut is_first = true;
         loop {
             let wait = (began + RESTART_LIMIT).min(timeout.deadline);
-            let session = self.server.session(wait, cancel)?;
+            let session = match self.server.session(wait, cancel) {
+                Ok(session) => session,
+                Err(error) => return (Err(error), None),
+            };
             let questions = Arc::new(Questions::new(AskingCall {
                 server: self.server.name().to_owned(),
                 tool: self.definition.spec.name.clone(),
@@ -89,7 +97,7 @@ impl McpTool {
             match session.call_tool((self.kind, &self.remote_name), arguments, scope) {
                 // The server has not handled the call: it may be repeated.
                 Err(CallError::SessionLost) if is_first => is_first = false,
-                result => return result,
+                result => return (result, questions.unasked()),
             }
         }
     }
@@ -134,13 +142,21 @@ impl Tool for McpTool {
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        match self.call(arguments, context) {
+        let (result, unasked) = self.call(arguments, context);
+        let text = match result {
             Ok(result) => {
                 let (text, files) = read_result(&result);
                 context.bring(files);
                 text
             }
             Err(error) => Err(self.failure(&error, context.deadline)),
+        };
+        match unasked {
+            Some(unasked) => {
+                let add = |text| format!("{text}\n{unasked}");
+                text.map(add).map_err(add)
+            }
+            None => text,
         }
     }
 }

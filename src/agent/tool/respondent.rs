@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use base::ids::UserId;
 use net::cancel::Cancel;
 use protocol::question::Question;
 
@@ -27,10 +28,15 @@ pub enum Answer {
     Declined,
     /// Neither: it was put away, or nobody answered in time.
     Dismissed,
+    /// Nobody was asked, for this reason.
+    Unasked(&'static str),
 }
 
 /// Whoever began a turn, where they can be asked.
 pub trait Respondent: Send + Sync {
+    /// Who they are.
+    fn person(&self) -> UserId;
+
     /// Asks, and waits for the answer: no longer than [`Respondent::left`], nor than until the
     /// question is `withdrawn`.
     fn ask(&self, asked: ToolQuestion<'_>, withdrawn: &Cancel) -> Answer;

@@ -125,6 +125,10 @@ impl TurnRespondent {
 }
 
 impl Respondent for TurnRespondent {
+    fn person(&self) -> UserId {
+        self.person
+    }
+
     fn ask(&self, asked: ToolQuestion<'_>, withdrawn: &Cancel) -> Answer {
         let questions = &self.service.questions;
         let most = (self.service.settings.current().workers / 2).max(1);
@@ -132,14 +136,14 @@ impl Respondent for TurnRespondent {
         if is_late || !questions.reserve(self.person, most) {
             let why = match is_late {
                 true => "the time for questions of this turn is up",
-                false => "too many wait already",
+                false => "too many others wait",
             };
             log::info!(
                 "{}: a question of {} is cancelled: {why}",
                 self.turn.id,
                 asked.tool
             );
-            return Answer::Dismissed;
+            return Answer::Unasked(why);
         }
         lock(&self.waited).since = Some(Instant::now());
         let answer = self.ask_once(asked, withdrawn);

@@ -7,6 +7,10 @@ use serde_json::Map;
 struct Somebody(Duration);
 
 impl Respondent for Somebody {
+    fn person(&self) -> UserId {
+        UserId::from(1)
+    }
+
     fn ask(&self, asked: ToolQuestion<'_>, withdrawn: &Cancel) -> Answer {
         assert_eq!(
             (asked.tool, asked.question.server.as_str()),
