@@ -109,8 +109,11 @@ pub(crate) fn prepare(connection: &Connection, purpose: Purpose) -> rusqlite::Re
     match purpose {
         Purpose::Write => {
             set_journal_mode(connection, "wal")?;
+            // What is deleted is overwritten where its page is written anyway. ON would
+            // write each page that becomes free as well, also those of the full-text index.
             connection.execute_batch(
                 "PRAGMA synchronous = FULL;
+                 PRAGMA secure_delete = FAST;
                  PRAGMA foreign_keys = ON;
                  PRAGMA journal_size_limit = 67108864;
                  PRAGMA wal_autocheckpoint = 0;

@@ -115,3 +115,29 @@ fn a_memory_goes_from_the_steps_that_tell_it() {
     assert_eq!(summary(), None);
     assert!(!text(&store, &turn).contains("milk"));
 }
+
+#[test]
+fn the_file_keeps_nothing_of_what_is_forgotten() {
+    let dir = TemporaryDirectory::new();
+    let store = open(&dir);
+    for number in 0..20 {
+        let kept = format!("the shelf of number {number} holds kept cassettes");
+        store.remember(fact(&kept, None)).unwrap();
+    }
+    let gone = store
+        .remember(NewMemory {
+            search_words: vec!["zanderzweig".to_owned()],
+            ..fact("The quagga is called Xaver.", None)
+        })
+        .unwrap();
+    store.flush().unwrap();
+    store.forget(&all(), gone.id).unwrap();
+    store.close();
+    let file = std::fs::read(dir.path().join("hearth.db")).unwrap();
+    let has = |text: &str| {
+        file.windows(text.len())
+            .any(|bytes| bytes == text.as_bytes())
+    };
+    assert!(has("kept cassettes"));
+    assert!(!has("quagga") && !has("zanderzweig"));
+}
