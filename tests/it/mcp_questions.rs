@@ -12,7 +12,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::post;
-use support::program::{Program, whole_lines};
+use support::program::{Program, printed, run, whole_lines};
 
 /// A server whose MCP server asks.
 struct Asking {
@@ -179,7 +179,7 @@ fn a_question_waits_for_its_person_and_the_answer_reaches_the_server() {
         (approve(json!("r1")), "\"content\" must be an object"),
         (
             json!({"type": "approve", "approval_id": id, "remember": "always", "content": {}}),
-            "a question is answered once",
+            "an answer to a question covers this question alone",
         ),
     ] {
         let refused = answer(&mut ann, request);
@@ -359,7 +359,10 @@ fn a_question_ends_with_its_call() {
     ann.send(&json!({"type": "cancel", "turn_id": asked["turn_id"]}));
     let resolved = ann.event("approval.resolved");
     assert_eq!(resolved["approval_id"], asked["approval_id"]);
-    assert_eq!(resolved["decision"], "expired");
+    assert_eq!(
+        (&resolved["decision"], &resolved["by"]),
+        (&json!("expired"), &json!("user"))
+    );
     eventually("the server is told", || {
         asking.got(r#""action":"cancel""#).pop()
     });
@@ -372,6 +375,7 @@ fn a_question_ends_with_its_call() {
         asking.go_on();
         let resolved = ann.event("approval.resolved");
         assert_eq!(resolved["approval_id"], asked["approval_id"]);
+        assert_eq!(resolved["by"], "its tool");
         let said = said(&mut ann);
         assert!(said.ends_with(says), "{said}");
         fs::remove_file(asking.notes.path().join("notes.go")).unwrap();
@@ -381,6 +385,47 @@ fn a_question_ends_with_its_call() {
         0,
         "no answer to what was withdrawn"
     );
+}
+
+#[test]
+fn a_question_ends_with_its_person() {
+    let asking = Asking::start(json!({}), json!({}));
+    let zoe = asking.home.add_person("zoe", UserRole::User);
+    let mut zoe = asking.watching(&zoe);
+    let mut admin = asking.watching(&asking.home.tokens.admin);
+    call(&mut zoe, "confirm");
+    let asked = admin.event("approval.requested");
+    admin.send(&json!({"type": "remove_user", "name": "zoe"}));
+    let resolved = admin.event("approval.resolved");
+    assert_eq!(resolved["approval_id"], asked["approval_id"]);
+    assert_eq!(resolved["decision"], "expired");
+}
+
+#[test]
+fn the_command_line_says_what_becomes_of_a_question() {
+    let asking = Asking::start(json!({}), json!({}));
+    let mut ann = asking.watching(&asking.home.tokens.user);
+    let words = |words: &[&str]| printed(&run(asking.home.folder.path(), words));
+    for (tool, decide, says) in [
+        ("confirm", "allow", "Sent: mcp_desk_confirm has your yes."),
+        ("confirm", "deny", "Declined: mcp_desk_confirm learns that"),
+        ("book", "deny", "Declined: mcp_desk_book learns that"),
+    ] {
+        call(&mut ann, tool);
+        let asked = ann.event("approval.requested");
+        let id = asked["approval_id"].as_str().unwrap();
+        if tool == "book" {
+            let refused = words(&["approvals", "allow", id]);
+            let why = "a question with a form: answer it on the web page";
+            assert!(refused.contains(why), "{refused}");
+        }
+        let shown = words(&["approvals", "show", id]);
+        let marked = format!("  | {}\n", asked["question"]["message"].as_str().unwrap());
+        assert!(shown.contains(&marked), "{shown}");
+        let printed = words(&["approvals", decide, id]);
+        assert!(printed.contains(says), "{printed}");
+        said(&mut ann);
+    }
 }
 
 #[test]

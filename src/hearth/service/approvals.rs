@@ -60,7 +60,9 @@ impl Service {
     /// The answer to a question, if it is what was asked for.
     fn checked(&self, id: ApprovalId, question: &Value, given: &Approve) -> Result<Answer> {
         if given.remember != Remember::Once {
-            return Err(Error::invalid_request("a question is answered once"));
+            return Err(Error::invalid_request(
+                "an answer to a question covers this question alone: leave \"remember\" out",
+            ));
         }
         let gone = "nobody waits for this answer any more";
         let question = Question::of_view(question).filter(|_| self.questions.is_open(id));

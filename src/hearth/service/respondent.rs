@@ -10,11 +10,11 @@ use super::approvals::BY_TIME;
 use agent::message_text::{MCP_CHANNEL, is_untrusted};
 use agent::tool::{Answer, Respondent, ToolQuestion};
 use base::error::Code;
-use base::ids::{ApprovalId, UserId};
+use base::ids::UserId;
 use base::sync::{Mutex, lock};
 use base::visible::one_line;
 use net::cancel::Cancel;
-use store::{Approval, NewApproval, SCHEDULE_CHANNEL, Turn, Verdict};
+use store::{Approval, Decision, NewApproval, SCHEDULE_CHANNEL, Turn, Verdict};
 
 /// Longest that answers are waited for in one turn; less where `limits.approval_seconds` is.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -93,19 +93,25 @@ impl TurnRespondent {
         let waker = Arc::clone(service);
         let hook = move || waker.questions.answer(id, Answer::Dismissed);
         let answer = withdrawn.guard(hook, || service.questions.wait(id, deadline));
-        let answer = self.settle(id, answer, withdrawn);
+        let answer = self.settle(&approval[0], answer, withdrawn);
         service.questions.close(id);
         answer
     }
 
     /// The answer that counts, which is the one on disk.
-    fn settle(&self, id: ApprovalId, answer: Option<Answer>, withdrawn: &Cancel) -> Answer {
+    fn settle(&self, asked: &Approval, answer: Option<Answer>, withdrawn: &Cancel) -> Answer {
+        let id = asked.id;
         let questions = &self.service.questions;
         let answer = match answer {
             Some(answer) if answer != Answer::Dismissed => return answer,
             answer => answer,
         };
-        let closed = (self.service).decide(id, Verdict::Expired, BY_TIME, Answer::Dismissed);
+        let by = match (&answer, withdrawn.is_cancelled()) {
+            (_, true) => "its tool",
+            (None, false) => BY_TIME,
+            (Some(_), false) => "the server",
+        };
+        let closed = (self.service).decide(id, Verdict::Expired, by, Answer::Dismissed);
         match closed {
             // Decided at this moment: the answer follows its commit.
             Err(error) if error.code() == Code::InvalidRequest && answer.is_none() => {
@@ -114,8 +120,16 @@ impl TurnRespondent {
                 late.filter(|_| !withdrawn.is_cancelled())
                     .unwrap_or(Answer::Dismissed)
             }
-            // It went with its conversation.
-            Err(error) if !matches!(error.code(), Code::InvalidRequest | Code::NotFound) => {
+            // It went with its conversation, or its person.
+            Err(error) if error.code() == Code::NotFound => {
+                let decision = Decision {
+                    verdict: Verdict::Expired,
+                    by: by.to_owned(),
+                };
+                self.service.publish_decision(asked, &decision);
+                Answer::Dismissed
+            }
+            Err(error) if error.code() != Code::InvalidRequest => {
                 log::warn!("{}: the question {id} is not closed: {error}", self.turn.id);
                 Answer::Dismissed
             }

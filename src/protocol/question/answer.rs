@@ -47,7 +47,10 @@ impl Field {
                 let text = value.as_str().ok_or("must be text")?;
                 let length = text.chars().count();
                 if length < *least || length > *most {
-                    return Err(format!("must have {least} to {most} characters"));
+                    return Err(match least {
+                        0 => format!("may have at most {most} characters"),
+                        _ => format!("must have {least} to {most} characters"),
+                    });
                 }
                 match format {
                     Some(format) if !format.fits(text) => {

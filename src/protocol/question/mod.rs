@@ -163,8 +163,10 @@ impl Question {
         }
         let fields = properties
             .map(|(name, schema)| {
-                field(name, schema, is_required(name))
-                    .map_err(|why| format!("the field {name:?} cannot be asked for: {why}"))
+                field(name, schema, is_required(name)).map_err(|why| {
+                    let name: String = name.chars().take(NAME_CHARACTERS).collect();
+                    format!("the field {name:?} cannot be asked for: {why}")
+                })
             })
             .collect::<Result<Vec<Field>, String>>()?;
         Ok(Question {
@@ -258,6 +260,9 @@ impl Field {
 
 fn field(name: &str, schema: &Value, is_required: bool) -> Result<Field, String> {
     within(name, NAME_CHARACTERS, "its name")?;
+    if name.is_empty() {
+        return Err("it has no name".to_owned());
+    }
     let text = |of: &str| {
         let text = schema.get(of).and_then(Value::as_str).map(str::trim);
         text.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -337,8 +342,16 @@ fn kind(schema: &Value) -> Result<FieldKind, String> {
         FieldKind::Text { least, most, .. } | FieldKind::Choices { least, most, .. } => {
             (*least as f64, *most as f64)
         }
-        FieldKind::Number { least, most, .. } => {
-            (least.unwrap_or(f64::MIN), most.unwrap_or(f64::MAX))
+        FieldKind::Number {
+            is_whole,
+            least,
+            most,
+        } => {
+            let (least, most) = (least.unwrap_or(f64::MIN), most.unwrap_or(f64::MAX));
+            match is_whole {
+                true => (least.ceil(), most.floor()),
+                false => (least, most),
+            }
         }
         _ => return Ok(kind),
     };
@@ -388,7 +401,11 @@ fn options(schema: &Value) -> Result<Option<Vec<Choice>>, String> {
     if options.is_empty() || options.len() > MOST_OPTIONS {
         return Err(format!("it needs 1 to {MOST_OPTIONS} options"));
     }
-    for option in &options {
+    for (at, option) in options.iter().enumerate() {
+        let is_same = |one: &Choice| one.value == option.value || one.title == option.title;
+        if options[..at].iter().any(is_same) {
+            return Err("two of its options are the same".to_owned());
+        }
         within(&option.value, TITLE_CHARACTERS, "an option")?;
         within(&option.title, TITLE_CHARACTERS, "an option")?;
     }

@@ -30,6 +30,9 @@ fn a_form_is_written_in_one_way() {
         {"type": "string", "enum": []}                        | it needs 1 to 100 options
         {"type": "string", "minLength": 9, "maxLength": 3}    | its limits leave nothing
         {"type": "integer", "minimum": 9, "maximum": 3}       | its limits leave nothing
+        {"type": "integer", "minimum": 1.2, "maximum": 1.8}   | its limits leave nothing
+        {"type": "string", "enum": ["r", "g", "r"]}           | two of its options are the same
+        {"type": "string", "enum": ["r", "g"], "enumNames": ["A", "A"]} | two of its options are the same
         {"type": "string", "title": "LONG"}                   | its title is longer than 200 characters
     "#;
     for [schema, expected] in rows(table) {
@@ -67,6 +70,10 @@ fn a_request_has_bounds() {
             json!({"message": "x".repeat(4001), "requestedSchema": schema}),
             "1 to 4000 characters",
         ),
+        (
+            json!({"message": "m", "requestedSchema": {"type": "object", "properties": {"": {"type": "boolean"}}}}),
+            "it has no name",
+        ),
         (json!({"message": "m"}), "must be of the type \"object\""),
         (
             json!({"message": "m", "requestedSchema": {"type": "string"}}),
@@ -80,6 +87,10 @@ fn a_request_has_bounds() {
         let found = Question::read("home", &params).unwrap_err();
         assert!(found.contains(why), "{found}");
     }
+    let fields = json!({"x".repeat(60_000): {"type": "boolean"}});
+    let long = json!({"message": "m", "requestedSchema": {"type": "object", "properties": fields}});
+    let found = Question::read("home", &long).unwrap_err();
+    assert!(found.len() < 250, "{}", found.len());
     let plain = Question::read("home", &json!({"message": "m", "requestedSchema": schema}));
     assert_eq!(plain.unwrap().check(&Map::new()), Ok(Map::new()));
 }
@@ -89,6 +100,7 @@ fn an_answer_is_what_was_asked_for() {
     let question = asked(
         r#"{
             "must": {"type": "string", "minLength": 1, "maxLength": 3},
+            "note": {"type": "string", "maxLength": 3},
             "mail": {"type": "string", "format": "email", "title": "Your mail"},
             "page": {"type": "string", "format": "uri"},
             "day": {"type": "string", "format": "date"},
@@ -106,6 +118,7 @@ fn an_answer_is_what_was_asked_for() {
         {"must": null}                          | "must" is missing
         {"must": ""}                            | "must" must have 1 to 3 characters
         {"must": "äöüß"}                        | "must" must have 1 to 3 characters
+        {"must": "ä", "note": "long"}           | "note" may have at most 3 characters
         {"must": 7}                             | "must" must be text
         {"must": "äöü", "x": 1}                 | the question has no field "x"
         {"must": "a", "mail": "a@b"}            | -

@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 
-use super::form::label;
+use super::form::{COLUMNS, label, marked};
 
 use base::visible::{lines, one_line};
 use protocol::question::Question;
 
-/// Rows and columns of one part of a long request. A terminal may have more.
+/// Rows of one part of a long request. A terminal may have more.
 const ROWS: usize = 20;
-const COLUMNS: usize = 80;
 
 /// A tool call that waits for an answer. What the server does not say is empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +96,7 @@ impl Approval {
                 "{} asks, through {}:\n{}",
                 one_line(&asked.server),
                 self.tool,
-                lines(&asked.message)
+                marked(&lines(&asked.message))
             );
             let labels = asked.fields.iter().map(|field| match field.is_required {
                 true => label(field),
@@ -105,7 +104,7 @@ impl Approval {
             });
             let labels: Vec<String> = labels.collect();
             if !labels.is_empty() {
-                text.push_str(&format!("\nIt wants: {}", labels.join(", ")));
+                text.push_str(&format!("\nIt wants:\n{}", marked(&labels.join("\n"))));
             }
             text.push_str(&format!(
                 "\nThe tool {} asks. Do not enter passwords.",

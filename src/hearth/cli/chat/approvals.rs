@@ -60,7 +60,11 @@ impl Approvals {
         self.asked.remove(place);
         let decision = event["decision"].as_str().unwrap_or("decided");
         let by = event["by"].as_str().unwrap_or("someone");
-        let mut actions = vec![Action::Note(format!("{decision} by {by}"))];
+        let mut actions = vec![Action::Note(match (decision, by) {
+            ("expired", "timeout") => "nobody answered in time".to_owned(),
+            ("expired", by) => format!("cancelled by {by}"),
+            _ => format!("{decision} by {by}"),
+        })];
         if place == 0 {
             actions.extend(self.begin());
         }
@@ -187,7 +191,8 @@ pub fn unanswered(approval: &Approval) -> Action {
     let Approval { tool, id, .. } = approval;
     if approval.asked.is_some() {
         return Action::Problem(format!(
-            "{tool} asks a question: answer it on the web page or in `hearth chat` in a terminal"
+            "the question of {tool} stays open: answer it on the web page or in `hearth chat` in \
+             another terminal"
         ));
     }
     Action::Problem(format!(

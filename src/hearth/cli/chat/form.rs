@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 use base::visible::one_line;
 use protocol::question::{Choice, Field, FieldKind, Question};
 
+/// Columns of a line. A terminal may have more.
+pub const COLUMNS: usize = 80;
+
 /// A form that is being filled in.
 #[derive(Debug, Default)]
 pub struct Form {
@@ -35,7 +38,8 @@ impl Form {
             let mut text = String::new();
             for field in &question.fields {
                 if let Some(value) = self.content.get(&field.name) {
-                    text.push_str(&format!("  {}: {}\n", label(field), shown(field, value)));
+                    let line = format!("{}: {}", label(field), shown(field, value));
+                    text.push_str(&format!("{}\n", marked(&line)));
                 }
             }
             let again = if question.fields.is_empty() {
@@ -56,7 +60,13 @@ impl Form {
                 text.push_str(&numbered(options));
                 text.push_str("; several with commas");
             }
-            FieldKind::Text { .. } | FieldKind::Number { .. } => {}
+            FieldKind::Number { least, most, .. } => text.push_str(&match (least, most) {
+                (Some(least), Some(most)) => format!(", {least} to {most}"),
+                (Some(least), None) => format!(", at least {least}"),
+                (None, Some(most)) => format!(", at most {most}"),
+                (None, None) => String::new(),
+            }),
+            FieldKind::Text { .. } => {}
         }
         let usual = self.usual(field).map(|value| shown(field, value));
         match usual {
@@ -68,7 +78,7 @@ impl Form {
             0 => "/decline, /cancel or /later; Enter takes what is in brackets\n",
             _ => "",
         };
-        format!("{help}{text}: ")
+        format!("{help}{}: ", marked(&text))
     }
 
     /// What an empty line means: what was given before, or the default.
@@ -106,7 +116,7 @@ impl Form {
                 }
                 Err(why) => {
                     let prompt = self.prompt(question);
-                    return Filled::Ask(format!("{} {why}\n{prompt}", label(field)));
+                    return Filled::Ask(format!("This {why}\n{prompt}"));
                 }
             },
         }
@@ -128,6 +138,22 @@ impl Form {
             _ => Filled::Ask(self.prompt(question)),
         }
     }
+}
+
+/// A server's words, each line behind a bar, so that none looks like a question of ours: also
+/// where a terminal would begin a new one.
+pub fn marked(text: &str) -> String {
+    let mut marked = Vec::new();
+    for line in text.split('\n') {
+        let letters: Vec<char> = line.chars().collect();
+        let mut parts = letters.chunks(COLUMNS - 4);
+        let first = parts.next().unwrap_or_default();
+        marked.extend([first].into_iter().chain(parts).map(|part| {
+            let part: String = part.iter().collect();
+            format!("  | {part}")
+        }));
+    }
+    marked.join("\n")
 }
 
 /// What to call a field, on one line.
@@ -193,5 +219,21 @@ fn shown(field: &Field, value: &Value) -> String {
         (_, Value::Bool(false)) => "no".to_owned(),
         (_, Value::String(text)) => one_line(text),
         (_, other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_server_begins_like_one_of_ours() {
+        let sly = format!("Room?\n{}(o)nce, (a)lways:\n\nMay it?", " ".repeat(80));
+        let shown = marked(&sly);
+        assert_eq!(shown.lines().count(), 5);
+        for line in shown.lines() {
+            assert!(line.starts_with("  | "), "{line:?}");
+            assert!(line.chars().count() <= COLUMNS, "{line:?}");
+        }
     }
 }

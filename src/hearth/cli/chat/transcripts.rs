@@ -215,7 +215,7 @@ fn a_question_of_a_tool_is_filled_in_field_by_field() {
         >  => ASK_SEND
         > what? => ASK_SEND
         > e => ASK_ROOM_AGAIN
-        >  => ask guests [3]:
+        >  => ASK_GUESTS_AGAIN
         >  => ASK_QUIET
         > /skip => ASK_SEND
         > s => ROOM
@@ -234,6 +234,12 @@ fn a_question_of_a_tool_is_filled_in_field_by_field() {
 
         ASKS => ASK_ROOM
         RESOLVED => note denied by ada
+
+        ASKS => ASK_ROOM
+        EXPIRED => note nobody answered in time
+
+        ASKS => ASK_ROOM
+        WITHDRAWN => note cancelled by its tool
 
         ASKS_ONLY => ASK_ONLY
         > yes => SEND_ONLY
