@@ -40,8 +40,9 @@ fn within(budget: u64, used: u64, name: &str, key: &str) -> Result<()> {
     if used < budget {
         return Ok(());
     }
+    let tokens = if budget == 1 { "token" } else { "tokens" };
     let text = format!(
-        "{name} of {budget} tokens is used up ({used} used): an admin can raise {key}, or it \
+        "{name} of {budget} {tokens} is used up ({used} used): an admin can raise {key}, or it \
          goes on next month (UTC)"
     );
     // As OpenAI does: who asks too much, and not a server that will be there in a moment.

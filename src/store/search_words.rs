@@ -3,6 +3,7 @@
 use rusqlite::Row;
 
 use crate::forgetting::plain;
+use base::visible::label;
 
 /// Most search words of a memory, and most characters of all of them.
 const MOST_SEARCH_WORDS: usize = 16;
@@ -10,17 +11,14 @@ const MOST_SEARCH_CHARACTERS: usize = 240;
 /// What parts them in the database.
 const SEPARATOR: &str = "\n";
 
-/// Search words without white space at their ends and without those that repeat one, as
-/// many as are kept.
+/// Search words without white space at their ends, without what is not seen, and without
+/// those that repeat one, as many as are kept.
 pub(crate) fn clean(search_words: &[String]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     let mut left = MOST_SEARCH_CHARACTERS;
     for word in search_words {
-        let is_white = |character: char| character.is_whitespace() || character.is_control();
-        let parts: Vec<&str> = word
-            .split(is_white)
-            .filter(|part| !part.is_empty())
-            .collect();
+        let seen = label(&word.replace(char::is_control, " "));
+        let parts: Vec<&str> = seen.split_whitespace().collect();
         let word: String = parts
             .join(" ")
             .chars()

@@ -40,6 +40,7 @@ mod mcp_files;
 mod mcp_http;
 mod mcp_peers;
 mod mcp_questions;
+mod mcp_restarts;
 mod mcp_sse;
 mod memory;
 mod memory_cli;

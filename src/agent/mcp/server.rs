@@ -260,8 +260,11 @@ impl SharedServer {
     }
 
     fn update(&self, change: impl FnOnce(&mut CurrentState)) {
-        change(&mut self.present());
+        let mut present = self.present();
+        change(&mut present);
+        // Before anybody sees the change, and would take the tools of before for these.
         self.version.fetch_add(1, Ordering::SeqCst);
+        drop(present);
         self.changed.notify_all();
     }
 

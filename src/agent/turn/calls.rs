@@ -163,22 +163,23 @@ impl<'a> TurnLoop<'a, '_> {
         history: &History<'_>,
     ) -> Result<CallDecision, Stop> {
         let run = self.run;
+        let was_started = self
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
+        // Whatever has become of its tool since.
+        if was_started {
+            return Ok(CallDecision::Refuse(
+                "the server was interrupted while this ran: it may or may not have taken effect"
+                    .to_owned(),
+            ));
+        }
         let Some(tool) = run.assistant.toolbox.get(&call.tool) else {
             return Ok(CallDecision::Refuse(format!(
                 "there is no tool named {:?}",
                 call.tool
             )));
         };
-        let was_started = self
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
-        if was_started && !tool.definition().is_read_only {
-            return Ok(CallDecision::Refuse(
-                "the server was interrupted while this ran: it may or may not have taken effect"
-                    .to_owned(),
-            ));
-        }
         if call.is_withdrawn() {
             return Ok(CallDecision::Refuse(
                 "more people see the conversation now: if this is still wanted, call it again"

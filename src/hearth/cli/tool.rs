@@ -94,7 +94,8 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let own = own.count();
         let mut rights = word(config.permission_mode);
         if own > 0 {
-            rights.push_str(&format!(" (otherwise for {own} tools)"));
+            let tools = if own == 1 { "tool" } else { "tools" };
+            rights.push_str(&format!(" (otherwise for {own} {tools})"));
         }
         [server.name.clone(), kind.to_owned(), rights]
     }));

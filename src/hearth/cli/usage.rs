@@ -75,9 +75,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     ];
     table::print(context, &columns, &cells, "No tokens have been used yet.")?;
     if let Some(budget) = budget {
+        let tokens = if budget == 1 { "token" } else { "tokens" };
         let (used, budget) = (grouped(used), grouped(budget));
         context.note(format_args!(
-            "This month: {used} of {budget} tokens (budget.monthly_tokens)."
+            "This month: {used} of {budget} {tokens} (budget.monthly_tokens)."
         ))?;
     }
     Ok(())

@@ -36,9 +36,10 @@ pub fn check(config: &Config, name: &str) -> Result<()> {
         return Ok(());
     }
     let shown: String = name.chars().take(100).collect();
+    let (last, others) = names.split_last().unwrap_or((&ASSISTANT, &[]));
     Err(Error::not_found(format!(
-        "there is no model {shown:?} here; there is {}",
-        names.join(" and ")
+        "there is no model {shown:?} here; there are {} and {last}",
+        others.join(", ")
     )))
 }
 
@@ -71,6 +72,11 @@ mod tests {
         ] {
             assert_eq!(check(&config, name).is_ok(), good, "{name}");
         }
+        let unknown = check(&config, "gpt-5").unwrap_err();
+        assert_eq!(
+            unknown.message(),
+            "there is no model \"gpt-5\" here; there are hearth, hearth-plain and qwen3:8b"
+        );
         assert_eq!(tagged("hearth"), "hearth:latest");
         assert_eq!(tagged("qwen3:8b"), "qwen3:8b");
     }

@@ -122,6 +122,8 @@ impl Server {
         })
         .map_err(StartError::new)?;
         let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;
+        // Before the workers: a turn that continues waits for those that are starting.
+        service.start_mcp();
         let workers = Workers::start(&service, config.workers).map_err(StartError::new)?;
         let listeners = Listeners::new(settings, sessions(Arc::clone(&service)));
         #[cfg(feature = "tls")]
@@ -146,7 +148,6 @@ impl Server {
         if let Err(error) = lock.write_details(&addrs, certificate) {
             log::warn!("hearth.lock: {error}");
         }
-        service.start_mcp();
         links.apply(&config);
         Ok(Server {
             is_secure: certificate.is_some(),

@@ -204,11 +204,16 @@ impl Service {
             self.store.flush()?;
         }
         let (mut stream, collector) = self.collect(asker, turn, question.stream, wake);
-        if let Some(wants) = question.program {
-            let program = ProgramTurn::new(asker.user_id, message, wants, stream.response());
-            self.programs.add(turn, program);
-        }
         let watch = self.hub.watch(turn, Some(person), collector);
+        match (self.programs.get(turn), question.program) {
+            // The request came before: its program goes on, perhaps with calls that it has.
+            (Some(program), _) => program.follow(stream.response()),
+            (None, Some(wants)) => {
+                let program = ProgramTurn::new(asker.user_id, message, wants, stream.response());
+                self.programs.add(turn, program);
+            }
+            (None, None) => {}
+        }
         self.start(begun, Some(watch));
         stream.watch = Some(watch);
         Ok(stream)

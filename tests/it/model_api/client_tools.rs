@@ -52,6 +52,41 @@ fn completion(home: &Home, messages: &Value) -> Value {
 }
 
 #[test]
+fn a_repeated_key_gets_the_same_calls_at_once() {
+    let model = assistant();
+    let home = home(&model);
+    let authorization = super::bearer(&home.tokens.user);
+    let mut headers = vec![
+        ("authorization", authorization.as_str()),
+        ("idempotency-key", "lights"),
+    ];
+    let mut messages = json!([{ "role": "user", "content": "lights on" }]);
+    let send = |headers: &[(&str, &str)], messages: &Value| {
+        let body = json!({ "model": "hearth", "messages": messages, "tools": [light()] });
+        let answer = post(home.address(), COMPLETIONS, headers, &body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["choices"][0].clone()
+    };
+    let choice = send(&headers, &messages);
+    let again = send(&headers, &messages);
+    assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+    assert_eq!(
+        again["message"]["tool_calls"],
+        choice["message"]["tool_calls"]
+    );
+
+    let list = messages.as_array_mut().unwrap();
+    list.push(again["message"].clone());
+    for call in choice["message"]["tool_calls"].as_array().unwrap() {
+        list.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": "on" }));
+    }
+    headers.pop();
+    let choice = send(&headers, &messages);
+    assert_eq!(choice["message"]["content"], "Both are on.", "{choice}");
+    assert_eq!(model.requests().len(), 3, "nothing was asked twice");
+}
+
+#[test]
 fn a_client_runs_its_own_tools_and_the_household_its_own() {
     let model = assistant();
     let home = home(&model);

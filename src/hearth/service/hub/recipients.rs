@@ -59,7 +59,8 @@ pub enum Recipients {
         now: Readers,
     },
     /// The person who asked, if it was one and they still see the conversation, and every
-    /// admin; but not with a token that is narrowed to what is the household's.
+    /// admin; but not with a token that is narrowed to what is the household's, nor with one
+    /// of the role `viewer`.
     Askers {
         /// Who asked.
         asker: Option<UserId>,
@@ -101,11 +102,12 @@ impl Recipients {
             Recipients::Elsewhere { id, readers, .. } => *id == person.id && may_see(readers),
             Recipients::Admins => is_admin,
             _ if person.household_only => false,
-            Recipients::Askers { asker, readers } => {
-                is_admin || (*asker == Some(person.id) && may_see(readers))
-            }
-            Recipients::Asker { asker, readers } => *asker == person.id && may_see(readers),
             Recipients::OtherAdmins(asker) => is_admin && *asker != person.id,
+            Recipients::Askers { .. } if is_admin => true,
+            // Such a token may not list them either, nor read what the reason quotes.
+            _ if person.role < UserRole::User => false,
+            Recipients::Askers { asker, readers } => *asker == Some(person.id) && may_see(readers),
+            Recipients::Asker { asker, readers } => *asker == person.id && may_see(readers),
         }
     }
 

@@ -269,6 +269,8 @@ fn each_event_reaches_its_recipients_now_and_later() {
         (asker(bob().id, bobs()), [false, true, false]),
         (asker(bob().id, adas()), [false, false, false]),
         (asker(ada().id, adas()), [true, false, false]),
+        (askers(Some(gus().id), with_guest()), [true, false, false]),
+        (asker(gus().id, with_guest()), [false, false, false]),
         (Recipients::OtherAdmins(bob().id), [true, false, false]),
         (Recipients::OtherAdmins(ada().id), [false, false, false]),
         (Recipients::Admins, [true, false, false]),

@@ -310,10 +310,14 @@ fn too_many(queued: usize, suspended: usize) -> Error {
             5,
         );
     }
+    let already = match queued {
+        0 => String::new(),
+        _ => format!(" already, {suspended} of them"),
+    };
     Error::rate_limited(
         format!(
-            "{all} messages wait in this conversation already, {suspended} of them for permission \
-             to use a tool; try again once it is given or refused"
+            "{all} messages wait in this conversation{already} for permission to use a tool; try \
+             again once it is given or refused"
         ),
         60,
     )
