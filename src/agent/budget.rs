@@ -48,3 +48,16 @@ fn within(budget: u64, used: u64, name: &str, key: &str) -> Result<()> {
     // As OpenAI does: who asks too much, and not a server that will be there in a moment.
     Err(Error::new(Code::ServerError, text).with_status(429))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_token_is_no_plural() {
+        for (budget, says) in [(1, "of 1 token is used up"), (2, "of 2 tokens is used up")] {
+            let error = within(budget, 2, "this month's budget", "x").unwrap_err();
+            assert!(error.message().contains(says), "{error}");
+        }
+    }
+}

@@ -93,13 +93,17 @@ pub struct NewMemory {
 
 impl Store {
     /// Stores a memory, durably. The same text is stored once for each audience,
-    /// whatever its case, white space and last punctuation; search words are added to it if
-    /// it has none.
+    /// whatever its case, white space and last punctuation; its search words come before
+    /// those that it has, unless only these were said by somebody of the household.
     ///
     /// # Errors
     /// `invalid_request` when empty; `not_found` for the conversation.
     pub fn remember(&self, new: NewMemory) -> Result<Memory> {
-        self.write(move |write| add(write, new, None))
+        let (memory, is_reworded) = self.write(move |write| add(write, new, None))?;
+        if is_reworded {
+            self.inner.memory_index.outdate();
+        }
+        Ok(memory)
     }
 
     /// Stores a memory, and deletes the one that it corrects in the same commit: by its
@@ -133,7 +137,8 @@ impl Store {
                 note_told(write, turn, old.id)?;
             }
             forget(write, old.id)?;
-            Ok((add(write, new, Some(thing.audience_id))?, old))
+            let (memory, _) = add(write, new, Some(thing.audience_id))?;
+            Ok((memory, old))
         })
     }
 
@@ -284,17 +289,22 @@ fn load(connection: &Connection, sight: &Sight, ids: Vec<MemoryId>) -> Outcome<V
 }
 
 /// Stores a memory, or finds the same one. Unless it is for the household, those of the
-/// audience of what it `replaces` see it.
-fn add(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) -> Outcome<Memory> {
+/// audience of what it `replaces` see it. Returns whether it was there and has other search
+/// words now.
+fn add(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) -> Outcome<(Memory, bool)> {
     let told_in = new.told_in;
-    let memory = add_or_find(write, new, replaces)?;
+    let added = add_or_find(write, new, replaces)?;
     if let Some(turn) = told_in {
-        note_told(write, turn, memory.id)?;
+        note_told(write, turn, added.0.id)?;
     }
-    Ok(memory)
+    Ok(added)
 }
 
-fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) -> Outcome<Memory> {
+fn add_or_find(
+    write: &Write<'_>,
+    new: NewMemory,
+    replaces: Option<AudienceId>,
+) -> Outcome<(Memory, bool)> {
     let content = new.content.trim().to_owned();
     if content.is_empty() {
         return Err(Error::invalid_request("there is nothing to remember").into());
@@ -325,17 +335,19 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
     if let Some(memory) = known {
         // Whoever is outside says nothing of what the household knows.
         let may_add = memory.is_outside || !new.is_outside;
-        if !may_add || search_words.is_empty() || !memory.search_words.is_empty() {
-            return Ok(memory);
+        let search_words = search_words::clean(&[&search_words[..], &memory.search_words].concat());
+        if !may_add || search_words == memory.search_words {
+            return Ok((memory, false));
         }
         write.execute(
             "UPDATE memories SET search_words = ?2 WHERE id = ?1",
             params![memory.id, search_words::to_column(&search_words)],
         )?;
-        return Ok(Memory {
+        let reworded = Memory {
             search_words,
             ..memory
-        });
+        };
+        return Ok((reworded, true));
     }
     let memory = Memory {
         id: write.id(),
@@ -368,7 +380,7 @@ fn add_or_find(write: &Write<'_>, new: NewMemory, replaces: Option<AudienceId>) 
             search_words::to_column(&memory.search_words),
         ],
     )?;
-    Ok(memory)
+    Ok((memory, false))
 }
 
 fn audience_of(connection: &Connection, conversation: ConversationId) -> Outcome<AudienceId> {

@@ -62,6 +62,11 @@ pub(crate) struct Seen<'a> {
 }
 
 impl MemoryIndex {
+    /// Has it read anew: a memory that it may know has other search words.
+    pub fn outdate(&self) {
+        *lock(&self.0) = Indexed::default();
+    }
+
     /// The memories that are seen at this moment.
     pub fn seen(&self, connection: &Connection, sight: &Sight) -> Outcome<Seen<'_>> {
         let mut index = lock(&self.0);
@@ -183,8 +188,8 @@ impl Indexed {
     }
 }
 
-/// An owner is taken from a memory, and not given to another one; search words are given
-/// to one that has none.
+/// An owner is taken from a memory, and not given to another one. That search words change
+/// is not seen here: see [`MemoryIndex::outdate`].
 const STATE: &str =
     "SELECT count(*), count(owner_id), count(search_words), ifnull(max(id), 0) FROM memories";
 

@@ -307,6 +307,18 @@ fn what_does_not_work_is_not_written() {
 }
 
 #[test]
+fn a_list_counts_the_tools_with_other_rights() {
+    let folder = TemporaryDirectory::new();
+    let config = json!({
+        "mcp_servers": {"home": {"command": "true"}},
+        "tool_permissions": {"mcp_home_open": "allow"},
+    });
+    write_config(folder.path(), config);
+    let (_, listed) = tool(folder.path(), &["list"], "");
+    assert!(listed.contains("ask (otherwise for 1 tool)"), "{listed}");
+}
+
+#[test]
 fn rights_go_with_a_tool_and_those_of_others_stay() {
     let folder = TemporaryDirectory::new();
     let own = json!({

@@ -50,8 +50,16 @@ fn a_memory_is_found_by_its_search_words() {
         // Said once more, with words.
         store.remember(worded(memory, words)).unwrap();
         assert_eq!(shown(&store, message), [memory], "{message}");
-        let again = store.remember(worded(memory, &["other"])).unwrap();
-        assert_eq!(again.search_words, words);
+        // And with others: the newest come first.
+        let again = store
+            .remember(worded(memory, &["kettle", words[0]]))
+            .unwrap();
+        let both = [&["kettle"], words].concat();
+        assert_eq!(again.search_words.len(), both.len());
+        assert_eq!(again.search_words[..2], ["kettle", words[0]]);
+        assert_eq!(shown(&store, message), [memory], "{message}");
+        let listed = store.recall(&all(), "kettle", None, 10).unwrap();
+        assert_eq!(listed[0].search_words, again.search_words);
     }
 }
 
@@ -64,6 +72,14 @@ fn search_words_are_few_and_clean() {
     let thai = "ก".repeat(120);
     for (given, kept) in [
         (&["  a\n b ", "A b.", "", "…", "c"][..], &["a b", "c"][..]),
+        (
+            &[
+                "\u{202e}m\u{200b}ilk\u{feff}",
+                "\u{2066}\u{2069}",
+                "a\u{0}b",
+            ],
+            &["milk", "a b"],
+        ),
         (&many, &many[..16]),
         (&[&long, "y"], &[&long[..240]]),
         (&[&thai, &thai[3..], &"ก".repeat(2)], &[&thai, &thai[3..]]),

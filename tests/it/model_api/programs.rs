@@ -162,7 +162,11 @@ fn too_many_that_wait_for_a_person_are_refused() {
         let refused = eventually("the second waits, too", || {
             Some(say("and?")).filter(|answer| answer.status == 429)
         });
-        assert!(refused.body.contains("in this conversation for permission to use a tool"));
+        assert!(
+            refused
+                .body
+                .contains("in this conversation for permission to use a tool")
+        );
         assert!(refused.header("retry-after").is_some());
     }
     assert_eq!(conversations(&home).len(), 2);
