@@ -363,7 +363,10 @@ fn too_many_that_wait_are_refused_and_repeats_are_not() {
         Some(client.response()).filter(|response| response["code"] == "rate_limited")
     });
     let why = refused["error"].as_str().unwrap();
-    assert!(why.contains("2 of them for permission"), "{why}");
+    assert!(
+        why.contains("2 messages wait in this conversation for permission"),
+        "{why}"
+    );
     assert!(refused["retry_after"].as_u64().is_some(), "{refused}");
     client.send(&chat(1));
     let asked = waiting(&mut admin, 2);
