@@ -13,9 +13,14 @@ use support::home::{Home, TemporaryDirectory};
 use support::http::exchange;
 use support::model::{Act, Model};
 use support::peers::{self, Running, call, free_address};
-use support::program::printed;
 
 const SECRET: &str = "a-secret-of-at-least-32-characters";
+/// Where a server of models or tools is set up, and what there is of one.
+const ENTRIES: &str = "/api/config/config_entries/flow";
+const PARTS: &str = "/api/config/config_entries/subentries/flow";
+/// The assistants.
+const HEARTH: &str = "conversation.hearth";
+const BUTLER: &str = "conversation.butler";
 
 /// A running Home Assistant with its first user.
 struct HomeAssistant {
@@ -88,16 +93,23 @@ impl HomeAssistant {
         self.call("POST", path, &body.to_string())
     }
 
-    /// Goes through the form that sets something up; returns what was made.
-    fn set_up(&self, path: &str, handler: Value, form: Value) -> Value {
-        let flow = self.post(path, json!({ "handler": handler }));
-        assert_eq!(flow["type"], "form", "{flow}");
-        let made = self.post(
-            &format!("{path}/{}", flow["flow_id"].as_str().unwrap()),
-            form,
-        );
+    /// Opens the form that sets something up.
+    fn form(&self, path: &str, handler: Value) -> Value {
+        let form = self.post(path, json!({ "handler": handler }));
+        assert_eq!(form["type"], "form", "{form}");
+        form
+    }
+
+    /// Sends what was entered into a form; returns what was made.
+    fn send(&self, path: &str, form: &Value, entered: Value) -> Value {
+        let path = format!("{path}/{}", form["flow_id"].as_str().unwrap());
+        let made = self.post(&path, entered);
         assert_eq!(made["type"], "create_entry", "{made}");
         made
+    }
+
+    fn set_up(&self, path: &str, handler: Value, entered: Value) -> Value {
+        self.send(path, &self.form(path, handler), entered)
     }
 
     fn state(&self, entity: &str) -> Option<Value> {
@@ -113,9 +125,9 @@ impl HomeAssistant {
         });
     }
 
-    /// Says something to the assistant; returns its answer.
-    fn say(&self, text: &str, conversation: &Value) -> Value {
-        let mut body = json!({ "text": text, "language": "en", "agent_id": "conversation.hearth" });
+    /// Says something to an assistant; returns its answer.
+    fn say(&self, agent: &str, text: &str, conversation: &Value) -> Value {
+        let mut body = json!({ "text": text, "language": "en", "agent_id": agent });
         if !conversation.is_null() {
             body["conversation_id"] = conversation.clone();
         }
@@ -129,7 +141,8 @@ fn speech(answer: &Value) -> &str {
         .unwrap()
 }
 
-/// Turns lights on with the tools of Home Assistant, and off with those of its MCP server.
+/// Turns lights on with the tools of Home Assistant, and off with those of its MCP server;
+/// where Home Assistant has tools of Hearth, uses those.
 fn model() -> Model {
     Model::start(|request, _| {
         let messages = request["messages"].as_array().unwrap();
@@ -144,6 +157,16 @@ fn model() -> Model {
             })
         } else if text.contains("remember") {
             Act::call("remember", json!({ "content": "Milo is a cat." }))
+        } else if text.contains("milk") {
+            let milk = json!({ "action": "add", "list": "shopping", "items": ["milk"] });
+            Act::call("hearth__lists", milk)
+        } else if text.contains("note this") {
+            Act::call(
+                "hearth__remember",
+                json!({ "content": "Milo eats at seven." }),
+            )
+        } else if text.contains("what do you know") {
+            Act::call("hearth__recall", json!({ "query": "Milo" }))
         } else if text.contains("light on") {
             Act::call("HassTurnOn", light)
         } else if text.contains("light off") {
@@ -179,40 +202,41 @@ fn home_assistant_talks_and_listens() {
         ],
     })));
     let home_assistant = HomeAssistant::start(&programs, address, home.address());
-    assist(&home_assistant, &home);
-    lists(&programs, &home);
+    let ollama = assist(&home_assistant, &home);
+    tools(&home_assistant, &home, &ollama);
     webhook(&home_assistant);
     mcp(&home_assistant, &model, &mut home);
 }
 
-/// As its conversation agent and for its AI tasks, by the integration `ollama`.
-fn assist(home_assistant: &HomeAssistant, home: &Home) {
+fn settings(name: &str, model: &str) -> Value {
+    json!({ "name": name, "model": model, "num_ctx": 8192, "max_history": 20,
+        "keep_alive": -1, "think": false })
+}
+
+/// As its conversation agent and for its AI tasks, by the integration `ollama`; returns its
+/// entry.
+fn assist(home_assistant: &HomeAssistant, home: &Home) -> Value {
     let url = json!({ "url": format!("http://{}", home.address()) });
-    let path = "/api/config/config_entries/flow";
-    let entry = home_assistant.set_up(path, json!("ollama"), url)["result"]["entry_id"].clone();
-    let settings = |name: &str| {
-        json!({ "name": name, "model": "hearth:latest", "num_ctx": 8192, "max_history": 20,
-            "keep_alive": -1, "think": false })
-    };
-    let mut conversation = settings("Hearth");
+    let made = home_assistant.set_up(ENTRIES, json!("ollama"), url);
+    let entry = made["result"]["entry_id"].clone();
+    let mut conversation = settings("Hearth", "hearth:latest");
     conversation["llm_hass_api"] = json!(["assist"]);
     conversation["prompt"] = json!("You are the voice of the house.");
-    let path = "/api/config/config_entries/subentries/flow";
-    home_assistant.set_up(path, json!([entry, "conversation"]), conversation);
-    home_assistant.wait_for("conversation.hearth");
-    let task = settings("Hearth task");
-    home_assistant.set_up(path, json!([entry, "ai_task_data"]), task);
+    home_assistant.set_up(PARTS, json!([entry, "conversation"]), conversation);
+    home_assistant.wait_for(HEARTH);
+    let task = settings("Hearth task", "hearth:latest");
+    home_assistant.set_up(PARTS, json!([entry, "ai_task_data"]), task);
     home_assistant.wait_for("ai_task.hearth_task");
-    home_assistant.wait_for("conversation.hearth");
+    home_assistant.wait_for(HEARTH);
 
-    let first = home_assistant.say("hello", &Value::Null);
+    let first = home_assistant.say(HEARTH, "hello", &Value::Null);
     assert_eq!(speech(&first), "You have said 1 things.", "{first}");
     let conversation = &first["conversation_id"];
     assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "off");
-    let second = home_assistant.say("light on please", conversation);
+    let second = home_assistant.say(HEARTH, "light on please", conversation);
     assert_eq!(speech(&second), "Done.", "{second}");
     assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "on");
-    let third = home_assistant.say("thank you", conversation);
+    let third = home_assistant.say(HEARTH, "thank you", conversation);
     assert_eq!(speech(&third), "You have said 3 things.", "{third}");
     let mut user = home.websocket(&home.tokens.user);
     let listed = user.ask(json!({ "type": "list_conversations" }));
@@ -221,7 +245,7 @@ fn assist(home_assistant: &HomeAssistant, home: &Home) {
     assert_eq!(listed[0]["message_count"], 6, "{listed:?}");
 
     // Who waits for an answer by voice gets one at once.
-    let asked = home_assistant.say("remember the cat", &Value::Null);
+    let asked = home_assistant.say(HEARTH, "remember the cat", &Value::Null);
     assert!(
         speech(&asked).starts_with("Waiting for permission"),
         "{asked}"
@@ -238,25 +262,41 @@ fn assist(home_assistant: &HomeAssistant, home: &Home) {
     );
     let data = &answer["service_response"]["data"];
     assert_eq!(data, &json!({ "name": "Milo", "age": 3 }), "{answer}");
+    entry
 }
 
-/// As a server of tools. The integration `mcp` of this version speaks only HTTP+SSE; later ones
-/// do what this program does.
-fn lists(programs: &Path, home: &Home) {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers");
-    let output = Command::new(programs.join("python"))
-        .arg(data.join("home_assistant_mcp.py"))
-        .arg(format!(
-            "http://hearth:{}@{}/mcp",
-            home.tokens.user,
-            home.address()
-        ))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", printed(&output));
+/// As a server of tools, by the integration `mcp`: for an assistant that has no others of
+/// Hearth.
+fn tools(home_assistant: &HomeAssistant, home: &Home, ollama: &Value) {
+    let url = format!("http://hearth:{}@{}/mcp", home.tokens.user, home.address());
+    let made = home_assistant.set_up(ENTRIES, json!("mcp"), json!({ "url": url }));
+    assert_eq!(made["title"], "hearth", "{made}");
+    let entry = &made["result"];
+    assert_eq!(entry["state"], "loaded", "{entry}");
+    let tools = format!("mcp-{}", entry["entry_id"].as_str().unwrap());
+
+    let form = home_assistant.form(PARTS, json!([ollama, "conversation"]));
+    let fields = form["data_schema"].as_array().unwrap();
+    let field = fields.iter().find(|one| one["name"] == "llm_hass_api");
+    let offered = &field.unwrap()["selector"]["select"]["options"];
+    let named = json!({ "label": "hearth", "value": tools });
+    assert!(offered.as_array().unwrap().contains(&named), "{offered}");
+    let mut butler = settings("Butler", "hearth-plain:latest");
+    butler["llm_hass_api"] = json!(["assist", tools]);
+    home_assistant.send(PARTS, &form, butler);
+    home_assistant.wait_for(BUTLER);
+
+    let added = home_assistant.say(BUTLER, "milk on the list", &Value::Null);
+    assert!(speech(&added).contains("shopping"), "{added}");
     let mut user = home.websocket(&home.tokens.user);
     let list = user.ask(json!({ "type": "get_list", "list": "shopping" }));
     assert_eq!(list["items"][0]["text"], "milk", "{list}");
+    home_assistant.say(BUTLER, "note this", &Value::Null);
+    let memories = user.ask(json!({ "type": "list_memories" }));
+    let memory = &memories["memories"][0]["content"];
+    assert_eq!(memory, "Milo eats at seven.", "{memories}");
+    let recalled = home_assistant.say(BUTLER, "what do you know", &Value::Null);
+    assert!(speech(&recalled).contains("eats at seven"), "{recalled}");
 }
 
 /// By `rest_command`, and an automation that takes the reply.
@@ -271,9 +311,8 @@ fn webhook(home_assistant: &HomeAssistant) {
 
 /// By the MCP server of Home Assistant.
 fn mcp(home_assistant: &HomeAssistant, model: &Model, home: &mut Home) {
-    let path = "/api/config/config_entries/flow";
     let form = json!({ "llm_hass_api": ["assist"] });
-    home_assistant.set_up(path, json!("mcp_server"), form);
+    home_assistant.set_up(ENTRIES, json!("mcp_server"), form);
     let authorization = format!("Bearer {}", home_assistant.token);
     let config = model.config_with(json!({ "mcp_servers": { "home": {
         "url": format!("http://{}/api/mcp", home_assistant.address),

@@ -127,21 +127,21 @@ pub const OPEN_WEBUI: Python = Python {
 pub const HOME_ASSISTANT: Python = Python {
     name: "home-assistant",
     // Its integrations name versions of that time, and not all that these need.
-    as_of: "2026-01-01",
+    as_of: "2026-03-01",
     versions: "3.13",
-    // It asks for 3.13.2.
+    // It asks for 3.13.2, and the versions after it for 3.14.2.
     resolve_for: Some("3.13.9"),
     packages: &[
-        "homeassistant==2025.12.5",
+        "homeassistant==2026.2.3",
         // What its integrations ask for. It would install that by itself, at its first start.
         "PyTurboJPEG==1.8.0",
         "aiohttp_sse==2.2.0",
         "anyio==4.10.0",
         "ha-ffmpeg==3.2.2",
         "hassil==3.5.0",
-        "home-assistant-frontend==20251203.3",
-        "home-assistant-intents==2025.12.2",
-        "mcp==1.14.1",
+        "home-assistant-frontend==20260128.6",
+        "home-assistant-intents==2026.1.28",
+        "mcp==1.26.0",
         "mutagen==1.47.0",
         "ollama==0.5.1",
         "pymicro-vad==1.0.1",
