@@ -19,15 +19,16 @@ use store::{ToolCall, Usage};
 pub enum ChatMessage {
     /// From a person, or from a program on behalf of one.
     User {
-        /// The message, with what the context added to it.
-        text: String,
+        /// The message, with what the context added to it. Shared, as the texts of all
+        /// messages are: every request shows them again.
+        text: Arc<str>,
         /// What came with it, in the order in which the text names it.
         files: Vec<ModelFile>,
     },
     /// From the model.
     Assistant {
         /// May be empty when the model only called tools.
-        text: String,
+        text: Arc<str>,
         /// In the order in which the model wrote them.
         calls: Vec<ToolCall>,
         /// Members that the provider wants back, such as the model's thoughts.
@@ -42,12 +43,23 @@ pub enum ChatMessage {
         tool: String,
         /// The result, or what went wrong, cut to the limit of
         /// [`tool::output`](crate::tool::output).
-        content: String,
+        content: Arc<str>,
         /// Whether the tool ran and did not fail.
         ok: bool,
         /// What the tool brought, in the order in which the content names it.
         files: Vec<ModelFile>,
     },
+}
+
+impl ChatMessage {
+    /// Its text.
+    pub fn text(&self) -> &str {
+        match self {
+            ChatMessage::User { text, .. }
+            | ChatMessage::Assistant { text, .. }
+            | ChatMessage::ToolResult { content: text, .. } => text,
+        }
+    }
 }
 
 /// A file of a message or a result. What it holds is read when a request is written:

@@ -9,7 +9,7 @@ use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::forgetting;
-use crate::kept_past::{FEWEST_TURNS, Kept};
+use crate::kept_past::{FEWEST_TURNS, Kept, Memo};
 use crate::memories::Memory;
 use crate::messages::{MESSAGE_COLUMNS, Message, message_columns, message_from_row};
 use crate::query::{length, row};
@@ -42,6 +42,8 @@ pub struct PastTurn {
     pub error: Option<String>,
     /// Whether the results of its tools are shown in short.
     pub is_shortened: bool,
+    /// What its reader made of it.
+    pub memo: Memo,
 }
 
 /// A text that replaces the oldest turns of a conversation.
@@ -402,6 +404,7 @@ fn found_from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Fo
             state: row.get(first + 2)?,
             error: row.get(first + 3)?,
             is_shortened: false,
+            memo: Memo::default(),
         },
         has_memories: row.get(first + 4)?,
         has_steps: row.get(first + 5)?,

@@ -8,6 +8,8 @@
 //! here is compared with the database.
 
 use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 
 use base::error::Result;
 use base::ids::ConversationId;
@@ -33,6 +35,29 @@ struct State {
     rewrites: u64,
     /// The one that was read last at the end.
     all: Vec<(ConversationId, Kept)>,
+}
+
+/// What a reader made of a turn of the past: it is kept with the turn, and gone with it.
+#[derive(Clone, Default)]
+pub struct Memo(Arc<Mutex<Option<Arc<dyn Any + Send + Sync>>>>);
+
+impl Memo {
+    /// What was made last, if it is of this type.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        lock(&self.0).clone()?.downcast().ok()
+    }
+
+    /// Keeps this instead.
+    pub fn set<T: Any + Send + Sync>(&self, made: &Arc<T>) {
+        *lock(&self.0) = Some(Arc::<T>::clone(made));
+    }
+}
+
+/// Nothing of it: a turn is the same with and without.
+impl fmt::Debug for Memo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Memo")
+    }
 }
 
 /// The past of a few conversations.

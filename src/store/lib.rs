@@ -123,6 +123,7 @@ pub use idempotency::IdempotencyKey;
 pub use import::{Import, ImportedConversation, ImportedMessage};
 pub use integrity::{Examination, check_at_start, check_integrity, examine};
 pub use invitations::{Invitation, NewInvitation};
+pub use kept_past::Memo;
 pub use kept_results::{KEPT_RESULT_BYTES, KEPT_RESULTS};
 pub use lists::{
     ITEM_BYTES, ITEMS, LIST_NAME_BYTES, LISTS, List, ListChange, ListItem, ListSummary,

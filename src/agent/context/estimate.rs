@@ -193,14 +193,14 @@ mod tests {
         for (message, tokens) in [
             (
                 ChatMessage::User {
-                    text: "four".to_owned(),
+                    text: "four".into(),
                     files: Vec::new(),
                 },
                 5,
             ),
             (
                 ChatMessage::Assistant {
-                    text: "four".to_owned(),
+                    text: "four".into(),
                     calls: vec![call],
                     extra: Some(json!("abcd")),
                 },
@@ -210,7 +210,7 @@ mod tests {
                 ChatMessage::ToolResult {
                     call_id: "1".to_owned(),
                     tool: "look".to_owned(),
-                    content: "12345678".to_owned(),
+                    content: "12345678".into(),
                     ok: true,
                     files: Vec::new(),
                 },

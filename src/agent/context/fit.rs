@@ -4,11 +4,12 @@
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
 use super::estimate::{message_tokens, text_tokens};
-use super::{Context, PromptInput, Results, add_past, with_overtaken};
+use super::past::{Form, rendered, with_overtaken};
+use super::{Context, PromptInput, Results};
 use crate::model::{ChatMessage, FileKind, Takes};
 use crate::tool::output::MAX_RESULT_CHARS;
 use base::calendar::Zone;
-use store::PastTurn;
+use store::{PastTurn, TurnState};
 
 /// The share of the budget that may be used before something of the past has to go: the
 /// next turn needs room.
@@ -90,7 +91,7 @@ pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> 
     let mut messages = past.messages;
     messages.extend(present);
     if let (Some(ChatMessage::User { text, .. }), Some(earlier)) = (messages.first_mut(), earlier) {
-        text.insert_str(0, &earlier);
+        *text = [&*earlier, text].concat().into();
     }
     Fitted {
         context: Context { system, messages },
@@ -182,19 +183,16 @@ fn shown(
     let mut messages = Vec::with_capacity(2 * past.len() + 2);
     let in_order = with_overtaken(past).enumerate();
     let turns = in_order.map(|(place, (turn, is_overtaken))| {
-        let is_shortened = turn.is_shortened || place < shortened;
-        let (begin, most) = (messages.len(), budget.tokens);
-        add_past(
-            &mut messages,
-            turn,
+        let form = Form {
             is_overtaken,
-            is_shortened,
-            most,
-            zone,
+            is_shortened: turn.is_shortened || place < shortened,
+            most_tokens: (turn.state == TurnState::Failed).then_some(budget.tokens),
+            zone: zone.clone(),
             takes,
-        );
-        let own = &messages[begin..];
-        (own.len(), message_tokens(own))
+        };
+        let turn = rendered(turn, form);
+        messages.extend_from_slice(&turn.messages);
+        (turn.messages.len(), turn.tokens)
     });
     let turns = turns.collect();
     Shown { messages, turns }

@@ -18,11 +18,12 @@
 pub mod estimate;
 pub mod fit;
 mod memories;
+mod past;
 pub(crate) mod prompt;
 pub(crate) mod summary;
 pub mod window;
 
-use super::tool::output::{MAX_RESULT_CHARS, cap_text, shorten};
+use super::tool::output::{cap_text, shorten};
 use crate::message_text::{
     OUTSIDE_TAG, SCHEDULE_NOTE, fenced, is_untrusted, overtaken_text, user_text, with_note,
 };
@@ -30,12 +31,9 @@ use crate::model::{ChatMessage, FileKind, ModelFile, Takes};
 use base::calendar::Zone;
 use base::finish_reason::FinishReason;
 use base::ids::TurnId;
-use estimate::{NAMED_TOKENS, file_tokens, text_tokens};
-use serde_json::Value;
-use store::{Attachment, Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState};
+use estimate::{NAMED_TOKENS, file_tokens};
+use store::{Attachment, Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
 
-/// Characters kept of the error of a turn that failed.
-const ERROR_CHARS: usize = 200;
 /// Characters kept of a tool's result that is shortened to a line.
 const LINE_CHARS: usize = 120;
 /// Replaces the result of a call that began and never got one.
@@ -169,86 +167,6 @@ fn before(added: Option<String>, text: String) -> String {
     }
 }
 
-/// Turns that have ended, and whether later ones ended before each. Only those that are
-/// shown count, so that the form of a turn does not change until they go.
-fn with_overtaken(past: &[PastTurn]) -> impl Iterator<Item = (&PastTurn, bool)> {
-    let mut newest = None;
-    past.iter().map(move |turn| {
-        let is_overtaken = newest > Some(turn.id);
-        newest = newest.max(Some(turn.id));
-        (turn, is_overtaken)
-    })
-}
-
-/// Adds the messages of an earlier turn. Its question is shortened if the turn failed and
-/// it alone takes most of so many tokens.
-fn add_past(
-    messages: &mut Vec<ChatMessage>,
-    turn: &PastTurn,
-    is_overtaken: bool,
-    is_shortened: bool,
-    tokens: usize,
-    zone: &Zone,
-    takes: Takes,
-) {
-    let results = match is_shortened {
-        true => Results::Line,
-        false => Results::Capped(MAX_RESULT_CHARS),
-    };
-    let mut text = question(&turn.message, &turn.channel, is_overtaken, zone);
-    if turn.state == TurnState::Failed && text_tokens(&text) > tokens / 2 {
-        // It was too long for the model, or nearly.
-        text = cap_text(text, tokens.min(MAX_RESULT_CHARS));
-    }
-    let text = before(memories::block(&turn.memories), text);
-    let files = files(&turn.message.attachments, results, takes);
-    add_turn(messages, text, files, &turn.steps, takes, |_| results);
-    // An empty assistant message is refused by some model APIs.
-    if let Some(text) = closing_text(turn) {
-        messages.push(ChatMessage::Assistant {
-            text,
-            calls: Vec::new(),
-            extra: final_extra(&turn.steps),
-        });
-    }
-}
-
-/// The members of the last reply that its provider wants back.
-fn final_extra(steps: &[Step]) -> Option<Value> {
-    match steps.last() {
-        Some(Step::FinalExtra { extra }) => Some(extra.clone()).filter(|extra| !extra.is_null()),
-        _ => None,
-    }
-}
-
-/// The last reply of an earlier turn, and how the turn ended unless that is whole.
-fn closing_text(turn: &PastTurn) -> Option<String> {
-    let reply = turn.reply.as_ref();
-    let mut text = reply.map_or("", |reply| reply.content.as_str());
-    // What it said beside its calls stands before them.
-    let with_calls = said_so_far(&turn.steps, "");
-    if turn.state != TurnState::Done || text != with_calls {
-        text = text.strip_prefix(&with_calls).unwrap_or(text).trim_start();
-    }
-    let end = match (turn.state, reply.and_then(|reply| reply.finish_reason)) {
-        (TurnState::Cancelled, _) => Some("[A person stopped this turn.]".to_owned()),
-        (TurnState::Failed, _) => {
-            let error = turn.error.as_deref().unwrap_or("unknown");
-            Some(format!(
-                "[This turn failed: {}]",
-                shorten(error, ERROR_CHARS)
-            ))
-        }
-        (_, Some(reason)) => Some(format!("[This reply was cut off: {}]", cut_by(reason))),
-        (_, None) => None,
-    };
-    match (text.is_empty(), end) {
-        (true, end) => end,
-        (false, None) => Some(text.to_owned()),
-        (false, Some(end)) => Some(format!("{text}\n\n{end}")),
-    }
-}
-
 /// What ended a reply early.
 pub fn cut_by(reason: FinishReason) -> &'static str {
     match reason {
@@ -317,7 +235,10 @@ fn add_turn(
     takes: Takes,
     shown: impl Fn(usize) -> Results,
 ) {
-    messages.push(ChatMessage::User { text, files });
+    messages.push(ChatMessage::User {
+        text: text.into(),
+        files,
+    });
     let notes = steps
         .iter()
         .take_while(|step| matches!(step, Step::Note { .. }));
@@ -332,7 +253,7 @@ fn add_turn(
         {
             let shown = shown(position).within(*result_chars);
             messages.push(ChatMessage::Assistant {
-                text: text.clone(),
+                text: text.as_str().into(),
                 calls: calls.iter().map(ToolCall::for_provider).collect(),
                 extra: extra.clone(),
             });
@@ -353,7 +274,7 @@ fn add_notes<'a>(messages: &mut [ChatMessage], steps: impl Iterator<Item = &'a S
             Some(ChatMessage::User { text, .. } | ChatMessage::ToolResult { content: text, .. }),
         ) = (step, messages.last_mut())
         {
-            *text = with_note(text, note);
+            *text = with_note(text, note).into();
         }
     }
 }
@@ -401,8 +322,8 @@ fn push_results(
             call_id: call.for_provider().id,
             tool: call.tool.clone(),
             content: match (outside, result_text(content, shown)) {
-                (true, text) => fenced(OUTSIDE_TAG, &text),
-                (false, text) => text,
+                (true, text) => fenced(OUTSIDE_TAG, &text).into(),
+                (false, text) => text.into(),
             },
             ok,
             files: files(brought, shown, takes),

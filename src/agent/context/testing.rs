@@ -44,6 +44,7 @@ pub fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn 
         state: TurnState::Done,
         error: None,
         is_shortened: false,
+        memo: store::Memo::default(),
     }
 }
 

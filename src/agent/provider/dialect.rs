@@ -17,6 +17,8 @@ use store::ToolCall;
 
 /// Bytes that are set aside for the rest of a request with files.
 const AROUND_FILES: usize = 1024 * 1024;
+/// Bytes that are set aside for a message beside its text.
+const AROUND_MESSAGE: usize = 64;
 
 /// Settings that shape every request to a provider.
 #[derive(Clone, Copy, Debug, Default)]
@@ -162,12 +164,14 @@ impl RequestBody {
         self.write(value);
     }
 
-    /// Makes room for files at once: growing bit by bit would take twice as much.
-    pub fn reserve_for(&mut self, files: &Files<'_>) {
-        let (base64, _) = files.written();
-        if base64 > 0 {
-            self.0.reserve_exact(base64 + AROUND_FILES);
-        }
+    /// Makes room for messages and files at once: growing bit by bit would copy them again
+    /// and again, and take twice as much.
+    pub fn reserve_for(&mut self, context: &RequestContext<'_>) {
+        let (base64, _) = context.files.written();
+        let around = if base64 > 0 { AROUND_FILES } else { 0 };
+        let messages = context.request.messages.iter();
+        let messages: usize = messages.map(|one| one.text().len() + AROUND_MESSAGE).sum();
+        self.0.reserve_exact(base64 + around + messages);
     }
 
     /// The whole text.

@@ -133,7 +133,7 @@ impl Ask {
 /// A person's message.
 pub fn user(text: &str) -> ChatMessage {
     ChatMessage::User {
-        text: text.to_owned(),
+        text: text.into(),
         files: Vec::new(),
     }
 }
@@ -141,7 +141,7 @@ pub fn user(text: &str) -> ChatMessage {
 /// A message of the model.
 pub fn assistant(text: &str, calls: Vec<ToolCall>, extra: Option<Value>) -> ChatMessage {
     ChatMessage::Assistant {
-        text: text.to_owned(),
+        text: text.into(),
         calls,
         extra,
     }
@@ -152,7 +152,7 @@ pub fn tool_result(call_id: &str, content: &str, ok: bool) -> ChatMessage {
     ChatMessage::ToolResult {
         call_id: call_id.to_owned(),
         tool: "light".to_owned(),
-        content: content.to_owned(),
+        content: content.into(),
         ok,
         files: Vec::new(),
     }

@@ -187,7 +187,7 @@ impl Trial {
             }
             let code = reference();
             messages.push(ChatMessage::Assistant {
-                text: reply.text,
+                text: reply.text.into(),
                 calls: vec![call.clone()],
                 extra: reply.extra,
             });
@@ -207,7 +207,7 @@ impl Trial {
         let picture = Picture::new();
         let question = "What colour is this picture? Reply with one word, in English.";
         let message = ChatMessage::User {
-            text: question.to_owned(),
+            text: question.into(),
             files: vec![picture.file()],
         };
         let takes = || self.provider.takes(&self.model).images;
@@ -343,7 +343,7 @@ impl Asking<'_> {
 
 fn user(text: String) -> ChatMessage {
     ChatMessage::User {
-        text,
+        text: text.into(),
         files: Vec::new(),
     }
 }
@@ -352,7 +352,7 @@ fn result_of(call: &ToolCall, content: String) -> ChatMessage {
     ChatMessage::ToolResult {
         call_id: call.id.clone(),
         tool: call.tool.clone(),
-        content,
+        content: content.into(),
         ok: true,
         files: Vec::new(),
     }

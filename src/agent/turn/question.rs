@@ -30,7 +30,7 @@ pub fn ask(
         model,
         system: instructions,
         messages: &[ChatMessage::User {
-            text,
+            text: text.into(),
             files: Vec::new(),
         }],
         files: &(),

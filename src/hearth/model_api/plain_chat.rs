@@ -43,7 +43,7 @@ impl PlainChat {
                     chat.system.push_str(&text);
                 }
                 "user" => {
-                    let files = Vec::new();
+                    let (text, files) = (text.into(), Vec::new());
                     chat.messages.push(ChatMessage::User { text, files });
                 }
                 "assistant" => {
@@ -61,7 +61,7 @@ impl PlainChat {
                         })
                         .collect();
                     called.clone_from(&calls);
-                    let extra = None;
+                    let (text, extra) = (text.into(), None);
                     chat.messages
                         .push(ChatMessage::Assistant { text, calls, extra });
                 }
@@ -74,7 +74,7 @@ impl PlainChat {
                     chat.messages.push(ChatMessage::ToolResult {
                         call_id: call.id,
                         tool: call.tool,
-                        content: text,
+                        content: text.into(),
                         ok: true,
                         files: Vec::new(),
                     });

@@ -114,7 +114,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             ])
         })
         .collect();
-    body.reserve_for(context.files);
+    body.reserve_for(context);
     body.put("messages", messages);
     body
 }

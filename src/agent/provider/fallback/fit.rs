@@ -1,6 +1,7 @@
 //! Fits a request that was made for another model into a smaller window.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::context::estimate::{message_tokens, text_tokens, tool_tokens};
 use crate::context::summary::block_with_gap;
@@ -46,7 +47,7 @@ pub fn newest<'a>(request: &ModelRequest<'a>, budget: usize) -> Cow<'a, [ChatMes
     }
     let mut messages = all[begin..].to_vec();
     if let Some(ChatMessage::User { text, .. }) = messages.first_mut() {
-        text.insert_str(0, &before);
+        *text = [&*before, text].concat().into();
     }
     if message_tokens(&messages) <= left {
         return Cow::Owned(messages);
@@ -77,7 +78,7 @@ impl<'a> Gone<'a> {
         let ChatMessage::User { text, .. } = message else {
             return;
         };
-        let mut text = text.as_str();
+        let mut text: &str = text;
         if let Some((block, rest)) = take_fence(EARLIER_TAG, text) {
             self.summary = Some(block);
             text = rest;
@@ -103,7 +104,7 @@ impl<'a> Gone<'a> {
     }
 }
 
-fn shorten(content: &mut String, most: usize) {
+fn shorten(content: &mut Arc<str>, most: usize) {
     if content.len() <= most {
         return;
     }
@@ -112,6 +113,5 @@ fn shorten(content: &mut String, most: usize) {
         end -= 1;
     }
     let missing = content.len() - end;
-    content.truncate(end);
-    content.push_str(&format!(" [... {missing} bytes left out ...]"));
+    *content = format!("{} [... {missing} bytes left out ...]", &content[..end]).into();
 }

@@ -31,7 +31,7 @@ fn tools() -> Vec<ToolSpec> {
 
 fn user(text: &str) -> ChatMessage {
     ChatMessage::User {
-        text: text.to_owned(),
+        text: text.into(),
         files: Vec::new(),
     }
 }
@@ -40,7 +40,7 @@ fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
     ChatMessage::ToolResult {
         call_id: "1".to_owned(),
         tool: tool.to_owned(),
-        content: content.to_owned(),
+        content: content.into(),
         ok,
         files: Vec::new(),
     }
@@ -108,7 +108,7 @@ fn earlier_messages_are_known() {
     let messages = [
         user("The cat is called Tom."),
         ChatMessage::Assistant {
-            text: "Fine.".to_owned(),
+            text: "Fine.".into(),
             calls: Vec::new(),
             extra: None,
         },

@@ -102,7 +102,7 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     if !of_results.is_empty() {
         messages.push(with_images(FROM_RESULTS.into(), of_results));
     }
-    body.reserve_for(context.files);
+    body.reserve_for(context);
     body.put("messages", messages);
     body
 }
@@ -131,10 +131,10 @@ fn message_of<'a>(
             with_images(text, media)
         }
         ChatMessage::Assistant { text, calls, extra } if calls.is_empty() && extra.is_none() => {
-            RequestMessage::text("assistant", text)
+            RequestMessage::text("assistant", &**text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
-            let mut said = json!({ "role": "assistant", "content": text });
+            let mut said = json!({ "role": "assistant", "content": **text });
             if !calls.is_empty() {
                 said["tool_calls"] = calls.iter().map(call_of).collect();
             }

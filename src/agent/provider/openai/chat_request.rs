@@ -73,7 +73,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if !of_results.is_empty() {
         messages.push(behind_results(of_results));
     }
-    body.reserve_for(context.files);
+    body.reserve_for(context);
     body.put("messages", messages);
     body
 }
@@ -125,11 +125,11 @@ fn message_of<'a>(
         ChatMessage::Assistant { text, calls, extra }
             if calls.is_empty() && extra.is_none() && !takes_thoughts =>
         {
-            RequestMessage::text("assistant", text)
+            RequestMessage::text("assistant", &**text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             // An empty content, not null or absent: the one form that all servers take.
-            let mut message = json!({ "role": "assistant", "content": text });
+            let mut message = json!({ "role": "assistant", "content": **text });
             if !calls.is_empty() {
                 message["tool_calls"] = calls.iter().map(|call| call_of(call, context)).collect();
                 // Only the first of several calls carries one.

@@ -76,7 +76,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         body.put("instructions", request.system);
     }
     let input = input(context);
-    body.reserve_for(context.files);
+    body.reserve_for(context);
     body.put("input", input);
     body
 }
