@@ -234,7 +234,7 @@ fn tune_allocation(context: &CliContext) {
     };
     let tunables = format!(
         "glibc.malloc.arena_max={arenas}:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0:\
-         glibc.malloc.mmap_threshold=65536:glibc.malloc.trim_threshold=65536:\
+         glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=524288:\
          glibc.malloc.top_pad=0:glibc.pthread.stack_cache_size=0"
     );
     let mut arguments = std::env::args_os();
