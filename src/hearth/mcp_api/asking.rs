@@ -189,7 +189,7 @@ struct Asking {
 }
 
 impl DeferredResponse for Asking {
-    fn waker(&self) -> &Waker {
+    fn waker(&self) -> &Arc<Waker> {
         &self.waker
     }
 

@@ -11,7 +11,7 @@ use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
 use base::secret::sha256;
-use net::http::{Answer, DeferredResponse, Head, ResponsePart};
+use net::http::{Answer, DeferredResponse, Head, Request, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
 use store::{REPLY_FOLLOWS, TurnState, Usage, Viewer};
@@ -60,11 +60,12 @@ pub struct Task {
     pub form: Box<dyn Form>,
 }
 
-/// Begins a turn. `head` and `body` are those of the request.
+/// Begins a turn.
 ///
 /// # Errors
 /// As [`Service::follow`]; 503 without a descriptor for the wake-ups.
-pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> Result<Answer> {
+pub fn answer(service: &Arc<Service>, task: Task, request: &Request) -> Result<Answer> {
+    let Request { head, body, waker } = request;
     let Task {
         asker,
         said,
@@ -88,7 +89,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     if let Some(key) = idempotency {
         check_idempotency_key("the header \"Idempotency-Key\"", key)?;
     }
-    let waker = new_waker(head)?;
+    let waker = waker.clone().map_or_else(|| new_waker(head), Ok)?;
     let wake = Arc::clone(&waker);
     let wake = move || wake.wake();
     let (returned, rounds) = (transcript.returned, transcript.rounds);
@@ -187,7 +188,7 @@ struct Answering {
 }
 
 impl DeferredResponse for Answering {
-    fn waker(&self) -> &Waker {
+    fn waker(&self) -> &Arc<Waker> {
         &self.waker
     }
 

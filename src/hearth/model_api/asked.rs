@@ -15,6 +15,6 @@ use net::http::{Answer, Request};
 pub fn begin(service: &Arc<Service>, task: Task, model: &str, request: &Request) -> Result<Answer> {
     match plain::is_wanted(model, &request.head) {
         true => plain::answer(service, task, &request.head),
-        false => answering::answer(service, task, &request.head, &request.body),
+        false => answering::answer(service, task, request),
     }
 }

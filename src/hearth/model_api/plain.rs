@@ -178,7 +178,7 @@ struct PlainAnswer {
 }
 
 impl DeferredResponse for PlainAnswer {
-    fn waker(&self) -> &Waker {
+    fn waker(&self) -> &Arc<Waker> {
         &self.waker
     }
 

@@ -180,6 +180,7 @@ mod tests {
         Request {
             head: head("POST", "/hook", headers),
             body: body.as_bytes().to_vec(),
+            waker: None,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::connection::{Connection, ConnectionIo, seconds};
 use crate::inbox::Inbox;
 use crate::peer::{AddressKey, Peer};
 use crate::stream::{ReadTimeout, Stream, linger};
+use crate::wait::Waker;
 use crate::websocket::handshake;
 use base::error::Error;
 
@@ -39,6 +40,8 @@ pub struct HttpConnection<'a> {
     /// Whether the stream's idle time is set; a connection of one request
     /// needs none.
     has_idle_time: bool,
+    /// Of the newest deferred response.
+    waker: Option<Arc<Waker>>,
 }
 
 /// The outcome of waiting for a request.
@@ -80,6 +83,7 @@ impl<'a> HttpConnection<'a> {
             inbox,
             responder: Responder::default(),
             has_idle_time: false,
+            waker: None,
         }
     }
 
@@ -278,6 +282,7 @@ impl<'a> HttpConnection<'a> {
         let mut request = Request {
             head,
             body: Vec::new(),
+            waker: self.waker.take(),
         };
         let result = catch_unwind(AssertUnwindSafe(|| match admitted.handling {
             Handling::Whole(respond) => {
@@ -309,6 +314,7 @@ impl<'a> HttpConnection<'a> {
                     is_current,
                     persistence,
                 };
+                self.waker = Some(Arc::clone(deferred_response.waker()));
                 let written = catch_unwind(AssertUnwindSafe(|| {
                     let (connection, responder) = (&*self.connection, &mut self.responder);
                     deferred::send(

@@ -1,6 +1,7 @@
 //! HTTP requests and responses.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::peer::Peer;
@@ -34,12 +35,14 @@ impl Head {
 }
 
 /// A complete request.
-#[derive(Clone, Debug)]
 pub struct Request {
     /// Request line and headers.
     pub head: Head,
     /// Complete, and within the limit for its path; empty when there was none.
     pub body: Vec<u8>,
+    /// The waker of the deferred response before it on this connection, to be used again: a
+    /// new one takes a descriptor.
+    pub waker: Option<Arc<Waker>>,
 }
 
 /// What is sent back. `Content-Length`, `Date` and `Connection` are added on
@@ -125,7 +128,7 @@ impl Answer {
 /// the client disconnects.
 pub trait DeferredResponse: Send {
     /// Wakes the thread whenever [`DeferredResponse::advance`] may have more.
-    fn waker(&self) -> &Waker;
+    fn waker(&self) -> &Arc<Waker>;
 
     /// The next part. Does not block.
     fn advance(&mut self) -> ResponsePart;
