@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use crate::connection::OpenFile;
 use crate::failure::{Failure, Outcome, is_storage_fault};
 use crate::job::{Acknowledge, Job, Write};
-use crate::kept_past::KeptPasts;
+use crate::kept_reads::KeptReads;
 use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -44,7 +44,7 @@ pub(crate) struct Committer {
     jobs: Receiver<Box<Job>>,
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
-    kept: Arc<KeptPasts>,
+    kept: Arc<KeptReads>,
     /// Whether the running job only adds to the end of a conversation.
     adds: Cell<bool>,
     /// Changes with the writes of other processes.
@@ -83,7 +83,7 @@ impl Committer {
         jobs: Receiver<Box<Job>>,
         writable: Arc<AtomicBool>,
         meter: Arc<WriterMeter>,
-        kept: Arc<KeptPasts>,
+        kept: Arc<KeptReads>,
     ) -> Committer {
         Committer {
             file: OpenFile::of(&connection),

@@ -9,7 +9,7 @@ use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::forgetting;
-use crate::kept_past::{FEWEST_TURNS, Kept, Memo};
+use crate::kept_reads::{FEWEST_TURNS, KeptPast, Memo};
 use crate::memories::Memory;
 use crate::messages::{MESSAGE_COLUMNS, Message, message_columns, message_from_row};
 use crate::query::{length, row};
@@ -217,8 +217,8 @@ fn read_past(
     connection: &Connection,
     id: ConversationId,
     wanted: &WantedPast<'_>,
-    kept: Option<Kept>,
-) -> Outcome<(Past, Option<Kept>)> {
+    kept: Option<KeptPast>,
+) -> Outcome<(Past, Option<KeptPast>)> {
     let view = row(connection, VIEW, params![id], |row| {
         Ok((
             row.get("hidden_until")?,
@@ -313,7 +313,7 @@ fn read_past(
     // Nobody else has it, unless a turn of this conversation still runs.
     Arc::make_mut(&mut turns).append(&mut new);
     let is_all = !has_more && left > 0 && !wanted.with_hidden;
-    let kept = (is_all && turns.len() >= FEWEST_TURNS).then(|| Kept {
+    let kept = (is_all && turns.len() >= FEWEST_TURNS).then(|| KeptPast {
         bytes: wanted.most_bytes - left,
         past: Box::new(Known {
             read_for,

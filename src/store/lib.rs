@@ -16,7 +16,7 @@
 //!
 //! A read ([`Store::messages`] and its like) runs on a connection that
 //! `Readers::read` lends, in the caller's thread. What a turn reads of its past is kept
-//! for the next one (`kept_past`).
+//! for the next one (`kept_reads`).
 //!
 //! Reads see only what is committed. A deferred commit
 //! ([`Store::begin_turn_deferred`], [`Store::mark_running`], a delivery's success)
@@ -54,7 +54,7 @@ mod import;
 mod integrity;
 mod invitations;
 mod job;
-mod kept_past;
+mod kept_reads;
 mod kept_results;
 mod lists;
 mod machines;
@@ -123,7 +123,7 @@ pub use idempotency::IdempotencyKey;
 pub use import::{Import, ImportedConversation, ImportedMessage};
 pub use integrity::{Examination, check_at_start, check_integrity, examine};
 pub use invitations::{Invitation, NewInvitation};
-pub use kept_past::Memo;
+pub use kept_reads::Memo;
 pub use kept_results::{KEPT_RESULT_BYTES, KEPT_RESULTS};
 pub use lists::{
     ITEM_BYTES, ITEMS, LIST_NAME_BYTES, LISTS, List, ListChange, ListItem, ListSummary,

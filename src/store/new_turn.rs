@@ -140,9 +140,10 @@ impl Store {
     }
 }
 
-/// A turn behind all others, unless it takes the place of one or brings a past of its own.
+/// A turn behind all others, unless it takes the place of one. A history that its client
+/// brings along is stored in a new conversation, whose past nobody has read.
 fn begin_at_the_end(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
-    if new.replaces.is_none() && !matches!(new.target, Target::ReplayedHistory(_)) {
+    if new.replaces.is_none() {
         write.adds_to_the_end();
     }
     begin(write, new)

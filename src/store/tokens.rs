@@ -180,15 +180,30 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
-        let now = self.now();
-        self.inner.readers.read_once(|connection| {
-            row(
-                connection,
-                FIND_IDENTITY,
-                params![fingerprint, now],
-                identity_from_row,
-            )
-        })
+        let (now, kept) = (self.now(), self.inner.writer.kept());
+        let find = || {
+            self.inner.readers.read_once(|connection| {
+                let parameters = params![fingerprint, now];
+                row(connection, FIND_IDENTITY, parameters, identity_from_row)
+            })
+        };
+        let rewrites = kept.rewrites();
+        let known = kept.holder(fingerprint).map(Arc::downcast::<Identity>);
+        if let Some(Ok(known)) = known
+            && known.expires_at.is_none_or(|at| at > now)
+        {
+            if cfg!(debug_assertions) && find()?.as_ref() != Some(&*known) {
+                // Another process may have written: that is noticed with the next commit.
+                self.flush()?;
+                assert!(kept.rewrites() != rewrites, "{}: stale", known.user);
+            }
+            return Ok(Some(Identity::clone(&known)));
+        }
+        let found = find()?;
+        if let Some(found) = &found {
+            kept.keep_holder(rewrites, fingerprint, Arc::new(found.clone()));
+        }
+        Ok(found)
     }
 
     /// The person of this name, in any case, in whose name a token asks that was made to

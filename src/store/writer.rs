@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::commit::Committer;
 use crate::failure::{Outcome, closed};
 use crate::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
-use crate::kept_past::KeptPasts;
+use crate::kept_reads::KeptReads;
 use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -38,7 +38,7 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
-    kept: Arc<KeptPasts>,
+    kept: Arc<KeptReads>,
 }
 
 impl Writer {
@@ -47,7 +47,7 @@ impl Writer {
         let (sender, receiver) = bounded(QUEUE);
         let writable = Arc::new(AtomicBool::new(true));
         let meter = Arc::new(WriterMeter::default());
-        let kept = Arc::new(KeptPasts::default());
+        let kept = Arc::new(KeptReads::default());
         let committer = Committer::new(
             connection,
             ids,
@@ -75,7 +75,7 @@ impl Writer {
     }
 
     /// What is kept of the past, as long as no commit changes it.
-    pub fn kept(&self) -> &KeptPasts {
+    pub fn kept(&self) -> &KeptReads {
         &self.kept
     }
 

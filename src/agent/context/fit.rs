@@ -4,8 +4,8 @@
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
 use super::estimate::{message_tokens, text_tokens};
-use super::past::{Form, rendered, with_overtaken};
-use super::{Context, PromptInput, Results};
+use super::past::{Form, rendered};
+use super::{Context, PromptInput, Results, with_overtaken};
 use crate::model::{ChatMessage, FileKind, Takes};
 use crate::tool::output::MAX_RESULT_CHARS;
 use base::calendar::Zone;

@@ -32,8 +32,10 @@ use base::calendar::Zone;
 use base::finish_reason::FinishReason;
 use base::ids::TurnId;
 use estimate::{NAMED_TOKENS, file_tokens};
-use store::{Attachment, Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
+use store::{Attachment, Memory, Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState};
 
+/// Characters kept of the error of a turn that failed.
+const ERROR_CHARS: usize = 200;
 /// Characters kept of a tool's result that is shortened to a line.
 const LINE_CHARS: usize = 120;
 /// Replaces the result of a call that began and never got one.
@@ -164,6 +166,45 @@ fn before(added: Option<String>, text: String) -> String {
     match added {
         Some(added) => added + &text,
         None => text,
+    }
+}
+
+/// Turns that have ended, and whether later ones ended before each. Only those that are
+/// shown count, so that the form of a turn does not change until they go.
+fn with_overtaken(past: &[PastTurn]) -> impl Iterator<Item = (&PastTurn, bool)> {
+    let mut newest = None;
+    past.iter().map(move |turn| {
+        let is_overtaken = newest > Some(turn.id);
+        newest = newest.max(Some(turn.id));
+        (turn, is_overtaken)
+    })
+}
+
+/// The last reply of an earlier turn, and how the turn ended unless that is whole.
+fn closing_text(turn: &PastTurn) -> Option<String> {
+    let reply = turn.reply.as_ref();
+    let mut text = reply.map_or("", |reply| reply.content.as_str());
+    // What it said beside its calls stands before them.
+    let with_calls = said_so_far(&turn.steps, "");
+    if turn.state != TurnState::Done || text != with_calls {
+        text = text.strip_prefix(&with_calls).unwrap_or(text).trim_start();
+    }
+    let end = match (turn.state, reply.and_then(|reply| reply.finish_reason)) {
+        (TurnState::Cancelled, _) => Some("[A person stopped this turn.]".to_owned()),
+        (TurnState::Failed, _) => {
+            let error = turn.error.as_deref().unwrap_or("unknown");
+            Some(format!(
+                "[This turn failed: {}]",
+                shorten(error, ERROR_CHARS)
+            ))
+        }
+        (_, Some(reason)) => Some(format!("[This reply was cut off: {}]", cut_by(reason))),
+        (_, None) => None,
+    };
+    match (text.is_empty(), end) {
+        (true, end) => end,
+        (false, None) => Some(text.to_owned()),
+        (false, Some(end)) => Some(format!("{text}\n\n{end}")),
     }
 }
 

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::estimate::{message_tokens, text_tokens};
-use super::{Results, add_turn, before, cut_by, files, memories, question, said_so_far};
+use super::{Results, add_turn, before, closing_text, files, memories, question};
 use crate::model::{ChatMessage, Takes};
-use crate::tool::output::{MAX_RESULT_CHARS, cap_text, shorten};
+use crate::tool::output::{MAX_RESULT_CHARS, cap_text};
 use base::calendar::Zone;
-use store::{PastTurn, Step, TurnState};
-
-/// Characters kept of the error of a turn that failed.
-const ERROR_CHARS: usize = 200;
+use store::{PastTurn, Step};
 
 /// What the messages of an earlier turn depend on beside the turn itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,17 +61,6 @@ fn render(turn: &PastTurn, form: Form) -> Rendered {
     }
 }
 
-/// Turns that have ended, and whether later ones ended before each. Only those that are
-/// shown count, so that the form of a turn does not change until they go.
-pub fn with_overtaken(past: &[PastTurn]) -> impl Iterator<Item = (&PastTurn, bool)> {
-    let mut newest = None;
-    past.iter().map(move |turn| {
-        let is_overtaken = newest > Some(turn.id);
-        newest = newest.max(Some(turn.id));
-        (turn, is_overtaken)
-    })
-}
-
 /// Adds the messages of an earlier turn. Its question is shortened if the turn failed and
 /// it alone takes most of a request.
 fn add_past(messages: &mut Vec<ChatMessage>, turn: &PastTurn, form: &Form) {
@@ -111,30 +97,47 @@ fn final_extra(steps: &[Step]) -> Option<Value> {
     }
 }
 
-/// The last reply of an earlier turn, and how the turn ended unless that is whole.
-pub fn closing_text(turn: &PastTurn) -> Option<String> {
-    let reply = turn.reply.as_ref();
-    let mut text = reply.map_or("", |reply| reply.content.as_str());
-    // What it said beside its calls stands before them.
-    let with_calls = said_so_far(&turn.steps, "");
-    if turn.state != TurnState::Done || text != with_calls {
-        text = text.strip_prefix(&with_calls).unwrap_or(text).trim_start();
-    }
-    let end = match (turn.state, reply.and_then(|reply| reply.finish_reason)) {
-        (TurnState::Cancelled, _) => Some("[A person stopped this turn.]".to_owned()),
-        (TurnState::Failed, _) => {
-            let error = turn.error.as_deref().unwrap_or("unknown");
-            Some(format!(
-                "[This turn failed: {}]",
-                shorten(error, ERROR_CHARS)
-            ))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::testing::*;
+
+    #[test]
+    fn an_earlier_turn_is_rendered_once_for_each_form() {
+        let steps = vec![
+            calls("", &[("1", "look")]),
+            started("1"),
+            result("1", true, &"line\n".repeat(100)),
+        ];
+        let turn = past("What is there?", steps, Some("Lines."));
+        let form = Form {
+            is_overtaken: false,
+            is_shortened: false,
+            most_tokens: None,
+            zone: utc(),
+            takes: Takes::default(),
+        };
+        let other_forms = [
+            Form {
+                is_overtaken: true,
+                ..form.clone()
+            },
+            Form {
+                is_shortened: true,
+                ..form.clone()
+            },
+            Form {
+                zone: Zone::named("Asia/Tokyo").unwrap(),
+                ..form.clone()
+            },
+        ];
+        let first = rendered(&turn, form.clone());
+        assert!(Arc::ptr_eq(&first, &rendered(&turn, form.clone())));
+        for other in other_forms {
+            assert_ne!(rendered(&turn, other).messages, first.messages);
         }
-        (_, Some(reason)) => Some(format!("[This reply was cut off: {}]", cut_by(reason))),
-        (_, None) => None,
-    };
-    match (text.is_empty(), end) {
-        (true, end) => end,
-        (false, None) => Some(text.to_owned()),
-        (false, Some(end)) => Some(format!("{text}\n\n{end}")),
+        let again = rendered(&turn, form);
+        assert!(!Arc::ptr_eq(&first, &again));
+        assert_eq!(first.messages, again.messages);
     }
 }

@@ -1,8 +1,7 @@
 //! The rolling summary of the oldest turns, written by a model.
 
 use super::estimate::text_tokens;
-use super::past::{closing_text, with_overtaken};
-use super::{Results, question, result_text};
+use super::{Results, closing_text, question, result_text, with_overtaken};
 use crate::message_text::{EARLIER_TAG, OUTSIDE_TAG, fenced, unfenced};
 use crate::tool::output::cap_text;
 use base::calendar::Zone;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::failure::Outcome;
 use crate::job::{Acknowledge, Write};
-use crate::kept_past::Kept;
+use crate::kept_reads::KeptPast;
 use crate::writer::Writer;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -92,12 +92,12 @@ macro_rules! caller {
 /// Whether there are notes, as somebody reads it who keeps what was read.
 fn has_notes(scene: &Scene) -> bool {
     let conversation = ConversationId::from(1);
-    let read = |_, kept: Option<Kept>| {
+    let read = |_, kept: Option<KeptPast>| {
         let is_there = match kept {
             Some(kept) => kept.bytes > 0,
             None => scene.is_committed("secret"),
         };
-        let next = Kept {
+        let next = KeptPast {
             bytes: usize::from(is_there),
             past: Box::new(()),
         };
@@ -106,26 +106,49 @@ fn has_notes(scene: &Scene) -> bool {
     scene.writer.kept().read(conversation, read).unwrap()
 }
 
+/// The same as a token is looked up.
+fn has_token(scene: &Scene) -> bool {
+    let (kept, fingerprint) = (scene.writer.kept(), [0; 32]);
+    let rewrites = kept.rewrites();
+    if kept.holder(&fingerprint).is_some() {
+        return true;
+    }
+    let is_there = scene.is_committed("secret");
+    if is_there {
+        kept.keep_holder(rewrites, &fingerprint, Arc::new(()));
+    }
+    is_there
+}
+
 #[test]
 fn nothing_that_was_deleted_is_kept() {
-    explore("writer: what is kept goes with what is deleted", || {
+    is_gone_once_it_was_deleted("writer: what is kept goes with what is deleted", has_notes);
+}
+
+#[test]
+fn nobody_is_let_in_by_a_token_that_was_revoked() {
+    is_gone_once_it_was_deleted("writer: who holds a token goes with it", has_token);
+}
+
+fn is_gone_once_it_was_deleted(what: &'static str, has: fn(&Scene) -> bool) {
+    explore(what, move || {
         let scene = Scene::new();
         scene.write("secret").unwrap();
         run_all(vec![
             caller!(scene, {
                 let delete = |write: &Write<'_>| write.execute("DELETE FROM notes", &[]);
                 scene.writer.call(Acknowledge::AfterCommit, delete).unwrap();
-                assert!(!has_notes(&scene));
+                assert!(!has(&scene));
             }),
             caller!(scene, {
-                has_notes(&scene);
-                has_notes(&scene);
+                has(&scene);
+                has(&scene);
             }),
             caller!(scene, {
-                has_notes(&scene);
+                has(&scene);
             }),
         ]);
-        assert!(!has_notes(&scene));
+        assert!(!has(&scene));
         scene.writer.close();
     });
 }
