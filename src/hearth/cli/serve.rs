@@ -230,11 +230,11 @@ fn tune_allocation(context: &CliContext) {
     }
     let arenas = match getrlimit(Resource::As).current {
         Some(_) => 1,
-        None => 2,
+        None => 4,
     };
     let tunables = format!(
         "glibc.malloc.arena_max={arenas}:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0:\
-         glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=524288:\
+         glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=262144:\
          glibc.malloc.top_pad=0:glibc.pthread.stack_cache_size=0"
     );
     let mut arguments = std::env::args_os();

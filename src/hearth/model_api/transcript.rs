@@ -233,8 +233,8 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
     let mut called: Vec<Called> = Vec::new();
     let mut returned: Vec<Returned> = Vec::new();
     let mut rounds = 0;
-    for said in messages {
-        let role = said.role.clone();
+    for mut said in messages {
+        let role = std::mem::take(&mut said.role);
         match role.as_str() {
             "system" | "developer" => append(&mut instructions, said.read()?.0),
             "user" => {
