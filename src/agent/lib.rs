@@ -35,6 +35,7 @@ pub mod plain;
 pub mod provider;
 pub mod repetition;
 pub mod skills;
+pub mod text;
 pub mod tool;
 pub mod turn;
 pub mod wishes;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::text::Text;
 use crate::wishes::Wishes;
 use base::error::{Code, Error};
 use base::finish_reason::FinishReason;
@@ -19,16 +20,15 @@ use store::{ToolCall, Usage};
 pub enum ChatMessage {
     /// From a person, or from a program on behalf of one.
     User {
-        /// The message, with what the context added to it. Shared, as the texts of all
-        /// messages are: every request shows them again.
-        text: Arc<str>,
+        /// The message, with what the context added to it.
+        text: Text,
         /// What came with it, in the order in which the text names it.
         files: Vec<ModelFile>,
     },
     /// From the model.
     Assistant {
         /// May be empty when the model only called tools.
-        text: Arc<str>,
+        text: Text,
         /// In the order in which the model wrote them.
         calls: Vec<ToolCall>,
         /// Members that the provider wants back, such as the model's thoughts.
@@ -43,7 +43,7 @@ pub enum ChatMessage {
         tool: String,
         /// The result, or what went wrong, cut to the limit of
         /// [`tool::output`](crate::tool::output).
-        content: Arc<str>,
+        content: Text,
         /// Whether the tool ran and did not fail.
         ok: bool,
         /// What the tool brought, in the order in which the content names it.

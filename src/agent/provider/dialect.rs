@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::extra::own_members;
@@ -12,6 +13,7 @@ use super::plain_schema::parameters_of;
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use crate::model::{ModelRequest, ToolSpec};
+use crate::text::Text;
 use crate::wishes::{MustCall, Takes};
 use store::ToolCall;
 
@@ -191,6 +193,13 @@ impl RequestBody {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum RequestMessage<'a> {
+    /// Who wrote it, and the text as JSON.
+    Written {
+        /// `user` or `assistant`.
+        role: &'static str,
+        /// The text.
+        content: &'a RawValue,
+    },
     /// Who wrote it, and the text.
     Text {
         /// `user`, `assistant` or `system`.
@@ -203,7 +212,13 @@ pub enum RequestMessage<'a> {
 }
 
 impl<'a> RequestMessage<'a> {
-    /// A text alone.
+    /// The text of a message alone.
+    pub fn written(role: &'static str, text: &'a Text) -> RequestMessage<'a> {
+        let content = text.json();
+        RequestMessage::Written { role, content }
+    }
+
+    /// Another text alone.
     pub fn text(role: &'static str, content: impl Into<Cow<'a, str>>) -> RequestMessage<'a> {
         let content = content.into();
         RequestMessage::Text { role, content }

@@ -1,12 +1,12 @@
 //! Fits a request that was made for another model into a smaller window.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use crate::context::estimate::{message_tokens, text_tokens, tool_tokens};
 use crate::context::summary::block_with_gap;
 use crate::message_text::{EARLIER_TAG, MEMORIES_TAG, take_fence};
 use crate::model::{ChatMessage, ModelRequest};
+use crate::text::Text;
 
 /// Fewest bytes that are kept of a tool's result.
 const LEAST_RESULT: usize = 200;
@@ -104,7 +104,7 @@ impl<'a> Gone<'a> {
     }
 }
 
-fn shorten(content: &mut Arc<str>, most: usize) {
+fn shorten(content: &mut Text, most: usize) {
     if content.len() <= most {
         return;
     }

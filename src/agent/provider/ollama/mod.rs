@@ -126,12 +126,15 @@ fn message_of<'a>(
     of_results: &mut Vec<Media>,
 ) -> RequestMessage<'a> {
     match message {
+        ChatMessage::User { text, files } if files.is_empty() => {
+            RequestMessage::written("user", text)
+        }
         ChatMessage::User { text, files } => {
             let (text, media) = context.files.with(text, files);
             with_images(text, media)
         }
         ChatMessage::Assistant { text, calls, extra } if calls.is_empty() && extra.is_none() => {
-            RequestMessage::text("assistant", &**text)
+            RequestMessage::written("assistant", text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             let mut said = json!({ "role": "assistant", "content": **text });

@@ -118,6 +118,9 @@ fn message_of<'a>(
     let capabilities = context.capabilities;
     let takes_thoughts = matches!(capabilities.thoughts, Thoughts::WithEveryReply(_));
     match message {
+        ChatMessage::User { text, files } if files.is_empty() => {
+            RequestMessage::written("user", text)
+        }
         ChatMessage::User { text, files } => {
             let (text, media) = context.files.with(text, files);
             with_media(text, media)
@@ -125,7 +128,7 @@ fn message_of<'a>(
         ChatMessage::Assistant { text, calls, extra }
             if calls.is_empty() && extra.is_none() && !takes_thoughts =>
         {
-            RequestMessage::text("assistant", &**text)
+            RequestMessage::written("assistant", text)
         }
         ChatMessage::Assistant { text, calls, extra } => {
             // An empty content, not null or absent: the one form that all servers take.
