@@ -289,6 +289,7 @@ impl Committer {
             self.kept.throw_away();
             self.kept.throw_away();
         }
+        self.kept.note_look();
     }
 
     /// Tests whether the disk accepts data again: writes some and deletes it.

@@ -11,6 +11,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use base::error::Result;
 use base::ids::ConversationId;
@@ -24,6 +25,8 @@ pub(crate) const FEWEST_TURNS: usize = if cfg!(debug_assertions) { 1 } else { 16
 const MOST_BYTES: usize = 256 * 1024;
 /// Most tokens whose holders are kept.
 const TOKENS: usize = 16;
+/// How long a holder is believed after the last look for writes of other processes.
+const BELIEVED: Duration = Duration::from_secs(1);
 
 /// Who holds a token: only `tokens` knows it.
 pub(crate) type Holder = Arc<dyn Any + Send + Sync>;
@@ -39,6 +42,8 @@ pub(crate) struct KeptPast {
 #[derive(Default)]
 struct State {
     rewrites: u64,
+    /// When it was last known that no other process has written.
+    looked: Option<Instant>,
     /// The one that was read last at the end.
     pasts: Vec<(ConversationId, KeptPast)>,
     /// By the fingerprint of the token, the newest at the end.
@@ -86,8 +91,15 @@ impl KeptReads {
         let mut state = lock(&self.0);
         *state = State {
             rewrites: state.rewrites + 1,
+            looked: state.looked,
             ..State::default()
         };
+    }
+
+    /// Notes that no other process has written since the last transaction, or that all was
+    /// thrown away.
+    pub fn note_look(&self) {
+        lock(&self.0).looked = Some(Instant::now());
     }
 
     /// How often everything was thrown away: odd while such a commit is under way.
@@ -133,9 +145,11 @@ impl KeptReads {
         state.pasts.push((conversation, kept));
     }
 
-    /// Who holds the token with this fingerprint, if that is kept; it may have expired.
+    /// Who holds the token with this fingerprint, if that is kept; it may have expired. Of
+    /// what other processes write nothing is known while the writer waits for them.
     pub fn holder(&self, fingerprint: &[u8; 32]) -> Option<Holder> {
         let state = lock(&self.0);
+        state.looked.filter(|looked| looked.elapsed() < BELIEVED)?;
         let mut all = state.holders.iter();
         let (_, holder) = all.find(|(one, _)| one == fingerprint)?;
         Some(Arc::clone(holder))
@@ -159,5 +173,40 @@ impl KeptReads {
     pub fn clear(&self) {
         let mut state = lock(&self.0);
         (state.pasts, state.holders) = Default::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_believed_only_after_a_look_for_other_processes() {
+        let (kept, fingerprint) = (KeptReads::default(), [1; 32]);
+        let keep = || kept.keep_holder(kept.rewrites(), &fingerprint, Arc::new("grace"));
+        keep();
+        assert!(kept.holder(&fingerprint).is_none());
+        kept.note_look();
+        assert!(kept.holder(&fingerprint).is_some());
+        assert!(kept.holder(&[2; 32]).is_none());
+        lock(&kept.0).looked = Instant::now().checked_sub(BELIEVED);
+        assert!(kept.holder(&fingerprint).is_none());
+        kept.note_look();
+        kept.throw_away();
+        assert!(kept.holder(&fingerprint).is_none());
+        // Something may be changing.
+        keep();
+        assert!(kept.holder(&fingerprint).is_none());
+    }
+
+    #[test]
+    fn the_holders_of_a_few_tokens_are_kept() {
+        let kept = KeptReads::default();
+        kept.note_look();
+        for number in 0..=TOKENS as u8 {
+            kept.keep_holder(0, &[number; 32], Arc::new(()));
+        }
+        assert!(kept.holder(&[0; 32]).is_none());
+        assert!(kept.holder(&[1; 32]).is_some());
     }
 }
