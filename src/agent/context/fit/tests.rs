@@ -319,10 +319,8 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
         let ChatMessage::User { text, .. } = &messages[begin] else {
             panic!("{:?}", messages[begin])
         };
-        assert!(
-            text.ends_with(&format!("00:00] {}", now.content)),
-            "{text:?}"
-        );
+        let said = format!("00:00] {}", now.content);
+        assert!(text.ends_with(&said), "{text:?}");
         let replies = |step: &&Step| matches!(step, Step::Reply { .. });
         let answers = |message: &&ChatMessage| matches!(message, ChatMessage::Assistant { .. });
         assert_eq!(
