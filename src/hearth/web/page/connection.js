@@ -75,9 +75,9 @@ export class Connection extends EventTarget {
   /**
    * Sends a command and resolves to its data. With `keep`, it is sent again after an
    * interruption, so it must be safe to repeat (`chat` with its idempotency_key, and
-   * everything read-only).
+   * everything read-only, which a view asks for before the page is connected, too).
    */
-  request(type, fields = {}, { keep = false, timeout = REQUEST_TIMEOUT } = {}) {
+  request(type, fields = {}, { keep = /^(get|list)_/.test(type), timeout = REQUEST_TIMEOUT } = {}) {
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       const entry = { text: JSON.stringify({ ...fields, type, id }), keep, resolve, reject, timer: null };
