@@ -19,7 +19,7 @@ SCHEDULES ?= 500
 SEED ?=
 FAULT ?=
 # Most tests wait most of the time: for a clock, a disk, a program that starts.
-TEST = RUST_TEST_THREADS=$$((2 * $$(getconf _NPROCESSORS_ONLN))) $(CARGO) test --locked
+TEST = RUST_TEST_THREADS=$$((3 * $$(getconf _NPROCESSORS_ONLN))) $(CARGO) test --locked
 BIN = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
 INTERLEAVINGS = SCHEDULES="$(SCHEDULES)" $(CARGO) test --locked --features shuttle \

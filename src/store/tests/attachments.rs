@@ -99,7 +99,7 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    for round in 0..30 {
+    for round in 0..15 {
         let size = match round {
             0 => 0,
             1 => 1,

@@ -371,14 +371,14 @@ fn hostile_pages_take_time_in_proportion() {
         "<meta itemprop=a content=b>",
         "[",
     ] {
-        page(&unit.repeat(300_000 / unit.len()));
+        page(&unit.repeat(150_000 / unit.len()));
     }
     for unit in [
         "\"a long text that is not in the page's text\":1,",
         "[",
         "{\"a\":",
     ] {
-        let much = unit.repeat(300_000 / unit.len());
+        let much = unit.repeat(150_000 / unit.len());
         page(&format!(
             "<script type=application/ld+json>{{\"@type\":\"x\",{much}\"b\":2}}</script>{much}"
         ));
