@@ -267,19 +267,29 @@ fn what_does_not_work_is_not_written() {
         assert!(!added && said.contains(says), "{words:?}: {said}");
         assert_eq!(file(folder.path()), before, "{words:?}");
     }
-    for words in [&["key=${NO_SUCH}"][..], &["key=${NO_SUCH}", "--no-test"]] {
-        let (added, said) = tool(
-            folder.path(),
-            &[&["add", "brave", &server], words].concat(),
-            "",
-        );
-        assert!(added && said.contains("NO_SUCH is not set here"), "{said}");
+    let words = ["tool", "add", "brave", &server, "key=${A_KEY}", "--no-test"];
+    let unset = run(folder.path(), &words[..5]);
+    let said = printed(&unset);
+    assert!(said.contains("A_KEY is not set here"), "{said}");
+    assert!(!unset.status.success() && file(folder.path()) == before);
+    // A server that runs without it refuses the file, and goes on.
+    for (running, says) in [(false, "next start"), (true, "(process")] {
+        let program = running.then(|| Program::serve(folder.path()));
+        let mut command = hearth(folder.path());
+        let output = command.args(words).env("A_KEY", "k").output().unwrap();
+        let said = printed(&output);
+        assert!(said.contains(says), "{said}");
+        for part in ["but the server", "variable A_KEY, which is not set"] {
+            assert_eq!(said.contains(part), running, "{said}");
+        }
+        assert!(!said.contains("reloaded") && output.status.success() != running);
         let key = "/tools/custom/0/http/headers/X-Subscription-Token";
-        assert_eq!(file(folder.path()).pointer(key).unwrap(), "${NO_SUCH}");
+        assert_eq!(file(folder.path()).pointer(key).unwrap(), "${A_KEY}");
         let (listed, said) = tool(folder.path(), &["list"], "");
         assert!(listed && said.contains("web_search"), "{said}");
         let (removed, said) = tool(folder.path(), &["remove", "brave"], "");
-        assert!(removed, "{said}");
+        assert!(removed && said.contains("reloaded it") == running, "{said}");
+        drop(program);
     }
     let (removed, said) = tool(folder.path(), &["remove", "weather"], "");
     assert!(!removed && said.contains("there are none"), "{said}");

@@ -172,6 +172,32 @@ fn a_change_says_when_it_applies() {
 }
 
 #[test]
+fn what_the_server_refuses_is_an_error_of_the_command() {
+    let folder = prepare();
+    write_config(folder.path(), json!({}));
+    let _program = Program::serve(folder.path());
+    let server =
+        r#"{"a": {"url": "http://127.0.0.1:1/", "headers": {"Authorization": "${HERE}"}}}"#;
+    for (words, is_taken) in [
+        (&["set", "mcp_servers", server][..], false),
+        // Another change is not taken over either, nor is one for a restart.
+        (&["set", "max_tokens", "100"], false),
+        (&["set", "workers", "3"], false),
+        (&["unset", "mcp_servers"], true),
+    ] {
+        let mut command = hearth(folder.path());
+        command.arg("config").args(words).env("HERE", "x");
+        let output = command.output().unwrap();
+        let said = printed(&output);
+        assert_eq!(output.status.success(), is_taken, "{words:?}: {said}");
+        for part in ["refused it.", "config.json line ", "variable HERE, which"] {
+            assert_eq!(said.contains(part), !is_taken, "{words:?}: {said}");
+        }
+        assert_eq!(said.contains("reloaded it"), is_taken, "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn the_level_of_the_log_is_reread_unless_the_environment_sets_it() {
     for (environment, before, after, is_logged) in [
         (&[][..], "error", "info", true),

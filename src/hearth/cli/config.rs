@@ -141,7 +141,7 @@ fn change(
             context.note(with_option(&warning, &option))?;
         }
     }
-    Ok(())
+    applies.end()
 }
 
 /// `hearth config path`

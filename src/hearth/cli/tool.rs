@@ -150,13 +150,15 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         .filter_map(variable)
         .find(|name| env::var_os(name).is_none())
         .map(str::to_owned);
+    if let Some(name) = unset {
+        return Err(CliError::failed(format!(
+            "nothing was written: {name} is not set here, and the server does not start without \
+             it. Set it for both: {name}=... hearth tool add ..."
+        )));
+    }
     let addition = entry.filled(arguments.text("as")?, answers)?;
     let (_, planned) = settings.rewrite(false, |members| addition.add_to(members))?;
-    if let Some(name) = unset {
-        context.note(format_args!(
-            "There is no trial: {name} is not set here. The server must have it in its environment."
-        ))?;
-    } else if !arguments.has("no-test") {
+    if !arguments.has("no-test") {
         try_out(&addition, &planned, &directory, context)?;
     }
     let (_, config) = settings.rewrite(true, |members| addition.add_to(members))?;
@@ -167,7 +169,8 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         addition.alias,
         file.display()
     ))?;
-    print_rights(&addition, &config, context)
+    print_rights(&addition, &config, context)?;
+    applies.end()
 }
 
 /// The settings. Those that a variable of the server's environment holds need not be set here.
@@ -360,5 +363,6 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             removed.holders.join(", ")
         ),
     };
-    context.note(format_args!("Removed {names}; {applies}.{rights}"))
+    context.note(format_args!("Removed {names}; {applies}.{rights}"))?;
+    applies.end()
 }

@@ -3,18 +3,20 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::StartError;
+use base::sync;
 
 /// The lock file's name in the data directory. Its first line is the process
 /// id of the running server. Its addresses follow, one a line, and with TLS
-/// `certificate` and the certificate's file. Only the lock on the file counts;
-/// it ends with the process.
+/// `certificate` and the certificate's file; after them, what came of the last
+/// [`Reload`]. Only the lock on the file counts; it ends with the process.
 pub const LOCK_FILE: &str = "hearth.lock";
 
 /// How long the command line may hold the lock to see whether a server runs.
@@ -23,6 +25,41 @@ const LOOKED_AT: Duration = Duration::from_millis(100);
 /// Keeps other servers out of the data directory until it is dropped.
 pub struct Lock {
     file: File,
+    /// The bytes of the file before the last reload's lines.
+    details: u64,
+    reloads: Mutex<u64>,
+}
+
+/// What came of rereading the configuration, as the lock file says it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reload {
+    /// How many there were before it.
+    pub number: u64,
+    /// Why the configuration was refused, if it was: one line for each problem.
+    pub problems: Vec<String>,
+}
+
+/// Begins a line with a problem.
+const PROBLEM: &str = "problem ";
+/// Begins the last line, which a reader of half a text misses.
+const RELOAD: &str = "reload ";
+
+impl Reload {
+    /// The last one that the text of a lock file tells, if it does so to its end.
+    pub fn read(text: &str) -> Option<Reload> {
+        let last = text.strip_suffix('\n')?.lines().last()?;
+        let problems = text.lines().filter_map(|line| line.strip_prefix(PROBLEM));
+        Some(Reload {
+            number: last.strip_prefix(RELOAD)?.parse().ok()?,
+            problems: problems.map(str::to_owned).collect(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let problems = self.problems.iter();
+        let problems = problems.map(|problem| format!("{PROBLEM}{problem}\n"));
+        problems.collect::<String>() + &format!("{RELOAD}{}\n", self.number)
+    }
 }
 
 impl Lock {
@@ -50,7 +87,11 @@ impl Lock {
                 data_dir.display()
             )));
         }
-        let mut lock = Lock { file };
+        let mut lock = Lock {
+            file,
+            details: 0,
+            reloads: Mutex::default(),
+        };
         lock.write_details(&[], None)
             .map_err(|error| StartError::unwritable(&path, &error))?;
         Ok(lock)
@@ -75,14 +116,23 @@ impl Lock {
         }
         self.file.set_len(0)?;
         self.file.rewind()?;
+        self.details = text.len() as u64;
         self.file.write_all(text.as_bytes())
     }
 
-    /// Sets the file's modification time. The command line waits for that to see
-    /// that the server has reread its configuration.
-    pub fn touch(&self) {
-        if let Err(error) = self.file.set_modified(SystemTime::now()) {
-            log::debug!("hearth.lock: {error}");
+    /// Writes what came of rereading the configuration: nothing, or these problems, one
+    /// a line. The command line waits for that.
+    pub fn reloaded(&self, problems: &str) {
+        let mut reloads = sync::lock(&self.reloads);
+        let reload = Reload {
+            number: *reloads,
+            problems: problems.lines().map(str::to_owned).collect(),
+        };
+        *reloads += 1;
+        let written = (self.file.set_len(self.details))
+            .and_then(|()| (self.file).write_all_at(reload.text().as_bytes(), self.details));
+        if let Err(error) = written {
+            log::warn!("hearth.lock: {error}");
         }
     }
 }
@@ -114,5 +164,30 @@ mod tests {
         );
         drop(held);
         assert!(Lock::take(&folder).is_ok());
+    }
+
+    #[test]
+    fn the_file_says_what_came_of_the_last_reload() {
+        let folder = base::testing::TemporaryDirectory::new();
+        let held = Lock::take(&folder).unwrap();
+        let text = || std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap();
+        assert_eq!(Reload::read(&text()), None);
+        for (number, problems) in [
+            (
+                0,
+                &["line 2: unknown key \"modell\"", "line 3: reload 7"][..],
+            ),
+            (1, &[]),
+            (2, &["the file is gone"]),
+        ] {
+            held.reloaded(&problems.join("\n"));
+            let problems = problems.iter().copied().map(str::to_owned).collect();
+            assert_eq!(Reload::read(&text()), Some(Reload { number, problems }));
+            assert!(text().starts_with(&format!("{}\n", std::process::id())));
+        }
+        for end in 1.."reload 2\n".len() {
+            let (text, whole) = (text(), text().len());
+            assert_eq!(Reload::read(&text[..whole - end]), None);
+        }
     }
 }

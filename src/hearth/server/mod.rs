@@ -31,7 +31,7 @@ use net::listener::{Listener, Listeners};
 use relay::Links;
 use store::{Store, check_at_start, look_up_actors};
 
-pub use lock::Lock;
+pub use lock::{Lock, Reload};
 pub use start_error::StartError;
 
 /// The configuration file's name in the data directory.
@@ -195,11 +195,14 @@ impl Server {
     /// What is wrong with the file; the settings in force stay.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
         let changed = self.service.settings().reload();
-        if let Ok(changed) = &changed {
-            self.service.config_changed(changed);
-            self.links.apply(&self.service.settings().current());
+        match &changed {
+            Ok(fields) => {
+                self.service.config_changed(fields);
+                self.links.apply(&self.service.settings().current());
+                self.lock.reloaded("");
+            }
+            Err(problems) => self.lock.reloaded(&problems.to_string()),
         }
-        self.lock.touch();
         changed
     }
 

@@ -324,5 +324,5 @@ fn report(
         Some(_) => writeln!(errors, "A server is running: {applies}.")?,
         None => writeln!(errors, "Start the server: hearth serve{option}")?,
     }
-    Ok(())
+    applies.end()
 }

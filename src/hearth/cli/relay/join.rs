@@ -70,7 +70,8 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             "relay_url": clients,
             "machine_id": identity.machine_id.as_str(),
         });
-        return table::print_json(context, &joined);
+        table::print_json(context, &joined)?;
+        return reloaded.end();
     }
     writeln!(
         context.errors,
@@ -85,7 +86,8 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     context.note(format_args!(
         "\nFrom elsewhere, with the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN:\n  \
          hearth chat --url '{clients}' --user NAME"
-    ))
+    ))?;
+    reloaded.end()
 }
 
 /// What came of the link, once it is up or has failed; nothing without a running server.

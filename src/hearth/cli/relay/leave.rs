@@ -29,5 +29,6 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let reloaded = RunningServer::reload_if_running(&directory);
     context.note(format_args!(
         "Removed the relay channel {name}; {reloaded}."
-    ))
+    ))?;
+    reloaded.end()
 }

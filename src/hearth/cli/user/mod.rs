@@ -232,9 +232,10 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let question = format!("Remove {}? [y/N]", user.name);
     confirm(arguments, context, &question, "y")?;
     store.remove_user(user.id)?;
-    finish_removals(&directory, &store)?;
+    let finished = finish_removals(&directory, &store);
     store.close();
-    context.note(format_args!("Removed {}.", user.name))
+    context.note(format_args!("Removed {}.", user.name))?;
+    finished
 }
 
 /// What happens to what belongs to a person who is removed.
@@ -296,8 +297,7 @@ pub fn narrow_child(directory: &DataDirectory, store: &Store, name: &str) -> Cli
     directory
         .settings()?
         .narrow_person(name, people::child_limits())?;
-    RunningServer::reload_if_running(directory);
-    Ok(())
+    RunningServer::reload_if_running(directory).end()
 }
 
 /// Removes from the configuration the names of people who were removed: whoever gets one
@@ -311,7 +311,7 @@ pub fn finish_removals(directory: &DataDirectory, store: &Store) -> CliResult {
         if let Some(settings) = settings(directory)?
             && !settings.forget_person(&name)?.is_empty()
         {
-            RunningServer::reload_if_running(directory);
+            RunningServer::reload_if_running(directory).end()?;
         }
         store.name_forgotten(&name)?;
     }

@@ -116,10 +116,10 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             context
                 .note("From another machine it is the address at which that reaches this one.")?;
         }
-        return match shown {
-            Some(shown) => context.print(format_args!("Secret  {shown}")),
-            None => Ok(()),
-        };
+        if let Some(shown) = shown {
+            context.print(format_args!("Secret  {shown}"))?;
+        }
+        return reloaded.end();
     }
     context.print(format_args!(
         "curl {base}{path} -H 'Content-Type: application/json' \\"
@@ -127,7 +127,8 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if let Some(shown) = shown {
         writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
     }
-    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))
+    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))?;
+    reloaded.end()
 }
 
 /// What the messages of a new account reach, and who sees them: as the options say, or

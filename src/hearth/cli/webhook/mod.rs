@@ -135,7 +135,7 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             "Its undelivered callbacks are dropped: {undelivered}."
         ))?;
     }
-    Ok(())
+    reloaded.end()
 }
 
 /// A text, or the texts of a list.
