@@ -5,14 +5,18 @@ use std::time::Instant;
 
 use crate::Assistant;
 use crate::budget;
+use crate::context::estimate::file_tokens;
 use crate::context::prompt::LIMITS;
-use crate::model::{ChatMessage, ModelReply, ModelRequest, ToolSpec};
+use crate::model::{ChatMessage, FileReader, ModelFile, ModelReply, ModelRequest, Takes, ToolSpec};
+use crate::tool::output::{MAX_RESULT_CHARS, cap_text};
+use crate::tool::text_of;
 use crate::wishes::Wishes;
 use base::clock::Clock;
 use base::error::{Error, Result};
-use base::ids::UserId;
+use base::ids::{AttachmentId, UserId};
+use base::secret::random_bytes;
 use net::cancel::Cancel;
-use store::{Store, Usage};
+use store::{IncludedFile, Store, Usage};
 
 /// Who asks for what.
 pub struct PlainRequest<'a> {
@@ -22,6 +26,8 @@ pub struct PlainRequest<'a> {
     pub system: &'a str,
     /// All that was said, the question last.
     pub messages: &'a [ChatMessage],
+    /// Their files.
+    pub files: &'a BroughtFiles,
     /// The program's tools, which it runs itself.
     pub tools: &'a [ToolSpec],
     /// What it wants of the reply.
@@ -32,6 +38,51 @@ pub struct PlainRequest<'a> {
     pub deadline: Instant,
     /// Stops it.
     pub cancel: &'a Cancel,
+}
+
+/// Files that a request brings along. They are in memory as long as it is answered.
+#[derive(Default)]
+pub struct BroughtFiles(Vec<(AttachmentId, Vec<u8>)>);
+
+impl BroughtFiles {
+    /// Adds one; returns it as a message has it.
+    pub fn add(&mut self, file: IncludedFile) -> ModelFile {
+        // Random, since providers remember for a day which files a model has refused.
+        let id = AttachmentId::from(i64::from_le_bytes(random_bytes::<8>()) & i64::MAX);
+        let mut brought = ModelFile {
+            id,
+            media_type: file.media_type().to_owned(),
+            name: file.name,
+            bytes: file.data.len() as u64,
+            most_chars: MAX_RESULT_CHARS,
+            is_folded: false,
+            tokens: 0,
+        };
+        let takes = Takes {
+            images: true,
+            documents: true,
+        };
+        let (kind, most) = (brought.kind(), brought.most_chars);
+        brought.tokens = file_tokens(kind, brought.bytes, most, takes);
+        self.0.push((id, file.data));
+        brought
+    }
+
+    fn find(&self, file: &ModelFile) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(id, _)| *id == file.id);
+        found.map(|(_, bytes)| &**bytes)
+    }
+}
+
+impl FileReader for BroughtFiles {
+    fn bytes(&self, file: &ModelFile) -> Option<Vec<u8>> {
+        self.find(file).map(<[u8]>::to_vec)
+    }
+
+    fn text(&self, file: &ModelFile) -> Option<String> {
+        let text = text_of(self.find(file)?)?;
+        Some(cap_text(text, file.most_chars))
+    }
 }
 
 /// Asks the model. What the household tells the model about the person holds here too.
@@ -60,7 +111,7 @@ pub fn reply(
         model: &config.model,
         system: system.trim(),
         messages: asked.messages,
-        files: &(),
+        files: asked.files,
         tools: asked.tools,
         may_call: !asked.wishes.may_not_call,
         wishes: Some(asked.wishes),

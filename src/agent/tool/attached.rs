@@ -79,7 +79,7 @@ impl FileReader for ConversationFiles<'_> {
 
 /// The text of bytes in UTF-8, UTF-16 with a byte order mark, or Latin-1; none if they
 /// are something else.
-fn text_of(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
     let is_utf_16 = matches!(bytes, [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..]);
     let is_layout = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c);
     let is_control = |&byte: &u8| byte.is_ascii_control() && !is_layout(byte);

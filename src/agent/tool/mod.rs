@@ -36,6 +36,7 @@ mod web_fetch;
 mod xml;
 
 pub use attached::ConversationFiles;
+pub(crate) use attached::text_of;
 pub use custom_http::try_once;
 pub use definition::{
     Arguments, Definition, Origin, Source, Start, Tool, ToolContext, cancelled, turn_is_over,

@@ -43,6 +43,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head) -> Result<Answer>
             user: (asker.user_id, &asker.user),
             system: &chat.system,
             messages: &chat.messages,
+            files: &chat.files,
             tools: &wants.tools,
             wishes: &wants.wishes,
             stream,

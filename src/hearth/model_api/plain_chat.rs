@@ -2,39 +2,41 @@
 
 use serde_json::Value;
 
-use super::transcript::Said;
+use super::transcript::{Part, Said};
 use agent::model::ChatMessage;
+use agent::plain::BroughtFiles;
 use base::error::{Error, Result};
+use protocol::attachment;
 use store::ToolCall;
 
 /// A client's messages.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Default)]
 pub struct PlainChat {
     /// System messages, joined.
     pub system: String,
     /// The others.
     pub messages: Vec<ChatMessage>,
+    /// The files that came since the last reply. Earlier ones are only marked.
+    pub files: BroughtFiles,
 }
 
 impl PlainChat {
     /// Reads them all.
     ///
     /// # Errors
-    /// `invalid_request` for an unknown role, a result without its call, pictures, and where
-    /// neither a user's message nor a result is last.
+    /// `invalid_request` for an unknown role, a result without its call, what is neither
+    /// text nor a file since the last reply, and where neither a user's message nor a result
+    /// is last.
     pub fn read(messages: Vec<Said>) -> Result<PlainChat> {
         let mut chat = PlainChat::default();
         let mut called: Vec<ToolCall> = Vec::new();
+        // Each with the place of its message.
+        let mut newest: Vec<(usize, Part)> = Vec::new();
         for said in messages {
             let role = said.role.clone();
             let calls = said.tool_calls.clone().unwrap_or_default();
             let id = said.tool_call_id.clone();
             let (text, parts) = said.read()?;
-            if !parts.is_empty() {
-                return Err(Error::invalid_request(
-                    "this model is shown text alone here: send pictures to the model \"hearth\"",
-                ));
-            }
             match role.as_str() {
                 "system" | "developer" => {
                     if !chat.system.is_empty() {
@@ -43,6 +45,8 @@ impl PlainChat {
                     chat.system.push_str(&text);
                 }
                 "user" => {
+                    let place = chat.messages.len();
+                    newest.extend(parts.into_iter().map(|part| (place, part)));
                     let (text, files) = (text.into(), Vec::new());
                     chat.messages.push(ChatMessage::User { text, files });
                 }
@@ -60,6 +64,9 @@ impl PlainChat {
                             extra: None,
                         })
                         .collect();
+                    if calls.is_empty() && !text.trim().is_empty() {
+                        newest.clear();
+                    }
                     called.clone_from(&calls);
                     let (text, extra) = (text.into(), None);
                     chat.messages
@@ -85,6 +92,13 @@ impl PlainChat {
                         "a message's role is system, user, assistant or tool, not {shown:?}"
                     )));
                 }
+            }
+        }
+        attachment::check_count(newest.len())?;
+        for (place, part) in newest {
+            let file = chat.files.add(part.into_file()?);
+            if let ChatMessage::User { files, .. } = &mut chat.messages[place] {
+                files.push(file);
             }
         }
         match chat.messages.last() {

@@ -133,7 +133,7 @@ impl Part {
     ///
     /// # Errors
     /// `invalid_request` for anything that is not given in base64.
-    fn into_file(self) -> Result<IncludedFile> {
+    pub fn into_file(self) -> Result<IncludedFile> {
         let part = match self {
             Part::Image(base64) => return included("image", None, &base64),
             Part::Json(part) => part,

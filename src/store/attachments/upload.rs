@@ -92,6 +92,18 @@ pub struct IncludedFile {
     pub data: Vec<u8>,
 }
 
+impl IncludedFile {
+    /// What it is, by its content.
+    pub fn media_type(&self) -> &'static str {
+        let beginning = &self.data[..self.data.len().min(BEGINNING)];
+        by_beginning(beginning, self.declared_type.as_deref()).unwrap_or_else(|| {
+            let mut check = TextCheck::default();
+            check.next(&self.data);
+            check.media_type()
+        })
+    }
+}
+
 /// Its row while a file arrives.
 struct Arriving {
     bytes: u64,
@@ -411,7 +423,7 @@ pub(super) fn store_file(
     let attachment = Attachment {
         attachment_id: write.id(),
         name: name::cleaned(&file.name),
-        media_type: of_whole(&file.data, file.declared_type.as_deref()).to_owned(),
+        media_type: file.media_type().to_owned(),
         bytes: file.data.len() as u64,
     };
     write.execute(
@@ -431,13 +443,4 @@ pub(super) fn store_file(
         append(write, attachment.attachment_id, start, piece)?;
     }
     Ok(attachment)
-}
-
-fn of_whole(data: &[u8], declared: Option<&str>) -> &'static str {
-    let beginning = &data[..data.len().min(BEGINNING)];
-    by_beginning(beginning, declared).unwrap_or_else(|| {
-        let mut check = TextCheck::default();
-        check.next(data);
-        check.media_type()
-    })
 }

@@ -65,6 +65,53 @@ fn ollama_s_pictures_too() {
     );
 }
 
+/// What came before the last reply is only marked, whatever it is.
+#[test]
+fn the_plain_model_sees_those_of_the_newest_message() {
+    let model = Model::saying("A cat.");
+    let home = home(&model);
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let image = |url: &str| json!({ "type": "image_url", "image_url": { "url": url } });
+    let png = image(&format!("data:image/png;base64,{}", STANDARD.encode(PNG)));
+    let csv = json!({ "filename": "a.csv", "file_data": STANDARD.encode("a;b") });
+    let csv = json!({ "type": "file", "file": csv });
+    let shown = json!({ "role": "user", "content": [text("this?"), png, csv] });
+    let reply = json!({ "role": "assistant", "content": "A cat." });
+    let earlier = json!({ "role": "user", "content": [text("a"), png, image("https://x/")] });
+    let now = json!({ "role": "user", "content": "and now?" });
+    for (messages, count) in [
+        (json!([shown]), 1),
+        (json!([earlier, reply, now]), 0),
+        (json!([earlier, reply, shown, now]), 1),
+    ] {
+        let plain = json!({ "model": "hearth-plain", "messages": messages, "stream": false });
+        for path in [COMPLETIONS, "/api/chat"] {
+            let answer = ask(&home, path, plain.clone());
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let sent = model.requests().pop().unwrap();
+            assert_eq!(shown_pictures(&sent), count, "{sent}");
+            assert_eq!(sent.to_string().contains("a;b"), count > 0, "{sent}");
+        }
+        let first = model.requests().pop().unwrap()["messages"][0]["content"].clone();
+        assert_eq!(
+            first == "a\n[image]\n[image]",
+            messages[0] == earlier,
+            "{first}"
+        );
+    }
+    let body = json!({ "model": "hearth", "messages": [earlier, reply, now] });
+    let authorization = bearer(&home.tokens.user);
+    let headers = [("authorization", &*authorization), ("x-task", "title")];
+    assert_eq!(
+        post(home.address(), COMPLETIONS, &headers, &body).status,
+        200
+    );
+    assert!(conversations(&home).is_empty());
+    let unread = json!({ "model": "hearth-plain", "messages": [earlier] });
+    let refused = ask(&home, COMPLETIONS, unread);
+    assert!(refused.body.contains("must be a data: URL"), "{refused:?}");
+}
+
 #[test]
 fn a_picture_may_be_larger_than_other_bodies() {
     let model = Model::saying("Noise.");
