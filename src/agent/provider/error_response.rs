@@ -221,6 +221,10 @@ impl ErrorResponse {
                 401 => format!("refused the API key ({status})"),
                 402 => format!("says that the account has no credit left ({status})"),
                 403 => format!("forbids this request ({status})"),
+                // OpenRouter: no service behind it takes what the request has.
+                404 if self.mentions(&["no endpoints found"]) => {
+                    format!("refused the request ({status}): {quoted}")
+                }
                 404 if self.is_json && self.mentions(&["model"]) => {
                     format!("does not know the model {model:?} ({status})")
                 }

@@ -14,7 +14,7 @@ use super::files::{Files, Refusal};
 use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
 use super::retry::{Retry, RetryDecision, with_retries};
-use super::server_capabilities::ServerCapabilities;
+use super::server_capabilities::{ServerCapabilities, is_about_wishes};
 use super::window::{Asker, Windows};
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Takes};
 use base::clock::Clock;
@@ -198,14 +198,20 @@ impl Remote {
     }
 
     /// What to do about a failed attempt. Remembers what the server does not
-    /// accept, so that the next attempt leaves it out.
+    /// accept, so that the next attempt leaves it out: in `own` what only this request is
+    /// to leave out.
     fn decide(
         &self,
         error: AttemptError,
         answered: bool,
         context: &RequestContext<'_>,
+        own: &mut Option<ServerCapabilities>,
     ) -> RetryDecision {
         let model = context.request.model;
+        let is_own = match &error {
+            AttemptError::Reported(response) => is_about_wishes(response, context.request),
+            _ => false,
+        };
         let refusal = match &error {
             AttemptError::Reported(response) => context.files.refusal(response),
             _ => None,
@@ -231,8 +237,12 @@ impl Remote {
             self.windows.doubt(model, self.clock.monotonic());
         }
         if let Some((capabilities, change)) = change {
-            // Another turn may have found out the same, or more, in the meantime.
-            if self.capabilities(model) == context.capabilities {
+            if is_own || own.is_some() {
+                let subject = &self.endpoint.subject;
+                log::info!("{subject}, {model:?}: this program's request goes {change}");
+                *own = Some(capabilities);
+            } else if self.capabilities(model) == context.capabilities {
+                // Another turn may have found out the same, or more, in the meantime.
                 self.remember(model, capabilities, &format!("requests go {change}"));
             }
             decision.retry = Retry::Now;
@@ -271,8 +281,9 @@ impl Provider for Remote {
             ..self.options
         };
         let mut kept: Option<(ServerCapabilities, BTreeSet<AttachmentId>, Body)> = None;
+        let mut own = None;
         with_retries(request.deadline, request.cancel, || {
-            let capabilities = self.capabilities(request.model);
+            let capabilities = own.unwrap_or_else(|| self.capabilities(request.model));
             let path = self.dialect.origin_path(capabilities);
             let refused = self.refused(request.model);
             let files = Files::of(request, traits, capabilities, refused.clone());
@@ -284,7 +295,8 @@ impl Provider for Remote {
                 traits,
                 files: &files,
             };
-            let takes = self.dialect.takes(capabilities);
+            let mut takes = self.dialect.takes(capabilities);
+            takes.must_call &= !capabilities.no_tools;
             if let Some(what) = request.wishes.and_then(|wishes| wishes.beyond(&takes)) {
                 let says = format!("cannot be told {what}, which the program that asks wants");
                 return Err(RetryDecision {
@@ -327,14 +339,14 @@ impl Provider for Remote {
             let mut reply = match result {
                 Ok(reply) => reply,
                 Err(error) => {
-                    let decision = self.decide(error, answered, &context);
+                    let decision = self.decide(error, answered, &context, &mut own);
                     keep_heard(decision, &mut builder)?
                 }
             };
             if let Some(opens_thinking) = builder.text.opens_thinking()
                 && opens_thinking != capabilities.opens_thinking
             {
-                let mut learned = capabilities;
+                let mut learned = self.capabilities(request.model);
                 learned.opens_thinking = opens_thinking;
                 let change = match opens_thinking {
                     true => "replies are shown from where their thoughts end",

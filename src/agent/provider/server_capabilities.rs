@@ -11,6 +11,49 @@ use crate::model::{ChatMessage, FileKind, ModelRequest};
 const NEWER_LIMIT_NAME: &str = "max_completion_tokens";
 /// The member in which servers ask for thoughts that they miss.
 const THOUGHTS: &str = "reasoning_content";
+/// How errors name a reasoning effort: by the member, or by what it turns on or off.
+const EFFORT: [&str; 8] = [
+    "effort",
+    "output_config",
+    "adaptive",
+    "does not support thinking",
+    "thinking is not supported",
+    "thinking is not enabled",
+    "only works in thinking mode",
+    "thinking level",
+];
+/// OpenRouter's words for a request of which one member, it does not say which, is taken by
+/// none of the services behind it.
+const SOME_PARAMETER: &str = "can handle the requested parameters";
+/// How servers say that a model or its server cannot use tools, without quotation marks.
+const NO_TOOLS: [&str; 15] = [
+    "does not support tools",
+    "auto-tool-choice",
+    "tool calling is not supported",
+    "support tool use",
+    "tool use is not supported",
+    "function calling is not enabled",
+    "does not support function calling",
+    "function calling is not supported",
+    "function calling not support",
+    "tools param requires",
+    "unsupported param: tools",
+    "unsupported parameter: tools",
+    "tools is not supported",
+    "tools are not supported",
+    "does not support parameters: [tools",
+];
+/// How they name what `tool_choice` says.
+const TOOL_CHOICE: [&str; 2] = ["tool_choice", "tool choice"];
+/// How they say that a value is out of bounds, and not that the member is unknown.
+const OUT_OF_BOUNDS: [&str; 6] = [
+    "less than",
+    "greater than",
+    "between",
+    "range",
+    "at most",
+    "<=",
+];
 
 /// What one model of one server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,22 +153,31 @@ impl ServerCapabilities {
             changed.needs_responses = false;
             return Some((changed, "through Chat Completions"));
         }
-        if !matches!(response.status, 200 | 400 | 422) {
+        // A broken server answers 500 as well, and a wrong address 404.
+        let says_which = refuses_tools(response) || response.mentions(&[SOME_PARAMETER]);
+        let is_telling = matches!(response.status, 200 | 400 | 422)
+            || matches!(response.status, 404 | 500) && says_which;
+        if !is_telling {
+            return None;
+        }
+        let wishes = request.wishes;
+        // The program relies on it.
+        let must_call = wishes.is_some_and(|wishes| wishes.must_call.is_some());
+        if must_call && response.mentions(&TOOL_CHOICE)
+            || wishes.is_some() && response.mentions(&[SOME_PARAMETER])
+        {
             return None;
         }
         let has_tools = !request.tools.is_empty() && !self.no_tools;
-        let no_tools = ["does not support tools", "tool_choice", "auto-tool-choice"];
-        let effort_names = [
-            "effort",
-            "output_config",
-            "adaptive",
-            "does not support thinking",
-        ];
         let effort_was_sent = effort.is_some() && !self.no_effort;
         let change = if misses_thoughts(response) {
             changed.thoughts = Thoughts::WithEveryReply(THOUGHTS);
             "with the thoughts of every reply"
         } else if request.temperature.is_some() && response.mentions(&["temperature"]) {
+            let is_wished = wishes.is_some_and(|wishes| wishes.temperature.is_some());
+            if is_wished && response.mentions(&OUT_OF_BOUNDS) {
+                return None;
+            }
             changed.no_temperature = true;
             "without a temperature"
         } else if has_tools
@@ -134,7 +186,9 @@ impl ServerCapabilities {
             && response.mentions(&["tool", "function"])
         {
             self.toward_responses(&mut changed, response, effort)
-        } else if (effort_was_sent || self.effort_none) && response.mentions(&effort_names) {
+        } else if (effort_was_sent || self.effort_none) && response.mentions(&EFFORT)
+            || effort_was_sent && response.mentions(&[SOME_PARAMETER])
+        {
             changed.no_effort = true;
             changed.effort_none = false;
             "without a reasoning effort"
@@ -158,10 +212,15 @@ impl ServerCapabilities {
         } else if has_tools && !request.may_call && response.mentions(&["tool_choice"]) {
             changed.no_tool_choice = true;
             "without tools where it must answer in words"
-        } else if has_tools && response.mentions(&no_tools) {
+        } else if has_tools
+            && (refuses_tools(response) || request.may_call && response.mentions(&["tool_choice"]))
+        {
             changed.no_tools = true;
             "without tools"
-        } else if has_tools && response.mentions(&["schema", "additionalproperties"]) {
+        } else if has_tools
+            && response.mentions(&["schema", "additionalproperties"])
+            && !response.mentions(&["response_format", "output_config"])
+        {
             changed.plain_schemas = true;
             "with plainer descriptions of the tools"
         } else if self.refuses_thoughts(response) || names_sent_member(response, request, base_url)
@@ -201,6 +260,32 @@ impl ServerCapabilities {
             "through the Responses API"
         }
     }
+}
+
+/// Whether an error is about what the program that asks has brought along or wished for, of
+/// which nothing follows for the requests of others.
+pub fn is_about_wishes(response: &ErrorResponse, request: &ModelRequest<'_>) -> bool {
+    let Some(wishes) = request.wishes else {
+        return false;
+    };
+    let mut sampling = wishes.sampling.keys();
+    let of_tools = ["schema", "properties", "parameters", "tools.", "tools["];
+    !request.tools.is_empty() && response.mentions(&of_tools)
+        || wishes.temperature.is_some() && response.mentions(&["temperature"])
+        || wishes.max_tokens.is_some()
+            && response.mentions(&["max_", "num_predict"])
+            && !is_unknown_member(response)
+        || !wishes.stop.is_empty() && response.mentions(&["stop"])
+        || wishes.format.is_some() && response.mentions(&["format", "json", "schema", "mime type"])
+        || (wishes.must_call.is_some() || wishes.may_not_call) && response.mentions(&TOOL_CHOICE)
+        || sampling.any(|name| response.mentions(&[&name.to_lowercase()]))
+}
+
+/// Whether the error says that the model or its server cannot use tools.
+fn refuses_tools(response: &ErrorResponse) -> bool {
+    let is_mark = |letter| matches!(letter, '`' | '\'' | '"');
+    let message = response.message.to_lowercase().replace(is_mark, "");
+    NO_TOOLS.iter().any(|words| message.contains(words))
 }
 
 /// Whether the error asks for the thoughts of earlier replies.
@@ -254,3 +339,6 @@ fn names_sent_member(response: &ErrorResponse, request: &ModelRequest<'_>, base_
         || is_unknown_member(response)
             && members.any(|name| response.mentions(&[&name.to_lowercase()]))
 }
+
+#[cfg(test)]
+mod tests;
