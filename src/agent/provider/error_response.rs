@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use super::asked_wait::asked_wait;
 use super::endpoint::Endpoint;
 use super::retry::{Retry, RetryDecision};
 use crate::model::{Cause, ProviderError};
@@ -13,6 +14,25 @@ use net::http_client::ClientResponse;
 const LONGEST_WAIT: f64 = 60.0;
 /// Most characters that are kept of a body that is not JSON.
 const EXCERPT: usize = 300;
+
+/// How services say that nothing is left that was paid for.
+const USED_UP: [&str; 9] = [
+    "insufficient_quota",
+    "insufficient balance",
+    "insufficient credit",
+    "credit balance",
+    "all available credits",
+    "billing_hard_limit",
+    "billing hard limit",
+    "spend_limit",
+    "spending limit",
+];
+/// How they name what a day or a month allows, unless they also ask for a short wait.
+const PER_DAY: [&str; 5] = ["per day", "per-day", "perday", "per month", "daily"];
+/// How they name what a minute allows.
+const PER_MINUTE: [&str; 4] = ["rate_limit", "rate limit", "per min", "perminute"];
+/// How they name either.
+const QUOTA: [&str; 4] = ["current quota", "quota exceeded", "billing", "balance"];
 
 /// An error that a server reported: by its HTTP status, or inside a reply of
 /// status 200 (OpenRouter and others do that).
@@ -58,7 +78,8 @@ impl ErrorResponse {
         response.wait = seconds("retry-after-ms")
             .map(|millis| millis / 1000.0)
             .or_else(|| seconds("retry-after"))
-            .or_else(|| seconds_until(answer.header("retry-after")?));
+            .or_else(|| seconds_until(answer.header("retry-after")?))
+            .or(response.wait);
         response.request_id = answer
             .header("x-request-id")
             .or_else(|| answer.header("request-id"))
@@ -128,6 +149,7 @@ impl ErrorResponse {
             .collect::<Vec<_>>()
             .join(" ");
         ErrorResponse {
+            wait: asked_wait(&message, error),
             message,
             labels,
             ..ErrorResponse::default()
@@ -162,14 +184,13 @@ impl ErrorResponse {
                 ])
     }
 
+    /// Whether a 429 is about what the account has paid for, and not about its rate. Services
+    /// name their pages about billing with both.
     fn is_quota(&self) -> bool {
-        self.mentions(&[
-            "insufficient_quota",
-            "billing",
-            "balance",
-            "quota exceeded",
-            "spend_limit",
-        ])
+        let is_short = self.wait.is_some_and(|wait| wait <= LONGEST_WAIT);
+        self.mentions(&USED_UP)
+            || !is_short
+                && (self.mentions(&PER_DAY) || self.mentions(&QUOTA) && !self.mentions(&PER_MINUTE))
     }
 
     /// When to retry: as the server says, or by the status.
@@ -307,11 +328,51 @@ mod tests {
     }
 
     #[test]
+    fn the_wait_is_read_from_the_header_or_the_body() {
+        // As Groq and Gemini write them; only a used-up account is not asked again.
+        for (body, wait, is_quota) in [
+            (
+                json!({ "error": { "code": "rate_limit_exceeded", "message": "Rate limit reached \
+                    for model on tokens per minute (TPM): Limit 12000, Used 2542. Please try \
+                    again in 1.5s. Upgrade at https://console.groq.com/settings/billing" } }),
+                Some(1.5),
+                false,
+            ),
+            (
+                json!([{ "error": { "code": 429, "message": "You exceeded your current quota, \
+                    please check your plan and billing details.",
+                    "details": [{ "retryDelay": "2s" }] } }]),
+                Some(2.0),
+                false,
+            ),
+            (
+                json!({ "error": { "code": "insufficient_quota", "message": "You exceeded your \
+                    current quota, please check your plan and billing details." } }),
+                None,
+                true,
+            ),
+        ] {
+            let response = ErrorResponse {
+                status: 429,
+                ..ErrorResponse::from_value(&body)
+            };
+            assert_eq!((response.wait, response.is_quota()), (wait, is_quota));
+        }
+    }
+
+    #[test]
     fn trying_again_depends_on_status_and_the_servers_word() {
         // Status, whether the server says to try again, after how many seconds, message.
         let table = "
             429 | -     | -    | Rate limit reached                        | Backoff
             429 | -     | -    | You exceeded your current quota: billing  | Never
+            429 | -     | 2    | You exceeded your current quota: billing  | After(2s)
+            429 | -     | 2    | Tokens per minute. Upgrade at /billing    | After(2s)
+            429 | -     | -    | Rate limit reached. Upgrade at /billing   | Backoff
+            429 | -     | 2    | insufficient_quota                        | Never
+            429 | -     | 2    | Your credit balance is too low            | Never
+            429 | -     | -    | Rate limit exceeded: free-models-per-day  | Never
+            429 | -     | 446  | Rate limit reached on tokens per day      | Never
             503 | -     | -    | Loading model                             | Backoff
             529 | -     | -    |                                           | Backoff
             408 | -     | -    |                                           | Backoff

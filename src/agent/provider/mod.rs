@@ -26,6 +26,7 @@
 //! [`trial`] asks the model for what a turn needs.
 
 mod anthropic;
+mod asked_wait;
 mod attempt_error;
 mod dialect;
 pub mod embedding;
