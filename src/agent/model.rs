@@ -303,6 +303,8 @@ pub enum ProviderError {
         public: String,
         /// For the log: what the provider said.
         detail: String,
+        /// Whether that is sure, and only what it refuses shows how large its window is.
+        hides_window: bool,
     },
 }
 
@@ -330,7 +332,9 @@ impl ProviderError {
             )
             .with_status(504),
             ProviderError::Failed { public, detail, .. }
-            | ProviderError::ContextOverflow { public, detail } => Error::server(public, detail),
+            | ProviderError::ContextOverflow { public, detail, .. } => {
+                Error::server(public, detail)
+            }
         }
     }
 }

@@ -19,11 +19,11 @@ use crate::memory::{say, system, texts};
 /// What a summary request begins with.
 const SUMMARY: &str = "You keep the notes of a conversation";
 
-fn is_summary(request: &Value) -> bool {
+pub fn is_summary(request: &Value) -> bool {
     system(request).starts_with(SUMMARY)
 }
 
-fn small(model: &Model, tokens: u32) -> Value {
+pub fn small(model: &Model, tokens: u32) -> Value {
     let mut config = model.config();
     config["context_tokens"] = json!(tokens);
     config
@@ -165,53 +165,6 @@ fn a_summary_that_failed_is_made_later() {
         .rfind(|request| is_summary(request))
         .unwrap();
     assert!(texts(made)[0].contains("] number 0\nAssistant: answer"));
-}
-
-#[test]
-fn a_conversation_that_is_too_long_for_the_model_is_shortened_once() {
-    let overflow = || {
-        Act::error(
-            400,
-            "",
-            "This model's maximum context length is 2048 tokens. However, you requested 9000.",
-        )
-    };
-    let model = Model::start(move |request, _| {
-        if is_summary(request) {
-            Act::say("They counted.")
-        } else if request.to_string().len() > 8_000 {
-            overflow()
-        } else {
-            Act::say(&"answer ".repeat(60))
-        }
-    });
-    let home = Home::start(small(&model, 16_000));
-    let mut client = home.admin();
-    let conversation = client.chat("number 0")["conversation_id"].clone();
-    for number in 1..30 {
-        let reply = say(&mut client, &conversation, &format!("number {number}"));
-        assert!(reply["response"].as_str().unwrap().starts_with("answer"));
-    }
-    let refused = |requests: &[Value]| {
-        let long = requests
-            .iter()
-            .filter(|request| !is_summary(request) && request.to_string().len() > 8_000);
-        long.count()
-    };
-    // What was learned is kept: not every turn is refused first.
-    let count = refused(&model.requests());
-    assert!((1..=4).contains(&count), "{count}");
-
-    // A message that is too long by itself cannot be made shorter.
-    client.send(&json!({ "type": "chat", "message": "x".repeat(20_000) }));
-    let response = client.response();
-    assert_eq!(response["code"], "server_error");
-    let error = response["error"].as_str().unwrap();
-    assert!(
-        error.contains("too long for the model \"scripted\""),
-        "{error}"
-    );
-    assert_eq!(refused(&model.requests()), count + 1, "asked once");
 }
 
 #[test]

@@ -51,6 +51,7 @@ mod model_files;
 mod models;
 mod noise;
 mod notifications;
+mod overflow;
 mod own_network;
 mod people;
 mod people_limits;

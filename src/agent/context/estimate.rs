@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use crate::model::{ChatMessage, FileKind, ModelFile, Takes, ToolSpec};
 use base::sync::lock;
@@ -28,6 +29,8 @@ const LEAST_TELLING: usize = 256;
 const CREDIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 /// Limits of the correction.
 const CORRECTION: (f64, f64) = (0.5, 2.0);
+/// How long a ceiling holds: servers change.
+const LASTING: Duration = Duration::from_secs(24 * 60 * 60);
 /// Models that are remembered.
 const MODELS: usize = 64;
 
@@ -105,8 +108,27 @@ pub fn tool_tokens(tools: &[ToolSpec]) -> usize {
 pub struct TokenSample {
     /// Corrects an estimate: 0.5 to 2.
     pub factor: f64,
-    /// Most tokens of a request, after the server rejected a longer one.
-    pub ceiling: Option<usize>,
+    ceiling: Option<Ceiling>,
+}
+
+/// Most tokens of a request, after the server rejected a longer one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ceiling {
+    tokens: usize,
+    /// What was taken for the model's window then.
+    window: usize,
+    at: Instant,
+}
+
+impl TokenSample {
+    /// Most tokens of a request to the model, whose window has so many, after the server
+    /// rejected a longer one. Forgotten after a day, and when the window is another one.
+    pub fn ceiling(&self, window: usize, now: Instant) -> Option<usize> {
+        let ceiling = self.ceiling.filter(|ceiling| {
+            ceiling.window == window && now.saturating_duration_since(ceiling.at) < LASTING
+        })?;
+        Some(ceiling.tokens)
+    }
 }
 
 /// Samples by provider and model, kept while the server runs.
@@ -137,9 +159,17 @@ impl TokenCalibration {
         });
     }
 
-    /// Notes that a request was too long, so that the next ones take at most
-    /// `ceiling` tokens (corrected).
-    pub fn record_overflow(&self, provider: &str, model: &str, ceiling: usize) {
+    /// Notes that a request was too long at the time `at`, so that the next ones take at
+    /// most `tokens` (corrected), as long as the model's window has `window`.
+    pub fn record_overflow(
+        &self,
+        provider: &str,
+        model: &str,
+        tokens: usize,
+        window: usize,
+        at: Instant,
+    ) {
+        let ceiling = Ceiling { tokens, window, at };
         self.update(provider, model, |sample| sample.ceiling = Some(ceiling));
     }
 
@@ -272,15 +302,24 @@ mod tests {
             calibration.record_count("p", "m", estimated, counted);
             assert_eq!(factor(&calibration), expected, "{estimated} {counted}");
         }
-        calibration.record_overflow("p", "m", 2_000);
+        let now = Instant::now();
+        calibration.record_overflow("p", "m", 2_000, 8_192, now);
         let sample = calibration.sample("p", "m");
-        assert_eq!((sample.factor, sample.ceiling), (0.9, Some(2_000)));
+        assert_eq!(sample.factor, 0.9);
+        for (window, at, expected) in [
+            (8_192, now, Some(2_000)),
+            (8_192, now + LASTING / 2, Some(2_000)),
+            (8_192, now + LASTING, None),
+            (32_768, now, None),
+        ] {
+            assert_eq!(sample.ceiling(window, at), expected, "{window}");
+        }
         for (provider, model) in [("p", "other"), ("q", "m")] {
             let other = calibration.sample(provider, model);
             assert_eq!((other.factor, other.ceiling), (1.0, None));
         }
         for number in 0..1_000 {
-            calibration.record_overflow("p", &number.to_string(), 1);
+            calibration.record_overflow("p", &number.to_string(), 1, 2, now);
         }
         assert!(calibration.samples().len() <= MODELS);
     }

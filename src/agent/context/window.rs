@@ -9,12 +9,19 @@ const LEAST_MARGIN: usize = 1_024;
 /// ([`Provider::window`](crate::model::Provider::window)): all but the reply
 /// (`max_tokens`) and a margin.
 pub fn request_tokens(window: usize, max_tokens: Option<u32>) -> usize {
-    let reply = match max_tokens {
-        Some(most) => (most as usize).min(window / 2),
+    let reply = match most_reply(max_tokens, window) {
+        Some(most) => most as usize,
         None => USUAL_REPLY.min(window / 4),
     };
     let margin = LEAST_MARGIN.max(window / 20).min(window / 8);
     window - reply - margin
+}
+
+/// Most tokens of a reply: no more than half of the window, for servers refuse a request
+/// that leaves less room than that.
+pub fn most_reply(max_tokens: Option<u32>, window: usize) -> Option<u32> {
+    let half = u32::try_from(window / 2).unwrap_or(u32::MAX);
+    max_tokens.map(|most| most.min(half))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::asked_wait::asked_wait;
 use super::endpoint::Endpoint;
+use super::overflow::Overflow;
 use super::retry::{Retry, RetryDecision};
 use crate::model::{Cause, ProviderError};
 use net::http_client::ClientResponse;
@@ -164,24 +165,9 @@ impl ErrorResponse {
             .any(|word| self.labels.contains(word) || message.contains(word))
     }
 
-    /// Whether the conversation is too long for the model.
-    pub fn is_overflow(&self) -> bool {
-        self.status == 413
-            || matches!(self.status, 200 | 400 | 422)
-                && self.mentions(&[
-                    "context_length_exceeded",
-                    "exceed_context_size",
-                    "context length",
-                    "maximum context",
-                    "context window",
-                    "too many tokens",
-                    "maximum model length",
-                    "prompt is too long",
-                    "input is too long",
-                    "reduce the length of the messages",
-                    "larger than the maximum",
-                    "exceeds the available context size",
-                ])
+    /// Whether the request is too long for the model, or may be, and what that shows.
+    pub fn overflow(&self) -> Option<Overflow> {
+        Overflow::of(self.status, &self.labels, &self.message)
     }
 
     /// Whether a 429 is about what the account has paid for, and not about its rate. Services
@@ -196,6 +182,8 @@ impl ErrorResponse {
     /// When to retry: as the server says, or by the status.
     fn retry(&self) -> Retry {
         let by_status = match self.status {
+            // As long as it is, it is refused.
+            _ if self.overflow().is_some() => false,
             429 => !self.is_quota(),
             // Some servers answer 200 and put the name of the error into the reply.
             200 => self.mentions(&[
@@ -224,11 +212,15 @@ impl ErrorResponse {
     pub fn into_decision(self, endpoint: &Endpoint, model: &str) -> RetryDecision {
         let status = self.status;
         let quoted = endpoint.quote(&self.message);
-        let is_overflow = self.is_overflow();
-        let says = if is_overflow {
-            format!("refused the conversation: it is too long for the model {model:?} ({status})")
-        } else {
-            match status {
+        let overflow = self.overflow();
+        let says = match overflow {
+            Some(Overflow::Perhaps) => format!(
+                "refused the conversation without a reason ({status}): it may be too long for the model {model:?}"
+            ),
+            Some(_) => format!(
+                "refused the conversation: it is too long for the model {model:?} ({status})"
+            ),
+            None => match status {
                 300..=399 => {
                     let place = self.location.as_deref().unwrap_or("another address");
                     let place = endpoint.quote(place);
@@ -262,7 +254,7 @@ impl ErrorResponse {
                 408 | 409 | 500..=599 => format!("failed ({status})"),
                 200 => format!("reported an error: {quoted}"),
                 _ => format!("refused the request ({status}): {quoted}"),
-            }
+            },
         };
         let retry = self.retry();
         let detail = format!(
@@ -278,8 +270,12 @@ impl ErrorResponse {
             _ => Cause::Request,
         };
         let error = match endpoint.failed(&says, detail, cause) {
-            ProviderError::Failed { public, detail, .. } if is_overflow => {
-                ProviderError::ContextOverflow { public, detail }
+            ProviderError::Failed { public, detail, .. } if overflow.is_some() => {
+                ProviderError::ContextOverflow {
+                    public,
+                    detail,
+                    hides_window: overflow == Some(Overflow::Unnamed),
+                }
             }
             error => error,
         };

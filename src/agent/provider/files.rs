@@ -272,7 +272,7 @@ impl<'a> Files<'a> {
         if !matches!(response.status, 200 | 400 | 404 | 413 | 415 | 422 | 500) {
             return None;
         }
-        if response.status != 413 && response.is_overflow() {
+        if response.status != 413 && response.overflow().is_some() {
             return None;
         }
         let kinds = [

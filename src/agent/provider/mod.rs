@@ -40,6 +40,7 @@ mod files;
 mod offline;
 mod ollama;
 mod openai;
+mod overflow;
 pub mod pass_on;
 mod plain_schema;
 pub mod probe;

@@ -11,11 +11,13 @@ use super::endpoint::Endpoint;
 use super::error_response::ErrorResponse;
 use super::facts::{Service, Thoughts, Traits};
 use super::files::{Files, Refusal};
+use super::overflow::Overflow;
 use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
 use super::retry::{Retry, RetryDecision, with_retries};
 use super::server_capabilities::{ServerCapabilities, is_about_wishes};
 use super::window::{Asker, Windows};
+use crate::context::window::most_reply;
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Takes};
 use base::clock::Clock;
 use base::finish_reason::FinishReason;
@@ -126,6 +128,34 @@ impl Remote {
         learned.insert(model.to_owned(), (self.clock.monotonic(), capabilities));
     }
 
+    /// The window of a model by the configuration, its server or the table of facts.
+    fn said_window(&self, model: &str) -> usize {
+        if let Some(tokens) = self.options.context_tokens {
+            return tokens as usize;
+        }
+        let traits = self.traits(model);
+        if traits.window_questions.is_empty() {
+            return traits.window;
+        }
+        let key = self.endpoint.key().map(|key| key.expose());
+        let asker = Asker {
+            http_client: &self.http_client,
+            endpoint: &self.endpoint,
+            headers: self.dialect.headers(key),
+            questions: traits.window_questions,
+            usual: traits.window,
+        };
+        let now = self.clock.monotonic();
+        let window = self.windows.of(model, now, &asker);
+        window.unwrap_or(traits.window)
+    }
+
+    /// A window, unless the server has named a smaller one when it refused a request.
+    fn limited(&self, model: &str, window: usize) -> usize {
+        let limit = self.windows.limit(model, self.clock.monotonic());
+        limit.map_or(window, |limit| window.min(limit))
+    }
+
     /// The files that a model has refused.
     fn refused(&self, model: &str) -> BTreeSet<AttachmentId> {
         let now = self.clock.monotonic();
@@ -227,6 +257,12 @@ impl Remote {
             ),
             _ => None,
         };
+        let now = self.clock.monotonic();
+        if let AttemptError::Reported(response) = &error
+            && let Some(Overflow::Window(tokens)) = response.overflow()
+        {
+            self.windows.note_limit(model, tokens, now);
+        }
         let mut decision = error.into_decision(&self.endpoint, model, answered);
         if let ProviderError::ContextOverflow { .. }
         | ProviderError::Failed {
@@ -234,7 +270,7 @@ impl Remote {
             ..
         } = decision.error
         {
-            self.windows.doubt(model, self.clock.monotonic());
+            self.windows.doubt(model, now);
         }
         if let Some((capabilities, change)) = change {
             if is_own || own.is_some() {
@@ -268,18 +304,22 @@ impl Provider for Remote {
         on_text: &mut dyn FnMut(&str),
     ) -> Result<ModelReply, ProviderError> {
         let wants_pieces = request.stream;
+        let traits = self.traits(request.model);
+        let window = match self.options.context_tokens {
+            Some(tokens) => tokens as usize,
+            None => self.windows.known(request.model).unwrap_or(traits.window),
+        };
+        let window = self.limited(request.model, window);
+        let options = Options {
+            context_tokens: u32::try_from(window).ok(),
+            ..self.options
+        };
         let request = &ModelRequest {
             stream: request.stream || self.always_streams,
+            max_tokens: most_reply(request.max_tokens, window),
             ..*request
         };
         let had_tools = !self.capabilities(request.model).no_tools;
-        let traits = self.traits(request.model);
-        let known_window = || self.windows.known(request.model).unwrap_or(traits.window);
-        let window = self.options.context_tokens;
-        let options = Options {
-            context_tokens: window.or_else(|| u32::try_from(known_window()).ok()),
-            ..self.options
-        };
         let mut kept: Option<(ServerCapabilities, BTreeSet<AttachmentId>, Body)> = None;
         let mut own = None;
         with_retries(request.deadline, request.cancel, || {
@@ -372,29 +412,15 @@ impl Provider for Remote {
     }
 
     fn guesses_window(&self, model: &str) -> bool {
+        if self.windows.limit(model, self.clock.monotonic()).is_some() {
+            return false;
+        }
         let is_asked = !self.traits(model).window_questions.is_empty();
         self.options.context_tokens.is_none() && is_asked && self.windows.is_guess(model)
     }
 
     fn window(&self, model: &str) -> usize {
-        if let Some(tokens) = self.options.context_tokens {
-            return tokens as usize;
-        }
-        let traits = self.traits(model);
-        if traits.window_questions.is_empty() {
-            return traits.window;
-        }
-        let key = self.endpoint.key().map(|key| key.expose());
-        let asker = Asker {
-            http_client: &self.http_client,
-            endpoint: &self.endpoint,
-            headers: self.dialect.headers(key),
-            questions: traits.window_questions,
-            usual: traits.window,
-        };
-        let now = self.clock.monotonic();
-        let window = self.windows.of(model, now, &asker);
-        window.unwrap_or(traits.window)
+        self.limited(model, self.said_window(model))
     }
 }
 
@@ -412,7 +438,9 @@ fn keep_heard(
     decision.retry = Retry::Never;
     let (finish_reason, public, detail) = match &decision.error {
         ProviderError::Failed { public, detail, .. } => (FinishReason::Interrupted, public, detail),
-        ProviderError::ContextOverflow { public, detail } => (FinishReason::Length, public, detail),
+        ProviderError::ContextOverflow { public, detail, .. } => {
+            (FinishReason::Length, public, detail)
+        }
         ProviderError::Cancelled | ProviderError::TimedOut => return Err(decision),
     };
     log::warn!("{public}; what it had sent of its reply is kept ({detail})");

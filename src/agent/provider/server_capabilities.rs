@@ -139,7 +139,7 @@ impl ServerCapabilities {
         base_url: &str,
         effort: Option<&str>,
     ) -> Option<(ServerCapabilities, &'static str)> {
-        if response.is_overflow() {
+        if response.overflow().is_some() {
             return None;
         }
         let mut changed = self;

@@ -109,7 +109,7 @@ impl Ask {
         match self.of(provider).0 {
             Err(
                 ProviderError::Failed { public, detail, .. }
-                | ProviderError::ContextOverflow { public, detail },
+                | ProviderError::ContextOverflow { public, detail, .. },
             ) => {
                 for text in [&public, &detail] {
                     assert!(!text.contains(KEY) && !text.contains("cdefWXYZ"), "{text}");

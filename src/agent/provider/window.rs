@@ -1,5 +1,6 @@
 //! How many tokens a model's window has, in the words of its server. It is asked once,
-//! and again after a day, after a failed request, and soon if it could not be asked.
+//! and again after a day, after a failed request, and soon if it could not be asked. When it
+//! refuses a request, it may name less.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ const MODELS: usize = 64;
 #[derive(Default)]
 pub struct Windows {
     known: Mutex<BTreeMap<String, Known>>,
+    /// What refusals named, and until when that holds.
+    limits: Mutex<BTreeMap<String, (usize, Instant)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +93,12 @@ impl Windows {
             let subject = &asker.endpoint.subject;
             log::info!("{subject}: the window of {model:?} has {tokens} tokens");
         }
+        let is_other =
+            |answer: Answer| before.is_some_and(|known| known.tokens != Some(answer.tokens));
+        if answer.is_some_and(is_other) {
+            // It was started anew, with another window.
+            lock(&self.limits).remove(model);
+        }
         let known = Known {
             tokens: answer
                 .map(|answer| answer.tokens)
@@ -121,6 +130,23 @@ impl Windows {
                 None => known.until.min(now + BRIEF),
             };
         }
+    }
+
+    /// The window that the server named when it refused a request, if it did that within
+    /// the last day.
+    pub fn limit(&self, model: &str, now: Instant) -> Option<usize> {
+        let limits = lock(&self.limits);
+        let (tokens, until) = limits.get(model)?;
+        (now < *until).then_some(*tokens)
+    }
+
+    /// Notes such a window.
+    pub fn note_limit(&self, model: &str, tokens: usize, now: Instant) {
+        let mut limits = lock(&self.limits);
+        if limits.len() >= MODELS {
+            limits.clear();
+        }
+        limits.insert(model.to_owned(), (tokens, now + LASTING));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {

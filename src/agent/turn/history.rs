@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::turn_context::TurnContext;
-use crate::context::estimate::{TokenSample, tool_tokens};
+use crate::context::estimate::tool_tokens;
 use crate::context::fit::{Fitted, TokenBudget, fit, is_comfortable};
 use crate::context::prompt::{MOST_PEOPLE, SystemPrompt};
 use crate::context::{Context, PromptInput, window};
@@ -24,6 +24,8 @@ const BYTES_PER_TOKEN: usize = 8;
 /// Bytes of the past that are read however small the budget is, and however
 /// large.
 const READ_BYTES: (usize, usize) = (64 * 1024, 8 * 1024 * 1024);
+/// How often a model may reject what it is shown in one run: the last is a sixteenth.
+const MOST_REFUSALS: u32 = 4;
 /// A smaller budget is of no use.
 const LEAST_BUDGET: usize = 256;
 
@@ -42,8 +44,14 @@ pub struct History<'a> {
     model: &'a str,
     /// The provider's name for the calibration.
     provider: String,
+    /// What is taken for the model's window.
+    window: usize,
     /// Most tokens of a request, as the provider counts them.
     budget: usize,
+    /// How many contexts the model has rejected as too long.
+    refusals: u32,
+    /// Whether only these show how large its window is.
+    hides_window: bool,
     /// Whether the budget is a guess, because the model's server has not said its window.
     is_guess: bool,
     past: Past,
@@ -72,8 +80,9 @@ impl<'a> History<'a> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);
-        let TokenSample { ceiling, .. } = run.assistant.calibration.sample(&provider, model);
         let window = run.assistant.provider.window(model);
+        let sample = run.assistant.calibration.sample(&provider, model);
+        let ceiling = sample.ceiling(window, run.clock.monotonic());
         let budget =
             window::request_tokens(window, config.max_tokens).min(ceiling.unwrap_or(usize::MAX));
         let viewer = may.recall.then(|| run.viewer());
@@ -92,8 +101,11 @@ impl<'a> History<'a> {
             run,
             model,
             provider,
+            window,
             budget,
             is_guess,
+            refusals: 0,
+            hides_window: false,
             past,
             memories,
             system_prompt: system_prompt(run, may.read_skills)?,
@@ -179,20 +191,35 @@ impl<'a> History<'a> {
     pub fn answered(&mut self, counted: u64) {
         let calibration = &self.run.assistant.calibration;
         calibration.record_count(&self.provider, self.model, self.sent, counted);
+        if std::mem::take(&mut self.hides_window) {
+            // It was the length, then.
+            let now = self.run.clock.monotonic();
+            let most = self.budget.max(self.tokens_sent());
+            calibration.record_overflow(&self.provider, self.model, most, self.window, now);
+        }
     }
 
-    /// Halves the budget after the model rejected the newest context as too long.
-    /// Returns whether another attempt makes sense.
-    pub fn shrink(&mut self) -> bool {
-        let sent = (self.sent as f64 * self.factor()) as usize;
+    /// Lowers the budget after the model rejected the newest context as too long: to the
+    /// window that the server has named, or to half. Returns whether another attempt makes
+    /// sense. Only where it `hides_window` is there something to remember here.
+    pub fn shrink(&mut self, hides_window: bool) -> bool {
+        let sent = self.tokens_sent();
+        self.refusals += 1;
         // A message that is too long by itself says nothing of the model.
-        let was_unexpected = sent <= self.budget;
-        self.budget = self.budget.min(sent) / 2;
-        if was_unexpected && self.budget >= LEAST_BUDGET {
-            let calibration = &self.run.assistant.calibration;
-            calibration.record_overflow(&self.provider, self.model, self.budget);
-        }
-        self.budget >= LEAST_BUDGET
+        self.hides_window = hides_window && sent <= self.budget;
+        let assistant = self.run.assistant;
+        let window = assistant.provider.window(self.model);
+        let named = window::request_tokens(window, assistant.config.max_tokens);
+        self.budget = match named < self.budget.min(sent) {
+            true => named,
+            false => self.budget.min(sent) / 2,
+        };
+        self.budget >= LEAST_BUDGET && self.refusals <= MOST_REFUSALS
+    }
+
+    /// The tokens of the newest context, as the provider counts them.
+    fn tokens_sent(&self) -> usize {
+        (self.sent as f64 * self.factor()) as usize
     }
 
     /// Most tokens of a request, as the provider counts them.

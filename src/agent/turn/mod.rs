@@ -389,14 +389,16 @@ impl<'a> TurnLoop<'a, '_> {
                     self.written.clear();
                     self.usage.add(reply.usage);
                     let is_ours = reply.model.as_ref().is_none_or(|model| model == self.model);
-                    let is_counted = is_ours && !reply.is_estimated;
-                    history.answered(if is_counted { reply.usage.input } else { 0 });
+                    if is_ours {
+                        let counted = reply.usage.input;
+                        history.answered(if reply.is_estimated { 0 } else { counted });
+                    }
                     self.answered_by = reply.model.clone().or(self.answered_by.take());
                     return Ok(reply);
                 }
                 Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),
-                Err(error @ ProviderError::ContextOverflow { .. })
-                    if refused.is_none() && self.written.is_empty() && history.shrink() =>
+                Err(error @ ProviderError::ContextOverflow { hides_window, .. })
+                    if self.written.is_empty() && history.shrink(hides_window) =>
                 {
                     log::info!(
                         "{}: too long for the model: retrying with less of the past",

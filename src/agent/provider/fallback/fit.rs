@@ -16,8 +16,7 @@ const LEAST_RESULT: usize = 200;
 /// says that messages are missing. What the newest turn has of results of tools is shortened
 /// if it alone is too long; what a person said never is.
 pub fn newest<'a>(request: &ModelRequest<'a>, budget: usize) -> Cow<'a, [ChatMessage]> {
-    let fixed = text_tokens(request.system) + tool_tokens(request.tools);
-    let left = budget.saturating_sub(fixed);
+    let left = budget.saturating_sub(fixed_tokens(request));
     let all = request.messages;
     let mut tokens = message_tokens(all);
     if tokens <= left {
@@ -63,6 +62,15 @@ pub fn newest<'a>(request: &ModelRequest<'a>, budget: usize) -> Cow<'a, [ChatMes
         }
     }
     Cow::Owned(messages)
+}
+
+/// The tokens of a request.
+pub fn tokens(request: &ModelRequest<'_>) -> usize {
+    fixed_tokens(request) + message_tokens(request.messages)
+}
+
+fn fixed_tokens(request: &ModelRequest<'_>) -> usize {
+    text_tokens(request.system) + tool_tokens(request.tools)
 }
 
 /// What was shown with turns that are left out.

@@ -3,7 +3,6 @@
 mod breaker;
 mod fit;
 
-use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -36,6 +35,41 @@ impl Entry {
 
     fn start_cooldown(&self) -> Duration {
         self.breaker().failed(Instant::now())
+    }
+
+    /// Asks this provider. The request was made for the first one's window: any other gets as
+    /// much of it as fits into its own, and less when it refuses that as too long.
+    fn complete(
+        &self,
+        request: &ModelRequest<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<ModelReply, ProviderError> {
+        if self.model.is_none() {
+            return self.provider.complete(request, on_text);
+        }
+        let mut refused: Option<(usize, ProviderError)> = None;
+        loop {
+            let window = self.provider.window(request.model);
+            let less = refused.as_ref().map_or(usize::MAX, |(sent, _)| sent / 2);
+            let budget = request_tokens(window, request.max_tokens).min(less);
+            let messages = &fit::newest(request, budget);
+            let request = ModelRequest {
+                messages,
+                ..*request
+            };
+            let tokens = fit::tokens(&request);
+            if let Some((sent, error)) = refused
+                && tokens >= sent
+            {
+                return Err(error);
+            }
+            match self.provider.complete(&request, on_text) {
+                Err(error @ ProviderError::ContextOverflow { .. }) => {
+                    refused = Some((tokens, error));
+                }
+                result => return result,
+            }
+        }
     }
 }
 
@@ -76,23 +110,8 @@ impl Provider for Fallback {
         for entry in self.order() {
             let model = entry.model.as_deref().unwrap_or(request.model);
             let request = ModelRequest { model, ..*request };
-            // The request was made for the first one's window.
-            let window = entry.model.as_ref().map(|_| entry.provider.window(model));
-            let half = |window: usize| u32::try_from(window / 2).unwrap_or(u32::MAX);
-            let messages = match window {
-                Some(window) => fit::newest(&request, request_tokens(window, request.max_tokens)),
-                None => Cow::Borrowed(request.messages),
-            };
-            let request = ModelRequest {
-                messages: &messages,
-                max_tokens: match window {
-                    Some(window) => request.max_tokens.map(|most| most.min(half(window))),
-                    None => request.max_tokens,
-                },
-                ..request
-            };
             let mut has_streamed = false;
-            let result = entry.provider.complete(&request, &mut |piece| {
+            let result = entry.complete(&request, &mut |piece| {
                 has_streamed = true;
                 on_text(piece);
             });
@@ -126,6 +145,13 @@ impl Provider for Fallback {
                 Err(ProviderError::TimedOut) => {
                     entry.start_cooldown();
                     return Err(ProviderError::TimedOut);
+                }
+                // Not the first one's window.
+                Err(ProviderError::ContextOverflow { public, detail, .. })
+                    if entry.model.is_some() =>
+                {
+                    entry.breaker().worked();
+                    failures.push((public, detail));
                 }
                 // The request is to blame: the server works.
                 Err(error) => {

@@ -336,3 +336,40 @@ fn each_has_its_own_window() {
     asked().reply(&*provider);
     assert_eq!(second.heard()[0].json()["options"]["num_ctx"], 4_096);
 }
+
+#[test]
+fn one_that_says_it_is_too_long_gets_less_and_then_the_next_is_asked() {
+    let too_long = || refused(400, "Input is too long for requested model.");
+    let messages = |server: &TestServer| -> Vec<usize> {
+        let heard = server.heard();
+        let count = |request: Value| request["messages"].as_array().unwrap().len();
+        heard.iter().map(|heard| count(heard.json())).collect()
+    };
+    let mut ask = asked();
+    for _ in 0..10 {
+        ask.messages.push(user(&"word ".repeat(50)));
+        ask.messages.push(assistant("fine", Vec::new(), None));
+    }
+    ask.messages.push(user("and now?"));
+
+    let second = TestServer::new(vec![too_long(), said("Hi")]);
+    let fallback = of(&[&nobody(), &second.url()]);
+    assert_eq!(ask.reply(&fallback).text, "Hi");
+    let sent = messages(&second);
+    assert!(sent[1] < sent[0], "{sent:?}");
+
+    let second = TestServer::new(vec![too_long(); 20]);
+    let third = TestServer::new(vec![said("Ho")]);
+    let fallback = of(&[&nobody(), &second.url(), &third.url()]);
+    assert_eq!(ask.reply(&fallback).text, "Ho");
+    let sent = messages(&second);
+    assert!(sent.is_sorted_by(|one, other| one > other), "{sent:?}");
+
+    // It is not the first one's window that is too small.
+    let second = TestServer::new(vec![too_long(); 20]);
+    let fallback = of(&[&nobody(), &second.url()]);
+    assert!(matches!(
+        ask.of(&fallback).0,
+        Err(ProviderError::Failed { .. })
+    ));
+}

@@ -270,3 +270,66 @@ fn ollama_loads_the_model_with_the_window_that_it_has() {
     assert_eq!(heard[0].json(), json!({"model": "m"}));
     assert_eq!(heard[1].json()["options"]["num_ctx"], 2048);
 }
+
+#[test]
+fn the_window_that_a_refusal_names_holds_for_a_day() {
+    let refused = |tokens: u32| {
+        let says = format!("This model's maximum context length is {tokens} tokens. However, ...");
+        answer(400, &json!({"error": {"message": says}}))
+    };
+    let clock = Clock::system();
+    let configured = Options {
+        context_tokens: Some(9_000),
+        ..Options::default()
+    };
+    for (name, options, before) in [
+        ("openai", Options::default(), 8_192),
+        ("openai", configured, 9_000),
+        ("openai-compatible", configured, 9_000),
+    ] {
+        let server = TestServer::new(vec![refused(300_000), refused(4_096)]);
+        let provider = provider(name, &server, options, &clock);
+        let ask = Ask {
+            model: "gpt-5",
+            ..Ask::hello(false)
+        };
+        assert_eq!(provider.window("gpt-5"), before);
+        ask.failure(&provider);
+        assert_eq!(provider.window("gpt-5"), before, "it has less");
+        ask.failure(&provider);
+        assert_eq!(provider.window("gpt-5"), 4_096);
+        assert!(!provider.guesses_window("gpt-5"));
+        clock.advance(LASTING);
+        assert_eq!(provider.window("gpt-5"), before);
+    }
+    // It says the same as before, and then that it was started with another window.
+    let server = TestServer::new(vec![
+        props(16_384),
+        refused(4_096),
+        props(16_384),
+        refused(4_096),
+        props(32_768),
+    ]);
+    let provider = provider("llamacpp", &server, Options::default(), &clock);
+    for window in [16_384, 4_096, 32_768] {
+        assert_eq!(provider.window("m"), window);
+        if window < 32_768 {
+            Ask::hello(false).failure(&provider);
+        }
+    }
+}
+
+#[test]
+fn a_reply_gets_half_of_the_window_at_most() {
+    let said = json!({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]});
+    let server = TestServer::new(vec![answer(200, &said)]);
+    let options = Options {
+        context_tokens: Some(8_192),
+        ..Options::default()
+    };
+    let provider = provider("vllm", &server, options, &Clock::system());
+    let mut ask = Ask::hello(false);
+    ask.max_tokens = Some(8_192);
+    ask.reply(&provider);
+    assert_eq!(server.heard()[0].json()["max_tokens"], 4_096);
+}

@@ -1,0 +1,114 @@
+//! What follows when a model's server refuses a request as too long.
+
+use serde_json::{Value, json};
+
+use support::home::{Home, write_config};
+use support::model::{Act, Model};
+
+use crate::folding::{is_summary, small};
+use crate::memory::{say, texts};
+
+#[test]
+fn a_conversation_that_is_too_long_for_the_model_is_shortened_once() {
+    for says in [
+        "This model's maximum context length is 2048 tokens. However, you requested 9000.",
+        "Input is too long for requested model.",
+    ] {
+        is_shortened_once(says);
+    }
+}
+
+fn is_shortened_once(says: &'static str) {
+    let model = Model::start(move |request, _| {
+        if is_summary(request) {
+            Act::say("They counted.")
+        } else if request.to_string().len() > 8_000 {
+            Act::error(400, "", says)
+        } else {
+            Act::say(&"answer ".repeat(60))
+        }
+    });
+    let home = Home::start(small(&model, 16_000));
+    let mut client = home.admin();
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    for number in 1..30 {
+        let reply = say(&mut client, &conversation, &format!("number {number}"));
+        assert!(reply["response"].as_str().unwrap().starts_with("answer"));
+    }
+    let refused = |requests: &[Value]| {
+        let long = requests
+            .iter()
+            .filter(|request| !is_summary(request) && request.to_string().len() > 8_000);
+        long.count()
+    };
+    // What was learned is kept: not every turn is refused first.
+    let count = refused(&model.requests());
+    assert!((1..=4).contains(&count), "{count} by {says}");
+
+    // A message that is too long by itself cannot be made shorter.
+    client.send(&json!({ "type": "chat", "message": "x".repeat(20_000) }));
+    let response = client.response();
+    assert_eq!(response["code"], "server_error");
+    let error = response["error"].as_str().unwrap();
+    assert!(
+        error.contains("too long for the model \"scripted\""),
+        "{error}"
+    );
+    assert_eq!(refused(&model.requests()), count + 1, "asked once");
+}
+
+#[test]
+fn one_refusal_without_a_reason_teaches_nothing() {
+    // The first question, and one in the middle.
+    let model = Model::start(|request, number| match number {
+        0 | 9 => Act::error(413, "", ""),
+        _ if is_summary(request) => Act::say("They counted."),
+        _ => Act::say(&"answer ".repeat(60)),
+    });
+    let home = Home::start(small(&model, 200_000));
+    let mut client = home.admin();
+    client.send(&json!({ "type": "chat", "message": "hi" }));
+    let error = client.response()["error"].to_string();
+    assert!(error.contains("may be too long"), "{error}");
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    for number in 1..15 {
+        say(&mut client, &conversation, &format!("number {number}"));
+    }
+    let requests = model.requests();
+    assert!(!requests.iter().any(is_summary));
+    // One more for each refusal that less could follow.
+    assert_eq!(requests.len(), 1 + 15 + 1);
+    let last = texts(requests.last().unwrap());
+    assert!(
+        last.iter().any(|text| text.contains("number 0")),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn a_conversation_of_a_large_model_is_fitted_to_a_small_one_in_one_turn() {
+    let model = Model::start(|request, _| {
+        if is_summary(request) {
+            return Act::say("They counted.");
+        }
+        match request["model"] == "little" && request.to_string().len() > 8_000 {
+            true => Act::error(400, "", "Input is too long for requested model."),
+            false => Act::say(&"answer ".repeat(600)),
+        }
+    });
+    let mut home = Home::start(small(&model, 200_000));
+    let mut client = home.admin();
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    for number in 1..12 {
+        say(&mut client, &conversation, &format!("number {number}"));
+    }
+    let mut config = small(&model, 200_000);
+    config["model"] = json!("little");
+    write_config(home.folder.path(), config);
+    home.restart();
+    let reply = say(&mut home.admin(), &conversation, "and now?");
+    assert!(
+        reply["response"].as_str().unwrap().starts_with("answer"),
+        "{reply}"
+    );
+}
