@@ -286,11 +286,16 @@ impl Page {
         result["result"]["value"].clone()
     }
 
-    /// Waits until an expression holds.
+    /// Waits until an expression holds. One that throws does not: it may ask something of
+    /// an element that is not there yet.
     pub fn until(&mut self, expression: &str) {
         let deadline = Instant::now() + TIMEOUT;
-        while self.evaluate(&format!("Boolean({expression})")) != true {
+        let held = format!(
+            "(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()"
+        );
+        while self.evaluate(&held) != true {
             if Instant::now() >= deadline {
+                self.evaluate(&format!("Boolean({expression})"));
                 let text = self.evaluate("document.body.innerText");
                 self.screenshot("failed");
                 panic!("never: {expression}\n{text}\n{:?}", self.errors);
