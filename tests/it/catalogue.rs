@@ -267,6 +267,33 @@ fn what_does_not_work_is_not_written() {
         assert!(!added && said.contains(says), "{words:?}: {said}");
         assert_eq!(file(folder.path()), before, "{words:?}");
     }
+    let page = Served::answering(|_, _| {
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n<html>login</html>";
+        Some(text.as_bytes().into())
+    });
+    let page = format!("address=http://{}", page.address);
+    let query = format!("{page}/?x=1");
+    let geocoding = format!("geocoding_{page}");
+    for (words, says) in [
+        (
+            vec!["searxng", &page],
+            "something else than it reads: <html>login",
+        ),
+        (vec!["home-assistant", &page, "key=-"], "something else"),
+        (vec!["ntfy", "topic=x", &page], "something else"),
+        (vec!["rss", &page], "something else"),
+        (
+            vec!["weather", "place=x", &geocoding],
+            "place was not answered with JSON",
+        ),
+        (vec!["searxng", &query], "must end before its ?"),
+        // A feed's address is whole.
+        (vec!["rss", &query], "something else"),
+    ] {
+        let (added, said) = tool(folder.path(), &[&["add"], &words[..]].concat(), "secret");
+        assert!(!added && said.contains(says), "{words:?}: {said}");
+        assert_eq!(file(folder.path()), before, "{words:?}");
+    }
     let words = ["tool", "add", "brave", &server, "key=${A_KEY}", "--no-test"];
     let unset = run(folder.path(), &words[..5]);
     let said = printed(&unset);

@@ -11,11 +11,35 @@ const ITEM_BYTES: usize = 64 * 1024;
 
 /// The answer in the first form whose list is there; none where the answer has no such list.
 pub(super) fn shown(forms: &[AnswerForm], body: &str) -> Option<String> {
-    let document = match serde_json::from_str(body) {
-        Ok(document) => document,
-        Err(_) => xml::document(body)?,
-    };
+    let document = document(body)?;
     forms.iter().find_map(|form| in_form(form, &document))
+}
+
+/// Whether one of the forms is meant for this answer: what it lists has some of the parts that
+/// it shows. A page of another service has none of them, though it may be read as XML.
+pub(super) fn is_expected(forms: &[AnswerForm], body: &str) -> bool {
+    let Some(document) = document(body) else {
+        return false;
+    };
+    let has_parts = |form: &AnswerForm, item: &Value| {
+        let mut parts = form.text.pointers();
+        parts.any(|part| item.pointer(part).is_some())
+    };
+    forms.iter().any(|form| {
+        let each = form.each.as_deref().unwrap_or_default();
+        match document.pointer(each) {
+            None | Some(Value::Null) => false,
+            Some(Value::Array(items)) => {
+                items.is_empty() || items.iter().any(|item| has_parts(form, item))
+            }
+            Some(one) => has_parts(form, one),
+        }
+    })
+}
+
+fn document(body: &str) -> Option<Value> {
+    let json = serde_json::from_str(body).ok();
+    json.or_else(|| xml::document(body))
 }
 
 fn in_form(form: &AnswerForm, document: &Value) -> Option<String> {
@@ -88,7 +112,21 @@ mod tests {
         let whole = [form(None, "It is {/t} °C.\n{/none}")];
         let answer = shown(&whole, "{\"t\": 4.5}");
         assert_eq!(answer.as_deref(), Some("It is 4.5 °C."));
+        let page = "<html>login</html>";
+        let results = [form(Some("/results"), "{/title}"), form(None, "{/t}")];
+        for (answer, expected) in [
+            ("{\"results\": []}", true),
+            ("{\"results\": [{\"title\": \"a\"}]}", true),
+            ("{\"results\": [\"a\"]}", false),
+            ("{\"results\": null, \"t\": null}", true),
+            ("{\"error\": \"no\"}", false),
+            (page, false),
+            ("no JSON", false),
+        ] {
+            assert_eq!(is_expected(&results, answer), expected, "{answer}");
+        }
         let list = [form(Some(""), "{/id}")];
+        assert!(!is_expected(&list, page) && is_expected(&list, "[]"));
         let answer = shown(&list, "[{\"id\": 1}, {\"id\": 2}]");
         assert_eq!(answer.as_deref(), Some("1\n2"));
     }

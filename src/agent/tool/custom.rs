@@ -48,6 +48,7 @@ impl Tool for CustomTool {
             }
             CustomRun::Http(http) => {
                 let request = custom_http::Request {
+                    is_trial: false,
                     tool: &self.settings,
                     http,
                     arguments,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use ureq::http::HeaderValue;
 
-use super::answer::shown;
+use super::answer::{is_expected, shown};
 use super::definition::{Arguments, RunLimit, cancelled};
-use super::output::Captured;
+use super::output::{Captured, shorten};
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
 use config::{CustomHttp, CustomRun, CustomTool};
@@ -17,12 +17,16 @@ use net::tls::Trust;
 
 /// Bytes of an error's body that the model is shown.
 const ERROR_BODY_BYTES: usize = 1_000;
+/// Characters of an answer of something else that a person is shown.
+const STRANGE_ANSWER: usize = 200;
 
 /// An HTTP request whose parts are templates and whose response is the result.
 pub(super) struct Request<'a> {
     pub(super) tool: &'a CustomTool,
     pub(super) http: &'a CustomHttp,
     pub(super) arguments: &'a Arguments,
+    /// Whether an answer of which nothing can be shown as the tool says is an error.
+    pub(super) is_trial: bool,
 }
 
 /// A request with the arguments in their places.
@@ -141,6 +145,13 @@ impl Request<'_> {
             let body = read(answer, self.tool.output_bytes)?.into_text();
             let shown = match self.http.show.as_slice() {
                 [] => None,
+                forms if self.is_trial && !is_expected(forms, &body) => {
+                    return Ok(Err(format!(
+                        "the tool {:?} was answered with something else than it reads: {}",
+                        self.tool.name,
+                        shorten(body.trim(), STRANGE_ANSWER)
+                    )));
+                }
                 forms => shown(forms, &body),
             };
             return Ok(Ok(shown.unwrap_or(body)));
@@ -162,7 +173,7 @@ impl Request<'_> {
 /// whether it works.
 ///
 /// # Errors
-/// What went wrong, as the model would be told.
+/// What went wrong, as the model would be told, or that the answer is of something else.
 pub fn try_once(
     tool: &CustomTool,
     arguments: &Arguments,
@@ -176,6 +187,7 @@ pub fn try_once(
         tool,
         http,
         arguments,
+        is_trial: true,
     };
     let http_client = HttpClient::new().trusting(trust);
     request.send(&http_client, Instant::now() + limit, &Cancel::default())

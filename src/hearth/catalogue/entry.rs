@@ -156,6 +156,10 @@ impl Entry {
                 let problem = format!("{} must begin with http:// or https://", field.name);
                 return Err(Error::invalid_request(problem));
             }
+            if self.extends(field.name) && value.contains(['?', '#']) {
+                let problem = format!("{} must end before its ? or #", field.name);
+                return Err(Error::invalid_request(problem));
+            }
         }
         // In the texts of a request, braces stand for arguments.
         let is_request = self.json.get("tools").is_some();
@@ -172,6 +176,11 @@ impl Entry {
             *text = text.replace('{', "%7B").replace('}', "%7D");
         }
         Ok(())
+    }
+
+    /// Whether a path is put behind this answer.
+    fn extends(&self, name: &str) -> bool {
+        self.json.to_string().contains(&format!("<{name}>/"))
     }
 
     /// What a complete answer may mean that has to be looked up; nothing where none has, or
@@ -208,7 +217,10 @@ impl Entry {
         };
         let answer =
             try_once(&tool, answers, trust, REQUEST_TIME).map_err(Error::invalid_request)?;
-        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let answer: Value = serde_json::from_str(&answer).map_err(|_| {
+            let problem = format!("{} was not answered with JSON", field.name);
+            Error::invalid_request(problem)
+        })?;
         let label = Template::parse(text("text")).unwrap_or_default();
         let items = answer.pointer(text("each")).and_then(Value::as_array);
         let choice = |item: &Value| {

@@ -65,6 +65,7 @@ fn run_until(
     cancel: &Cancel,
 ) -> Result<String, String> {
     let request = Request {
+        is_trial: false,
         tool: &tool.settings,
         http: &tool.http,
         arguments: arguments.as_object().unwrap(),
