@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::clock::Clock;
 use serde_json::{Value, json};
 
 use support::eventually;
@@ -385,14 +386,14 @@ fn a_rate_over_the_accounts_limit_is_told_to_wait() {
     assert_eq!(statuses, [202, 202, 429]);
 }
 
-/// The signature of a body by the account's secret, as GitHub sends it.
-fn signature(body: &Value) -> String {
+/// The signature of a text by the account's secret.
+fn signature(text: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
-    let tag = ring::hmac::sign(&key, body.to_string().as_bytes());
+    let tag = ring::hmac::sign(&key, text.as_bytes());
     let digits: Vec<String> = (tag.as_ref().iter())
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    format!("sha256={}", digits.concat())
+    digits.concat()
 }
 
 #[test]
@@ -400,7 +401,8 @@ fn a_signed_request_that_is_sent_again_runs_no_second_turn() {
     let (model, receiver) = (Model::saying("fine"), Receiver::start());
     let mut home = home(&model, &receiver);
     let body = json!({ "message": "unlock the door" });
-    let signature = signature(&body);
+    // As GitHub sends it.
+    let signature = format!("sha256={}", signature(&body.to_string()));
     let replay = |home: &Home, key: &str| {
         let headers = [
             ("x-hub-signature-256", signature.as_str()),
@@ -426,6 +428,26 @@ fn a_signed_request_that_is_sent_again_runs_no_second_turn() {
         post(home.address(), "/webhook/ci", &headers, &other).status,
         401
     );
+}
+
+#[test]
+fn an_event_of_stripe_that_is_described_anew_runs_no_second_turn() {
+    let (model, receiver) = (Model::saying("fine"), Receiver::start());
+    let home = home(&model, &receiver);
+    let report = |pending: u64, message: &str| {
+        let body = json!({"id": "evt_1", "message": message, "pending_webhooks": pending});
+        let now = Clock::system().now().as_millis() / 1000;
+        let signature = format!("t={now},v1={}", signature(&format!("{now}.{body}")));
+        let headers = [("stripe-signature", signature.as_str())];
+        let answer = post(home.address(), "/webhook/ci", &headers, &body);
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["data"].clone()
+    };
+    let first = report(2, "A payment");
+    assert_eq!(report(1, "A payment"), first);
+    assert_eq!(report(0, "The payment"), first);
+    receiver.wait_for(1);
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub struct WebhookRequest {
     /// A repeat within 24 hours gets the first answer and begins no second
     /// turn.
     pub idempotency_key: Option<String>,
-    /// The raw body, whose fingerprint guards the idempotency key.
+    /// What must be the same in a repeat: the raw body, unless the key comes from what
+    /// the sender has signed.
     pub body: Vec<u8>,
 }
 

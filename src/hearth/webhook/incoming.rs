@@ -98,7 +98,12 @@ impl Incoming {
         }
         let mut parsed = message::parse(request, account.map.as_ref())?;
         // The signature does not cover a key of the header.
-        parsed.idempotency_key = signature.or(parsed.idempotency_key);
+        if let Some(key) = signature {
+            // A sender that says it is the same event may describe it anew: Stripe counts
+            // in it the webhooks that are still to be sent.
+            parsed.body = key.clone().into_bytes();
+            parsed.idempotency_key = Some(key);
+        }
         let accepted =
             self.service
                 .accept_webhook(account, &config.limits, parsed, wait.is_some())?;
