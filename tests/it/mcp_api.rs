@@ -359,6 +359,12 @@ fn what_is_no_request_is_refused_as_the_protocol_says() {
         );
         assert_eq!(found, (status, code), "{body}");
     }
+    let wrong = r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#;
+    let answer = send(&home, user, &[new], wrong).json();
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(7), &json!(-32600))
+    );
     // The one revision that has them.
     let answers = send(&home, user, &[], &several).json();
     assert_eq!(answers[0]["result"], json!({}));
@@ -453,10 +459,17 @@ fn other_assistants_ask_the_household_s() {
     assert_eq!((listed.len(), &listed[0]["message_count"]), (1, &json!(4)));
     done(&home, user, "ask", json!({"message": "Hello"}));
     assert_eq!(conversations(&home).len(), 2);
-    for wrong in [json!({}), json!({"message": " "}), json!({"message": 7})] {
-        let params = json!({"name": "ask", "arguments": wrong});
-        let answer = request(&home, user, "tools/call", params);
-        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    for (wrong, says) in [
+        (json!({}), "message"),
+        (json!({"message": " "}), "must not be empty"),
+        (json!({"message": 7}), "message"),
+        (
+            json!({"message": "x", "chat": "c".repeat(201)}),
+            "200 bytes",
+        ),
+    ] {
+        let (text, is_error) = call(&home, user, "ask", wrong);
+        assert!(is_error && text.contains(says), "{text}");
     }
     // With a token for its progress, the response is a stream.
     let params = json!({

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::message::{self, Fault, INVALID_PARAMS, REFUSED, Request, Revision};
+use super::message::{self, Fault, REFUSED, Request, Revision};
 use super::{Exchange, SESSION};
 use crate::http::share;
 use crate::model_api::answering::new_waker;
@@ -96,10 +96,10 @@ fn stop(service: &Service, turn: TurnId) {
     }
 }
 
-/// Begins a turn.
+/// Begins a turn. What is wrong with the arguments is a result, too, so that a model reads it.
 ///
 /// # Errors
-/// What is wrong with the arguments; those of [`Service::follow`].
+/// Those of [`Service::follow`]; a call without a name.
 pub fn ask(
     service: &Arc<Service>,
     running: &Arc<Running>,
@@ -107,16 +107,17 @@ pub fn ask(
 ) -> Result<Answer, Fault> {
     let (exchange, request) = (asked.exchange, asked.request);
     let (_, arguments) = request.call()?;
-    let arguments = check_arguments(&spec(), &arguments);
-    let arguments = arguments.map_err(|why| Fault::new(INVALID_PARAMS, why))?;
+    let arguments = match checked(&arguments) {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            let result = message::called(Err(why));
+            let response = message::result_of(&request.id, result, asked.revision);
+            return Ok(Answer::Now(response));
+        }
+    };
     let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
     let message = text("message").unwrap_or_default();
-    check_message(message).map_err(|error| Fault::new(INVALID_PARAMS, error.message()))?;
     let chat = text("chat").filter(|chat| !chat.is_empty());
-    if chat.is_some_and(|chat| chat.len() > CHAT_BYTES) {
-        let why = format!("\"chat\" may have {CHAT_BYTES} bytes");
-        return Err(Fault::new(INVALID_PARAMS, why));
-    }
     let refused = |error: Error| Fault::new(REFUSED, error.message());
     let waker = new_waker(exchange.head).map_err(refused)?;
     let wake = Arc::clone(&waker);
@@ -165,6 +166,18 @@ pub fn ask(
     };
     asking.tell("The assistant has begun.");
     Ok(Answer::Deferred(Box::new(asking)))
+}
+
+/// The arguments of a call.
+fn checked(arguments: &str) -> Result<Map<String, Value>, String> {
+    let arguments = check_arguments(&spec(), arguments)?;
+    let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
+    let message = text("message").unwrap_or_default();
+    check_message(message).map_err(|error| error.message().to_owned())?;
+    match text("chat").is_some_and(|chat| chat.len() > CHAT_BYTES) {
+        true => Err(format!("\"chat\" may have {CHAT_BYTES} bytes")),
+        false => Ok(arguments),
+    }
 }
 
 /// The response, while the turn runs.

@@ -89,9 +89,15 @@ pub fn read(body: &[u8]) -> Result<Result<Message, Vec<Result<Message, Fault>>>,
 }
 
 fn message(value: Value) -> Result<Message, Fault> {
-    let invalid = |why: &str| Fault::new(INVALID_REQUEST, why);
     let Value::Object(mut members) = value else {
-        return Err(invalid("a message is a JSON object"));
+        return Err(Fault::new(INVALID_REQUEST, "a message is a JSON object"));
+    };
+    let id = members.remove("id");
+    let is_usable = |id: &Value| id.is_string() || id.is_i64() || id.is_u64();
+    let known = id.as_ref().filter(|id| is_usable(id)).cloned();
+    let invalid = |why: &str| Fault {
+        id: known.clone().unwrap_or_default().into(),
+        ..Fault::new(INVALID_REQUEST, why)
     };
     if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Err(invalid("\"jsonrpc\" must be \"2.0\""));
@@ -108,11 +114,9 @@ fn message(value: Value) -> Result<Message, Fault> {
         Some(Value::Object(params)) => params,
         Some(_) => return Err(invalid("\"params\" must be an object")),
     };
-    match members.remove("id") {
+    match id {
         None => Ok(Message::Notification { method, params }),
-        Some(id) if id.is_string() || id.is_i64() || id.is_u64() => {
-            Ok(Message::Request(Request { id, method, params }))
-        }
+        Some(id) if is_usable(&id) => Ok(Message::Request(Request { id, method, params })),
         Some(_) => Err(invalid("\"id\" must be a string or a whole number")),
     }
 }
@@ -120,6 +124,8 @@ fn message(value: Value) -> Result<Message, Fault> {
 /// Why a request has no result.
 #[derive(Debug)]
 pub struct Fault {
+    /// The id of a message that is no request, where it could be read.
+    pub id: Box<Value>,
     code: i64,
     message: String,
     data: Option<Value>,
@@ -128,6 +134,7 @@ pub struct Fault {
 impl Fault {
     pub fn new(code: i64, message: impl Into<String>) -> Fault {
         Fault {
+            id: Box::default(),
             code,
             message: message.into(),
             data: None,
@@ -210,12 +217,16 @@ mod tests {
             {"jsonrpc":                                                | not valid JSON
         "#;
         for [text, expected] in rows(table) {
+            let has_id = text.contains("\"id\":1,") || text.contains("\"id\":1}");
             let found = match read(text.as_bytes()) {
                 Ok(Ok(Message::Request(_))) => "request".to_owned(),
                 Ok(Ok(Message::Notification { .. })) => "notification".to_owned(),
                 Ok(Ok(Message::Answer)) => "answer".to_owned(),
                 Ok(Err(_)) => "several".to_owned(),
-                Err(fault) => fault.message,
+                Err(fault) => {
+                    assert_eq!(*fault.id == 1, has_id, "{text}");
+                    fault.message
+                }
             };
             assert!(found.contains(expected), "{text}: {found}");
         }

@@ -89,7 +89,7 @@ impl McpApi {
         match message::read(&request.body) {
             Ok(Ok(message)) => self.one(&exchange, message),
             Ok(Err(several)) => Answer::Now(self.several(&exchange, several)),
-            Err(fault) => Answer::Now(fault.response(&Value::Null)),
+            Err(fault) => Answer::Now(fault.response(&fault.id)),
         }
     }
 
@@ -154,7 +154,7 @@ impl McpApi {
                     continue;
                 }
                 Err(fault) => {
-                    answers.push(fault.value(&Value::Null));
+                    answers.push(fault.value(&fault.id));
                     continue;
                 }
             };
