@@ -40,7 +40,10 @@ enum Proof<'a> {
 impl Proof<'_> {
     fn of(head: &Head) -> Proof<'_> {
         let secrets = ["x-service-secret", "x-gitlab-token"];
-        let bearer = || head.header("authorization")?.strip_prefix("Bearer ");
+        let bearer = || {
+            let (scheme, secret) = head.header("authorization")?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(secret)
+        };
         if let Some(secret) = secrets
             .iter()
             .find_map(|name| head.header(name))
@@ -262,6 +265,9 @@ mod tests {
             ("x-gitlab-token", "s3cret", true),
             ("x-gitlab-token", "other", false),
             ("authorization", "Bearer s3cret", true),
+            // RFC 9110, section 11.1.
+            ("authorization", "bearer s3cret", true),
+            ("authorization", "BEARER other", false),
             ("authorization", "Bearer other", false),
             ("authorization", "Basic s3cret", false),
         ] {
