@@ -63,6 +63,16 @@ fn an_account_is_added_to_a_running_server_and_tested() {
     let is_asked = |request: &Value| request.to_string().contains("How is the build?");
     assert!(model.requests().iter().any(is_asked));
 
+    // With an account for known events, too.
+    for sender in ["github", "gitlab"] {
+        let add = ["add", sender, "--from", sender, "--url", &receiver.url()];
+        let (added, said) = webhook(&folder, &add);
+        let test = format!(" webhook test {sender}`");
+        assert!(added && said.contains(&test), "{said}");
+        let (good, said) = webhook(&folder, &["test", sender]);
+        assert!(good && said.contains("All well."), "{said}");
+    }
+
     let (removed, said) = webhook(&folder, &["remove", "ci"]);
     assert!(removed, "{said}");
     eventually("the account is gone", || {

@@ -2,18 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use ::config::{Template, WebhookAccount};
+use ::config::{self, Template, WebhookAccount, WebhookFilter};
 use serde_json::json;
 
 /// A body with `text` as its message, in the account's own structure if it has a
-/// `map`.
+/// `map`. Its `when` takes it, wherever the map puts the text.
 pub fn body(account: &WebhookAccount, text: &str) -> Value {
-    let mut body = json!({"test": true});
+    let mut body = mapped(account, text);
     for (pointer, values) in &account.when {
-        if let Some(value) = values.first() {
+        let entry = WebhookFilter::from([(pointer.clone(), values.clone())]);
+        if let (Some(value), Some(_)) = (values.first(), config::misfit(&entry, &body)) {
             put(&mut body, pointer, value.clone());
         }
     }
+    body
+}
+
+fn mapped(account: &WebhookAccount, text: &str) -> Value {
+    let mut body = json!({"test": true});
     let Some(map) = &account.map else {
         body["message"] = json!(text);
         body["user_id"] = json!("hearth webhook test");
@@ -58,6 +64,21 @@ fn put(document: &mut Value, pointer: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use config::Settings;
+
+    #[test]
+    fn every_known_system_has_a_body_that_its_account_takes() {
+        let text = include_str!("../../../../examples/config/other-systems.json");
+        let secret = |_: &str| Some("0123456789abcdef0123456789abcdef".to_owned());
+        let settings = Settings::from_text("x".as_ref(), text, secret).unwrap();
+        let config = settings.current();
+        for account in config.webhook_accounts() {
+            let body = body(account, "Is all well?");
+            assert_eq!(config::misfit(&account.when, &body), None, "{body}");
+            assert!(body.to_string().contains("Is all well?"), "{body}");
+        }
+        assert!(config.webhook_accounts().any(|one| !one.when.is_empty()));
+    }
 
     #[test]
     fn what_is_put_is_found() {
