@@ -8,6 +8,7 @@ use super::attempt_error::AttemptError;
 use super::error_response::{ErrorResponse, has_error};
 use super::event_stream::{Event, EventStream};
 use super::extra::wrap_members;
+use super::mended_json::mended;
 use super::reply_stream::ReplyStream;
 use super::tool_call_builder::{ToolCallBuilder, calls_in_text, finish_calls};
 use crate::model::{ModelReply, ToolSpec};
@@ -95,7 +96,7 @@ pub fn read(
         answer.finish();
     } else {
         let body = answer.read_all(BODY_LIMIT)?;
-        parser.whole(parse(&body, b"")?, reply);
+        parser.whole(parse(&body, b"", &mut None)?, reply);
     }
     parser.finish(reply);
     if !reply.has_begun {
@@ -111,6 +112,7 @@ fn read_stream(
 ) -> Result<(), AttemptError> {
     let mut events = EventStream::new(answer);
     let mut size = 0;
+    let mut held = None;
     while !reply.is_complete {
         let event = match parser.reads_lines() {
             true => events
@@ -127,7 +129,7 @@ fn read_stream(
             reply.is_complete = true;
             break;
         }
-        match parse(event.data, event.name) {
+        match parse(event.data, event.name, &mut held) {
             Ok(value) => {
                 parser.event(value, reply);
                 if !reply.members.is_empty() {
@@ -147,10 +149,15 @@ fn read_stream(
     }
 }
 
-/// The JSON of a body or of an event, unless it reports an error.
-fn parse(json: &[u8], event_name: &[u8]) -> Result<Value, AttemptError> {
-    let value: Value =
-        serde_json::from_slice(json).map_err(|error| AttemptError::not_json(&error, json))?;
+/// The JSON of a body or of an event, unless it reports an error. Half a character of the
+/// events before may be `held`.
+fn parse(json: &[u8], event_name: &[u8], held: &mut Option<u16>) -> Result<Value, AttemptError> {
+    let value: Value = serde_json::from_slice(json)
+        .or_else(|error| match mended(json, held) {
+            Some(mended) => serde_json::from_str(&mended),
+            None => Err(error),
+        })
+        .map_err(|error| AttemptError::not_json(&error, json))?;
     let is_error = has_error(&value)
         || event_name == b"error"
         || value.get("type").and_then(Value::as_str) == Some("error");

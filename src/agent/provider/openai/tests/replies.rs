@@ -413,6 +413,18 @@ fn thoughts_without_their_first_tag_are_expected_from_the_second_reply_on() {
 }
 
 #[test]
+fn a_character_that_was_cut_in_two_loses_no_reply() {
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\n\
+                data: {\"choices\":[{\"delta\":{\"content\":\"\\ude00 nice\"}}]}\n\n\
+                data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let server = TestServer::new(vec![streamed("text/event-stream", text, 37)]);
+    let (reply, heard) = streaming().of(&provider(&server));
+    let reply = reply.unwrap();
+    assert_eq!((&*reply.text, reply.finish_reason), ("😀 nice", None));
+    assert_eq!(heard.concat(), "😀 nice");
+}
+
+#[test]
 fn a_server_may_stream_unasked_or_not_when_asked() {
     let chunks = [delta(json!({"content": "Hi"})), end("stop")];
     let server = TestServer::new(vec![stream(&chunks, true, 64), answer(200, &said("Ho"))]);
