@@ -185,6 +185,23 @@ pub struct ResponsesReply {
     response: Value,
     /// Whether the model wrote why it refuses to answer.
     is_refusal: bool,
+    /// The place of the item whose text came last.
+    speaking: Option<u64>,
+}
+
+impl ResponsesReply {
+    /// Takes text of the item at this place. A reply may have several messages, which are
+    /// shown as one.
+    fn say(&mut self, item: u64, text: &str, reply: &mut ReplyBuilder<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.speaking.is_some_and(|last| last != item) {
+            reply.text.push("\n\n");
+        }
+        self.speaking = Some(item);
+        reply.text.push(text);
+    }
 }
 
 impl ReplyParser for ResponsesReply {
@@ -196,7 +213,8 @@ impl ReplyParser for ResponsesReply {
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.is_refusal |= kind == "response.refusal.delta";
                 let piece = event.get("delta").and_then(Value::as_str);
-                reply.text.push(piece.unwrap_or_default());
+                let item = event.get("output_index").and_then(Value::as_u64);
+                self.say(item.unwrap_or_default(), piece.unwrap_or_default(), reply);
             }
             "response.output_item.done" => self.items.push(event["item"].take()),
             "response.completed" | "response.incomplete" => {
@@ -224,13 +242,13 @@ impl ReplyParser for ResponsesReply {
         let is_cut = reply.finish_reason.is_some();
         reply.has_begun |= is_cut;
         if !reply.text.has_text() {
-            let parts = output.iter().filter_map(|item| item["content"].as_array());
-            for part in parts.flatten() {
-                self.is_refusal |= part["type"] == "refusal";
-                let text = part.get("text").or_else(|| part.get("refusal"));
-                reply
-                    .text
-                    .push(text.and_then(Value::as_str).unwrap_or_default());
+            for (place, item) in (0..).zip(&output) {
+                for part in item["content"].as_array().into_iter().flatten() {
+                    self.is_refusal |= part["type"] == "refusal";
+                    let text = part.get("text").or_else(|| part.get("refusal"));
+                    let text = text.and_then(Value::as_str).unwrap_or_default();
+                    self.say(place, text, reply);
+                }
             }
         }
         if self.is_refusal && !is_cut {

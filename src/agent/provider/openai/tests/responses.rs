@@ -150,6 +150,36 @@ fn items_go_back_as_they_came_and_results_by_their_call() {
 }
 
 #[test]
+fn the_texts_of_several_messages_are_parted() {
+    let use_it = || answer(404, &json!({"error": {"message": "use v1/responses"}}));
+    let delta = |item: u64, text: &str| json!({"type": "response.output_text.delta", "output_index": item, "delta": text});
+    let part = |text: &str| json!({"type": "output_text", "text": text});
+    let message = |parts: Value| json!({"type": "message", "content": parts});
+    let output = json!([
+        {"type": "reasoning", "summary": []},
+        message(json!([part("one "), part("word")])), message(json!([])), message(json!([part("two")])),
+    ]);
+    let end = json!({"type": "response.completed", "response": {"output": output}});
+    let stream = [
+        delta(1, "one "),
+        delta(1, "word"),
+        delta(2, ""),
+        delta(3, "two"),
+        end,
+    ];
+    for (ask, script) in [
+        (hello(), answer(200, &json!({"output": output}))),
+        (
+            streaming(),
+            streamed("text/event-stream", &events(&stream), 37),
+        ),
+    ] {
+        let server = TestServer::new(vec![use_it(), script]);
+        assert_eq!(ask.reply(&provider(&server)).text, "one word\n\ntwo");
+    }
+}
+
+#[test]
 fn errors_in_the_stream_are_reported() {
     let overloaded = json!({"type": "response.failed", "response": {"error":
         {"code": "invalid_prompt", "message": "I cannot"}}});
