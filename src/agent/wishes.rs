@@ -12,6 +12,8 @@ pub struct Wishes {
     pub format: Option<Format>,
     /// That the reply is a call.
     pub must_call: Option<MustCall>,
+    /// Tools whose arguments must fit their schema.
+    pub strict: Vec<String>,
     /// That it is words, and no call.
     pub may_not_call: bool,
     /// Most tokens of the reply, if that is less than the household allows.
@@ -32,8 +34,12 @@ pub enum Format {
     Schema {
         /// What the program calls it.
         name: String,
+        /// What it is for, in words for the model.
+        description: Option<String>,
         /// JSON Schema.
         schema: Value,
+        /// Whether the reply must fit it, where a service does not see to that anyway.
+        is_strict: bool,
     },
 }
 

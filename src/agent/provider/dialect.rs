@@ -92,6 +92,12 @@ impl<'a> RequestContext<'a> {
             .then(|| tools.iter().map(describe).collect())
     }
 
+    /// Whether the program wants the arguments of a tool to fit its schema.
+    pub fn is_strict(&self, tool: &ToolSpec) -> bool {
+        let wishes = self.request.wishes;
+        wishes.is_some_and(|wishes| wishes.strict.contains(&tool.name))
+    }
+
     /// The members in `extra`, if this server sent them and wants them back.
     pub fn own_members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
         let extra = extra.filter(|_| self.capabilities.thoughts != Thoughts::Nothing);
@@ -237,6 +243,8 @@ struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 impl<'a> FunctionTool<'a> {
@@ -247,8 +255,15 @@ impl<'a> FunctionTool<'a> {
                 name: &tool.name,
                 description: &tool.description,
                 parameters,
+                strict: None,
             },
         }
+    }
+
+    /// The same, and its arguments must fit the schema: for OpenAI's API alone.
+    pub fn strict(mut self, is_strict: bool) -> FunctionTool<'a> {
+        self.function.strict = is_strict.then_some(true);
+        self
     }
 }
 

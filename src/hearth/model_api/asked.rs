@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::answering::{self, Task};
-use super::plain;
+use super::{plain, wishes};
 use crate::service::Service;
 use base::error::Result;
 use net::http::{Answer, Request};
@@ -12,7 +12,17 @@ use net::http::{Answer, Request};
 ///
 /// # Errors
 /// As [`answering::answer`] and [`plain::answer`].
-pub fn begin(service: &Arc<Service>, task: Task, model: &str, request: &Request) -> Result<Answer> {
+pub fn begin(
+    service: &Arc<Service>,
+    mut task: Task,
+    model: &str,
+    request: &Request,
+) -> Result<Answer> {
+    if let Some(program) = &task.program {
+        let hints = wishes::only_hints(&service.settings().current(), &program.wishes);
+        // First: the header is bounded.
+        task.ignored.splice(..0, hints);
+    }
     match plain::is_wanted(model, &request.head) {
         true => plain::answer(service, task, &request.head),
         false => answering::answer(service, task, request),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::wishes::IGNORED;
+use super::wishes::{IGNORED, ignored_header};
 use crate::http::share;
 use base::error::Error;
 use base::finish_reason::FinishReason;
@@ -190,7 +190,7 @@ fn shared_headers(
     shared.headers.clear();
     share(head, config, &mut shared);
     if !ignored.is_empty() {
-        shared.add(IGNORED, ignored.join(", "));
+        shared.add(IGNORED, ignored_header(ignored));
     }
     shared.headers
 }

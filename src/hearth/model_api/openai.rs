@@ -55,16 +55,23 @@ impl Metadata {
     /// The name of the chat. What else is said goes to `rest`, as what has no effect.
     pub fn chat_id(metadata: Option<Metadata>, rest: &mut Map<String, Value>) -> Option<String> {
         let metadata = metadata?;
-        let named = metadata.rest.into_iter();
-        rest.extend(named.map(|(name, value)| (format!("metadata.{name}"), value)));
+        add_nested(rest, "metadata", metadata.rest);
         metadata.chat_id
     }
+}
+
+/// Adds the members of a parameter to the others, under its name.
+pub fn add_nested(rest: &mut Map<String, Value>, name: &str, members: Map<String, Value>) {
+    let members = members.into_iter();
+    rest.extend(members.map(|(key, value)| (format!("{name}.{key}"), value)));
 }
 
 #[derive(Deserialize)]
 struct StreamOptions {
     #[serde(default)]
     include_usage: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
 }
 
 /// An error in OpenAI's shape.
@@ -147,6 +154,11 @@ pub fn complete(
             .rest
             .insert("messages.name".to_owned(), true.into());
     }
+    let mut include_usage = None;
+    if let Some(options) = completion.stream_options {
+        include_usage = options.include_usage;
+        add_nested(&mut completion.rest, "stream_options", options.rest);
+    }
     let wishes::Read { program, ignored } = wishes::of_openai(completion.rest)?;
     let stream = completion.stream.unwrap_or(false);
     let model = completion.model.clone();
@@ -154,10 +166,7 @@ pub fn complete(
         id: format!("chatcmpl-{}", base::secret::reference()),
         model: completion.model,
         created: service.clock().now().as_millis() / 1000,
-        include_usage: completion
-            .stream_options
-            .and_then(|options| options.include_usage)
-            .unwrap_or(false),
+        include_usage: include_usage.unwrap_or(false),
     };
     let task = Task {
         asker,

@@ -77,6 +77,13 @@ pub struct Work<'a> {
     pub on_text: &'a mut dyn FnMut(&str),
 }
 
+/// What has no effect, and the header of a key: nothing is kept that would be repeated.
+fn without_effect(head: &Head, ignored: &[String]) -> Vec<String> {
+    let key = head.header("idempotency-key").map(|_| "Idempotency-Key");
+    let names = key.into_iter().map(str::to_owned);
+    names.chain(ignored.iter().cloned()).collect()
+}
+
 /// Asks a server on a thread of its own, which ends with the response, and that with the
 /// token of `identity`.
 ///
@@ -133,7 +140,7 @@ pub fn defer(
         cancel,
         thread: Some(thread),
         is_over: false,
-        parts: Parts::new(form, head, &config, ignored),
+        parts: Parts::new(form, head, &config, &without_effect(head, ignored)),
     })))
 }
 

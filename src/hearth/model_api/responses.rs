@@ -59,12 +59,15 @@ pub fn respond(
              said as \"input\""
         )));
     }
-    if let Some(Value::Object(mut text)) = body.rest.remove("text") {
-        if let Some(format) = text.remove("format") {
-            body.rest.insert("response_format".to_owned(), format);
+    match body.rest.remove("text").unwrap_or_default() {
+        Value::Null => {}
+        Value::Object(mut text) => {
+            if let Some(format) = text.remove("format") {
+                body.rest.insert("response_format".to_owned(), format);
+            }
+            openai::add_nested(&mut body.rest, "text", text);
         }
-        let others = text.into_iter();
-        (body.rest).extend(others.map(|(name, value)| (format!("text.{name}"), value)));
+        _ => return Err(Error::invalid_request("\"text\" must be an object")),
     }
     let chat = Metadata::chat_id(body.metadata, &mut body.rest);
     let wishes::Read { program, ignored } = wishes::of_openai(body.rest)?;

@@ -1,6 +1,8 @@
 //! What a request asks for beside the messages: passed on to the model, or refused. What has
 //! no effect here is named in a header of the response.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::service::Service;
@@ -10,14 +12,18 @@ use agent::context::window::request_tokens;
 use agent::model::ToolSpec;
 use agent::wishes::{Format, MustCall, Wishes};
 use base::error::{Error, Result};
-use config::Config;
+use config::{Api, Config, Preset};
 
 /// The header of responses that names what had no effect.
 pub const IGNORED: &str = "X-Hearth-Ignored";
 /// Most tools of a request.
 const MOST_TOOLS: usize = 128;
-/// Most names in the header.
-const MOST_IGNORED: usize = 16;
+/// Most bytes of that header. Proxies take 4 or 8 KiB of all headers.
+const IGNORED_BYTES: usize = 1024;
+/// What stands at its end if there is more.
+const MORE: &str = "...";
+/// The name of a schema that has none.
+const UNNAMED: &str = "reply";
 /// How tokens are chosen, and the value that means nothing.
 const SAMPLING: [(&str, Option<f64>); 8] = [
     ("top_p", Some(1.0)),
@@ -69,7 +75,7 @@ pub fn of_openai(members: Map<String, Value>) -> Result<Read> {
             "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
                 reader.limit(&name, &value)?
             }
-            "response_format" => reader.wants.wishes.format = response_format(&value)?,
+            "response_format" => reader.format(value)?,
             _ => reader.take(name, value)?,
         }
     }
@@ -101,8 +107,12 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<Read> {
                 reader.wants.wishes.format = Some(Format::Json);
             }
             ("format", schema @ Value::Object(_)) => {
-                let name = "reply".to_owned();
-                reader.wants.wishes.format = Some(Format::Schema { name, schema });
+                reader.wants.wishes.format = Some(Format::Schema {
+                    name: UNNAMED.to_owned(),
+                    description: None,
+                    schema,
+                    is_strict: false,
+                });
             }
             ("format", _) => return Err(must_be("format", "\"json\" or a JSON Schema")),
             (_, value) => reader.take(name, value)?,
@@ -121,7 +131,7 @@ impl Reader {
     fn take(&mut self, name: String, value: Value) -> Result<()> {
         let wishes = &mut self.wants.wishes;
         match name.as_str() {
-            "tools" => self.wants.tools = tools(&value)?,
+            "tools" => self.tools(value)?,
             "tool_choice" => {
                 let choice = value.as_str().or_else(|| value["type"].as_str());
                 match choice {
@@ -173,7 +183,86 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Read> {
+    fn format(&mut self, value: Value) -> Result<()> {
+        const NAME: &str = "response_format";
+        let mut format = Nested::of(NAME, value)?;
+        self.wants.wishes.format = match format.text("type")?.as_deref() {
+            Some("text") => None,
+            Some("json_object") => Some(Format::Json),
+            Some("json_schema") => {
+                // Flat in the Responses API.
+                let mut of = match format.take("json_schema") {
+                    Value::Null => std::mem::replace(&mut format, Nested(NAME, Map::new())),
+                    of => Nested::of(NAME, of)?,
+                };
+                let schema = of.object("schema")?;
+                let read = Format::Schema {
+                    name: of.text("name")?.unwrap_or_else(|| UNNAMED.to_owned()),
+                    description: of.text("description")?,
+                    schema: schema.ok_or_else(|| must_be(NAME, "with a \"schema\""))?,
+                    is_strict: of.flag("strict")?,
+                };
+                of.leave(&mut self.ignored);
+                Some(read)
+            }
+            _ => {
+                return Err(must_be(
+                    NAME,
+                    "of the type text, json_object or json_schema",
+                ));
+            }
+        };
+        format.leave(&mut self.ignored);
+        Ok(())
+    }
+
+    fn tools(&mut self, value: Value) -> Result<()> {
+        const NAME: &str = "tools";
+        let Value::Array(list) = value else {
+            return Err(must_be(NAME, "an array"));
+        };
+        if list.len() > MOST_TOOLS {
+            return Err(must_be(NAME, &format!("at most {MOST_TOOLS}")));
+        }
+        for tool in list {
+            let mut tool = Nested::of(NAME, tool)?;
+            if tool.text("type")?.is_some_and(|kind| kind != "function") {
+                return Err(must_be(NAME, "of the type function"));
+            }
+            // Flat in the Responses API.
+            let mut function = match tool.take("function") {
+                Value::Null => tool,
+                function => {
+                    tool.leave(&mut self.ignored);
+                    Nested::of(NAME, function)?
+                }
+            };
+            let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+            let name = function.text("name")?.unwrap_or_default();
+            if !(1..=64).contains(&name.len()) || !name.bytes().all(letter) {
+                let what = "functions with names of 1 to 64 letters, digits, _, - or .";
+                return Err(must_be(NAME, what));
+            }
+            let parameters = function.object("parameters")?;
+            let mut parameters =
+                parameters.unwrap_or_else(|| serde_json::json!({ "type": "object" }));
+            if !parameters["properties"].is_object() {
+                parameters["properties"] = Value::Object(Map::new());
+            }
+            if function.flag("strict")? {
+                self.wants.wishes.strict.push(name.clone());
+            }
+            self.wants.tools.push(ToolSpec {
+                name,
+                description: function.text("description")?.unwrap_or_default(),
+                parameters: parameters.into(),
+            });
+            function.leave(&mut self.ignored);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Read> {
         let is_known = |name: &String| self.wants.tools.iter().any(|tool| tool.name == *name);
         match &self.wants.wishes.must_call {
             Some(MustCall::Tool(name)) if !is_known(name) => {
@@ -187,10 +276,6 @@ impl Reader {
             }
             _ => {}
         }
-        let is_plain =
-            |name: &String| name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic());
-        self.ignored.retain(is_plain);
-        self.ignored.truncate(MOST_IGNORED);
         let is_empty = self.wants.tools.is_empty() && self.wants.wishes == Wishes::default();
         Ok(Read {
             program: (!is_empty).then_some(self.wants),
@@ -225,62 +310,102 @@ fn stop(value: &Value) -> Result<Vec<String>> {
     }
 }
 
-fn response_format(value: &Value) -> Result<Option<Format>> {
-    match value["type"].as_str() {
-        Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(Format::Json)),
-        Some("json_schema") => {
-            // Flat in the Responses API.
-            let of = value.get("json_schema").unwrap_or(value);
-            Ok(Some(Format::Schema {
-                name: of["name"].as_str().unwrap_or("reply").to_owned(),
-                schema: of["schema"].clone(),
-            }))
+/// The members of a parameter, taken one by one.
+struct Nested(&'static str, Map<String, Value>);
+
+impl Nested {
+    fn of(name: &'static str, value: Value) -> Result<Nested> {
+        match value {
+            Value::Object(members) => Ok(Nested(name, members)),
+            _ => Err(must_be(name, "of objects")),
         }
-        _ => Err(must_be(
-            "response_format",
-            "of the type text, json_object or json_schema",
-        )),
+    }
+
+    fn take(&mut self, key: &str) -> Value {
+        self.1.remove(key).unwrap_or_default()
+    }
+
+    fn text(&mut self, key: &str) -> Result<Option<String>> {
+        match self.take(key) {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text)),
+            _ => Err(must_be(&self.name_of(key), "a text")),
+        }
+    }
+
+    fn flag(&mut self, key: &str) -> Result<bool> {
+        match self.take(key) {
+            Value::Null => Ok(false),
+            Value::Bool(flag) => Ok(flag),
+            _ => Err(must_be(&self.name_of(key), "true or false")),
+        }
+    }
+
+    fn object(&mut self, key: &str) -> Result<Option<Value>> {
+        match self.take(key) {
+            Value::Null => Ok(None),
+            object @ Value::Object(_) => Ok(Some(object)),
+            _ => Err(must_be(&self.name_of(key), "an object")),
+        }
+    }
+
+    /// What was not taken has no effect.
+    fn leave(self, ignored: &mut Vec<String>) {
+        let left = self.1.iter().filter(|(_, value)| !value.is_null());
+        ignored.extend(left.map(|(key, _)| self.name_of(key)));
+    }
+
+    fn name_of(&self, key: &str) -> String {
+        format!("{}.{key}", self.0)
     }
 }
 
-fn tools(value: &Value) -> Result<Vec<ToolSpec>> {
-    let list = value
-        .as_array()
-        .ok_or_else(|| must_be("tools", "an array"))?;
-    if list.len() > MOST_TOOLS {
-        return Err(must_be("tools", &format!("at most {MOST_TOOLS}")));
+/// What the household's services have no place for: of these wishes, what is only a hint
+/// there.
+pub fn only_hints(config: &Config, wishes: &Wishes) -> Vec<String> {
+    let others = config.fallback.iter().map(|choice| &choice.provider);
+    let all = others.chain([&config.provider]);
+    let apis: Vec<Api> = all
+        .filter_map(|name| Preset::of(name))
+        .map(|preset| preset.api)
+        .collect();
+    let mut hints = Vec::new();
+    let takes_strict = |api: &Api| matches!(api, Api::OpenAi | Api::Anthropic);
+    if !wishes.strict.is_empty() && !apis.iter().all(takes_strict) {
+        hints.push("tools.strict".to_owned());
     }
-    list.iter()
-        .map(|tool| {
-            if tool["type"].as_str().is_some_and(|kind| kind != "function") {
-                return Err(must_be("tools", "of the type function"));
-            }
-            // Flat in the Responses API.
-            let function = tool.get("function").unwrap_or(tool);
-            let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-            let name = function["name"].as_str().unwrap_or_default();
-            if !(1..=64).contains(&name.len()) || !name.bytes().all(letter) {
-                let what = "functions with names of 1 to 64 letters, digits, _, - or .";
-                return Err(must_be("tools", what));
-            }
-            let mut parameters = function["parameters"].clone();
-            if !parameters.is_object() {
-                parameters = serde_json::json!({ "type": "object" });
-            }
-            if !parameters["properties"].is_object() {
-                parameters["properties"] = Value::Object(Map::new());
-            }
-            Ok(ToolSpec {
-                name: name.to_owned(),
-                description: function["description"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-                parameters: parameters.into(),
-            })
+    let is_described = matches!(
+        &wishes.format,
+        Some(Format::Schema {
+            description: Some(_),
+            ..
         })
-        .collect()
+    );
+    if is_described && apis.iter().any(|api| *api != Api::OpenAi) {
+        hints.push("response_format.description".to_owned());
+    }
+    hints
+}
+
+/// The value of the header [`IGNORED`], with each name once.
+pub fn ignored_header(names: &[String]) -> String {
+    let mut header = String::new();
+    let mut seen = BTreeSet::new();
+    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_graphic());
+    let mut is_cut = false;
+    for name in names.iter().filter(|name| seen.insert(*name)) {
+        if !is_plain(name) || header.len() + name.len() > IGNORED_BYTES {
+            is_cut = true;
+            continue;
+        }
+        header += name;
+        header += ", ";
+    }
+    match is_cut {
+        true => header += MORE,
+        false => header.truncate(header.len().saturating_sub(2)),
+    }
+    header
 }
 
 /// Refuses tools beside which nothing of a conversation would fit: the model would be shown
@@ -301,95 +426,4 @@ pub fn check_room(service: &Service, config: &Config, tools: &[ToolSpec]) -> Res
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn openai(value: Value) -> Result<Read> {
-        of_openai(value.as_object().unwrap().clone())
-    }
-
-    #[test]
-    fn what_a_program_wants_is_passed_on() {
-        let tool =
-            json!({ "type": "function", "function": { "name": "light", "description": "x" } });
-        let read = openai(json!({
-            "tools": [tool], "tool_choice": "required", "stop": "END", "max_tokens": 5,
-            "temperature": 0.5, "top_p": 1, "seed": 7, "logprobs": false, "user": "ada",
-            "response_format": { "type": "json_schema",
-                "json_schema": { "name": "a", "schema": { "type": "object" } } },
-        }));
-        let Read { program, ignored } = read.unwrap();
-        let ProgramWishes { wishes, tools } = program.unwrap();
-        assert_eq!(tools[0].name, "light");
-        assert_eq!(
-            *tools[0].parameters,
-            json!({ "type": "object", "properties": {} })
-        );
-        let schema = json!({ "type": "object" });
-        let name = "a".to_owned();
-        assert_eq!(
-            wishes,
-            Wishes {
-                stop: vec!["END".to_owned()],
-                format: Some(Format::Schema { name, schema }),
-                must_call: Some(MustCall::Any),
-                may_not_call: false,
-                max_tokens: Some(5),
-                temperature: Some(0.5),
-                sampling: json!({ "seed": 7 }).as_object().unwrap().clone(),
-            }
-        );
-        assert_eq!(ignored, ["user"]);
-        assert_eq!(
-            openai(json!({ "top_p": 1.0, "n": null })).unwrap(),
-            Read::default()
-        );
-        let none = json!({ "tools": [{ "function": { "name": "a" } }], "tool_choice": "none" });
-        let ProgramWishes { wishes, tools } = openai(none).unwrap().program.unwrap();
-        assert!(wishes.may_not_call && tools.len() == 1);
-
-        let options = json!({ "format": "json", "options":
-            { "stop": ["a", "b"], "num_predict": 9, "num_ctx": 8192, "top_k": 4 }, "think": true });
-        let Read { program, ignored } = of_ollama(options.as_object().unwrap().clone()).unwrap();
-        let wishes = program.unwrap().wishes;
-        assert_eq!(wishes.stop, ["a", "b"]);
-        assert_eq!(
-            (wishes.max_tokens, wishes.format),
-            (Some(9), Some(Format::Json))
-        );
-        assert_eq!(ignored, ["num_ctx", "think"]);
-    }
-
-    #[test]
-    fn what_cannot_be_passed_on_is_refused() {
-        for (value, says) in [
-            (
-                json!({ "logprobs": true }),
-                "\"logprobs\" cannot be passed on",
-            ),
-            (json!({ "functions": [{}] }), "\"functions\" cannot"),
-            (json!({ "modalities": ["text", "audio"] }), "\"modalities\""),
-            (
-                json!({ "tools": [{ "type": "web_search" }] }),
-                "of the type function",
-            ),
-            (
-                json!({ "tools": [{ "function": { "name": "a b" } }] }),
-                "with names",
-            ),
-            (json!({ "tool_choice": "required" }), "\"tool_choice\""),
-            (json!({ "stop": 7 }), "\"stop\""),
-            (json!({ "max_tokens": 0 }), "\"max_tokens\""),
-            (json!({ "temperature": 9 }), "\"temperature\""),
-            (
-                json!({ "response_format": { "type": "grammar" } }),
-                "\"response_format\"",
-            ),
-        ] {
-            let error = openai(value.clone()).unwrap_err();
-            assert!(error.message().contains(says), "{value}: {error}");
-        }
-    }
-}
+mod tests;

@@ -184,7 +184,10 @@ fn what_a_client_wants_of_a_reply_reaches_the_model() {
     let home = home_with(&model, json!({ "max_tokens": 100, "temperature": 1.0 }));
     let schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let messages = json!([{ "role": "user", "content": "hi" }]);
-    let format = json!({ "name": "a", "schema": schema });
+    let format =
+        json!({ "name": "a", "schema": schema, "strict": true, "description": "What it is." });
+    let mut tool = light();
+    tool["function"]["strict"] = json!(true);
     let answer = ask(
         &home,
         COMPLETIONS,
@@ -193,7 +196,8 @@ fn what_a_client_wants_of_a_reply_reaches_the_model() {
             "messages": [{ "role": "user", "content": "hi", "name": "ada" }],
             "metadata": { "foo": "bar" },
             "temperature": 0.5, "seed": 7, "top_p": 1, "user": "ada", "store": false,
-            "tools": [light()], "tool_choice": "required",
+            "tools": [tool], "tool_choice": "required",
+            "stream_options": { "include_usage": true, "include_obfuscation": false },
             "response_format": { "type": "json_schema", "json_schema": format },
         }),
     );
@@ -201,7 +205,17 @@ fn what_a_client_wants_of_a_reply_reaches_the_model() {
     let ignored = answer.header("x-hearth-ignored").unwrap_or_default();
     let mut ignored: Vec<&str> = ignored.split(", ").collect();
     ignored.sort_unstable();
-    assert_eq!(ignored, ["messages.name", "metadata.foo", "store", "user"]);
+    let obfuscation = "stream_options.include_obfuscation";
+    assert_eq!(
+        ignored,
+        [
+            "messages.name",
+            "metadata.foo",
+            "store",
+            obfuscation,
+            "user"
+        ]
+    );
     let sent = model.requests().pop().unwrap();
     for (name, value) in [
         ("stop", json!(["END"])),
@@ -212,7 +226,11 @@ fn what_a_client_wants_of_a_reply_reaches_the_model() {
     ] {
         assert_eq!(sent[name], value, "{name}");
     }
-    assert_eq!(sent["response_format"]["json_schema"]["schema"], schema);
+    assert_eq!(sent["response_format"]["json_schema"], format);
+    let tools = sent["tools"].as_array().unwrap();
+    let strict = tools.iter().filter(|one| one["function"]["strict"] == true);
+    let strict: Vec<&Value> = strict.map(|one| &one["function"]["name"]).collect();
+    assert_eq!(strict, ["HassTurnOn"]);
     assert!(sent.get("top_p").is_none(), "{sent}");
 
     let body = json!({

@@ -28,10 +28,16 @@ fn the_plain_model_gets_what_was_sent_and_nothing_is_stored() {
         for stream in [false, true] {
             let body =
                 json!({ "model": name, "messages": messages, "stream": stream, "stop": "x" });
-            let mut all = vec![("authorization", authorization.as_str())];
+            let mut all = vec![
+                ("authorization", authorization.as_str()),
+                ("idempotency-key", "the same"),
+            ];
             all.extend(&headers);
             let answer = post(home.address(), COMPLETIONS, &all, &body);
             assert_eq!(answer.status, 200, "{answer:?}");
+            // Nothing is kept that would be repeated.
+            let ignored = answer.header("x-hearth-ignored");
+            assert_eq!(ignored, Some("Idempotency-Key"));
             let text = match stream {
                 true => text_of(&events(&answer)),
                 false => {

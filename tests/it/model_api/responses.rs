@@ -231,6 +231,7 @@ fn what_would_need_kept_responses_is_refused() {
             "computer_call",
         ),
         (json!({ "input": ["x"] }), "a text or items"),
+        (json!({ "text": "x" }), "\"text\" must be an object"),
         (json!({ "input": 7 }), "a text or items"),
         (json!({ "input": [] }), "must be a user's"),
     ] {

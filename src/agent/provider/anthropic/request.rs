@@ -74,6 +74,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         name: &tool.name,
         description: &tool.description,
         input_schema,
+        strict: context.is_strict(tool),
         cache_control: None,
     });
     let is_known = tools.is_some();
@@ -125,6 +126,8 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<&'a Value>,
 }
@@ -141,6 +144,7 @@ fn tools_called(messages: &[ChatMessage]) -> Vec<Tool<'_>> {
         name,
         description: "No longer available.",
         input_schema: Cow::Owned(json!({ "type": "object" })),
+        strict: false,
         cache_control: None,
     };
     names.into_iter().map(describe).collect()

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Anthropic;
-use crate::model::ModelReply;
+use crate::model::{ModelReply, ModelRequest, Provider};
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
+use crate::wishes::Wishes;
 use base::finish_reason::FinishReason;
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
@@ -370,4 +371,25 @@ fn an_overloaded_server_is_asked_again_and_no_usage_is_estimated() {
     assert_eq!(reply.usage.output, 4);
     assert!(reply.usage.input > 50, "{:?}", reply.usage);
     assert_eq!(reply.model.as_deref(), Some("m"));
+}
+
+/// <https://platform.claude.com/docs/en/agents-and-tools/tool-use/strict-tool-use>
+#[test]
+fn a_tool_whose_arguments_must_fit_is_strict() {
+    let server = TestServer::new(vec![said("Hi"), said("Hi")]);
+    let (provider, ask) = (provider(&server), Ask::hello(false));
+    let wishes = Wishes {
+        strict: vec![ask.tools[0].name.clone()],
+        ..Wishes::default()
+    };
+    for wishes in [Some(&wishes), None] {
+        let request = ModelRequest {
+            wishes,
+            ..ask.request()
+        };
+        provider.complete(&request, &mut |_| ()).unwrap();
+    }
+    let heard = server.heard();
+    assert_eq!(heard[0].json()["tools"][0]["strict"], true);
+    assert_eq!(heard[1].json()["tools"][0].get("strict"), None);
 }

@@ -34,7 +34,10 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if let Some(max_tokens) = request.max_tokens {
         body.put(capabilities.limit_name(), max_tokens);
     }
-    if let Some(tools) = context.tools(FunctionTool::new) {
+    let tools = context.tools(|tool, parameters| {
+        FunctionTool::new(tool, parameters).strict(context.is_strict(tool))
+    });
+    if let Some(tools) = tools {
         body.put("tools", tools);
         let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
         if let Some(choice) = context.tool_choice(named) {
@@ -48,8 +51,14 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         match &wishes.format {
             None => {}
             Some(Format::Json) => body.put("response_format", json!({ "type": "json_object" })),
-            Some(Format::Schema { name, schema }) => {
-                let form = json!({ "name": name, "schema": schema });
+            Some(Format::Schema {
+                name,
+                description,
+                schema,
+                is_strict,
+            }) => {
+                let mut form = json!({ "name": name, "schema": schema });
+                add_to_schema(&mut form, description.as_deref(), *is_strict);
                 let form = json!({ "type": "json_schema", "json_schema": form });
                 body.put("response_format", form);
             }
@@ -76,6 +85,16 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     body.reserve_for(context);
     body.put("messages", messages);
     body
+}
+
+/// Adds what was said of the schema of a reply.
+pub fn add_to_schema(form: &mut Value, description: Option<&str>, is_strict: bool) {
+    if let Some(description) = description {
+        form["description"] = description.into();
+    }
+    if is_strict {
+        form["strict"] = true.into();
+    }
 }
 
 /// What tools brought, as a message behind their results, which hold only text.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::chat_request::add_to_schema;
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
@@ -48,7 +49,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         name: &tool.name,
         description: &tool.description,
         parameters,
-        strict: false,
+        strict: context.is_strict(tool),
     });
     if let Some(tools) = tools {
         body.put("tools", tools);
@@ -63,8 +64,14 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             Some(Format::Json) => {
                 body.put("text", json!({ "format": { "type": "json_object" } }));
             }
-            Some(Format::Schema { name, schema }) => {
-                let format = json!({ "type": "json_schema", "name": name, "schema": schema });
+            Some(Format::Schema {
+                name,
+                description,
+                schema,
+                is_strict,
+            }) => {
+                let mut format = json!({ "type": "json_schema", "name": name, "schema": schema });
+                add_to_schema(&mut format, description.as_deref(), *is_strict);
                 body.put("text", json!({ "format": format }));
             }
         }

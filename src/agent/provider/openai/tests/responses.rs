@@ -1,6 +1,8 @@
 //! The Responses API, and when it is used.
 
 use super::*;
+use crate::model::{ModelRequest, Provider};
+use crate::wishes::{Format, Wishes};
 
 /// OpenAI's error for a model that takes tools only through the other API.
 fn needs_responses() -> Vec<Act> {
@@ -71,6 +73,41 @@ fn with_reasoning_effort_the_responses_api_is_used_at_once() {
     with_tools(hello()).reply(&provider);
     let body = server.heard()[1].json();
     assert_eq!(body["reasoning"], json!({"effort": "high"}));
+}
+
+#[test]
+fn what_must_fit_a_schema_is_said_in_its_own_form() {
+    let server = TestServer::new(vec![needs_responses(), completed()]);
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let provider = provider_with(&server, options, "openai");
+    let (ask, schema) = (with_tools(hello()), json!({"type": "object"}));
+    let wishes = Wishes {
+        strict: vec![ask.tools[0].name.clone()],
+        format: Some(Format::Schema {
+            name: "a".to_owned(),
+            description: Some("b".to_owned()),
+            schema: schema.clone(),
+            is_strict: true,
+        }),
+        ..Wishes::default()
+    };
+    let request = ModelRequest {
+        wishes: Some(&wishes),
+        ..ask.request()
+    };
+    provider.complete(&request, &mut |_| ()).unwrap();
+    let format = json!({"name": "a", "description": "b", "schema": schema, "strict": true});
+    let heard = server.heard();
+    let (chat, body) = (heard[0].json(), heard[1].json());
+    assert_eq!(chat["tools"][0]["function"]["strict"], true);
+    assert_eq!(chat["response_format"]["json_schema"], format);
+    assert_eq!(body["tools"][0]["strict"], true);
+    let mut flat = format;
+    flat["type"] = json!("json_schema");
+    assert_eq!(body["text"]["format"], flat);
 }
 
 #[test]

@@ -1,0 +1,154 @@
+use serde_json::json;
+
+use super::*;
+
+fn openai(value: Value) -> Result<Read> {
+    of_openai(value.as_object().unwrap().clone())
+}
+
+#[test]
+fn what_a_program_wants_is_passed_on() {
+    let tool = json!({ "type": "function", "function": { "name": "light", "description": "x",
+            "strict": true } });
+    let read = openai(json!({
+        "tools": [tool], "tool_choice": "required", "stop": "END", "max_tokens": 5,
+        "temperature": 0.5, "top_p": 1, "seed": 7, "logprobs": false, "user": "ada",
+        "response_format": { "type": "json_schema",
+            "json_schema": { "name": "a", "schema": { "type": "object" }, "strict": true,
+                "description": "b" } },
+    }));
+    let Read { program, ignored } = read.unwrap();
+    let ProgramWishes { wishes, tools } = program.unwrap();
+    assert_eq!(tools[0].name, "light");
+    assert_eq!(
+        *tools[0].parameters,
+        json!({ "type": "object", "properties": {} })
+    );
+    let schema = json!({ "type": "object" });
+    let name = "a".to_owned();
+    assert_eq!(
+        wishes,
+        Wishes {
+            stop: vec!["END".to_owned()],
+            format: Some(Format::Schema {
+                name,
+                description: Some("b".to_owned()),
+                schema,
+                is_strict: true,
+            }),
+            strict: vec!["light".to_owned()],
+            must_call: Some(MustCall::Any),
+            may_not_call: false,
+            max_tokens: Some(5),
+            temperature: Some(0.5),
+            sampling: json!({ "seed": 7 }).as_object().unwrap().clone(),
+        }
+    );
+    assert_eq!(ignored, ["user"]);
+    assert_eq!(
+        openai(json!({ "top_p": 1.0, "n": null })).unwrap(),
+        Read::default()
+    );
+    let none = json!({ "tools": [{ "function": { "name": "a" } }], "tool_choice": "none" });
+    let ProgramWishes { wishes, tools } = openai(none).unwrap().program.unwrap();
+    assert!(wishes.may_not_call && tools.len() == 1);
+
+    let options = json!({ "format": "json", "options":
+        { "stop": ["a", "b"], "num_predict": 9, "num_ctx": 8192, "top_k": 4 }, "think": true });
+    let Read { program, ignored } = of_ollama(options.as_object().unwrap().clone()).unwrap();
+    let wishes = program.unwrap().wishes;
+    assert_eq!(wishes.stop, ["a", "b"]);
+    assert_eq!(
+        (wishes.max_tokens, wishes.format),
+        (Some(9), Some(Format::Json))
+    );
+    assert_eq!(ignored, ["num_ctx", "think"]);
+}
+
+#[test]
+fn what_cannot_be_passed_on_is_refused() {
+    for (value, says) in [
+        (
+            json!({ "logprobs": true }),
+            "\"logprobs\" cannot be passed on",
+        ),
+        (json!({ "functions": [{}] }), "\"functions\" cannot"),
+        (json!({ "modalities": ["text", "audio"] }), "\"modalities\""),
+        (
+            json!({ "tools": [{ "type": "web_search" }] }),
+            "of the type function",
+        ),
+        (
+            json!({ "tools": [{ "function": { "name": "a b" } }] }),
+            "with names",
+        ),
+        (json!({ "tool_choice": "required" }), "\"tool_choice\""),
+        (json!({ "stop": 7 }), "\"stop\""),
+        (
+            json!({ "tools": [{ "function": { "name": "a", "strict": 1 } }] }),
+            "\"tools.strict\" must be true or false",
+        ),
+        (json!({ "tools": ["a"] }), "\"tools\" must be of objects"),
+        (
+            json!({ "response_format": { "type": "json_schema", "name": "a" } }),
+            "with a \"schema\"",
+        ),
+        (
+            json!({ "response_format": { "type": "json_schema", "schema": {}, "description": 1 } }),
+            "\"response_format.description\" must be a text",
+        ),
+        (json!({ "max_tokens": 0 }), "\"max_tokens\""),
+        (json!({ "temperature": 9 }), "\"temperature\""),
+        (
+            json!({ "response_format": { "type": "grammar" } }),
+            "\"response_format\"",
+        ),
+    ] {
+        let error = openai(value.clone()).unwrap_err();
+        assert!(error.message().contains(says), "{value}: {error}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_named_wherever_it_stands() {
+    let read = openai(json!({
+        "tools": [{ "type": "function", "x": 1, "function": { "name": "a", "y": 1, "z": null } }],
+        "response_format": { "type": "json_schema", "schema": {}, "x": 1 },
+    }));
+    let ignored = read.unwrap().ignored;
+    assert_eq!(ignored, ["tools.x", "tools.y", "response_format.x"]);
+    assert_eq!(
+        ignored_header(&[&ignored[..], &ignored].concat()),
+        ignored.join(", ")
+    );
+    let many: Vec<String> = (0..300).map(|number| format!("zz{number}")).collect();
+    let header = ignored_header(&many);
+    assert!(
+        header.starts_with("zz0, zz1, ") && header.ends_with(", ..."),
+        "{header}"
+    );
+    assert!(header.len() < 2 * IGNORED_BYTES, "{header}");
+    assert_eq!(ignored_header(&["a b".to_owned()]), "...");
+}
+
+#[test]
+fn what_is_only_a_hint_to_a_service_is_named() {
+    let read = openai(json!({
+        "tools": [{ "function": { "name": "a", "strict": true } }],
+        "response_format": { "type": "json_schema", "schema": {}, "description": "b" },
+    }));
+    let wishes = read.unwrap().program.unwrap().wishes;
+    let (strict, described) = ("tools.strict", "response_format.description");
+    for (provider, hints) in [
+        ("openai", &[][..]),
+        ("anthropic", &[described]),
+        ("ollama", &[strict, described]),
+    ] {
+        let provider = provider.to_owned();
+        let config = Config {
+            provider,
+            ..Config::default()
+        };
+        assert_eq!(only_hints(&config, &wishes), hints);
+    }
+}
