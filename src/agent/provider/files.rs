@@ -7,11 +7,12 @@
 //! was for many turns, and providers can cache it. What goes follows from the messages
 //! alone.
 
+mod refusal;
+
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 
-use super::error_response::ErrorResponse;
 use super::facts::Traits;
 use super::server_capabilities::ServerCapabilities;
 use crate::message_text::{NOTE_TAG, OUTSIDE_TAG, fenced};
@@ -19,6 +20,8 @@ use crate::model::{ChatMessage, FileKind, ModelFile, ModelRequest};
 use base::ids::AttachmentId;
 use protocol::attachment::{encode, encode_to};
 use serde_json::Value;
+
+pub use refusal::{Guesses, Refusal};
 
 /// Stands before what tools brought, where that is a message of its own.
 pub const FROM_RESULTS: &str = "(These came with the results above, in that order.)";
@@ -84,17 +87,10 @@ pub struct Files<'a> {
     refused: BTreeSet<AttachmentId>,
     /// The images and documents that are within the bound.
     kept: BTreeSet<AttachmentId>,
+    /// How many of them are images.
+    images: usize,
     /// Bytes of base64 that were written, and the estimated tokens of what they show.
     written: Cell<(usize, usize)>,
-}
-
-/// What a server does not take.
-#[derive(Debug, PartialEq)]
-pub enum Refusal {
-    /// Any file of this kind.
-    Kind(FileKind),
-    /// These.
-    Files(Vec<AttachmentId>),
 }
 
 impl<'a> Files<'a> {
@@ -111,6 +107,7 @@ impl<'a> Files<'a> {
             capabilities,
             refused,
             kept: BTreeSet::new(),
+            images: 0,
             written: Cell::default(),
         };
         let mut kept: VecDeque<&ModelFile> = VecDeque::new();
@@ -128,6 +125,14 @@ impl<'a> Files<'a> {
             bytes += file.bytes;
             kept.push_back(file);
         }
+        let is_image = |file: &&&ModelFile| file.kind() == FileKind::Image;
+        if let Some(most) = capabilities.most_images {
+            let too_many = kept.iter().filter(is_image).count().saturating_sub(most);
+            let oldest = kept.iter().filter(is_image).take(too_many);
+            let oldest: BTreeSet<AttachmentId> = oldest.map(|file| file.id).collect();
+            kept.retain(|file| !oldest.contains(&file.id));
+        }
+        files.images = kept.iter().filter(is_image).count();
         files.kept = kept.into_iter().map(|file| file.id).collect();
         files
     }
@@ -221,6 +226,14 @@ impl<'a> Files<'a> {
     fn why_not(&self, file: &ModelFile) -> Option<String> {
         self.why_never(file).or_else(|| {
             let is_out = self.is_media(file) && !self.kept.contains(&file.id);
+            let most = self.capabilities.most_images;
+            let most = most.filter(|most| self.images == *most && file.kind() == FileKind::Image);
+            if let Some(most) = most.filter(|_| is_out) {
+                return Some(format!(
+                    "newer images took its place: the service of the model takes at most {most} \
+                     in a request."
+                ));
+            }
             is_out.then(|| {
                 format!(
                     "newer files took its place, since a request has at most {} images and {} of \
@@ -264,54 +277,7 @@ impl<'a> Files<'a> {
             ));
         }
         let is_refused = self.refused.contains(&file.id);
-        is_refused.then(|| format!("the service of the model refused it. {SAY_SO}"))
-    }
-
-    /// What of the files an error is about.
-    pub fn refusal(&self, response: &ErrorResponse) -> Option<Refusal> {
-        if !matches!(response.status, 200 | 400 | 404 | 413 | 415 | 422 | 500) {
-            return None;
-        }
-        if response.status != 413 && response.overflow().is_some() {
-            return None;
-        }
-        let kinds = [
-            (
-                FileKind::Document,
-                &DOCUMENT_WORDS[..],
-                self.capabilities.no_documents,
-            ),
-            (
-                FileKind::Image,
-                &IMAGE_WORDS[..],
-                self.capabilities.no_images,
-            ),
-        ];
-        for (kind, words, is_known) in kinds {
-            let is_sent = |file: &&ModelFile| file.kind() == kind && self.kept.contains(&file.id);
-            let is_about = response.mentions(words) || response.status == 413;
-            if is_known || !is_about || !all(self.request).any(|file| is_sent(&file)) {
-                continue;
-            }
-            if response.mentions(&UNSUPPORTED_WORDS) {
-                return Some(Refusal::Kind(kind));
-            }
-            if response.status == 500 {
-                return None;
-            }
-            // Nobody says which. Those that came before were taken then, unless the newest
-            // were refused already.
-            let is_of_kind = |file: &ModelFile| file.kind() == kind;
-            let mut messages = self.request.messages.iter().rev().map(files_of);
-            let newest = messages.find(|files| files.iter().any(is_of_kind))?;
-            let sent = newest.iter().filter(is_sent).map(|file| file.id);
-            let sent: Vec<AttachmentId> = sent.collect();
-            return Some(match sent.is_empty() {
-                true => Refusal::Kind(kind),
-                false => Refusal::Files(sent),
-            });
-        }
-        None
+        is_refused.then(|| format!("the service of the model refused a request with it. {SAY_SO}"))
     }
 }
 
@@ -322,35 +288,6 @@ enum Shown {
 
 /// Asks the model to tell the person.
 const SAY_SO: &str = "Say so if that matters for your answer.";
-
-/// How errors name images. Those of models that take none may only say what a message must
-/// be instead (Groq, DeepSeek).
-const IMAGE_WORDS: [&str; 6] = [
-    "image",
-    "vision",
-    "multimodal",
-    "mmproj",
-    "must be a string",
-    "expected a string",
-];
-/// How errors name documents.
-const DOCUMENT_WORDS: [&str; 4] = ["pdf", "document", "`file`", "file input"];
-/// How they say that a model takes none at all: DeepSeek and others that read JSON by its
-/// types, OpenRouter, Ollama, llama.cpp, vLLM.
-const UNSUPPORTED_WORDS: [&str; 12] = [
-    "not support",
-    "unsupported",
-    "only supported",
-    "unknown variant",
-    "no endpoints found",
-    "not a multimodal",
-    "mmproj",
-    "must be a string",
-    "expected a string",
-    "not enabled",
-    "missing data required for image",
-    "expected `text`",
-];
 
 fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / (1024.0 * 1024.0))

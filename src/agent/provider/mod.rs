@@ -37,6 +37,7 @@ mod extra;
 pub mod facts;
 mod fallback;
 mod files;
+mod lessons;
 mod mended_json;
 mod offline;
 mod ollama;

@@ -1,16 +1,16 @@
 //! A model server behind HTTP, whatever API it speaks: sends a request, reads the
 //! reply, retries, and remembers what the server does not accept.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::attempt_error::AttemptError;
 use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
 use super::error_response::ErrorResponse;
 use super::facts::{Service, Thoughts, Traits};
-use super::files::{Files, Refusal};
+use super::files::{Files, Guesses, Refusal};
+use super::lessons::Lessons;
 use super::overflow::Overflow;
 use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
@@ -22,7 +22,6 @@ use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Tak
 use base::clock::Clock;
 use base::finish_reason::FinishReason;
 use base::ids::AttachmentId;
-use base::sync::lock;
 use net::http_client::{ClientRequest, HttpClient};
 use net::tls::Trust;
 use store::Usage;
@@ -33,12 +32,6 @@ use store::Usage;
 const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 /// Most bytes of an error that are read.
 const ERROR_LIMIT: usize = 1024 * 1024;
-/// Models whose capabilities are remembered.
-const MODELS: usize = 64;
-/// How long what a server's errors have shown holds: servers learn, too.
-const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Refused files that are remembered.
-const REFUSED_FILES: usize = 1_000;
 /// Rough bytes per token, for servers that do not count.
 const TOKEN_BYTES: usize = 4;
 
@@ -52,10 +45,7 @@ pub struct Remote {
     http_client: HttpClient,
     /// Whether every reply is streamed: see [`Remote::with_first_byte_timeout`].
     always_streams: bool,
-    /// What errors and replies have shown, and when, by model.
-    learned: Mutex<BTreeMap<String, (Instant, ServerCapabilities)>>,
-    /// Files of messages that were refused, when, and by which model.
-    refused: Mutex<BTreeMap<(String, AttachmentId), Instant>>,
+    lessons: Lessons,
     windows: Windows,
 }
 
@@ -75,8 +65,7 @@ impl Remote {
             clock: Clock::system(),
             http_client: HttpClient::new(),
             always_streams: false,
-            learned: Mutex::default(),
-            refused: Mutex::default(),
+            lessons: Lessons::default(),
             windows: Windows::default(),
         }
     }
@@ -107,25 +96,15 @@ impl Remote {
     }
 
     fn capabilities(&self, model: &str) -> ServerCapabilities {
-        let now = self.clock.monotonic();
-        let mut learned = self.learned();
-        learned.retain(|_, (at, _)| now.saturating_duration_since(*at) < MEMORY);
-        let known = learned.get(model).map(|(_, capabilities)| *capabilities);
-        known.unwrap_or_else(|| ServerCapabilities::before(&self.traits(model)))
-    }
-
-    fn learned(&self) -> MutexGuard<'_, BTreeMap<String, (Instant, ServerCapabilities)>> {
-        lock(&self.learned)
+        let learned = self.lessons.capabilities(model, self.clock.monotonic());
+        learned.unwrap_or_else(|| ServerCapabilities::before(&self.traits(model)))
     }
 
     fn remember(&self, model: &str, capabilities: ServerCapabilities, change: &str) {
         let subject = &self.endpoint.subject;
         log::info!("{subject}, {model:?}: from now on, {change}");
-        let mut learned = self.learned();
-        if learned.len() >= MODELS {
-            learned.clear();
-        }
-        learned.insert(model.to_owned(), (self.clock.monotonic(), capabilities));
+        let now = self.clock.monotonic();
+        self.lessons.learn(model, capabilities, now);
     }
 
     /// The window of a model by the configuration, its server or the table of facts.
@@ -156,24 +135,9 @@ impl Remote {
         limit.map_or(window, |limit| window.min(limit))
     }
 
-    /// The files that a model has refused.
-    fn refused(&self, model: &str) -> BTreeSet<AttachmentId> {
-        let now = self.clock.monotonic();
-        let mut refused = lock(&self.refused);
-        refused.retain(|_, at| now.saturating_duration_since(*at) < MEMORY);
-        let of_model = refused.keys().filter(|(by, _)| by == model);
-        of_model.map(|(_, id)| *id).collect()
-    }
-
-    fn remember_refused(&self, model: &str, ids: Vec<AttachmentId>) {
-        let subject = &self.endpoint.subject;
-        log::info!("{subject}, {model:?}: from now on, requests go without {ids:?}");
-        let now = self.clock.monotonic();
-        let mut refused = lock(&self.refused);
-        if refused.len() >= REFUSED_FILES {
-            refused.clear();
-        }
-        refused.extend(ids.into_iter().map(|id| ((model.to_owned(), id), now)));
+    /// The files that a model has taken, or those that it has refused.
+    fn files(&self, model: &str, taken: bool) -> BTreeSet<AttachmentId> {
+        self.lessons.files(model, taken, self.clock.monotonic())
     }
 
     /// Makes one attempt. Sets `answered` when the head of a reply has arrived.
@@ -235,20 +199,29 @@ impl Remote {
         error: AttemptError,
         answered: bool,
         context: &RequestContext<'_>,
-        own: &mut Option<ServerCapabilities>,
+        body: &[u8],
+        found: &mut Found,
     ) -> RetryDecision {
+        let own = &mut found.own;
         let model = context.request.model;
         let is_own = match &error {
             AttemptError::Reported(response) => is_about_wishes(response, context.request),
             _ => false,
         };
         let refusal = match &error {
-            AttemptError::Reported(response) => context.files.refusal(response),
+            AttemptError::Reported(response) => {
+                let taken = self.files(model, true);
+                let guesses = &mut found.guesses;
+                context.files.refusal(response, body, &taken, guesses)
+            }
             _ => None,
         };
         let change = match (&error, &refusal) {
-            (_, Some(Refusal::Files(_))) => None,
+            (_, Some(Refusal::Files { .. })) => None,
             (_, Some(Refusal::Kind(kind))) => Some(context.capabilities.without(*kind)),
+            (_, Some(Refusal::MoreThan(most))) => {
+                Some(context.capabilities.with_most_images(*most))
+            }
             (AttemptError::Reported(response), None) => context.capabilities.after_error(
                 response,
                 context.request,
@@ -283,12 +256,22 @@ impl Remote {
             }
             decision.retry = Retry::Now;
         }
-        if let Some(Refusal::Files(ids)) = refusal {
-            self.remember_refused(model, ids);
+        if let Some(Refusal::Files { out, back }) = refusal {
+            let subject = &self.endpoint.subject;
+            log::info!("{subject}, {model:?}: from now on, requests go without {out:?}");
+            self.lessons.learn_files(model, out, false, now);
+            self.lessons.forget_files(model, &back);
             decision.retry = Retry::Now;
         }
         decision
     }
+}
+
+/// What the errors of one request have shown, and nothing follows from for others.
+#[derive(Default)]
+struct Found {
+    own: Option<ServerCapabilities>,
+    guesses: Guesses,
 }
 
 /// A request as it is sent, and about how many tokens it has.
@@ -321,11 +304,12 @@ impl Provider for Remote {
         };
         let had_tools = !self.capabilities(request.model).no_tools;
         let mut kept: Option<(ServerCapabilities, BTreeSet<AttachmentId>, Body)> = None;
-        let mut own = None;
+        let mut found = Found::default();
         with_retries(request.deadline, request.cancel, || {
+            let own = found.own;
             let capabilities = own.unwrap_or_else(|| self.capabilities(request.model));
             let path = self.dialect.origin_path(capabilities);
-            let refused = self.refused(request.model);
+            let refused = self.files(request.model, false);
             let files = Files::of(request, traits, capabilities, refused.clone());
             let context = RequestContext {
                 request,
@@ -379,10 +363,13 @@ impl Provider for Remote {
             let mut reply = match result {
                 Ok(reply) => reply,
                 Err(error) => {
-                    let decision = self.decide(error, answered, &context, &mut own);
+                    let decision = self.decide(error, answered, &context, &body.bytes, &mut found);
                     keep_heard(decision, &mut builder)?
                 }
             };
+            let now = self.clock.monotonic();
+            let model = request.model;
+            self.lessons.learn_files(model, files.all_sent(), true, now);
             if let Some(opens_thinking) = builder.text.opens_thinking()
                 && opens_thinking != capabilities.opens_thinking
             {

@@ -87,6 +87,8 @@ pub struct ServerCapabilities {
     pub needs_responses: bool,
     /// It takes no images.
     pub no_images: bool,
+    /// It takes no more images in a request.
+    pub most_images: Option<usize>,
     /// It takes no PDF files.
     pub no_documents: bool,
     /// Its replies begin with thoughts of which only the end is marked.
@@ -127,6 +129,12 @@ impl ServerCapabilities {
         }
         self.no_images = true;
         (self, "without images")
+    }
+
+    /// The same with at most so many images in a request, and a description of the change.
+    pub fn with_most_images(mut self, most: usize) -> (ServerCapabilities, &'static str) {
+        self.most_images = Some(most);
+        (self, "with only as many images as it takes")
     }
 
     /// What to change so that the server does not answer the next request with

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{FileReader, Provider, ProviderError};
+use crate::model::FileReader;
 use crate::provider::anthropic::Anthropic;
 use crate::provider::dialect::{Dialect, Options, RequestContext};
 use crate::provider::facts::{MOST_BYTES, Service};
 use crate::provider::ollama::Ollama;
 use crate::provider::openai::OpenAi;
-use crate::provider::testing::{Ask, assistant, call, provider, scripted, tool_result, user};
-use net::http_client::test_server::{Act, TestServer};
+use crate::provider::testing::{Ask, assistant, call, scripted, tool_result, user};
+use net::http_client::test_server::Act;
 
 /// Files by their ids; an image holds its id, so that it is known in a request.
-struct Held(BTreeMap<AttachmentId, Vec<u8>>);
+pub struct Held(pub BTreeMap<AttachmentId, Vec<u8>>);
 
 impl FileReader for Held {
     fn bytes(&self, file: &ModelFile) -> Option<Vec<u8>> {
@@ -39,11 +39,11 @@ fn file(id: i64, name: &str, media_type: &str, bytes: u64) -> ModelFile {
     }
 }
 
-fn image(id: i64) -> ModelFile {
+pub fn image(id: i64) -> ModelFile {
     file(id, "a.png", "image/png", 1)
 }
 
-fn with(message: ChatMessage, added: Vec<ModelFile>) -> ChatMessage {
+pub fn with(message: ChatMessage, added: Vec<ModelFile>) -> ChatMessage {
     match message {
         ChatMessage::User { text, .. } => ChatMessage::User { text, files: added },
         ChatMessage::ToolResult {
@@ -64,7 +64,7 @@ fn with(message: ChatMessage, added: Vec<ModelFile>) -> ChatMessage {
 }
 
 /// A message with three files, and a call whose result has an image.
-fn ask() -> Ask {
+pub fn ask() -> Ask {
     let names = [(1, "image"), (2, "a;b"), (3, "pdf"), (4, "tool")];
     let held = names.map(|(id, content)| (AttachmentId::from(id), content.as_bytes().to_vec()));
     let mut ask = Ask::hello(false);
@@ -83,7 +83,7 @@ fn ask() -> Ask {
     ask
 }
 
-fn hi() -> Vec<Act> {
+pub fn hi() -> Vec<Act> {
     scripted("200 {\"choices\":[{\"message\":{\"content\":\"Hi\"}}]}")
 }
 
@@ -198,83 +198,6 @@ fn each_dialect_has_its_form() {
         result.contains("you are not shown those of this one"),
         "{result}"
     );
-}
-
-/// The images that a request shows.
-fn shown(request: &Value) -> usize {
-    request.to_string().matches("image_url\":{").count()
-}
-
-#[test]
-fn refused_images_are_left_out_and_said_so() {
-    // What the server answers to the first requests, how many requests the first and the
-    // second question take, and how many images the last of each shows.
-    for (errors, first, second) in [
-        (
-            &["unknown variant `image_url`, expected `text`"][..],
-            (2, 0),
-            (1, 0),
-        ),
-        (&["This model does not support image input"], (2, 0), (1, 0)),
-        (
-            &["'messages.1.content' : value must be a string"],
-            (2, 0),
-            (1, 0),
-        ),
-        // Something is wrong with the newest.
-        (&["Could not process image"], (2, 1), (1, 1)),
-        // And with the other one.
-        (
-            &["Could not process image", "Invalid image data"],
-            (3, 0),
-            (1, 0),
-        ),
-    ] {
-        let mut answers: Vec<Vec<Act>> = errors
-            .iter()
-            .map(|error| scripted(&format!("400 {}", json!({ "error": { "message": error } }))))
-            .collect();
-        answers.extend([hi(), hi()]);
-        let server = TestServer::new(answers);
-        let provider = provider(&server, Box::new(OpenAi), "openai");
-        let mut asked = 0;
-        for (requests, images) in [first, second] {
-            assert_eq!(ask().reply(&provider).text, "Hi", "{errors:?}");
-            asked += requests;
-            let sent = server.heard();
-            assert_eq!(sent.len(), asked, "{errors:?}");
-            let last = sent.last().unwrap().json();
-            assert_eq!(shown(&last), images, "{errors:?}");
-            let text = last.to_string();
-            assert!(text.contains("is not shown to you"), "{text}");
-            assert_eq!(provider.takes("m").images, images > 0);
-        }
-    }
-}
-
-#[test]
-fn an_error_about_something_else_is_not_about_images() {
-    let server = TestServer::new(vec![
-        scripted("400 {\"error\":{\"message\":\"temperature is not allowed\"}}"),
-        hi(),
-        scripted(
-            "400 {\"error\":{\"message\":\"The decoder prompt (length 9000) is longer than the \
-             maximum model length of 8192. Mind the multimodal tokens of images.\"}}",
-        ),
-        hi(),
-    ]);
-    let provider = provider(&server, Box::new(OpenAi), "openai");
-    let mut ask = ask();
-    ask.temperature = Some(1.0);
-    ask.reply(&provider);
-    assert_eq!(shown(&server.heard()[1].json()), 2);
-    let refused = ask.of(&provider).0;
-    assert!(matches!(
-        refused,
-        Err(ProviderError::ContextOverflow { .. })
-    ));
-    ask.reply(&provider);
-    assert_eq!(shown(&server.heard()[3].json()), 2);
 }
 
 /// The images of these sizes that are within the bound.
