@@ -221,7 +221,9 @@ impl ReplyParser for ResponsesReply {
                 self.is_refusal |= kind == "response.refusal.delta";
                 let piece = event.get("delta").and_then(Value::as_str);
                 let item = event.get("output_index").and_then(Value::as_u64);
-                self.say(item.unwrap_or_default(), piece.unwrap_or_default(), reply);
+                // A server that gives no place at least says when an item is done.
+                let item = item.unwrap_or(self.items.len() as u64);
+                self.say(item, piece.unwrap_or_default(), reply);
             }
             "response.output_item.done" => self.items.push(event["item"].take()),
             "response.completed" | "response.incomplete" => {
