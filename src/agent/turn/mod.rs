@@ -32,7 +32,7 @@ pub use folding::fold;
 use history::{Access, History};
 use store::{Approval, Durable, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
-pub use turn_context::{Program, Stop, TurnContext};
+pub use turn_context::{HandedCalls, Program, Stop, TurnContext};
 
 /// What the model is told when it may call no more tools.
 const NO_CALLS_LEFT: &str = "You have used all your tool calls. Answer now with what you know.";
@@ -171,7 +171,7 @@ impl<'a> TurnLoop<'a, '_> {
         // Not noted: the descriptions go when the server does.
         self.is_outside |= permission::describes_from_outside(toolbox, &offered);
         let most_rounds = run.assistant.config.limits.tool_rounds;
-        let may_not_call = (run.program).is_some_and(|program| program.wishes(true).may_not_call);
+        let may_not_call = (run.program).is_some_and(|program| program.wishes(false).may_not_call);
         let mut was_empty = false;
         loop {
             self.check_stop()?;
@@ -199,7 +199,8 @@ impl<'a> TurnLoop<'a, '_> {
                 // However the turn ends, later ones show what is shown now.
                 self.save()?;
             }
-            let reply = self.ask_model(&mut history, &offered, !is_last)?;
+            let offered = self.offered_now(&offered);
+            let reply = self.ask_model(&mut history, offered, !is_last)?;
             self.is_long = history.is_long(reply.usage.output);
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply, &history);
@@ -345,8 +346,7 @@ impl<'a> TurnLoop<'a, '_> {
             {
                 return Err(error.clone().into_error().into());
             }
-            let is_first = self.steps.is_empty();
-            let wishes = run.program.map(|program| program.wishes(is_first));
+            let wishes = self.wishes();
             let request = ModelRequest {
                 model: self.model,
                 system: &context.system,

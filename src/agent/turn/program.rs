@@ -1,13 +1,14 @@
 //! A program that asks for a reply and runs tools of its own, such as one that speaks
 //! OpenAI's interface: its calls leave the turn, and their results come back.
 
-use super::TurnLoop;
 use super::found::BY_PROGRAM;
-use super::turn_context::Stop;
+use super::turn_context::{HandedCalls, Stop};
+use super::{TurnLoop, said_so_far};
 use crate::model::ToolSpec;
+use crate::wishes::Wishes;
 use store::{Step, ToolCall};
 
-impl TurnLoop<'_, '_> {
+impl<'a> TurnLoop<'a, '_> {
     /// Whether a call is one of the program's own tools.
     pub(super) fn is_of_program(&self, call: &ToolCall) -> bool {
         let program = self.run.program;
@@ -24,6 +25,28 @@ impl TurnLoop<'_, '_> {
         offered
     }
 
+    /// What the program wants of the next reply.
+    pub(super) fn wishes(&self) -> Option<&'a Wishes> {
+        let was_called = self.steps.iter().any(|step| match step {
+            Step::Reply { calls, .. } => calls.iter().any(|call| self.is_of_program(call)),
+            _ => false,
+        });
+        self.run.program.map(|program| program.wishes(was_called))
+    }
+
+    /// Of these tools, those of the next round: a call that the program demands is one of
+    /// its own.
+    pub(super) fn offered_now<'t>(&self, all: &'t [ToolSpec]) -> &'t [ToolSpec]
+    where
+        'a: 't,
+    {
+        let is_demanded = self.wishes().is_some_and(|one| one.must_call.is_some());
+        match self.run.program {
+            Some(program) if is_demanded => program.tools(),
+            _ => all,
+        }
+    }
+
     /// Has the program run its calls.
     pub(super) fn run_by_program(&mut self, calls: &[ToolCall]) -> Result<(), Stop> {
         let Some(program) = self.run.program.filter(|_| !calls.is_empty()) else {
@@ -35,7 +58,14 @@ impl TurnLoop<'_, '_> {
             self.add(Step::Started { call_id });
         }
         self.save()?;
-        let results = program.run(calls, self.run.due(), self.run.cancel);
+        let mut usage = self.run.turn.usage;
+        usage.add(self.usage);
+        let handed = HandedCalls {
+            calls: calls.to_vec(),
+            said: said_so_far(&self.steps, ""),
+            usage,
+        };
+        let results = program.run(handed, self.run.due(), self.run.cancel);
         self.check_stop()?;
         for (call, result) in calls.iter().zip(results) {
             let result = result

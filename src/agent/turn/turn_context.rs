@@ -14,7 +14,7 @@ use base::error::{Error, Result};
 use base::ids::UserId;
 use config::{Person, WebhookAccount};
 use net::cancel::Cancel;
-use store::{Message, Store, ToolCall, Turn, Viewer};
+use store::{Message, Store, ToolCall, Turn, Usage, Viewer};
 
 /// What one run of a turn needs.
 pub struct TurnContext<'a> {
@@ -88,15 +88,26 @@ impl<'a> TurnContext<'a> {
 
 /// The program behind a turn.
 pub trait Program: Sync {
-    /// What it wants of the reply; of the `is_first` one, that it is a call, too.
-    fn wishes(&self, is_first: bool) -> &Wishes;
+    /// What it wants of the reply; until it `was_called`, that it is a call, too.
+    fn wishes(&self, was_called: bool) -> &Wishes;
 
     /// Its own tools. They stand in for the household's of the same names.
     fn tools(&self) -> &[ToolSpec];
 
     /// Hands it these calls and waits for their results, one for each; `None` where there
     /// is none by the deadline, or when the turn is stopped.
-    fn run(&self, calls: &[ToolCall], deadline: Instant, cancel: &Cancel) -> Vec<Option<String>>;
+    fn run(&self, calls: HandedCalls, deadline: Instant, cancel: &Cancel) -> Vec<Option<String>>;
+}
+
+/// Calls that a program runs, and what the turn has brought until then.
+#[derive(Clone, Debug, Default)]
+pub struct HandedCalls {
+    /// The calls.
+    pub calls: Vec<ToolCall>,
+    /// All that the model has written.
+    pub said: String,
+    /// The tokens of all rounds.
+    pub usage: Usage,
 }
 
 /// Why a run ended early.

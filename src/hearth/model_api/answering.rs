@@ -93,6 +93,10 @@ pub fn answer(service: &Arc<Service>, task: Task, request: &Request) -> Result<A
     let wake = Arc::clone(&waker);
     let wake = move || wake.wake();
     let (returned, rounds) = (transcript.returned, transcript.rounds);
+    let sent = match returned.is_empty() {
+        true => SentText::default(),
+        false => SentText::after(transcript.beside),
+    };
     let question = Question {
         history: transcript.history,
         chat,
@@ -140,7 +144,7 @@ pub fn answer(service: &Arc<Service>, task: Task, request: &Request) -> Result<A
         deadline: began + Duration::from_secs(seconds),
         cancels: stream && cancels,
         is_over: false,
-        sent: SentText::default(),
+        sent,
         parts: Parts::new(form, head, &config, &ignored),
     })))
 }
@@ -224,20 +228,20 @@ impl Answering {
         if self.is_over {
             return;
         }
-        if !news.calls.is_empty() {
+        if !news.handed.calls.is_empty() {
             let summary = TurnSummary {
-                usage: self.used_so_far(),
-                calls: news.calls,
+                usage: self.of_response(news.handed.usage),
+                calls: news.handed.calls,
                 ..self.so_far()
             };
-            return self.finish("", &summary);
+            return self.finish(&news.handed.said, &summary);
         }
         match news.end {
             // These interfaces have no word for it; a reply cut short is none.
             Some(Ok(reply)) if reply.state().is_some() => self.fail(&cancelled()),
             Some(Ok(reply)) => {
                 let summary = TurnSummary {
-                    usage: reply.usage(),
+                    usage: self.of_response(reply.usage()),
                     finish_reason: reply.finish_reason(),
                     ..self.so_far()
                 };
@@ -286,20 +290,31 @@ impl Answering {
 
     /// Tokens that it has used, as recorded.
     fn used_so_far(&self) -> Usage {
-        let turn = self.turn_stream.turn();
-        let turn = self.service.store().turn(&Viewer::server(), turn);
-        turn.map_or_else(|_| Usage::default(), |turn| turn.usage)
+        let (turn, store) = (self.turn_stream.turn(), self.service.store());
+        // Their commit may be on its way.
+        let turn = store
+            .flush()
+            .and_then(|()| store.turn(&Viewer::server(), turn));
+        turn.map_or_else(|_| Usage::default(), |turn| self.of_response(turn.usage))
+    }
+
+    /// Of what a turn has used, what no earlier response has told of.
+    fn of_response(&self, all: Usage) -> Usage {
+        let before = self.turn_stream.used_before();
+        Usage {
+            input: all.input.saturating_sub(before.input),
+            output: all.output.saturating_sub(before.output),
+            cached: all.cached.saturating_sub(before.cached),
+        }
     }
 
     fn finish(&mut self, reply: &str, summary: &TurnSummary) {
         self.is_over = true;
+        let rest = self.sent.rest(reply);
         if !self.stream {
-            return self.parts.whole(reply, summary);
+            return self.parts.whole(&rest, summary);
         }
-        if summary.calls.is_empty() {
-            let rest = self.sent.rest(reply);
-            self.parts.text(&rest);
-        }
+        self.parts.text(&rest);
         self.parts.close(summary);
     }
 

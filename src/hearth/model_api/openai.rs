@@ -211,10 +211,11 @@ impl Chunks {
     }
 }
 
-/// Calls in the place of a reply.
-fn message_of(calls: &[ToolCall]) -> Value {
+/// Calls, and what was said beside them.
+fn message_of(text: &str, calls: &[ToolCall]) -> Value {
     let calls: Value = calls.iter().map(call_object).collect();
-    json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
+    let text = Some(text).filter(|text| !text.is_empty());
+    json!({ "role": "assistant", "content": text, "refusal": null, "tool_calls": calls })
 }
 
 fn call_object(call: &ToolCall) -> Value {
@@ -242,7 +243,7 @@ impl Form for Chunks {
                 let reply = Value::from(reply);
                 format!(r#"{{"role":"assistant","content":{reply},"refusal":null}}"#)
             }
-            false => message_of(&summary.calls).to_string(),
+            false => message_of(reply, &summary.calls).to_string(),
         };
         let completion = format!(
             r#"{{"id":"{}","object":"chat.completion","created":{},"model":{model},"choices":[{{"index":0,"message":{message},"logprobs":null,"finish_reason":"{}"}}],"usage":{}}}"#,

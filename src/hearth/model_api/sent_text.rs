@@ -13,9 +13,19 @@ pub struct SentText {
 }
 
 impl SentText {
+    /// What follows a text that the client has shown to have.
+    pub fn after(earlier: String) -> SentText {
+        SentText {
+            earlier,
+            ..SentText::default()
+        }
+    }
+
     /// Notes a piece; returns it as it is to be sent.
     pub fn add(&mut self, text: &str) -> String {
         let is_first = self.round.is_empty();
+        let begins = is_first && !self.has_earlier && !self.earlier.is_empty();
+        let text = if begins { text.trim_start() } else { text };
         self.round.push_str(text);
         match is_first && self.has_earlier && !text.starts_with('\n') {
             true => format!("\n\n{text}"),
@@ -69,6 +79,25 @@ impl SentText {
 mod tests {
     use super::*;
     use base::testing::rows;
+
+    #[test]
+    fn what_the_client_has_is_not_sent_again() {
+        for (pieces, reply, expected) in [
+            (
+                &["\n\n", "It is 9."][..],
+                "Let me see.\n\nIt is 9.",
+                "It is 9.",
+            ),
+            (&[], "Let me see.\n\nIt is 9.", "It is 9."),
+            (&[], "Let me see.", ""),
+            (&[], "Something else.", "Something else."),
+        ] {
+            let mut sent = SentText::after("Let me see.".to_owned());
+            let mut text: String = pieces.iter().map(|piece| sent.add(piece)).collect();
+            text += &sent.rest(reply);
+            assert_eq!(text, expected);
+        }
+    }
 
     #[test]
     fn a_stream_ends_in_the_reply() {

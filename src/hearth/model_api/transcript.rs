@@ -214,6 +214,8 @@ pub struct Transcript {
     pub returned: Vec<Returned>,
     /// How often such tools were called since.
     pub rounds: usize,
+    /// What was said beside these calls.
+    pub beside: String,
 }
 
 /// Reads a client's messages. A reply to nothing (a greeting) is left out, and so are the
@@ -254,7 +256,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
                 if let Some(calls) = said.tool_calls.clone().filter(|calls| !calls.is_empty()) {
                     called = calls;
                     rounds += 1;
-                    append(&mut beside, said.read()?.0);
+                    append(&mut beside, said.read()?.0.trim().to_owned());
                     continue;
                 }
                 rounds = 0;
@@ -314,6 +316,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
         files,
         returned,
         rounds,
+        beside,
     })
 }
 
@@ -371,6 +374,7 @@ mod tests {
                 files: Vec::new(),
                 returned: Vec::new(),
                 rounds: 0,
+                beside: String::new(),
             }
         );
     }

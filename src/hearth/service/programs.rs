@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::hub::ConnectionId;
 use agent::model::ToolSpec;
-use agent::turn::Program;
+use agent::turn::{HandedCalls, Program};
 use agent::wishes::Wishes;
 use base::ids::{TurnId, UserId};
 use base::sync::lock;
 use net::cancel::Cancel;
-use store::ToolCall;
+use store::{ToolCall, Usage};
 
 /// Longest that a program may take for its calls.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -53,7 +53,7 @@ pub struct Results {
 }
 
 /// Gets the calls that a program is to run.
-pub type OnCalls = Box<dyn FnOnce(&[ToolCall]) + Send>;
+pub type OnCalls = Box<dyn FnOnce(&HandedCalls) + Send>;
 
 /// A program's turn.
 pub struct ProgramTurn {
@@ -70,7 +70,7 @@ struct Handover {
     /// The response that can carry calls; none while the program runs them.
     response: Option<(ConnectionId, OnCalls)>,
     /// What the program runs.
-    calls: Vec<ToolCall>,
+    handed: HandedCalls,
     /// How often it was given calls.
     rounds: usize,
     /// What came back.
@@ -91,6 +91,8 @@ struct Taken {
     turn: TurnId,
     ids: Vec<String>,
     request: [u8; 32],
+    /// What the turn had used before.
+    used: Usage,
 }
 
 impl Programs {
@@ -111,7 +113,7 @@ impl Programs {
         if let Some(program) = programs.get(&turn) {
             let mut handover = lock(&program.handover.0);
             let is_its = (handover.response.as_ref()).is_none_or(|(its, _)| *its == response);
-            if !handover.calls.is_empty() || !is_its {
+            if !handover.handed.calls.is_empty() || !is_its {
                 return;
             }
             handover.response = None;
@@ -129,14 +131,14 @@ impl Programs {
         lock(&self.turns).remove(&turn);
     }
 
-    /// The turn of this person that waits for these results of calls after this message. It
-    /// is known from now on that they were sent.
+    /// The turn of this person that waits for these results of calls after this message, and
+    /// what it has used. It is known from now on that they were sent.
     pub fn waiting(
         &self,
         user: UserId,
         message: &str,
         results: &Results,
-    ) -> Option<(TurnId, Arc<ProgramTurn>)> {
+    ) -> Option<(TurnId, Usage, Arc<ProgramTurn>)> {
         let programs = lock(&self.turns);
         let mut found: Vec<_> = programs
             .iter()
@@ -146,22 +148,24 @@ impl Programs {
         found.sort_by_key(|(turn, _)| **turn);
         let (turn, program) = found.pop()?;
         let ids = results.returned.iter().filter_map(|one| one.id.clone());
+        let used = lock(&program.handover.0).handed.usage;
         let taken = Taken {
             user,
             turn: *turn,
             ids: ids.collect(),
             request: results.request,
+            used,
         };
         let mut all = lock(&self.taken);
         if all.len() == MOST_TAKEN {
             all.pop_front();
         }
         all.push_back(taken);
-        Some((*turn, Arc::clone(program)))
+        Some((*turn, used, Arc::clone(program)))
     }
 
-    /// The turn of this person that has taken these results before.
-    pub fn has_taken(&self, user: UserId, results: &Results) -> Option<TurnId> {
+    /// The turn of this person that has taken these results before, and what it had used then.
+    pub fn has_taken(&self, user: UserId, results: &Results) -> Option<(TurnId, Usage)> {
         let is_among = |taken: &Taken| {
             let is_known =
                 |one: &Returned| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
@@ -170,7 +174,7 @@ impl Programs {
         };
         let taken = lock(&self.taken);
         let newest = taken.iter().rev().find(|taken| is_among(taken));
-        newest.map(|taken| taken.turn)
+        newest.map(|taken| (taken.turn, taken.used))
     }
 }
 
@@ -203,14 +207,19 @@ impl ProgramTurn {
     pub fn go_on(&self, returned: &[Returned], response: (ConnectionId, OnCalls)) {
         let (handover, told) = &*self.handover;
         let mut handover = lock(handover);
-        let results = handover.calls.iter().enumerate().map(|(place, call)| {
-            let by_id = returned
-                .iter()
-                .find(|one| one.id.as_ref() == Some(&call.id));
-            by_id
-                .or_else(|| returned.get(place))
-                .map(|one| one.content.clone())
-        });
+        let results = handover
+            .handed
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(place, call)| {
+                let by_id = returned
+                    .iter()
+                    .find(|one| one.id.as_ref() == Some(&call.id));
+                by_id
+                    .or_else(|| returned.get(place))
+                    .map(|one| one.content.clone())
+            });
         handover.results = Some(results.collect());
         handover.response = Some(response);
         told.notify_all();
@@ -220,17 +229,17 @@ impl ProgramTurn {
     /// next ones.
     pub fn follow(&self, response: (ConnectionId, OnCalls)) {
         let mut handover = lock(&self.handover.0);
-        if handover.calls.is_empty() || handover.results.is_some() {
+        if handover.handed.calls.is_empty() || handover.results.is_some() {
             handover.response = Some(response);
         } else {
-            (response.1)(&handover.calls);
+            (response.1)(&handover.handed);
         }
     }
 
     fn waits_for(&self, message: &str, results: &Results) -> bool {
         let returned = &results.returned;
         let handover = lock(&self.handover.0);
-        let calls = &handover.calls;
+        let calls = &handover.handed.calls;
         if calls.is_empty() || handover.results.is_some() || calls.len() != returned.len() {
             return false;
         }
@@ -249,10 +258,10 @@ impl ProgramTurn {
 }
 
 impl Program for ProgramTurn {
-    fn wishes(&self, is_first: bool) -> &Wishes {
-        match is_first {
-            true => &self.first,
-            false => &self.later,
+    fn wishes(&self, was_called: bool) -> &Wishes {
+        match was_called {
+            false => &self.first,
+            true => &self.later,
         }
     }
 
@@ -260,16 +269,17 @@ impl Program for ProgramTurn {
         &self.tools
     }
 
-    fn run(&self, calls: &[ToolCall], deadline: Instant, cancel: &Cancel) -> Vec<Option<String>> {
+    fn run(&self, handed: HandedCalls, deadline: Instant, cancel: &Cancel) -> Vec<Option<String>> {
+        let count = handed.calls.len();
         let (state, told) = &*self.handover;
         let mut handover = lock(state);
         let Some((_, on_calls)) = handover.response.take() else {
-            return vec![None; calls.len()];
+            return vec![None; count];
         };
         handover.rounds += 1;
-        handover.calls = calls.to_vec();
+        on_calls(&handed);
+        handover.handed = handed;
         handover.results = None;
-        on_calls(calls);
         drop(handover);
         let for_hook = Arc::clone(&self.handover);
         let hook = move || {
@@ -288,9 +298,9 @@ impl Program for ProgramTurn {
                 let waited = told.wait_timeout(handover, left);
                 handover = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
-            handover.calls.clear();
+            handover.handed = HandedCalls::default();
             handover.results.take()
         });
-        results.unwrap_or_else(|| vec![None; calls.len()])
+        results.unwrap_or_else(|| vec![None; count])
     }
 }

@@ -83,9 +83,10 @@ impl Service {
                 for approval in approvals.iter() {
                     log::info!("{id}: waits for permission: {}", approval.reason);
                 }
+                // Before it is said that it waits: who asked is told what it took.
+                self.store.note_usage(id, ran.usage, &ran.model);
                 self.publish_requests(&turn, &approvals);
                 self.notify_of_requests(&approvals);
-                self.store.note_usage(id, ran.usage, &ran.model);
                 if !self.queue.turn_suspended(id, conversation) {
                     let said = said_so_far(&self.store.steps(id).unwrap_or_default(), "");
                     self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::hub::{ConnectionId, Person, Reply, TurnEnded, Watch, Watcher};
 use super::programs::{OnCalls, ProgramTurn, ProgramWishes, Results};
 use super::{Service, attachments};
+use agent::turn::HandedCalls;
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
 use base::sync::lock;
@@ -13,7 +14,7 @@ use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
     Begun, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
-    ReplayedHistory, Target, TokenScope, ToolCall, UserRole, Viewer,
+    ReplayedHistory, Target, TokenScope, Usage, UserRole, Viewer,
 };
 
 /// Who asks.
@@ -76,6 +77,7 @@ pub struct TurnStream {
     /// None until it is watched.
     watch: Option<Watch>,
     turn: TurnId,
+    used_before: Usage,
 }
 
 /// What happened since the last look.
@@ -85,7 +87,7 @@ struct Pending {
     /// Bytes of text in `progress`.
     bytes: usize,
     /// What the client is to run itself.
-    calls: Vec<ToolCall>,
+    handed: HandedCalls,
     end: Option<Result<Reply>>,
 }
 
@@ -104,7 +106,7 @@ pub struct TurnNews {
     /// In the order in which it happened.
     pub progress: Vec<TurnProgress>,
     /// What the client is to run itself: the turn waits for it, and nothing follows.
-    pub calls: Vec<ToolCall>,
+    pub handed: HandedCalls,
     /// Set once the turn has ended; nothing follows.
     pub end: Option<Result<Reply>>,
     /// Set when nothing more may be sent: the token was revoked.
@@ -231,18 +233,20 @@ impl Service {
     ) -> Option<TurnStream> {
         let (viewer, _, person) = rights(asker);
         let waiting = self.programs.waiting(asker.user_id, message, results);
-        if let Some((turn, program)) = waiting {
+        if let Some((turn, used, program)) = waiting {
             let (mut stream, collector) = self.collect(asker, turn, stream, wake);
             stream.watch = Some(self.hub.watch(turn, Some(person), collector));
+            stream.used_before = used;
             program.go_on(&results.returned, stream.response());
             return Some(stream);
         }
-        let turn = self.programs.has_taken(asker.user_id, results)?;
+        let (turn, used) = self.programs.has_taken(asker.user_id, results)?;
         let known = self.find_turn(&viewer, turn).ok()?;
         // What was streamed before is not there any more: the end brings all of it.
         let (mut stream, collector) = self.collect(asker, turn, false, wake);
         let watch = self.hub.watch(turn, Some(person), collector);
         stream.watch = Some(watch);
+        stream.used_before = used;
         if let Some(program) = self.programs.get(turn) {
             program.follow(stream.response());
         }
@@ -278,6 +282,7 @@ impl Service {
             progress,
             watch: None,
             turn,
+            used_before: Usage::default(),
         };
         (stream, Box::new(collector))
     }
@@ -334,7 +339,7 @@ impl TurnStream {
     fn response(&self) -> (ConnectionId, OnCalls) {
         let (progress, outbox) = (Arc::clone(&self.progress), Arc::clone(&self.outbox));
         let on_calls: OnCalls = Box::new(move |calls| {
-            lock(&progress).calls = calls.to_vec();
+            lock(&progress).handed = HandedCalls::clone(calls);
             outbox.wake();
         });
         (self.connection, on_calls)
@@ -343,6 +348,11 @@ impl TurnStream {
     /// The turn.
     pub fn turn(&self) -> TurnId {
         self.turn
+    }
+
+    /// The tokens that earlier responses of the turn have told of.
+    pub fn used_before(&self) -> Usage {
+        self.used_before
     }
 
     /// Stops the turn, whose client has gone. A server that stops leaves it for its next
@@ -362,7 +372,7 @@ impl TurnStream {
         let pending = std::mem::take(&mut *lock(&self.progress));
         TurnNews {
             progress: pending.progress,
-            calls: pending.calls,
+            handed: pending.handed,
             end: pending.end,
             is_cut: self.outbox.take().close.is_some(),
         }

@@ -6,6 +6,7 @@ mod pictures;
 mod plain;
 mod programs;
 mod responses;
+mod rounds;
 mod streams;
 
 pub use streams::read_until;

@@ -119,6 +119,7 @@ fn a_reply_that_is_not_streamed_says_that_somebody_is_asked() {
         "{text}"
     );
     assert_eq!(reply["choices"][0]["finish_reason"], "stop");
+    assert_eq!(reply["usage"]["total_tokens"], 15, "{reply}");
     // The turn goes on without it.
     let mut admin = home.admin();
     let approvals = admin.ask(json!({ "type": "list_approvals" }));
