@@ -53,6 +53,20 @@ pub enum MustCall {
 }
 
 impl Wishes {
+    /// Whether something must fit its schema.
+    pub(crate) fn is_strict(&self) -> bool {
+        let of_format = |format: &Format| {
+            matches!(
+                format,
+                Format::Schema {
+                    is_strict: true,
+                    ..
+                }
+            )
+        };
+        !self.strict.is_empty() || self.format.as_ref().is_some_and(of_format)
+    }
+
     /// The first of these that a service cannot be told, which takes `sampling` alone.
     pub(crate) fn beyond(&self, takes: &Takes) -> Option<&str> {
         let unknown = |(name, _): (&'_ String, _)| !takes.sampling.contains(&name.as_str());

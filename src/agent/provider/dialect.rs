@@ -94,7 +94,7 @@ impl<'a> RequestContext<'a> {
 
     /// Whether the program wants the arguments of a tool to fit its schema.
     pub fn is_strict(&self, tool: &ToolSpec) -> bool {
-        let wishes = self.request.wishes;
+        let wishes = self.request.wishes.filter(|_| !self.capabilities.no_strict);
         wishes.is_some_and(|wishes| wishes.strict.contains(&tool.name))
     }
 

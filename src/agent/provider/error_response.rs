@@ -37,7 +37,7 @@ const QUOTA: [&str; 4] = ["current quota", "quota exceeded", "billing", "balance
 
 /// An error that a server reported: by its HTTP status, or inside a reply of
 /// status 200 (OpenRouter and others do that).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ErrorResponse {
     pub status: u16,
     /// `error.message` or its closest equivalent, as the server wrote it.
@@ -154,6 +154,27 @@ impl ErrorResponse {
             message,
             labels,
             ..ErrorResponse::default()
+        }
+    }
+
+    /// The same with a message that does not name the model: its name may hold a word such
+    /// as "vision".
+    pub fn without_name(&self, model: &str) -> ErrorResponse {
+        let (message, model) = (self.message.to_lowercase(), model.to_lowercase());
+        let is_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+        let (mut rest, mut end) = (String::new(), 0);
+        for (place, name) in message.match_indices(&model) {
+            let behind = place + name.len();
+            let before = message[..place].chars().next_back();
+            if !is_word(before) && !is_word(message[behind..].chars().next()) {
+                rest.push_str(&message[end..place]);
+                end = behind;
+            }
+        }
+        rest.push_str(&message[end..]);
+        ErrorResponse {
+            message: rest,
+            ..self.clone()
         }
     }
 

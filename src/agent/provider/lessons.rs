@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use super::files::Guesses;
 use super::server_capabilities::ServerCapabilities;
 use base::ids::AttachmentId;
 use base::sync::lock;
@@ -15,6 +16,17 @@ const MODELS: usize = 64;
 const MEMORY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Files that are remembered.
 const FILES: usize = 1_000;
+
+/// What the errors of one request have shown, and nothing follows from for others.
+#[derive(Default)]
+pub struct Found {
+    /// What the request leaves out because of what its program wishes for.
+    pub own: Option<ServerCapabilities>,
+    /// Who was accused for want of a better reason.
+    pub guesses: Guesses,
+    /// All files that were accused.
+    pub accused: Vec<AttachmentId>,
+}
 
 /// What is remembered of one server.
 #[derive(Default)]

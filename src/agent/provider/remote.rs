@@ -9,8 +9,8 @@ use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
 use super::error_response::ErrorResponse;
 use super::facts::{Service, Thoughts, Traits};
-use super::files::{Files, Guesses, Refusal};
-use super::lessons::Lessons;
+use super::files::{Files, Refusal};
+use super::lessons::{Found, Lessons};
 use super::overflow::Overflow;
 use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
@@ -259,19 +259,13 @@ impl Remote {
         if let Some(Refusal::Files { out, back }) = refusal {
             let subject = &self.endpoint.subject;
             log::info!("{subject}, {model:?}: from now on, requests go without {out:?}");
+            found.accused.extend(&out);
             self.lessons.learn_files(model, out, false, now);
             self.lessons.forget_files(model, &back);
             decision.retry = Retry::Now;
         }
         decision
     }
-}
-
-/// What the errors of one request have shown, and nothing follows from for others.
-#[derive(Default)]
-struct Found {
-    own: Option<ServerCapabilities>,
-    guesses: Guesses,
 }
 
 /// A request as it is sent, and about how many tokens it has.
@@ -305,7 +299,7 @@ impl Provider for Remote {
         let had_tools = !self.capabilities(request.model).no_tools;
         let mut kept: Option<(ServerCapabilities, BTreeSet<AttachmentId>, Body)> = None;
         let mut found = Found::default();
-        with_retries(request.deadline, request.cancel, || {
+        let result = with_retries(request.deadline, request.cancel, || {
             let own = found.own;
             let capabilities = own.unwrap_or_else(|| self.capabilities(request.model));
             let path = self.dialect.origin_path(capabilities);
@@ -387,7 +381,12 @@ impl Provider for Remote {
             }
             reply.model = Some(request.model.to_owned());
             Ok(reply)
-        })
+        });
+        if result.is_err() {
+            // It failed without them, too.
+            self.lessons.forget_files(request.model, &found.accused);
+        }
+        result
     }
 
     fn takes(&self, model: &str) -> Takes {

@@ -6,6 +6,7 @@ use super::error_response::ErrorResponse;
 use super::extra::own_members;
 use super::facts::{Thoughts, Traits};
 use crate::model::{ChatMessage, FileKind, ModelRequest};
+use crate::wishes::Wishes;
 
 /// What OpenAI calls the limit on a reply's tokens.
 const NEWER_LIMIT_NAME: &str = "max_completion_tokens";
@@ -75,6 +76,8 @@ pub struct ServerCapabilities {
     pub no_tool_choice: bool,
     /// It accepts only the plainest JSON Schemas of tools.
     pub plain_schemas: bool,
+    /// It knows no `strict` of tools and schemas.
+    pub no_strict: bool,
     /// What it wants back of its own extra members.
     pub thoughts: Thoughts,
     /// It accepts no `cache_control`.
@@ -211,6 +214,9 @@ impl ServerCapabilities {
         } else if request.max_tokens.is_none() && response.mentions(&["max_tokens"]) {
             changed.small_limit = true;
             "for a shorter reply"
+        } else if wishes.is_some_and(Wishes::is_strict) && names_strict(response) {
+            changed.no_strict = true;
+            "without `strict`"
         } else if request.stream && response.mentions(&["stream_options"]) {
             changed.no_stream_options = true;
             "without stream options"
@@ -287,6 +293,13 @@ pub fn is_about_wishes(response: &ErrorResponse, request: &ModelRequest<'_>) -> 
         || wishes.format.is_some() && response.mentions(&["format", "json", "schema", "mime type"])
         || (wishes.must_call.is_some() || wishes.may_not_call) && response.mentions(&TOOL_CHOICE)
         || sampling.any(|name| response.mentions(&[&name.to_lowercase()]))
+}
+
+/// Whether the error is about the member `strict`, and not about what is restricted.
+fn names_strict(response: &ErrorResponse) -> bool {
+    let text = format!("{} {}", response.labels, response.message);
+    let mut words = text.split(|letter: char| !letter.is_alphanumeric());
+    words.any(|word| word == "strict")
 }
 
 /// Whether the error says that the model or its server cannot use tools.

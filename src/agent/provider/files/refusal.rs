@@ -51,8 +51,11 @@ const DOCUMENT_WORDS: [&str; 4] = ["pdf", "document", "`file`", "file input"];
 /// Those of them that other words hold: "provisioned", "documentation".
 const WHOLE_WORDS: [&str; 2] = ["vision", "document"];
 /// What else a request has, which an error may name first, before it speaks of files.
-const OTHER_CAUSES: [&str; 9] = [
+const OTHER_CAUSES: [&str; 12] = [
     "temperature",
+    "tools",
+    "tool_call",
+    "thinking",
     "tool_choice",
     "reasoning_effort",
     "max_tokens",
@@ -117,6 +120,7 @@ impl Files<'_> {
         {
             return None;
         }
+        let response = &response.without_name(self.request.model);
         let kinds = [
             (FileKind::Document, &DOCUMENT_WORDS[..]),
             (FileKind::Image, &IMAGE_WORDS[..]),

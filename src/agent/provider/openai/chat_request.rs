@@ -58,7 +58,8 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
                 is_strict,
             }) => {
                 let mut form = json!({ "name": name, "schema": schema });
-                add_to_schema(&mut form, description.as_deref(), *is_strict);
+                let is_strict = *is_strict && !context.capabilities.no_strict;
+                add_to_schema(&mut form, description.as_deref(), is_strict);
                 let form = json!({ "type": "json_schema", "json_schema": form });
                 body.put("response_format", form);
             }

@@ -71,7 +71,8 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
                 is_strict,
             }) => {
                 let mut format = json!({ "type": "json_schema", "name": name, "schema": schema });
-                add_to_schema(&mut format, description.as_deref(), *is_strict);
+                let is_strict = *is_strict && !context.capabilities.no_strict;
+                add_to_schema(&mut format, description.as_deref(), is_strict);
                 body.put("text", json!({ "format": format }));
             }
         }
@@ -251,7 +252,8 @@ impl ReplyParser for ResponsesReply {
         let is_cut = reply.finish_reason.is_some();
         reply.has_begun |= is_cut;
         if !reply.text.has_text() {
-            for (place, item) in (0..).zip(&output) {
+            let messages = (0..).zip(&output);
+            for (place, item) in messages.filter(|(_, item)| item["type"] == "message") {
                 for part in item["content"].as_array().into_iter().flatten() {
                     self.is_refusal |= part["type"] == "refusal";
                     let text = part.get("text").or_else(|| part.get("refusal"));

@@ -235,3 +235,49 @@ fn a_forced_choice_is_not_dropped_with_the_tools() {
     assert!(public.contains("cannot be told tool_choice"), "{public}");
     assert_eq!(server.heard().len(), 2);
 }
+
+#[test]
+fn where_strict_is_unknown_a_program_is_answered_without() {
+    for error in [
+        "tools.0.function.strict: Extra inputs are not permitted",
+        "Unknown name \"strict\" at 'tools[0].function': Cannot find field.",
+        "response_format.json_schema.strict is not supported",
+    ] {
+        let server = TestServer::new(vec![refused("400", error), hi()]);
+        let provider = provider(&server, Box::new(OpenAi), "openai-compatible");
+        let mut ask = Ask::hello(false);
+        ask.wishes = Some(Wishes {
+            strict: vec!["light".to_owned()],
+            format: Some(Format::Schema {
+                name: "a".to_owned(),
+                description: None,
+                schema: json!({ "type": "object" }),
+                is_strict: true,
+            }),
+            ..Wishes::default()
+        });
+        assert_eq!(ask.reply(&provider).text, "Hi", "{error}");
+        let strict = server
+            .heard()
+            .iter()
+            .map(|one| {
+                let sent = one.json();
+                (
+                    sent["tools"][0]["function"]["strict"].clone(),
+                    sent["response_format"]["json_schema"]["strict"].clone(),
+                )
+            })
+            .collect::<Vec<_>>();
+        let asked = (json!(true), json!(true));
+        assert_eq!(strict, [asked, (Value::Null, Value::Null)], "{error}");
+    }
+    // Something else is restricted.
+    let server = TestServer::new(vec![refused("400", "This account is restricted.")]);
+    let provider = provider(&server, Box::new(OpenAi), "openai-compatible");
+    let mut ask = Ask::hello(false);
+    ask.wishes = Some(Wishes {
+        strict: vec!["light".to_owned()],
+        ..Wishes::default()
+    });
+    ask.failure(&provider);
+}

@@ -267,3 +267,55 @@ fn the_cause_that_an_error_names_first_comes_first() {
         );
     }
 }
+
+#[test]
+fn a_name_such_as_vision_is_not_about_images() {
+    // What the requests after the first show, and whether a reply comes in the end.
+    for (status, error, shows, is_answered) in [
+        (
+            400,
+            "registry.ollama.ai/library/Llama3.2-vision:latest does not support tools",
+            Some(2),
+            true,
+        ),
+        (
+            404,
+            "model 'llama3.2-vision' not found, try pulling it first",
+            None,
+            false,
+        ),
+        (404, "No endpoints found for llama3.2-vision.", None, false),
+        (400, "messages.3.tool_call_id must be a string", None, false),
+    ] {
+        let error = json!({ "error": { "message": error } });
+        let server = TestServer::new(vec![scripted(&format!("{status} {error}")), hi()]);
+        let provider = provider(&server, Box::new(OpenAi), "openai-compatible");
+        let ask = Ask {
+            model: "llama3.2-vision",
+            ..ask()
+        };
+        match is_answered {
+            true => drop(ask.reply(&provider)),
+            false => drop(ask.failure(&provider)),
+        }
+        let heard = server.heard();
+        let second = heard.get(1).map(|one| shown(&one.json()));
+        assert_eq!(second, shows, "{error}");
+        assert!(provider.takes("llama3.2-vision").images);
+    }
+}
+
+#[test]
+fn images_that_were_accused_for_nothing_are_shown_again() {
+    let rejected = || {
+        let error = "Your prompt was rejected: it asks to produce an image of a person.";
+        scripted(&format!("400 {}", json!({ "error": { "message": error } })))
+    };
+    let server = TestServer::new(vec![rejected(), rejected(), rejected(), rejected(), hi()]);
+    let provider = provider(&server, Box::new(OpenAi), "openai");
+    ask().failure(&provider);
+    let before = server.heard().len();
+    assert_eq!(shown(&server.heard()[before - 1].json()), 0);
+    ask().reply(&provider);
+    assert_eq!(shown(&server.heard()[before].json()), 2);
+}

@@ -194,7 +194,7 @@ fn the_texts_of_several_messages_are_parted() {
     let part = |text: &str| json!({"type": "output_text", "text": text});
     let message = |parts: Value| json!({"type": "message", "content": parts});
     let output = json!([
-        {"type": "reasoning", "summary": []},
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]},
         message(json!([part("one "), part("word")])),
         message(json!([])),
         message(json!([part("two")])),
