@@ -24,6 +24,7 @@
 
 mod assistant;
 mod budget;
+pub mod client_options;
 pub mod context;
 pub mod mcp;
 pub mod message_text;
@@ -38,6 +39,5 @@ pub mod skills;
 pub mod text;
 pub mod tool;
 pub mod turn;
-pub mod wishes;
 
 pub use assistant::Assistant;

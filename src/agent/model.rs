@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::client_options::ClientOptions;
 use crate::text::Text;
-use crate::wishes::Wishes;
 use base::error::{Code, Error};
 use base::finish_reason::FinishReason;
 use base::ids::AttachmentId;
@@ -188,7 +188,7 @@ pub struct ModelRequest<'a> {
     pub may_call: bool,
     /// What the program that asks wants of the reply. `max_tokens` and `temperature` have
     /// theirs already.
-    pub wishes: Option<&'a Wishes>,
+    pub client: Option<&'a ClientOptions>,
     /// 0 to 2; `None` means the provider's default.
     pub temperature: Option<f64>,
     /// Most tokens of the reply; `None` means the provider's default.

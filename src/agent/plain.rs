@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use crate::Assistant;
 use crate::budget;
+use crate::client_options::ClientOptions;
 use crate::context::estimate::file_tokens;
 use crate::context::prompt::LIMITS;
 use crate::model::{ChatMessage, FileReader, ModelFile, ModelReply, ModelRequest, Takes, ToolSpec};
 use crate::tool::output::{MAX_RESULT_CHARS, cap_text};
 use crate::tool::text_of;
-use crate::wishes::Wishes;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, UserId};
@@ -31,7 +31,7 @@ pub struct PlainRequest<'a> {
     /// The program's tools, which it runs itself.
     pub tools: &'a [ToolSpec],
     /// What it wants of the reply.
-    pub wishes: &'a Wishes,
+    pub client: &'a ClientOptions,
     /// Whether to pass on pieces of text as they arrive.
     pub stream: bool,
     /// When the time is up.
@@ -106,16 +106,16 @@ pub fn reply(
     let parts = [Some(asked.system), limits, about];
     let parts: Vec<&str> = parts.into_iter().flatten().collect();
     let system = parts.join("\n\n");
-    let of_program = asked.wishes.max_tokens;
+    let of_program = asked.client.max_tokens;
     let request = ModelRequest {
         model: &config.model,
         system: system.trim(),
         messages: asked.messages,
         files: asked.files,
         tools: asked.tools,
-        may_call: !asked.wishes.may_not_call,
-        wishes: Some(asked.wishes),
-        temperature: asked.wishes.temperature.or(config.temperature),
+        may_call: !asked.client.may_not_call,
+        client: Some(asked.client),
+        temperature: asked.client.temperature.or(config.temperature),
         max_tokens: of_program.into_iter().chain(config.max_tokens).min(),
         stream: asked.stream,
         deadline: asked.deadline,

@@ -23,7 +23,7 @@
 //! `poll` on socket and outbox at once.
 //!
 //! Other requests end at the same queue: an account's [`webhook`], a program that
-//! speaks OpenAI's or Ollama's interface ([`model_api`]), a schedule that is due, and
+//! speaks OpenAI's or Ollama's interface ([`api`]), a schedule that is due, and
 //! a client whose messages arrive through a `relay`.
 //!
 //! # Members of the workspace, lowest first
@@ -39,7 +39,7 @@
 //! | [`net`] | listeners, limits, TLS; framing of HTTP, WebSocket and JSON lines; dialling, HTTP client, child processes |
 //! | [`agent`] | model providers, tools, MCP, context, permissions, the turn |
 //! | `relay` | the relay, a machine's link to one, and the encryption that the relay cannot read |
-//! | this one | [`handbook`], [`catalogue`], [`service`], [`http`], [`webhook`], [`notify`], [`model_api`], [`mcp_api`], `web`, [`metrics`], [`server`], [`cli`] |
+//! | this one | [`handbook`], [`catalogue`], [`service`], [`http`], [`webhook`], [`notify`], [`api`], `web`, [`metrics`], [`server`], [`cli`] |
 //!
 //! # What always holds
 //!
@@ -56,13 +56,12 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Hearth runs on Linux alone: it needs eventfd, ppoll and /proc");
 
+pub mod api;
 pub mod catalogue;
 pub mod cli;
 pub mod handbook;
 pub mod http;
-pub mod mcp_api;
 pub mod metrics;
-pub mod model_api;
 pub mod notify;
 pub mod qr;
 pub mod server;

@@ -12,9 +12,9 @@ use super::files::Files;
 use super::plain_schema::parameters_of;
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
+use crate::client_options::{MustCall, Takes};
 use crate::model::{ModelRequest, ToolSpec};
 use crate::text::Text;
-use crate::wishes::{MustCall, Takes};
 use store::ToolCall;
 
 /// Bytes that are set aside for the rest of a request with files.
@@ -74,7 +74,7 @@ impl<'a> RequestContext<'a> {
         if !self.request.may_call {
             return Some("none".into());
         }
-        match self.request.wishes?.must_call.as_ref()? {
+        match self.request.client?.must_call.as_ref()? {
             MustCall::Any => Some("required".into()),
             MustCall::Tool(name) => Some(tool(name)),
         }
@@ -94,8 +94,8 @@ impl<'a> RequestContext<'a> {
 
     /// Whether the program wants the arguments of a tool to fit its schema.
     pub fn is_strict(&self, tool: &ToolSpec) -> bool {
-        let wishes = self.request.wishes.filter(|_| !self.capabilities.no_strict);
-        wishes.is_some_and(|wishes| wishes.strict.contains(&tool.name))
+        let client = self.request.client.filter(|_| !self.capabilities.no_strict);
+        client.is_some_and(|client| client.strict.contains(&tool.name))
     }
 
     /// The members in `extra`, if this server sent them and wants them back.
@@ -139,7 +139,7 @@ pub trait Dialect: Send + Sync {
     /// The body of a request.
     fn body(&self, context: &RequestContext<'_>) -> RequestBody;
 
-    /// What it can be told of a program's wishes.
+    /// What it can be told of what a client asks for.
     fn takes(&self, capabilities: ServerCapabilities) -> Takes;
 
     /// A parser for one reply to a request that was written for these

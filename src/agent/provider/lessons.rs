@@ -20,7 +20,7 @@ const FILES: usize = 1_000;
 /// What the errors of one request have shown, and nothing follows from for others.
 #[derive(Default)]
 pub struct Found {
-    /// What the request leaves out because of what its program wishes for.
+    /// What the request leaves out because of what its client asks for.
     pub own: Option<ServerCapabilities>,
     /// Who was accused for want of a better reason.
     pub guesses: Guesses,

@@ -315,7 +315,7 @@ impl Provider for Remote {
             };
             let mut takes = self.dialect.takes(capabilities);
             takes.must_call &= !capabilities.no_tools;
-            if let Some(what) = request.wishes.and_then(|wishes| wishes.beyond(&takes)) {
+            if let Some(what) = request.client.and_then(|client| client.beyond(&takes)) {
                 let says = format!("cannot be told {what}, which the program that asks wants");
                 return Err(RetryDecision {
                     error: self.endpoint.failed(&says, "a wish", Cause::Request),

@@ -5,8 +5,8 @@
 use super::error_response::ErrorResponse;
 use super::extra::own_members;
 use super::facts::{Thoughts, Traits};
+use crate::client_options::ClientOptions;
 use crate::model::{ChatMessage, FileKind, ModelRequest};
-use crate::wishes::Wishes;
 
 /// What OpenAI calls the limit on a reply's tokens.
 const NEWER_LIMIT_NAME: &str = "max_completion_tokens";
@@ -171,11 +171,11 @@ impl ServerCapabilities {
         if !is_telling {
             return None;
         }
-        let wishes = request.wishes;
+        let client = request.client;
         // The program relies on it.
-        let must_call = wishes.is_some_and(|wishes| wishes.must_call.is_some());
+        let must_call = client.is_some_and(|client| client.must_call.is_some());
         if must_call && response.mentions(&TOOL_CHOICE)
-            || wishes.is_some() && response.mentions(&[SOME_PARAMETER])
+            || client.is_some() && response.mentions(&[SOME_PARAMETER])
         {
             return None;
         }
@@ -185,8 +185,8 @@ impl ServerCapabilities {
             changed.thoughts = Thoughts::WithEveryReply(THOUGHTS);
             "with the thoughts of every reply"
         } else if request.temperature.is_some() && response.mentions(&["temperature"]) {
-            let is_wished = wishes.is_some_and(|wishes| wishes.temperature.is_some());
-            if is_wished && response.mentions(&OUT_OF_BOUNDS) {
+            let is_asked_for = client.is_some_and(|client| client.temperature.is_some());
+            if is_asked_for && response.mentions(&OUT_OF_BOUNDS) {
                 return None;
             }
             changed.no_temperature = true;
@@ -214,7 +214,7 @@ impl ServerCapabilities {
         } else if request.max_tokens.is_none() && response.mentions(&["max_tokens"]) {
             changed.small_limit = true;
             "for a shorter reply"
-        } else if wishes.is_some_and(Wishes::is_strict) && names_strict(response) {
+        } else if client.is_some_and(ClientOptions::is_strict) && names_strict(response) {
             changed.no_strict = true;
             "without `strict`"
         } else if request.stream && response.mentions(&["stream_options"]) {
@@ -279,19 +279,19 @@ impl ServerCapabilities {
 /// Whether an error is about what the program that asks has brought along or wished for, of
 /// which nothing follows for the requests of others.
 pub fn is_about_wishes(response: &ErrorResponse, request: &ModelRequest<'_>) -> bool {
-    let Some(wishes) = request.wishes else {
+    let Some(client) = request.client else {
         return false;
     };
-    let mut sampling = wishes.sampling.keys();
+    let mut sampling = client.sampling.keys();
     let of_tools = ["schema", "properties", "parameters", "tools.", "tools["];
     !request.tools.is_empty() && response.mentions(&of_tools)
-        || wishes.temperature.is_some() && response.mentions(&["temperature"])
-        || wishes.max_tokens.is_some()
+        || client.temperature.is_some() && response.mentions(&["temperature"])
+        || client.max_tokens.is_some()
             && response.mentions(&["max_", "num_predict"])
             && !is_unknown_member(response)
-        || !wishes.stop.is_empty() && response.mentions(&["stop"])
-        || wishes.format.is_some() && response.mentions(&["format", "json", "schema", "mime type"])
-        || (wishes.must_call.is_some() || wishes.may_not_call) && response.mentions(&TOOL_CHOICE)
+        || !client.stop.is_empty() && response.mentions(&["stop"])
+        || client.format.is_some() && response.mentions(&["format", "json", "schema", "mime type"])
+        || (client.must_call.is_some() || client.may_not_call) && response.mentions(&TOOL_CHOICE)
         || sampling.any(|name| response.mentions(&[&name.to_lowercase()]))
 }
 

@@ -8,10 +8,10 @@ use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
 use super::facts::Service;
 use super::remote::Remote;
+use crate::client_options::ClientOptions;
 use crate::model::{
     ChatMessage, FileReader, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
 };
-use crate::wishes::Wishes;
 use base::finish_reason::FinishReason;
 use base::secret::Secret;
 use config::Preset;
@@ -29,7 +29,7 @@ pub struct Ask {
     pub files: Box<dyn FileReader>,
     pub tools: Vec<ToolSpec>,
     pub may_call: bool,
-    pub wishes: Option<Wishes>,
+    pub client: Option<ClientOptions>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
     pub stream: bool,
@@ -51,7 +51,7 @@ impl Ask {
                     .into(),
             }],
             may_call: true,
-            wishes: None,
+            client: None,
             temperature: None,
             max_tokens: None,
             stream,
@@ -69,7 +69,7 @@ impl Ask {
             files: self.files.as_ref(),
             tools: &self.tools,
             may_call: self.may_call,
-            wishes: self.wishes.as_ref(),
+            client: self.client.as_ref(),
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             stream: self.stream,

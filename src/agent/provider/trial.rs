@@ -310,7 +310,7 @@ impl Asking<'_> {
             files,
             tools,
             may_call: true,
-            wishes: None,
+            client: None,
             temperature: self.trial.temperature,
             max_tokens: self.trial.max_tokens,
             stream: true,

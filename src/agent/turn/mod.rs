@@ -171,7 +171,7 @@ impl<'a> TurnLoop<'a, '_> {
         // Not noted: the descriptions go when the server does.
         self.is_outside |= permission::describes_from_outside(toolbox, &offered);
         let most_rounds = run.assistant.config.limits.tool_rounds;
-        let may_not_call = (run.program).is_some_and(|program| program.wishes(false).may_not_call);
+        let may_not_call = (run.program).is_some_and(|program| program.options(false).may_not_call);
         let mut was_empty = false;
         loop {
             self.check_stop()?;
@@ -346,7 +346,7 @@ impl<'a> TurnLoop<'a, '_> {
             {
                 return Err(error.clone().into_error().into());
             }
-            let wishes = self.wishes();
+            let client = self.client_options();
             let request = ModelRequest {
                 model: self.model,
                 system: &context.system,
@@ -358,12 +358,12 @@ impl<'a> TurnLoop<'a, '_> {
                 },
                 tools,
                 may_call,
-                wishes,
-                temperature: wishes
-                    .and_then(|wishes| wishes.temperature)
+                client,
+                temperature: client
+                    .and_then(|client| client.temperature)
                     .or(config.temperature),
                 max_tokens: least(
-                    wishes.and_then(|wishes| wishes.max_tokens),
+                    client.and_then(|client| client.max_tokens),
                     config.max_tokens,
                 ),
                 stream: (run.is_streamed)(),

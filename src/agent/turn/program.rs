@@ -4,8 +4,8 @@
 use super::found::BY_PROGRAM;
 use super::turn_context::{HandedCalls, Stop};
 use super::{TurnLoop, said_so_far};
+use crate::client_options::ClientOptions;
 use crate::model::ToolSpec;
-use crate::wishes::Wishes;
 use store::{Step, ToolCall};
 
 impl<'a> TurnLoop<'a, '_> {
@@ -26,12 +26,12 @@ impl<'a> TurnLoop<'a, '_> {
     }
 
     /// What the program wants of the next reply.
-    pub(super) fn wishes(&self) -> Option<&'a Wishes> {
+    pub(super) fn client_options(&self) -> Option<&'a ClientOptions> {
         let was_called = self.steps.iter().any(|step| match step {
             Step::Reply { calls, .. } => calls.iter().any(|call| self.is_of_program(call)),
             _ => false,
         });
-        self.run.program.map(|program| program.wishes(was_called))
+        self.run.program.map(|program| program.options(was_called))
     }
 
     /// Of these tools, those of the next round: a call that the program demands is one of
@@ -40,7 +40,9 @@ impl<'a> TurnLoop<'a, '_> {
     where
         'a: 't,
     {
-        let is_demanded = self.wishes().is_some_and(|one| one.must_call.is_some());
+        let is_demanded = self
+            .client_options()
+            .is_some_and(|one| one.must_call.is_some());
         match self.run.program {
             Some(program) if is_demanded => program.tools(),
             _ => all,

@@ -36,7 +36,7 @@ pub fn ask(
         files: &(),
         tools: &[],
         may_call: false,
-        wishes: None,
+        client: None,
         temperature: config.temperature,
         max_tokens: config.max_tokens,
         stream: false,

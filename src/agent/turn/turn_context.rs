@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::assistant::Assistant;
+use crate::client_options::ClientOptions;
 use crate::message_text::is_untrusted;
 use crate::model::ToolSpec;
 use crate::tool::Respondent;
-use crate::wishes::Wishes;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::UserId;
@@ -89,7 +89,7 @@ impl<'a> TurnContext<'a> {
 /// The program behind a turn.
 pub trait Program: Sync {
     /// What it wants of the reply; until it `was_called`, that it is a call, too.
-    fn wishes(&self, was_called: bool) -> &Wishes;
+    fn options(&self, was_called: bool) -> &ClientOptions;
 
     /// Its own tools. They stand in for the household's of the same names.
     fn tools(&self) -> &[ToolSpec];

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::api::ModelApi;
+use crate::api::mcp::McpApi;
 use crate::http::{Pages, Router, RouterExtensions, Serves};
-use crate::mcp_api::McpApi;
 use crate::metrics::Metrics;
-use crate::model_api::ModelApi;
 use crate::notify::Notifier;
 use crate::service::backups::how_to_restore;
 use crate::service::session::sessions;

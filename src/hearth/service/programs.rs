@@ -7,9 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::hub::ConnectionId;
+use agent::client_options::ClientOptions;
 use agent::model::ToolSpec;
 use agent::turn::{HandedCalls, Program};
-use agent::wishes::Wishes;
 use base::ids::{TurnId, UserId};
 use base::sync::lock;
 use net::cancel::Cancel;
@@ -23,9 +23,9 @@ const MOST_TAKEN: usize = 256;
 
 /// What a program wants of a turn, and the tools that it brings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProgramWishes {
+pub struct ProgramOptions {
     /// Of the reply.
-    pub wishes: Wishes,
+    pub reply: ClientOptions,
     /// It runs these itself.
     pub tools: Vec<ToolSpec>,
 }
@@ -59,8 +59,8 @@ pub type OnCalls = Box<dyn FnOnce(&HandedCalls) + Send>;
 pub struct ProgramTurn {
     user: UserId,
     message: String,
-    first: Wishes,
-    later: Wishes,
+    first: ClientOptions,
+    later: ClientOptions,
     tools: Vec<ToolSpec>,
     handover: Arc<(Mutex<Handover>, Condvar)>,
 }
@@ -183,10 +183,10 @@ impl ProgramTurn {
     pub fn new(
         user: UserId,
         message: String,
-        wants: ProgramWishes,
+        wants: ProgramOptions,
         response: (ConnectionId, OnCalls),
     ) -> ProgramTurn {
-        let mut later = wants.wishes.clone();
+        let mut later = wants.reply.clone();
         // It would call for ever.
         later.must_call = None;
         let handover = Handover {
@@ -196,7 +196,7 @@ impl ProgramTurn {
         ProgramTurn {
             user,
             message,
-            first: wants.wishes,
+            first: wants.reply,
             later,
             tools: wants.tools,
             handover: Arc::new((Mutex::new(handover), Condvar::new())),
@@ -258,7 +258,7 @@ impl ProgramTurn {
 }
 
 impl Program for ProgramTurn {
-    fn wishes(&self, was_called: bool) -> &Wishes {
+    fn options(&self, was_called: bool) -> &ClientOptions {
         match was_called {
             false => &self.first,
             true => &self.later,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::hub::{ConnectionId, Person, Reply, TurnEnded, Watch, Watcher};
-use super::programs::{OnCalls, ProgramTurn, ProgramWishes, Results};
+use super::programs::{OnCalls, ProgramOptions, ProgramTurn, Results};
 use super::{Service, attachments};
 use agent::turn::HandedCalls;
 use base::error::{Error, Result};
@@ -47,7 +47,7 @@ pub struct Question {
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
     /// What the client wants beyond the household's settings, and its own tools.
-    pub program: Option<ProgramWishes>,
+    pub program: Option<ProgramOptions>,
     /// Whether the pieces of the reply are wanted as they come.
     pub stream: bool,
 }

@@ -6,7 +6,7 @@ mod request;
 use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
-use crate::wishes::Takes;
+use crate::client_options::Takes;
 
 /// The version of the API that every server knows, compatible ones included.
 const VERSION: &str = "2023-06-01";

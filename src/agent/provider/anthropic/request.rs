@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::client_options::{Format, MustCall};
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::arguments_object;
 use crate::provider::files::{Media, object};
-use crate::wishes::{Format, MustCall};
 use serde_json::json;
 use store::ToolCall;
 
@@ -49,15 +49,15 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             output.insert("effort".to_owned(), effort.into());
         }
     }
-    if let Some(wishes) = request.wishes {
-        if !wishes.stop.is_empty() {
-            body.put("stop_sequences", &wishes.stop);
+    if let Some(client) = request.client {
+        if !client.stop.is_empty() {
+            body.put("stop_sequences", &client.stop);
         }
-        if let Some(Format::Schema { schema, .. }) = &wishes.format {
+        if let Some(Format::Schema { schema, .. }) = &client.format {
             let format = json!({ "type": "json_schema", "schema": schema });
             output.insert("format".to_owned(), format);
         }
-        for (name, value) in &wishes.sampling {
+        for (name, value) in &client.sampling {
             body.put(name, value);
         }
     }
@@ -84,7 +84,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         body.put("tools", tools);
         if (!request.may_call || !is_known) && !capabilities.no_tool_choice {
             body.put("tool_choice", json!({ "type": "none" }));
-        } else if let Some(must) = request.wishes.and_then(|wishes| wishes.must_call.as_ref()) {
+        } else if let Some(must) = request.client.and_then(|client| client.must_call.as_ref()) {
             body.put(
                 "tool_choice",
                 match must {

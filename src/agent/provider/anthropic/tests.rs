@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Anthropic;
+use crate::client_options::ClientOptions;
 use crate::model::{ModelReply, ModelRequest, Provider};
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
-use crate::wishes::Wishes;
 use base::finish_reason::FinishReason;
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
@@ -378,13 +378,13 @@ fn an_overloaded_server_is_asked_again_and_no_usage_is_estimated() {
 fn a_tool_whose_arguments_must_fit_is_strict() {
     let server = TestServer::new(vec![said("Hi"), said("Hi")]);
     let (provider, ask) = (provider(&server), Ask::hello(false));
-    let wishes = Wishes {
+    let client = ClientOptions {
         strict: vec![ask.tools[0].name.clone()],
-        ..Wishes::default()
+        ..ClientOptions::default()
     };
-    for wishes in [Some(&wishes), None] {
+    for client in [Some(&client), None] {
         let request = ModelRequest {
-            wishes,
+            client,
             ..ask.request()
         };
         provider.complete(&request, &mut |_| ()).unwrap();

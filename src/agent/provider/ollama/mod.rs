@@ -11,8 +11,8 @@ use super::files::{FROM_RESULTS, Media};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
 use super::tool_call_builder::{ToolCallBuilder, merge_member};
+use crate::client_options::{Format, Takes};
 use crate::model::ChatMessage;
-use crate::wishes::{Format, Takes};
 use serde_json::json;
 use store::ToolCall;
 
@@ -55,11 +55,11 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
     if let Some(max_tokens) = request.max_tokens {
         options["num_predict"] = json!(max_tokens);
     }
-    if let Some(wishes) = request.wishes {
-        if !wishes.stop.is_empty() {
-            options["stop"] = json!(wishes.stop);
+    if let Some(client) = request.client {
+        if !client.stop.is_empty() {
+            options["stop"] = json!(client.stop);
         }
-        for (name, value) in &wishes.sampling {
+        for (name, value) in &client.sampling {
             options[name] = value.clone();
         }
     }
@@ -78,7 +78,7 @@ fn body(context: &RequestContext<'_>) -> RequestBody {
         Some("medium") => body.put("think", "medium"),
         Some(_) => body.put("think", "high"),
     }
-    match request.wishes.and_then(|wishes| wishes.format.as_ref()) {
+    match request.client.and_then(|client| client.format.as_ref()) {
         None => {}
         Some(Format::Json) => body.put("format", "json"),
         Some(Format::Schema { schema, .. }) => body.put("format", schema),

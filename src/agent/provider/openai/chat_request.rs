@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use crate::client_options::Format;
 use crate::model::ChatMessage;
 use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext, RequestMessage};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::facts::Thoughts;
 use crate::provider::files::{FROM_RESULTS, Media, object};
-use crate::wishes::Format;
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -44,11 +44,11 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             body.put("tool_choice", choice);
         }
     }
-    if let Some(wishes) = request.wishes {
-        if !wishes.stop.is_empty() {
-            body.put("stop", &wishes.stop);
+    if let Some(client) = request.client {
+        if !client.stop.is_empty() {
+            body.put("stop", &client.stop);
         }
-        match &wishes.format {
+        match &client.format {
             None => {}
             Some(Format::Json) => body.put("response_format", json!({ "type": "json_object" })),
             Some(Format::Schema {
@@ -64,7 +64,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
                 body.put("response_format", form);
             }
         }
-        for (name, value) in &wishes.sampling {
+        for (name, value) in &client.sampling {
             body.put(name, value);
         }
     }

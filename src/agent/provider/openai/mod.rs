@@ -9,7 +9,7 @@ mod responses;
 use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
-use crate::wishes::Takes;
+use crate::client_options::Takes;
 use chat_reply::ChatReply;
 use responses::ResponsesReply;
 

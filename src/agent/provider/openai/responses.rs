@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::chat_request::add_to_schema;
+use crate::client_options::Format;
 use crate::model::ChatMessage;
 use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
@@ -14,7 +15,6 @@ use crate::provider::facts::Thoughts;
 use crate::provider::files::{Media, object};
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
-use crate::wishes::Format;
 use serde_json::json;
 use store::{ToolCall, Usage};
 
@@ -58,8 +58,8 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
             body.put("tool_choice", choice);
         }
     }
-    if let Some(wishes) = request.wishes {
-        match &wishes.format {
+    if let Some(client) = request.client {
+        match &client.format {
             None => {}
             Some(Format::Json) => {
                 body.put("text", json!({ "format": { "type": "json_object" } }));
@@ -76,7 +76,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
                 body.put("text", json!({ "format": format }));
             }
         }
-        for (name, value) in &wishes.sampling {
+        for (name, value) in &client.sampling {
             body.put(name, value);
         }
     }

@@ -3,11 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::client_options::{ClientOptions, Format, MustCall};
 use crate::provider::anthropic::Anthropic;
 use crate::provider::dialect::{Dialect, Options};
 use crate::provider::openai::OpenAi;
 use crate::provider::testing::{Ask, provider, provider_with, scripted};
-use crate::wishes::{Format, MustCall, Wishes};
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer};
 
@@ -106,25 +106,25 @@ fn a_model_that_takes_no_effort_is_asked_without() {
 /// program is told.
 #[test]
 fn what_a_program_wishes_for_teaches_nothing_about_the_model() {
-    let must_call = Wishes {
+    let must_call = ClientOptions {
         must_call: Some(MustCall::Any),
-        ..Wishes::default()
+        ..ClientOptions::default()
     };
-    let temperature = Wishes {
+    let temperature = ClientOptions {
         temperature: Some(1.9),
-        ..Wishes::default()
+        ..ClientOptions::default()
     };
-    let format = Wishes {
+    let format = ClientOptions {
         format: Some(Format::Json),
-        ..Wishes::default()
+        ..ClientOptions::default()
     };
-    let sampling = Wishes {
+    let sampling = ClientOptions {
         sampling: Map::from_iter([("top_p".to_owned(), json!(0.5))]),
-        ..Wishes::default()
+        ..ClientOptions::default()
     };
-    let none = Wishes::default();
+    let none = ClientOptions::default();
     // What the program is told, or nothing if it is answered.
-    for (is_claude, wishes, error, told) in [
+    for (is_claude, client, error, told) in [
         (
             true,
             &must_call,
@@ -194,8 +194,8 @@ fn what_a_program_wishes_for_teaches_nothing_about_the_model() {
         };
         let provider = provider_with(&server, dialect, name, options);
         let mut ask = Ask::hello(false);
-        ask.temperature = wishes.temperature.or(Some(0.3));
-        ask.wishes = Some(wishes.clone());
+        ask.temperature = client.temperature.or(Some(0.3));
+        ask.client = Some(client.clone());
         match told {
             Some(told) => {
                 let (public, _) = ask.failure(&provider);
@@ -227,9 +227,9 @@ fn a_forced_choice_is_not_dropped_with_the_tools() {
     let provider = provider(&server, Box::new(OpenAi), "openai-compatible");
     let mut ask = Ask::hello(false);
     ask.reply(&provider);
-    ask.wishes = Some(Wishes {
+    ask.client = Some(ClientOptions {
         must_call: Some(MustCall::Any),
-        ..Wishes::default()
+        ..ClientOptions::default()
     });
     let (public, _) = ask.failure(&provider);
     assert!(public.contains("cannot be told tool_choice"), "{public}");
@@ -246,7 +246,7 @@ fn where_strict_is_unknown_a_program_is_answered_without() {
         let server = TestServer::new(vec![refused("400", error), hi()]);
         let provider = provider(&server, Box::new(OpenAi), "openai-compatible");
         let mut ask = Ask::hello(false);
-        ask.wishes = Some(Wishes {
+        ask.client = Some(ClientOptions {
             strict: vec!["light".to_owned()],
             format: Some(Format::Schema {
                 name: "a".to_owned(),
@@ -254,7 +254,7 @@ fn where_strict_is_unknown_a_program_is_answered_without() {
                 schema: json!({ "type": "object" }),
                 is_strict: true,
             }),
-            ..Wishes::default()
+            ..ClientOptions::default()
         });
         assert_eq!(ask.reply(&provider).text, "Hi", "{error}");
         let strict = server
@@ -275,9 +275,9 @@ fn where_strict_is_unknown_a_program_is_answered_without() {
     let server = TestServer::new(vec![refused("400", "This account is restricted.")]);
     let provider = provider(&server, Box::new(OpenAi), "openai-compatible");
     let mut ask = Ask::hello(false);
-    ask.wishes = Some(Wishes {
+    ask.client = Some(ClientOptions {
         strict: vec!["light".to_owned()],
-        ..Wishes::default()
+        ..ClientOptions::default()
     });
     ask.failure(&provider);
 }

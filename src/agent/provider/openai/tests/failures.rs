@@ -310,7 +310,7 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         files: &(),
         tools: &[],
         may_call: true,
-        wishes: None,
+        client: None,
         temperature: None,
         max_tokens: None,
         stream: true,

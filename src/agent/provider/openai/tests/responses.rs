@@ -1,8 +1,8 @@
 //! The Responses API, and when it is used.
 
 use super::*;
+use crate::client_options::{ClientOptions, Format};
 use crate::model::{ModelRequest, Provider};
-use crate::wishes::{Format, Wishes};
 
 /// OpenAI's error for a model that takes tools only through the other API.
 fn needs_responses() -> Vec<Act> {
@@ -84,7 +84,7 @@ fn what_must_fit_a_schema_is_said_in_its_own_form() {
     };
     let provider = provider_with(&server, options, "openai");
     let (ask, schema) = (with_tools(hello()), json!({"type": "object"}));
-    let wishes = Wishes {
+    let client = ClientOptions {
         strict: vec![ask.tools[0].name.clone()],
         format: Some(Format::Schema {
             name: "a".to_owned(),
@@ -92,10 +92,10 @@ fn what_must_fit_a_schema_is_said_in_its_own_form() {
             schema: schema.clone(),
             is_strict: true,
         }),
-        ..Wishes::default()
+        ..ClientOptions::default()
     };
     let request = ModelRequest {
-        wishes: Some(&wishes),
+        client: Some(&client),
         ..ask.request()
     };
     provider.complete(&request, &mut |_| ()).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::answering;
+use super::answer;
 use super::form::{Form, TurnSummary, stream_head};
 use super::models;
 use super::openai;
@@ -29,7 +29,7 @@ pub fn embed(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let mut body: Map<String, Value> = answering::parse(&request.body)?;
+    let mut body: Map<String, Value> = answer::parse(&request.body)?;
     let named = body.remove("model");
     let named = named.as_ref().and_then(Value::as_str).unwrap_or_default();
     // The assistant is no embedding model; its household may have one.

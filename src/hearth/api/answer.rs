@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use crate::service::Service;
-use crate::service::programs::{ProgramWishes, Results};
+use crate::service::programs::{ProgramOptions, Results};
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
 use base::error::{Code, Error, Result, json_problem};
@@ -17,9 +17,9 @@ use protocol::command::check_idempotency_key;
 use store::{REPLY_FOLLOWS, TurnState, Usage, Viewer};
 
 use super::form::{Form, Parts, TurnSummary};
+use super::options::check_room;
 use super::sent_text::SentText;
 use super::transcript::{self, Said};
-use super::wishes::check_room;
 
 /// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
 const CHAT: &str = "x-chat";
@@ -50,7 +50,7 @@ pub struct Task {
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
     /// What it wants beyond the household's settings.
-    pub program: Option<ProgramWishes>,
+    pub program: Option<ProgramOptions>,
     /// Names of what has no effect.
     pub ignored: Vec<String>,
     pub stream: bool,
@@ -109,7 +109,7 @@ pub fn answer(service: &Arc<Service>, task: Task, request: &Request) -> Result<A
         stream,
     };
     let config = service.settings().current();
-    let brings = |program: &&ProgramWishes| !program.tools.is_empty();
+    let brings = |program: &&ProgramOptions| !program.tools.is_empty();
     if let Some(program) = question.program.as_ref().filter(brings) {
         check_room(service, &config, &program.tools)?;
     }

@@ -13,25 +13,26 @@
 //!    `answer` calls the interface's function for the path.
 //! 2. `openai::complete`, `responses::respond`, `ollama::chat` or `ollama::generate` reads the body, and
 //!    `transcript::read` its messages.
-//! 3. `answering::answer` starts the turn ([`Service::follow`]).
-//! 4. `answering::Answering::advance`, on the connection's thread, takes what
+//! 3. `answer::answer` starts the turn ([`Service::follow`]).
+//! 4. `answer::Answering::advance`, on the connection's thread, takes what
 //!    happened in the turn ([`TurnStream::take`](crate::service::turn_stream::TurnStream::take)),
 //!    and the interface's `Form` writes it.
 
-pub(crate) mod access;
-pub(crate) mod answering;
+mod access;
+mod answer;
 mod asked;
 mod embeddings;
-pub(crate) mod form;
+mod form;
+pub mod mcp;
 mod models;
 mod ollama;
 mod openai;
+mod options;
 mod plain;
 mod plain_chat;
 mod responses;
 mod sent_text;
 mod transcript;
-mod wishes;
 
 use std::sync::Arc;
 

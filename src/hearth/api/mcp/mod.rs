@@ -11,10 +11,10 @@
 //! 1. [`McpApi`]: `admit` checks method and token before the body is read; `answer` reads it
 //!    (`message::read`).
 //! 2. `revision::of` finds the revision and checks what it demands of a request.
-//! 3. `request` answers at once, but for `ask`: `asking::ask` starts a turn
+//! 3. `request` answers at once, but for `ask`: `ask::ask` starts a turn
 //!    ([`Service::follow`]) and writes its progress and end.
 
-mod asking;
+mod ask;
 mod message;
 mod revision;
 
@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::access;
 use crate::http::Extension;
-use crate::model_api::access;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
-use asking::Running;
+use ask::Running;
 use base::error::Error;
 use base::secret::{base32_lower, random_bytes};
 use config::Config;
@@ -114,13 +114,13 @@ impl McpApi {
             Ok(revision) => revision,
             Err(fault) => return Answer::Now(fault.response(&request.id)),
         };
-        if request.is_call_of(asking::NAME) {
-            let asked = asking::Asked {
+        if request.is_call_of(ask::NAME) {
+            let asked = ask::Asked {
                 exchange,
                 request: &request,
                 revision,
             };
-            return match asking::ask(&self.service, &self.running, &asked) {
+            return match ask::ask(&self.service, &self.running, &asked) {
                 Ok(answer) => answer,
                 Err(fault) => Answer::Now(fault.response_in(&request.id, revision)),
             };
@@ -159,7 +159,7 @@ impl McpApi {
                 }
             };
             let revision = Revision::Handshake(BATCHES);
-            let is_alone = request.method == "initialize" || request.is_call_of(asking::NAME);
+            let is_alone = request.method == "initialize" || request.is_call_of(ask::NAME);
             let result = match is_alone {
                 true => Err(Fault::new(INVALID_REQUEST, "this must be sent by itself")),
                 false => self.request(exchange, &request, revision),
@@ -231,7 +231,7 @@ impl McpApi {
                 },
             })
         });
-        let ask = asking::spec();
+        let ask = ask::spec();
         let ask = json!({
             "name": ask.name,
             "description": ask.description,

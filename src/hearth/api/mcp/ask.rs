@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use super::super::answer::new_waker;
+use super::super::form::{KEEP_ALIVE, stream_head};
 use super::message::{self, Fault, REFUSED, Request, Revision};
 use super::{Exchange, SESSION};
 use crate::http::share;
-use crate::model_api::answering::new_waker;
-use crate::model_api::form::{KEEP_ALIVE, stream_head};
 use crate::service::Service;
 use crate::service::turn_stream::{Question, TurnProgress, TurnStream};
 use agent::message_text::MCP_CHANNEL;

@@ -18,7 +18,10 @@ fn what_a_program_wants_is_passed_on() {
                 "description": "b" } },
     }));
     let Read { program, ignored } = read.unwrap();
-    let ProgramWishes { wishes, tools } = program.unwrap();
+    let ProgramOptions {
+        reply: client,
+        tools,
+    } = program.unwrap();
     assert_eq!(tools[0].name, "light");
     assert_eq!(
         *tools[0].parameters,
@@ -27,8 +30,8 @@ fn what_a_program_wants_is_passed_on() {
     let schema = json!({ "type": "object" });
     let name = "a".to_owned();
     assert_eq!(
-        wishes,
-        Wishes {
+        client,
+        ClientOptions {
             stop: vec!["END".to_owned()],
             format: Some(Format::Schema {
                 name,
@@ -50,16 +53,19 @@ fn what_a_program_wants_is_passed_on() {
         Read::default()
     );
     let none = json!({ "tools": [{ "function": { "name": "a" } }], "tool_choice": "none" });
-    let ProgramWishes { wishes, tools } = openai(none).unwrap().program.unwrap();
-    assert!(wishes.may_not_call && tools.len() == 1);
+    let ProgramOptions {
+        reply: client,
+        tools,
+    } = openai(none).unwrap().program.unwrap();
+    assert!(client.may_not_call && tools.len() == 1);
 
     let options = json!({ "format": "json", "options":
         { "stop": ["a", "b"], "num_predict": 9, "num_ctx": 8192, "top_k": 4 }, "think": true });
     let Read { program, ignored } = of_ollama(options.as_object().unwrap().clone()).unwrap();
-    let wishes = program.unwrap().wishes;
-    assert_eq!(wishes.stop, ["a", "b"]);
+    let client = program.unwrap().reply;
+    assert_eq!(client.stop, ["a", "b"]);
     assert_eq!(
-        (wishes.max_tokens, wishes.format),
+        (client.max_tokens, client.format),
         (Some(9), Some(Format::Json))
     );
     assert_eq!(ignored, ["num_ctx", "think"]);
@@ -137,7 +143,7 @@ fn what_is_only_a_hint_to_a_service_is_named() {
         "tools": [{ "function": { "name": "a", "strict": true } }],
         "response_format": { "type": "json_schema", "schema": {}, "description": "b" },
     }));
-    let wishes = read.unwrap().program.unwrap().wishes;
+    let client = read.unwrap().program.unwrap().reply;
     let (strict, described) = ("tools.strict", "response_format.description");
     for (provider, hints) in [
         ("openai", &[][..]),
@@ -149,6 +155,6 @@ fn what_is_only_a_hint_to_a_service_is_named() {
             provider,
             ..Config::default()
         };
-        assert_eq!(only_hints(&config, &wishes), hints);
+        assert_eq!(only_hints(&config, &client), hints);
     }
 }

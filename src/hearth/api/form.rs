@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::wishes::{IGNORED, ignored_header};
+use super::options::{IGNORED, ignored_header};
 use crate::http::share;
 use base::error::Error;
 use base::finish_reason::FinishReason;

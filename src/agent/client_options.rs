@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// What a program wants of one reply. What a service cannot be told is refused, and not
 /// left out: the program relies on it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct ClientOptions {
     /// Where the reply ends, without these words.
     pub stop: Vec<String>,
     /// The form of the reply.
@@ -52,7 +52,7 @@ pub enum MustCall {
     Tool(String),
 }
 
-impl Wishes {
+impl ClientOptions {
     /// Whether something must fit its schema.
     pub(crate) fn is_strict(&self) -> bool {
         let of_format = |format: &Format| {
@@ -97,7 +97,7 @@ pub(crate) struct Takes {
     pub any_json: bool,
     /// That it is a call.
     pub must_call: bool,
-    /// Everything in [`Wishes::sampling`].
+    /// Everything in [`ClientOptions::sampling`].
     pub all_sampling: bool,
     /// Only these.
     pub sampling: &'static [&'static str],

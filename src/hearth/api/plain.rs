@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::answering::{Task, filled, new_waker};
+use super::answer::{Task, filled, new_waker};
 use super::form::{Form, KEEP_ALIVE, Parts, TurnSummary};
 use super::plain_chat::PlainChat;
 use crate::service::Service;
@@ -45,7 +45,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head) -> Result<Answer>
             messages: &chat.messages,
             files: &chat.files,
             tools: &wants.tools,
-            wishes: &wants.wishes,
+            client: &wants.reply,
             stream,
             deadline: work.deadline,
             cancel: work.cancel,

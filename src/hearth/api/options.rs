@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::service::Service;
-use crate::service::programs::ProgramWishes;
+use crate::service::programs::ProgramOptions;
+use agent::client_options::{ClientOptions, Format, MustCall};
 use agent::context::estimate::tool_tokens;
 use agent::context::window::request_tokens;
 use agent::model::ToolSpec;
-use agent::wishes::{Format, MustCall, Wishes};
 use base::error::{Error, Result};
 use config::{Api, Config, Preset};
 
@@ -55,7 +55,7 @@ const REFUSED: [&str; 12] = [
 #[derive(Debug, Default, PartialEq)]
 pub struct Read {
     /// What is passed on; none if there is nothing.
-    pub program: Option<ProgramWishes>,
+    pub program: Option<ProgramOptions>,
     /// Names of what has no effect.
     pub ignored: Vec<String>,
 }
@@ -104,10 +104,10 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<Read> {
             }
             ("format", Value::String(text)) if text.is_empty() => {}
             ("format", Value::String(text)) if text == "json" => {
-                reader.wants.wishes.format = Some(Format::Json);
+                reader.wants.reply.format = Some(Format::Json);
             }
             ("format", schema @ Value::Object(_)) => {
-                reader.wants.wishes.format = Some(Format::Schema {
+                reader.wants.reply.format = Some(Format::Schema {
                     name: UNNAMED.to_owned(),
                     description: None,
                     schema,
@@ -123,36 +123,36 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<Read> {
 
 #[derive(Default)]
 struct Reader {
-    wants: ProgramWishes,
+    wants: ProgramOptions,
     ignored: Vec<String>,
 }
 
 impl Reader {
     fn take(&mut self, name: String, value: Value) -> Result<()> {
-        let wishes = &mut self.wants.wishes;
+        let client = &mut self.wants.reply;
         match name.as_str() {
             "tools" => self.tools(value)?,
             "tool_choice" => {
                 let choice = value.as_str().or_else(|| value["type"].as_str());
                 match choice {
-                    Some("none") => wishes.may_not_call = true,
+                    Some("none") => client.may_not_call = true,
                     Some("auto") => {}
-                    Some("required" | "any") => wishes.must_call = Some(MustCall::Any),
+                    Some("required" | "any") => client.must_call = Some(MustCall::Any),
                     Some("function") => {
                         let tool = value["function"]["name"]
                             .as_str()
                             .or(value["name"].as_str());
                         let tool =
                             tool.ok_or_else(|| must_be("tool_choice", "a function's name"))?;
-                        wishes.must_call = Some(MustCall::Tool(tool.to_owned()));
+                        client.must_call = Some(MustCall::Tool(tool.to_owned()));
                     }
                     _ => return Err(must_be("tool_choice", "none, auto, required or a function")),
                 }
             }
-            "stop" => wishes.stop = stop(&value)?,
+            "stop" => client.stop = stop(&value)?,
             "temperature" => {
                 let temperature = value.as_f64().filter(|one| (0.0..=2.0).contains(one));
-                wishes.temperature = Some(temperature.ok_or_else(|| must_be(&name, "0 to 2"))?);
+                client.temperature = Some(temperature.ok_or_else(|| must_be(&name, "0 to 2"))?);
             }
             "modalities" if value == serde_json::json!(["text"]) => {}
             "modalities" => return Err(cannot(&name)),
@@ -160,7 +160,7 @@ impl Reader {
                 let neutral = SAMPLING.iter().find(|(known, _)| *known == name);
                 let neutral = neutral.and_then(|(_, neutral)| *neutral);
                 if neutral.is_none() || value.as_f64() != neutral {
-                    wishes.sampling.insert(name, value);
+                    client.sampling.insert(name, value);
                 }
             }
             known if REFUSED.contains(&known) => {
@@ -178,15 +178,14 @@ impl Reader {
     fn limit(&mut self, name: &str, value: &Value) -> Result<()> {
         let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
         let most = most.filter(|most| *most > 0);
-        self.wants.wishes.max_tokens =
-            Some(most.ok_or_else(|| must_be(name, "a positive number"))?);
+        self.wants.reply.max_tokens = Some(most.ok_or_else(|| must_be(name, "a positive number"))?);
         Ok(())
     }
 
     fn format(&mut self, value: Value) -> Result<()> {
         const NAME: &str = "response_format";
         let mut format = Nested::of(NAME, value)?;
-        self.wants.wishes.format = match format.text("type")?.as_deref() {
+        self.wants.reply.format = match format.text("type")?.as_deref() {
             Some("text") => None,
             Some("json_object") => Some(Format::Json),
             Some("json_schema") => {
@@ -250,7 +249,7 @@ impl Reader {
                 parameters["properties"] = Value::Object(Map::new());
             }
             if function.flag("strict")? {
-                self.wants.wishes.strict.push(name.clone());
+                self.wants.reply.strict.push(name.clone());
             }
             self.wants.tools.push(ToolSpec {
                 name,
@@ -264,7 +263,7 @@ impl Reader {
 
     fn finish(self) -> Result<Read> {
         let is_known = |name: &String| self.wants.tools.iter().any(|tool| tool.name == *name);
-        match &self.wants.wishes.must_call {
+        match &self.wants.reply.must_call {
             Some(MustCall::Tool(name)) if !is_known(name) => {
                 return Err(must_be("tool_choice", "one of \"tools\""));
             }
@@ -276,7 +275,7 @@ impl Reader {
             }
             _ => {}
         }
-        let is_empty = self.wants.tools.is_empty() && self.wants.wishes == Wishes::default();
+        let is_empty = self.wants.tools.is_empty() && self.wants.reply == ClientOptions::default();
         Ok(Read {
             program: (!is_empty).then_some(self.wants),
             ignored: self.ignored,
@@ -360,9 +359,8 @@ impl Nested {
     }
 }
 
-/// What the household's services have no place for: of these wishes, what is only a hint
-/// there.
-pub fn only_hints(config: &Config, wishes: &Wishes) -> Vec<String> {
+/// The options that are only hints to the household's services, which have no place for them.
+pub fn only_hints(config: &Config, client: &ClientOptions) -> Vec<String> {
     let others = config.fallback.iter().map(|choice| &choice.provider);
     let all = others.chain([&config.provider]);
     let apis: Vec<Api> = all
@@ -371,11 +369,11 @@ pub fn only_hints(config: &Config, wishes: &Wishes) -> Vec<String> {
         .collect();
     let mut hints = Vec::new();
     let takes_strict = |api: &Api| matches!(api, Api::OpenAi | Api::Anthropic);
-    if !wishes.strict.is_empty() && !apis.iter().all(takes_strict) {
+    if !client.strict.is_empty() && !apis.iter().all(takes_strict) {
         hints.push("tools.strict".to_owned());
     }
     let is_described = matches!(
-        &wishes.format,
+        &client.format,
         Some(Format::Schema {
             description: Some(_),
             ..

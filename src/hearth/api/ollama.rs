@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answering::{self, Task};
+use super::answer::{self, Task};
 use super::asked;
 use super::form::{Form, TurnSummary, stream_head};
 use super::models;
+use super::options;
 use super::transcript::Said;
-use super::wishes;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use agent::context::window::request_tokens;
@@ -31,7 +31,7 @@ const CHANNEL: &str = "ollama_api";
 /// The version of Ollama whose interface this is: clients compare it.
 const VERSION: &str = "0.12.0";
 
-/// What is read of a request to chat; [`wishes`] reads the rest.
+/// What is read of a request to chat; [`options`] reads the rest.
 #[derive(Deserialize)]
 struct Chat {
     model: String,
@@ -123,7 +123,7 @@ pub fn tags(service: &Service, config: &Config) -> Response {
 /// # Errors
 /// `invalid_request`, `not_found`.
 pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
-    let show: Show = answering::parse(&request.body)?;
+    let show: Show = answer::parse(&request.body)?;
     models::check(config, &show.model)?;
     let provider = &service.assistant().provider;
     let window = provider.window(&config.model);
@@ -154,7 +154,7 @@ pub fn chat(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let chat: Chat = answering::parse(&request.body)?;
+    let chat: Chat = answer::parse(&request.body)?;
     models::check(config, &chat.model)?;
     let lines = Lines {
         model: chat.model,
@@ -178,7 +178,7 @@ pub fn generate(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let generate: Generate = answering::parse(&request.body)?;
+    let generate: Generate = answer::parse(&request.body)?;
     models::check(config, &generate.model)?;
     let lines = Lines {
         model: generate.model,
@@ -204,7 +204,7 @@ fn begin(
     rest: Map<String, Value>,
     request: &Request,
 ) -> Result<Answer> {
-    let wishes::Read { program, ignored } = wishes::of_ollama(rest)?;
+    let options::Read { program, ignored } = options::of_ollama(rest)?;
     let model = lines.model.clone();
     let task = Task {
         asker,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::answering::{self, Task};
-use super::{plain, wishes};
+use super::answer::{self, Task};
+use super::{options, plain};
 use crate::service::Service;
 use base::error::Result;
 use net::http::{Answer, Request};
@@ -11,7 +11,7 @@ use net::http::{Answer, Request};
 /// Answers a question to this model: by the household's assistant, or by its model alone.
 ///
 /// # Errors
-/// As [`answering::answer`] and [`plain::answer`].
+/// As [`answer::answer`] and [`plain::answer`].
 pub fn begin(
     service: &Arc<Service>,
     mut task: Task,
@@ -19,12 +19,12 @@ pub fn begin(
     request: &Request,
 ) -> Result<Answer> {
     if let Some(program) = &task.program {
-        let hints = wishes::only_hints(&service.settings().current(), &program.wishes);
+        let hints = options::only_hints(&service.settings().current(), &program.reply);
         // First: the header is bounded.
         task.ignored.splice(..0, hints);
     }
     match plain::is_wanted(model, &request.head) {
         true => plain::answer(service, task, &request.head),
-        false => answering::answer(service, task, request),
+        false => answer::answer(service, task, request),
     }
 }

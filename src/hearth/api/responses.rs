@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answering::{self, Task};
+use super::answer::{self, Task};
 use super::form::{Form, TurnSummary, stream_head};
 use super::models;
 use super::openai::{self, CHANNEL, Metadata};
 use super::transcript::Said;
-use super::{asked, wishes};
+use super::{asked, options};
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
@@ -50,7 +50,7 @@ pub fn respond(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let mut body: Asked = answering::parse(&request.body)?;
+    let mut body: Asked = answer::parse(&request.body)?;
     models::check(config, &body.model)?;
     let is_set = |key: &str| body.rest.get(key).is_some_and(|value| !value.is_null());
     if let Some(key) = KEPT.iter().find(|key| is_set(key)) {
@@ -70,7 +70,7 @@ pub fn respond(
         _ => return Err(Error::invalid_request("\"text\" must be an object")),
     }
     let chat = Metadata::chat_id(body.metadata, &mut body.rest);
-    let wishes::Read { program, ignored } = wishes::of_openai(body.rest)?;
+    let options::Read { program, ignored } = options::of_openai(body.rest)?;
     let mut said = Vec::new();
     if let Some(instructions) = body.instructions {
         said.push(Said::new("system", instructions));

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answering::{self, Task};
+use super::answer::{self, Task};
 use super::asked;
 use super::form::{Form, TurnSummary, stream_head};
 use super::models;
+use super::options;
 use super::transcript::Said;
-use super::wishes;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Code, Error, Result};
@@ -24,7 +24,7 @@ use store::{ToolCall, Usage};
 /// Where its conversations come from, as in `Conversation::channel`.
 pub const CHANNEL: &str = "openai_api";
 
-/// What is read of a request; [`wishes`] reads the rest.
+/// What is read of a request; [`options`] reads the rest.
 #[derive(Deserialize)]
 struct Completion {
     model: String,
@@ -141,7 +141,7 @@ pub fn complete(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let mut completion: Completion = answering::parse(&request.body)?;
+    let mut completion: Completion = answer::parse(&request.body)?;
     models::check(config, &completion.model)?;
     if completion.n.is_some_and(|n| n != 1) {
         return Err(Error::invalid_request(
@@ -159,7 +159,7 @@ pub fn complete(
         include_usage = options.include_usage;
         add_nested(&mut completion.rest, "stream_options", options.rest);
     }
-    let wishes::Read { program, ignored } = wishes::of_openai(completion.rest)?;
+    let options::Read { program, ignored } = options::of_openai(completion.rest)?;
     let stream = completion.stream.unwrap_or(false);
     let model = completion.model.clone();
     let form = Chunks {
