@@ -3,25 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use base::clock::Timestamp;
+use crate::record::Message;
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
-use base::ids::{ApprovalId, AttachmentId, ConversationId, DeliveryId, MessageId, TurnId};
+use base::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
 use base::people::Audience;
-
-/// A file of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Attachment {
-    /// Names it in `get_attachment` and below /attachments/.
-    pub attachment_id: AttachmentId,
-    /// What its sender called it.
-    pub name: String,
-    /// Its media type, by its content.
-    #[serde(rename = "type")]
-    pub media_type: String,
-    /// Its size.
-    pub bytes: u64,
-}
 
 /// One event. Its `seq` is given by the hub when it is published.
 #[derive(Clone, Debug, Serialize)]
@@ -255,38 +241,6 @@ events! {
         /// Names of the changed settings.
         fields: Vec<String>,
     },
-}
-
-/// A message as `get_messages` and `message.created` show it (contract section 2).
-#[derive(Clone, Debug, Serialize)]
-pub struct Message {
-    /// What `before` of `get_messages` takes.
-    pub id: MessageId,
-    /// `user` or `assistant`.
-    pub role: &'static str,
-    /// The whole text.
-    pub content: String,
-    /// When it was stored: ISO 8601, UTC.
-    pub timestamp: Timestamp,
-    /// The turn that it began or ended.
-    pub turn_id: Option<TurnId>,
-    /// Who said it, where known: the signed-in user, or the webhook's `user_id`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub speaker: Option<String>,
-    /// The message that it answers, if that is not the one before it: others came
-    /// while its turn waited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_reply_to: Option<MessageId>,
-    /// All its versions, oldest first, this one among them; absent unless it was written
-    /// anew.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub versions: Vec<MessageId>,
-    /// Why it is not whole, as in `chat.done`; absent for one that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub finish_reason: Option<FinishReason>,
-    /// The files that it carries; absent where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Attachment>,
 }
 
 impl EventName {

@@ -1,4 +1,4 @@
-//! The wire types: envelopes, commands and events. No I/O happens here, and the
+//! The wire types: envelopes, commands, records and events. No I/O happens here, and the
 //! domain does not use these types: they are converted at the edge.
 //!
 //! # The walk of a message
@@ -18,8 +18,10 @@ pub mod fields;
 pub mod public_key;
 pub mod push;
 pub mod question;
+pub mod record;
 pub mod registration;
 pub mod relay;
+pub mod schema;
 
 /// The version of the protocol, as `auth` reports it.
 pub const VERSION: u32 = 1;

@@ -134,7 +134,7 @@ pub use meter::WriterMeter;
 pub use new_turn::{Begun, NewTurn, Target};
 pub use notifications::{NewNotification, Notification, NotificationCause};
 pub use people::{User, look_up_role};
-pub use protocol::event::Attachment;
+pub use protocol::record::Attachment;
 pub use purge::Deleted;
 pub use push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
 pub use replayed_history::{Exchange, REPLY_FOLLOWS, ReplayedHistory};

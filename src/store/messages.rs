@@ -15,7 +15,7 @@ use base::clock::Timestamp;
 use base::error::Result;
 use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, MessageId, TurnId};
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 
 /// Most messages of one page, whatever a caller asks for.
 pub(crate) const PAGE: usize = 1000;

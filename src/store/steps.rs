@@ -12,7 +12,7 @@ use crate::job::Write;
 use crate::query::rows;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MemoryId, TurnId};
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 
 /// Most steps that are read of one turn.
 const MOST_STEPS: i64 = 10_000;
@@ -128,7 +128,7 @@ mod told {
 /// Files in the body of a step.
 mod brought {
     use base::ids::AttachmentId;
-    use protocol::event::Attachment;
+    use protocol::record::Attachment;
     use serde::{Deserialize, Deserializer, Serializer};
 
     type Row = (i64, String, String, u64);

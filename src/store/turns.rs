@@ -22,7 +22,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, TurnId, UserId};
 use base::surface::Surface;
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 
 /// Most unfinished turns that are read at the start: far more than may queue.
 const MOST_UNFINISHED: i64 = 100_000;

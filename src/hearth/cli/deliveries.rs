@@ -1,12 +1,11 @@
 //! `hearth deliveries`: the queue of webhook callbacks.
 
-use serde_json::Value;
-
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::open_store;
 use super::table::{self, ListView};
+use crate::service::views;
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
@@ -68,7 +67,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 error.chars().take(ERROR_CHARACTERS).collect(),
             ]
         },
-        json: &to_json,
+        json: &|delivery| json!(views::delivery(delivery)),
         empty: "No callbacks match.",
     };
     list.print(&deliveries, arguments, context)
@@ -85,18 +84,4 @@ fn retry(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     context.note(format_args!(
         "{id} will be sent again {when}, or at the next start if no server is running."
     ))
-}
-
-fn to_json(delivery: &Delivery) -> Value {
-    json!({
-        "id": delivery.id,
-        "account": delivery.account,
-        "conversation_id": delivery.conversation_id,
-        "turn_id": delivery.turn_id,
-        "state": delivery.state.as_str(),
-        "attempts": delivery.attempts,
-        "created_at": delivery.created_at,
-        "next_at": (delivery.state == DeliveryState::Pending).then_some(delivery.next_at),
-        "last_error": delivery.last_error,
-    })
 }

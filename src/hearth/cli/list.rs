@@ -8,6 +8,7 @@ use super::context::{CliContext, CliResult};
 use super::data_directory::open_store;
 use super::table::{self, ListView};
 use crate::service::views;
+use serde_json::json;
 use store::{List, ListChange, ListItem, ListSummary, Viewer};
 
 pub const COMMAND: Command = Command::new(
@@ -53,7 +54,7 @@ fn show(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 list.items.to_string(),
             ]
         },
-        json: &views::list_summary,
+        json: &|list| json!(views::list_summary(list)),
         empty: "There are no lists yet. Begin one: hearth list add shopping milk",
     };
     view.print(&store.lists(&Viewer::server())?, arguments, context)
@@ -106,11 +107,11 @@ fn print(arguments: &Arguments, context: &mut CliContext, list: &List) -> CliRes
             let done = if item.is_checked { "x" } else { "-" };
             vec![done.to_owned(), item.text.clone()]
         },
-        json: &views::item,
+        json: &|item| json!(views::item(item)),
         empty: "There is nothing on this list.",
     };
     match arguments.has("json") {
-        true => table::print_json(context, &views::list(list.clone())),
+        true => table::print_json(context, &json!(views::list(list))),
         false => view.print(&list.items, arguments, context),
     }
 }

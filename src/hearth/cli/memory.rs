@@ -11,6 +11,7 @@ use agent::message_text::provenance;
 use base::ids::MemoryId;
 use base::people::Audience;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
+use serde_json::json;
 use store::{Memory, Viewer};
 
 pub const COMMAND: Command = Command::new(
@@ -88,7 +89,7 @@ fn print(
                 truncated(&memory.content, CONTENT_CHARACTERS),
             ]
         },
-        json: &views::memory,
+        json: &|memory| json!(views::memory(memory)),
         empty,
     };
     list.print(memories, arguments, context)

@@ -10,6 +10,7 @@ use crate::service::views;
 use base::calendar::{Timing, Zone};
 use base::clock::Clock;
 use base::ids::{ConversationId, ScheduleId};
+use serde_json::json;
 use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
 
 pub const COMMAND: Command = Command::new(
@@ -99,7 +100,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let list = ListView {
         columns: &["id", "next", "repeats", "webhook", "prompt"],
         row: &|schedule| row(schedule, &zone),
-        json: &views::schedule,
+        json: &|schedule| json!(views::schedule(schedule)),
         empty: "Nothing is scheduled; add something with `hearth schedule add`.",
     };
     list.print(&schedules, arguments, context)

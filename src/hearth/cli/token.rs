@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
@@ -11,9 +9,8 @@ use super::data_directory::{DataDirectory, open_store};
 use super::first_run::ADMIN;
 use super::table::{self, ListView};
 use super::user;
-use crate::service::people::{
-    self, HOUSEHOLD, NAME_CHARACTERS, TokenRequest, new_token, token_scope,
-};
+use crate::service::people::{NAME_CHARACTERS, TokenRequest, new_token, token_scope};
+use crate::service::views::{self, HOUSEHOLD};
 use base::clock::Clock;
 use base::ids::TokenId;
 use serde_json::json;
@@ -111,9 +108,9 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
 
     if arguments.has("json") {
-        let mut value = to_json(&token);
-        value["token"] = Value::from(secret.expose());
-        return table::print_json(context, &value);
+        let mut shown = views::token(&token);
+        shown.token = Some(secret.expose().to_owned());
+        return table::print_json(context, &json!(shown));
     }
     writeln!(context.output, "{}", secret.expose())?;
     context.note(format_args!(
@@ -149,7 +146,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 narrowing(token).unwrap_or_else(|| "-".to_owned()),
             ]
         },
-        json: &to_json,
+        json: &|token| json!(views::token(token)),
         empty: "There are no tokens; create one with `hearth token create --name NAME`.",
     };
     list.print(&tokens, arguments, context)
@@ -196,20 +193,12 @@ fn names(text: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-fn to_json(token: &Token) -> Value {
-    let mut shown = Map::from_iter([("id".to_owned(), json!(token.id))]);
-    if let Value::Object(members) = people::token(token) {
-        shown.extend(members);
-    }
-    shown.shift_remove("token_id");
-    Value::Object(shown)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::tests::DataDirectoryUnderTest;
     use base::secret::fingerprint;
+    use serde_json::Value;
     use store::{Store, UserRole};
 
     #[test]

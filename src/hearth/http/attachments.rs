@@ -12,7 +12,7 @@ use config::Config;
 use net::http::checks::bearer;
 use net::http::{Admitted, Answer, Head, Response};
 use protocol::envelope;
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 use store::{PIECE_BYTES, Store, Viewer};
 
 /// What the path of a file begins with; its id follows.

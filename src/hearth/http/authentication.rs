@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::{Login, Service, invitations};
+use crate::service::{Login, Service, views};
 use base::error::Result;
 use base::secret::Secret;
 use net::http::checks::{self, bearer};
@@ -45,7 +45,7 @@ fn accept(
     password: Option<Secret>,
 ) -> Result<Response> {
     let result = match password {
-        None => invitations::view(&service.invited(peer, secret)?),
+        None => json!(views::invitation(&service.invited(peer, secret)?)),
         Some(password) => {
             let (user, login) = service.accept_invitation(peer, secret, &password)?;
             let mut result = session(&login);

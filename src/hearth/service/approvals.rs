@@ -5,7 +5,7 @@
 //! and the person who asked, where `approves` in `people.NAME` has the tool. What a tool asks
 //! is for that person in any case.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Service, views};
 use agent::permission;
@@ -24,12 +24,18 @@ impl Service {
     /// The waiting approvals that this person sees.
     pub(super) fn list_approvals(&self, identity: &Identity) -> Result<Value> {
         let waiting = self.store.waiting_approvals(&identity.viewer())?;
-        let may_answer = |approval: &Approval| self.may_answer(approval, identity);
-        let own_reason = |approval: &Approval| match approval.user_id == Some(identity.user_id) {
-            true => self.own_reason(approval),
-            false => None,
+        let shown = |approval: &Approval| {
+            let mut shown = views::approval(approval);
+            if approval.user_id == Some(identity.user_id)
+                && let Some(reason) = self.own_reason(approval)
+            {
+                shown.reason = reason;
+            }
+            shown.may_answer = Some(self.may_answer(approval, identity));
+            shown
         };
-        Ok(views::approvals(&waiting, may_answer, own_reason))
+        let approvals: Vec<_> = waiting.iter().map(shown).collect();
+        Ok(json!({ "approvals": approvals }))
     }
 
     /// Allows a waiting call. `always` is written to the configuration first, so that
@@ -206,7 +212,7 @@ impl Service {
             self.queue
                 .resume(decided.approval.turn_id, decided.approval.conversation_id);
         }
-        Ok(views::approval(&decided.approval))
+        Ok(json!(views::approval(&decided.approval)))
     }
 
     /// The question of an approval as whoever asked may read it, with what they see and

@@ -11,7 +11,7 @@ use base::ids::AttachmentId;
 use config::Limits;
 use protocol::attachment::encode;
 use protocol::command::{GetAttachment, PutAttachment, PutAttachmentPart};
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 use store::{Identity, NewUpload, Upload, UploadLimits, UserRole, Viewer};
 
 /// Most files that arrive over HTTP at the same time. Each holds a piece in memory.

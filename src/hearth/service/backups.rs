@@ -18,6 +18,7 @@ use agent::skills;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use config::{Backup, TimeOfDay, without_secrets};
+use protocol::record::BackupStatus;
 use serde_json::json;
 use store::{BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up};
 
@@ -330,14 +331,14 @@ impl Service {
     }
 
     /// For `server_info`: the newest nightly backup, and the last failure.
-    pub(super) fn backup_status(&self) -> serde_json::Value {
+    pub(super) fn backup_status(&self) -> BackupStatus {
         let config = &self.settings.current().backup;
         let newest = nightly_backups(&directory(config, &self.data_dir));
-        json!({
-            "keep": config.keep,
-            "newest": newest.first().map(|(night, _)| night.to_string()),
-            "problem": *self.backup_problem(),
-        })
+        BackupStatus {
+            keep: config.keep as u64,
+            newest: newest.first().map(|(night, _)| night.to_string()),
+            problem: self.backup_problem().clone(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Commands: the role that each needs, and its response.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use super::caller::{Caller, Responder};
 use super::tools::list_available_tools;
 use super::{Service, views};
 use crate::qr;
+use agent::mcp::ServerStatus;
 use agent::permission::{Actor, Circumstances};
 use agent::provider::probe::probe;
 use agent::skills::{self, SkillError};
@@ -19,6 +21,7 @@ use base::secret::Secret;
 use config::Permission;
 use net::tls::Trust;
 use protocol::command::{Chat, Command, ShareConversation, Subscribe, UpdateList};
+use protocol::record;
 use serde_json::json;
 use store::{DeliveryState, Identity, ListChange, UserRole, Viewer};
 
@@ -140,7 +143,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::SearchMessages(search) => store
             .search_messages(viewer, &search.query, search.limit)
-            .map(|found| views::found_messages(found, &search.query)),
+            .map(|found| {
+                let hit = |found| views::search_hit(found, &search.query);
+                json!({ "messages": found.into_iter().map(hit).collect::<Vec<_>>() })
+            }),
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),
@@ -149,13 +155,18 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::Deny(deny) => service.deny(&deny, caller.identity),
         Command::ListMemories(list) => store.memories(viewer).map(|mut memories| {
             memories.retain(|one| !list.own || one.owner_id == Some(caller.identity.user_id));
-            views::memories(memories)
+            json!({ "memories": memories.iter().map(views::memory).collect::<Vec<_>>() })
         }),
         Command::DeleteMemory(delete) => store
             .forget(viewer, delete.memory_id)
             .map(|_| json!({ "memory_id": delete.memory_id })),
-        Command::ListLists => store.lists(viewer).map(views::lists),
-        Command::GetList(get) => store.list(viewer, &get.list).map(views::list),
+        Command::ListLists => store.lists(viewer).map(|lists| {
+            let lists: Vec<_> = lists.iter().map(views::list_summary).collect();
+            json!({ "lists": lists })
+        }),
+        Command::GetList(get) => store
+            .list(viewer, &get.list)
+            .map(|list| json!(views::list(&list))),
         Command::UpdateList(update) => service.update_list(viewer, update),
         Command::DeleteList(delete) => store.delete_list(viewer, &delete.list).map(|list| {
             service.hub.publish_list(&list);
@@ -163,17 +174,20 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }),
         Command::CreateSchedule(new) => service
             .create_schedule(new, caller.identity)
-            .map(|made| views::schedule(&made)),
-        Command::ListSchedules => store.schedules(viewer).map(views::schedules),
+            .map(|made| json!(views::schedule(&made))),
+        Command::ListSchedules => store.schedules(viewer).map(|schedules| {
+            let schedules: Vec<_> = schedules.iter().map(views::schedule).collect();
+            json!({ "schedules": schedules })
+        }),
         Command::DeleteSchedule(delete) => store
             .delete_schedule(viewer, delete.schedule_id)
             .map(|_| json!({ "schedule_id": delete.schedule_id })),
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
-            .map(|paused| views::schedule(&paused)),
+            .map(|paused| json!(views::schedule(&paused))),
         Command::ListSkills => {
             let skills = service.assistant();
-            let skills: Vec<Value> = skills.skills.all().iter().map(views::skill).collect();
+            let skills: Vec<_> = skills.skills.all().iter().map(views::skill).collect();
             Ok(json!({ "skills": skills }))
         }
         Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
@@ -183,18 +197,21 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
             .and_then(|state| store.deliveries(viewer, state, list.limit))
-            .map(views::deliveries),
+            .map(|deliveries| {
+                let deliveries: Vec<_> = deliveries.iter().map(views::delivery).collect();
+                json!({ "deliveries": deliveries })
+            }),
         Command::RetryDelivery(retry) => {
             store
                 .retry_delivery(viewer, retry.delivery_id)
                 .map(|delivery| {
                     service.delivery_changed(&delivery);
-                    views::delivery(&delivery)
+                    json!(views::delivery(&delivery))
                 })
         }
         Command::PushSubscribe(new) => service.push_subscribe(caller.identity, new.subscription),
         Command::PushUnsubscribe(gone) => service.push_unsubscribe(caller.identity, &gone.endpoint),
-        Command::ServerInfo => server_info(service, caller),
+        Command::ServerInfo => server_info(service, caller).map(|info| json!(info)),
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
         Command::InviteUser(new) => service.invite_user(new, user),
@@ -300,34 +317,34 @@ fn list_tools(service: &Service, caller: &Identity) -> Value {
     let of_token = caller.scope.tools.as_deref();
     let actor = Actor::of_turn(config, None, Some(&caller.user)).with_tools(of_token);
     let is_guest = caller.role < UserRole::User;
-    let tools: Vec<Value> = assistant
+    let tools: Vec<_> = assistant
         .toolbox
         .iter()
         .filter(|tool| !is_guest && actor.may_have(tool.definition()))
         .map(|tool| {
             let spec = tool.spec();
             let permission = actor.decide(tool.definition(), Circumstances::default());
-            json!({
-                "name": spec.name,
-                "description": spec.description,
-                "parameters": parameter_types(&spec.parameters),
-                "source": match &tool.definition().source {
+            record::Tool {
+                name: spec.name.clone(),
+                description: spec.description.clone(),
+                parameters: parameter_types(&spec.parameters),
+                source: match &tool.definition().source {
                     Source::Builtin => "builtin".to_owned(),
                     Source::Custom => "custom".to_owned(),
                     Source::Mcp(server) => format!("mcp:{server}"),
                 },
-                "permission": match permission {
+                permission: match permission {
                     Permission::Ask => "ask",
                     Permission::Allow => "allow",
                     Permission::Deny => "deny",
                 },
-            })
+            }
         })
         .collect();
     json!({ "tools": tools })
 }
 
-fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
+fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerInfo> {
     let (store, now) = (&service.store, service.clock.now());
     let assistant = service.assistant();
     let config = &assistant.config;
@@ -351,59 +368,56 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         ),
     };
     let counts = store.counts(&viewer)?;
-    let standings = assistant.provider.health(&config.model);
     let load = service.load();
-    let mut turns: Map<String, Value> = counts
+    let mut turns: BTreeMap<String, u64> = counts
         .turns
         .iter()
-        .map(|(state, count)| (state.as_str().to_owned(), json!(count)))
+        .map(|(state, count)| (state.as_str().to_owned(), *count))
         .collect();
     if caller.is_admin() {
         // The database learns of a turn's start with its next commit; the queue
         // knows at once.
-        turns.insert("running".to_owned(), json!(load.running));
-        turns.insert("queued".to_owned(), json!(load.waiting));
+        turns.insert("running".to_owned(), load.running as u64);
+        turns.insert("queued".to_owned(), load.waiting as u64);
     }
-    let deliveries: Map<String, Value> = counts
-        .deliveries
-        .iter()
-        .map(|(state, count)| (state.as_str().to_owned(), json!(count)))
-        .collect();
-    let mcp_servers: Vec<Value> = service
-        .mcp()
-        .statuses()
-        .into_iter()
-        .map(|server| {
-            json!({
-                "name": server.name,
-                "state": server.state.as_str(),
-                "tools": server.tools,
-                "problem": server.problem,
-            })
-        })
-        .collect();
-    Ok(json!({
-        "name": "hearth",
-        "version": env!("CARGO_PKG_VERSION"),
-        "uptime_seconds": service.uptime().as_secs(),
-        "machine_id": service.relays().machine_id().map(|id| id.as_str().to_owned()),
-        "relays": views::relays(service.relays().statuses()),
-        "connections": service.connections.count(user),
-        "conversations": counts.conversations,
-        "database_bytes": caller.is_admin().then_some(counts.database_bytes),
-        "attachment_bytes": caller.is_admin().then_some(counts.attachment_bytes),
-        "backup": service.backup_status(),
-        "turns": turns,
-        "deliveries": deliveries,
-        "mcp_servers": mcp_servers,
-        "push_key": service.notify.push_key(),
-        "tokens": views::tokens(counts.usage),
-        "budget": {
-            "monthly_tokens": budget,
-            "used_this_month": month,
+    let mcp_servers = service.mcp().statuses().into_iter();
+    let mcp_server = |server: ServerStatus| record::McpServer {
+        name: server.name,
+        state: server.state.as_str(),
+        tools: server.tools as u64,
+        problem: server.problem,
+    };
+    let relays = service.relays().statuses().into_iter();
+    let models = assistant.provider.health(&config.model).into_iter();
+    Ok(record::ServerInfo {
+        name: "hearth",
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: service.uptime().as_secs(),
+        machine_id: service
+            .relays()
+            .machine_id()
+            .map(|id| id.as_str().to_owned()),
+        relays: relays.map(views::relay_link).collect(),
+        connections: service.connections.count(user) as u64,
+        conversations: counts.conversations,
+        database_bytes: caller.is_admin().then_some(counts.database_bytes),
+        attachment_bytes: caller.is_admin().then_some(counts.attachment_bytes),
+        backup: service.backup_status(),
+        turns,
+        deliveries: counts
+            .deliveries
+            .iter()
+            .map(|(state, count)| (state.as_str().to_owned(), *count))
+            .collect(),
+        mcp_servers: mcp_servers.map(mcp_server).collect(),
+        push_key: service.notify.push_key(),
+        tokens: views::tokens(counts.usage),
+        budget: record::Budget {
+            monthly_tokens: budget,
+            used_this_month: month,
         },
-        "models": views::standings(standings),
-    }))
+        models: models.map(views::model_status).collect(),
+    })
 }
 
 impl Service {
@@ -417,7 +431,7 @@ impl Service {
         };
         let list = self.store.update_list(viewer, &update.list, change)?;
         self.hub.publish_list(&list.name);
-        Ok(views::list(list))
+        Ok(json!(views::list(&list)))
     }
 
     /// Applies and publishes changed settings.

@@ -31,7 +31,13 @@ impl Service {
             Some(id) => self.settled(|| store.conversation_alone(viewer, id)),
             None => store.conversations(viewer, list.limit, list.cursor, list.archived),
         };
-        page.map(views::conversations)
+        page.map(|page| {
+            let shown = page.conversations.into_iter().map(views::conversation);
+            json!({
+                "conversations": shown.collect::<Vec<_>>(),
+                "next_cursor": page.next.map(|cursor| cursor.0),
+            })
+        })
     }
 
     /// A page of the messages of a conversation: of those that are shown, or of the others.
@@ -41,7 +47,10 @@ impl Service {
             true => self.store.hidden_messages(viewer, id, limit, before),
             false => self.store.messages(viewer, id, limit, before),
         });
-        page.map(views::messages)
+        page.map(|page| {
+            let messages: Vec<_> = page.messages.into_iter().map(views::message).collect();
+            json!({ "messages": messages, "has_more": page.has_more })
+        })
     }
 
     /// Gives a conversation another title.
@@ -86,7 +95,7 @@ impl Service {
             self.hub
                 .publish_marks(id, (caller.identity.user_id, caller.connection), readers);
         }
-        Ok(views::conversation(changed))
+        Ok(json!(views::conversation(changed)))
     }
 
     /// Notes that the caller has seen all of a conversation.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::people::{check_user_name, child_limits, parse_role};
-use super::{Service, password};
+use super::{Service, password, views};
 use crate::qr;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -51,18 +51,6 @@ pub fn new_link(url: &str, created_by: &str, now: Timestamp) -> Result<(Secret, 
     Ok((link, stored))
 }
 
-/// An invitation as lists show it, without its link.
-pub fn view(invitation: &Invitation) -> Value {
-    json!({
-        "name": invitation.name,
-        "role": invitation.role.as_str(),
-        "is_reset": invitation.is_reset,
-        "created_by": invitation.created_by,
-        "created_at": invitation.created_at,
-        "expires_at": invitation.expires_at,
-    })
-}
-
 /// The commands of the admin `by`. Links are not logged.
 impl Service {
     pub(super) fn invite_user(&self, new: InviteUser, by: &str) -> Result<Value> {
@@ -87,7 +75,8 @@ impl Service {
     }
 
     pub(super) fn list_invitations(&self) -> Result<Value> {
-        let invitations: Vec<Value> = self.store.invitations()?.iter().map(view).collect();
+        let invitations = self.store.invitations()?;
+        let invitations: Vec<_> = invitations.iter().map(views::invitation).collect();
         Ok(json!({ "invitations": invitations }))
     }
 
@@ -118,10 +107,10 @@ impl Service {
 }
 
 fn shown(made: &Invitation, link: &Secret) -> Result<Value> {
-    let mut shown = view(made);
-    shown["link"] = json!(link.expose());
-    shown["qr"] = json!(qr::rows(link.expose())?);
-    Ok(shown)
+    let mut shown = views::invitation(made);
+    shown.link = Some(link.expose().to_owned());
+    shown.qr = Some(qr::rows(link.expose())?);
+    Ok(json!(shown))
 }
 
 /// What the person with the link does.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::caller::{Caller, Responder};
-use super::{Service, password, people};
+use super::{Service, password, views};
 use base::error::{Error, Result};
 use base::ids::TokenId;
 use base::secret::Secret;
@@ -46,11 +46,11 @@ impl Service {
 
     pub(super) fn list_own_tokens(&self, caller: &Caller<'_>) -> Result<Value> {
         let tokens = self.store.tokens_of(caller.identity.user_id)?;
-        let tokens: Vec<Value> = tokens
+        let tokens: Vec<_> = tokens
             .iter()
             .map(|token| {
-                let mut shown = people::token(token);
-                shown["is_current"] = json!(token.id == caller.identity.token_id);
+                let mut shown = views::token(token);
+                shown.is_current = Some(token.id == caller.identity.token_id);
                 shown
             })
             .collect();

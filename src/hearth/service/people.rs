@@ -3,16 +3,17 @@
 
 use serde_json::Value;
 
+use super::views::{self, HOUSEHOLD};
 use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
-use config::Person;
 use protocol::command::{AddUser, CreateToken, SetPassword};
+use protocol::record;
 use serde_json::json;
-use store::{NewToken, Readers, SESSION, Token, TokenScope, User, UserRole};
+use store::{NewToken, Readers, SESSION, TokenScope, User, UserRole};
 
 /// Most characters of a user's or a token's name.
 pub const NAME_CHARACTERS: usize = 64;
@@ -31,9 +32,6 @@ pub fn check_user_name(name: &str) -> Result<()> {
     }
     Ok(())
 }
-
-/// The word for a token that sees only what is the household's.
-pub const HOUSEHOLD: &str = "household";
 
 /// What a new API token is asked for beside its owner.
 #[derive(Debug, Default)]
@@ -124,7 +122,7 @@ pub fn token_scope(tools: Option<Vec<String>>, only: Option<&str>) -> Result<Tok
 impl Service {
     pub(super) fn list_users(&self) -> Result<Value> {
         let users = self.store.users()?;
-        let users: Vec<Value> = users.iter().map(|user| self.user_view(user)).collect();
+        let users: Vec<_> = users.iter().map(|user| self.person(user)).collect();
         Ok(json!({ "users": users }))
     }
 
@@ -138,7 +136,7 @@ impl Service {
         }
         let added = self.store.add_user(&new.name, role, &hash)?;
         log::info!("user {}: added as {} by {by}", added.name, role.as_str());
-        Ok(self.user_view(&added))
+        Ok(json!(self.person(&added)))
     }
 
     pub(super) fn set_password(&self, new: SetPassword, by: &str) -> Result<Value> {
@@ -147,7 +145,7 @@ impl Service {
         self.store.set_password(known.id, &hash, None)?;
         log::info!("user {}: password set by {by}", known.name);
         self.close_revoked();
-        Ok(self.user_view(&known))
+        Ok(json!(self.person(&known)))
     }
 
     pub(super) fn remove_user(&self, name: &str, by: &str) -> Result<Value> {
@@ -161,7 +159,7 @@ impl Service {
 
     pub(super) fn list_tokens(&self, with_sessions: bool) -> Result<Value> {
         let tokens = self.store.tokens(with_sessions)?;
-        let tokens: Vec<Value> = tokens.iter().map(token).collect();
+        let tokens: Vec<_> = tokens.iter().map(views::token).collect();
         Ok(json!({ "tokens": tokens }))
     }
 
@@ -180,9 +178,9 @@ impl Service {
         let (secret, stored) = new_token(&owner, request)?;
         let made = self.store.add_token(stored)?;
         log::info!("{} of {}: made by {by}", made.id, owner.name);
-        let mut shown = token(&made);
-        shown["token"] = json!(secret.expose());
-        Ok(shown)
+        let mut shown = views::token(&made);
+        shown.token = Some(secret.expose().to_owned());
+        Ok(json!(shown))
     }
 
     pub(super) fn revoke_token(&self, id: TokenId, by: &str) -> Result<Value> {
@@ -192,8 +190,8 @@ impl Service {
         Ok(json!({ "token_id": id }))
     }
 
-    fn user_view(&self, known: &User) -> Value {
-        user(known, self.settings.current().person(&known.name))
+    fn person(&self, user: &User) -> record::Person {
+        views::person(user, self.settings.current().person(&user.name))
     }
 
     pub(super) fn find_user(&self, name: &str) -> Result<User> {
@@ -266,17 +264,6 @@ pub(super) fn parse_role(word: Option<String>) -> Result<Option<UserRole>> {
     .transpose()
 }
 
-/// A user with their limits, without the password.
-pub fn user(user: &User, limits: Option<&Person>) -> Value {
-    json!({
-        "name": user.name,
-        "role": user.role.as_str(),
-        "created_at": user.created_at,
-        "is_invited": user.is_invited(),
-        "limits": limits,
-    })
-}
-
 /// What `people.NAME` gets for a child: no tool that reaches the internet, the files or
 /// the machine, and a budget.
 pub fn child_limits() -> Value {
@@ -288,21 +275,6 @@ pub fn child_limits() -> Value {
             words. Leave out what is not for children, and say kindly when something is to be \
             asked of a grown-up.",
         "approves": ["schedule", "lists"],
-    })
-}
-
-/// A token, without its secret.
-pub fn token(token: &Token) -> Value {
-    json!({
-        "token_id": token.id,
-        "name": token.name,
-        "user": token.user,
-        "role": token.role.as_str(),
-        "created_at": token.created_at,
-        "expires_at": token.expires_at,
-        "tools": token.scope.tools.as_deref(),
-        "only": token.scope.household_only.then_some(HOUSEHOLD),
-        "speaks_for": token.speaks_for,
     })
 }
 

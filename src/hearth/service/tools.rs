@@ -7,6 +7,7 @@ use crate::catalogue::{self, Answers, Entry};
 use base::error::{Error, Result};
 use net::tls::Trust;
 use protocol::command::AddTool;
+use protocol::record;
 
 /// What a tool changes in the configuration.
 const CHANGED: [&str; 5] = [
@@ -21,20 +22,20 @@ const CHANGED: [&str; 5] = [
 pub(super) fn list_available_tools() -> Value {
     let entry = |entry: &Entry| {
         let field = |field: catalogue::Field<'_>| {
-            Some(json!({
-                "name": field.name,
-                "question": field.question?,
-                "default": field.default,
-                "is_secret": field.is_secret,
-                "is_optional": field.is_optional,
-            }))
+            Some(record::CatalogueField {
+                name: field.name.to_owned(),
+                question: field.question?.to_owned(),
+                default: field.default.map(str::to_owned),
+                is_secret: field.is_secret,
+                is_optional: field.is_optional,
+            })
         };
-        json!({
-            "name": entry.name,
-            "about": entry.about(),
-            "steps": entry.steps(),
-            "fields": entry.fields().filter_map(field).collect::<Vec<_>>(),
-        })
+        record::CatalogueEntry {
+            name: entry.name.to_owned(),
+            about: entry.about().to_owned(),
+            steps: entry.steps().map(str::to_owned),
+            fields: entry.fields().filter_map(field).collect(),
+        }
     };
     json!({ "tools": Entry::all().iter().map(entry).collect::<Vec<_>>() })
 }

@@ -284,35 +284,10 @@ impl Service {
     /// The data of `get_turn`.
     pub(super) fn turn_view(&self, viewer: &Viewer, id: TurnId) -> Result<Value> {
         let turn = self.find_turn(viewer, id)?;
-        let mut view = json!({
-            "turn_id": turn.id,
-            "conversation_id": turn.conversation_id,
-            "state": turn.state.as_str(),
-            "channel": turn.channel,
-            "created_at": turn.created_at,
-        });
-        if let Some(model) = &turn.model {
-            view["model"] = json!(model);
-            view["tokens"] = views::tokens(turn.usage);
-        }
-        if let Some(reply) = turn.reply_id {
-            let reply = self.store.message(viewer, reply)?;
-            view["message_id"] = json!(reply.id);
-            view["response"] = json!(reply.content);
-            if let Some(question) = reply.in_reply_to {
-                view["in_reply_to"] = json!(question);
-            }
-            if let Some(reason) = reply.finish_reason {
-                view["finish_reason"] = json!(reason);
-            }
-        }
-        if let Some(said) = &turn.said {
-            view["response"] = json!(said);
-        }
-        if let Some(error) = &turn.error {
-            view["code"] = json!(error.code());
-            view["error"] = json!(error.message());
-        }
-        Ok(view)
+        let reply = match turn.reply_id {
+            Some(reply) => Some(self.store.message(viewer, reply)?.into_inner()),
+            None => None,
+        };
+        Ok(json!(views::turn(turn.into_inner(), reply)))
     }
 }

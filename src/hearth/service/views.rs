@@ -1,23 +1,28 @@
-//! The database's records as clients see them.
+//! The store's records as clients see them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use agent::message_text::provenance;
 use agent::model::ModelHealth;
 use agent::skills::Skill;
 use base::error::{Code, Error};
+use base::url::host_only;
+use config::{Person, WebhookAccount};
 use net::relay_links::LinkStatus;
-use protocol::event;
-use serde_json::json;
+use protocol::record;
 use store::{
-    Approval, Conversation, ConversationPage, Delivery, List, ListItem, ListSummary, Memory,
-    Message, MessagePage, Role, Schedule, Usage, excerpt,
+    Approval, Conversation, Delivery, DeliveryState, Invitation, List, ListItem, ListSummary,
+    Memory, Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
 };
 
+/// The word for a token that sees only what is the household's.
+pub const HOUSEHOLD: &str = "household";
+
 /// A message, as in the contract, with extensions.
-pub fn message(message: Message) -> event::Message {
-    event::Message {
+pub fn message(message: Message) -> record::Message {
+    record::Message {
         id: message.id,
+        message_id: message.id,
         role: match message.role {
             Role::User => "user",
             Role::Assistant => "assistant",
@@ -40,128 +45,92 @@ pub fn cancelled() -> Error {
 }
 
 /// Tokens that were used.
-pub fn tokens(usage: Usage) -> Value {
-    json!({ "input": usage.input, "output": usage.output, "cached": usage.cached })
-}
-
-/// The state of the links to relays.
-pub fn relays(standings: Vec<LinkStatus>) -> Value {
-    standings
-        .into_iter()
-        .map(|standing| {
-            json!({
-                "name": standing.name,
-                "url": standing.url,
-                "state": standing.state.as_str(),
-                "clients": standing.clients,
-                "last_error": standing.last_error,
-                "next_try": standing.next_try,
-            })
-        })
-        .collect()
-}
-
-/// The state of the models that may answer, when there are several.
-pub fn standings(standings: Vec<ModelHealth>) -> Value {
-    standings
-        .into_iter()
-        .map(|standing| {
-            json!({
-                "provider": standing.provider,
-                "model": standing.model,
-                "state": match standing.cooldown_left {
-                    Some(_) => "resting",
-                    None => "ready",
-                },
-                "retry_in_seconds": standing.cooldown_left.map(|left| left.as_secs() + 1),
-            })
-        })
-        .collect()
-}
-
-/// The data of `list_conversations`.
-pub fn conversations(page: ConversationPage) -> Value {
-    let conversations: Vec<Value> = page.conversations.into_iter().map(conversation).collect();
-    json!({
-        "conversations": conversations,
-        "next_cursor": page.next.map(|cursor| cursor.0),
-    })
-}
-
-/// One conversation.
-pub fn conversation(conversation: Conversation) -> Value {
-    let marks = conversation.marks;
-    let mut view = json!({
-        "id": conversation.id,
-        "title": conversation.title,
-        "created_at": conversation.created_at,
-        "updated_at": conversation.updated_at,
-        "message_count": conversation.message_count,
-        "channel": conversation.channel,
-        "owner": conversation.owner,
-        "audience": conversation.audience,
-    });
-    let marked = [
-        ("pinned", marks.is_pinned),
-        ("archived", marks.is_archived),
-        ("unread", marks.is_unread),
-    ];
-    for (name, _) in marked.iter().filter(|(_, is_so)| *is_so) {
-        view[*name] = json!(true);
+pub fn tokens(usage: Usage) -> record::Tokens {
+    record::Tokens {
+        input: usage.input,
+        output: usage.output,
+        cached: usage.cached,
     }
-    let chosen = [
-        ("model", conversation.model),
-        ("instructions", conversation.instructions),
-    ];
-    for (name, value) in chosen {
-        if let Some(value) = value {
-            view[name] = json!(value);
-        }
-    }
-    view
 }
 
-/// The data of `get_messages`.
-pub fn messages(page: MessagePage) -> Value {
-    let messages: Vec<event::Message> = page.messages.into_iter().map(message).collect();
-    json!({ "messages": messages, "has_more": page.has_more })
+/// The state of a link to a relay.
+pub fn relay_link(status: LinkStatus) -> record::RelayLink {
+    record::RelayLink {
+        name: status.name,
+        url: status.url,
+        state: status.state.as_str(),
+        clients: status.clients as u64,
+        last_error: status.last_error,
+        next_try: status.next_try,
+    }
+}
+
+/// The state of a model that may answer.
+pub fn model_status(health: ModelHealth) -> record::ModelStatus {
+    record::ModelStatus {
+        provider: health.provider,
+        model: health.model,
+        state: match health.cooldown_left {
+            Some(_) => "resting",
+            None => "ready",
+        },
+        retry_in_seconds: health.cooldown_left.map(|left| left.as_secs() + 1),
+    }
+}
+
+/// A conversation.
+pub fn conversation(conversation: Conversation) -> record::Conversation {
+    record::Conversation {
+        id: conversation.id,
+        conversation_id: conversation.id,
+        title: conversation.title,
+        created_at: conversation.created_at,
+        updated_at: conversation.updated_at,
+        message_count: conversation.message_count,
+        channel: conversation.channel,
+        owner: conversation.owner,
+        audience: conversation.audience,
+        pinned: conversation.marks.is_pinned,
+        archived: conversation.marks.is_archived,
+        unread: conversation.marks.is_unread,
+        model: conversation.model,
+        instructions: conversation.instructions,
+    }
 }
 
 /// Characters shown around a word that was searched for.
 const SNIPPET_CHARACTERS: usize = 160;
 
-/// The data of `search_messages`.
-pub fn found_messages(found: Vec<Message>, query: &str) -> Value {
-    let messages: Vec<Value> = found
-        .into_iter()
-        .map(|found| {
-            let conversation_id = found.conversation_id;
-            let snippet = excerpt(&found.content, query, SNIPPET_CHARACTERS);
-            let mut shown = json!(message(found));
-            shown["conversation_id"] = json!(conversation_id);
-            shown["snippet"] = json!(snippet);
-            shown
-        })
-        .collect();
-    json!({ "messages": messages })
+/// A message that was found by the words of `query`.
+pub fn search_hit(found: Message, query: &str) -> record::SearchHit {
+    record::SearchHit {
+        conversation_id: found.conversation_id,
+        snippet: excerpt(&found.content, query, SNIPPET_CHARACTERS),
+        message: message(found),
+    }
 }
 
-/// The data of `list_approvals`.
-pub fn approvals(
-    approvals: &[Approval],
-    may_answer: impl Fn(&Approval) -> bool,
-    own_reason: impl Fn(&Approval) -> Option<String>,
-) -> Value {
-    let shown = |one: &Approval| {
-        let mut shown = approval(one);
-        if let Some(own) = own_reason(one) {
-            shown["reason"] = json!(own);
-        }
-        shown["may_answer"] = json!(may_answer(one));
-        shown
-    };
-    let approvals: Vec<Value> = approvals.iter().map(shown).collect();
-    json!({ "approvals": approvals })
+/// A turn, and its reply if it has one.
+pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
+    let (code, error) = turn
+        .error
+        .map(|error| (error.code(), error.message().to_owned()))
+        .unzip();
+    record::Turn {
+        turn_id: turn.id,
+        conversation_id: turn.conversation_id,
+        state: turn.state.as_str(),
+        channel: turn.channel,
+        created_at: turn.created_at,
+        tokens: turn.model.is_some().then(|| tokens(turn.usage)),
+        model: turn.model,
+        message_id: reply.as_ref().map(|reply| reply.id),
+        in_reply_to: reply.as_ref().and_then(|reply| reply.in_reply_to),
+        finish_reason: reply.as_ref().and_then(|reply| reply.finish_reason),
+        response: turn.said.or(reply.map(|reply| reply.content)),
+        code,
+        error,
+    }
 }
 
 /// Whom an answer for the conversation, or for always, covers; nobody where it is not
@@ -182,28 +151,27 @@ pub fn question(approval: &Approval) -> Option<Value> {
     serde_json::from_str(question).ok()
 }
 
-/// One approval.
-pub fn approval(approval: &Approval) -> Value {
-    let mut view = json!({
-        "approval_id": approval.id,
-        "turn_id": approval.turn_id,
-        "conversation_id": approval.conversation_id,
-        "tool": approval.tool,
-        "arguments": arguments(&approval.arguments),
-        "reason": approval.reason,
-        "requested_by": approval.requested_by,
-        "channel": approval.channel,
-        "covers": covers(approval),
-        "outside": approval.is_outside,
-        "created_at": approval.created_at,
-        "expires_at": approval.expires_at,
-        "decision": approval.decision.as_ref().map(|decision| decision.verdict.as_str()),
-        "by": approval.decision.as_ref().map(|decision| &decision.by),
-    });
-    if let Some(question) = question(approval) {
-        view["question"] = question;
+/// An approval.
+pub fn approval(approval: &Approval) -> record::Approval {
+    let decision = approval.decision.as_ref();
+    record::Approval {
+        approval_id: approval.id,
+        turn_id: approval.turn_id,
+        conversation_id: approval.conversation_id,
+        tool: approval.tool.clone(),
+        arguments: arguments(&approval.arguments),
+        reason: approval.reason.clone(),
+        requested_by: approval.requested_by.clone(),
+        channel: approval.channel.clone(),
+        covers: covers(approval),
+        outside: approval.is_outside,
+        created_at: approval.created_at,
+        expires_at: approval.expires_at,
+        decision: decision.map(|decision| decision.verdict.as_str()),
+        by: decision.map(|decision| decision.by.clone()),
+        question: question(approval),
+        may_answer: None,
     }
-    view
 }
 
 /// Arguments as JSON, or as the text that the model wrote when it is not JSON.
@@ -214,100 +182,152 @@ pub fn arguments(text: &str) -> Value {
     }
 }
 
-/// The data of `list_memories`.
-pub fn memories(memories: Vec<Memory>) -> Value {
-    let memories: Vec<Value> = memories.iter().map(memory).collect();
-    json!({ "memories": memories })
-}
-
-/// One memory.
-pub fn memory(memory: &Memory) -> Value {
-    let mut shown = json!({
-        "id": memory.id,
-        "content": memory.content,
-        "speaker": provenance(memory),
-        "created_at": memory.created_at,
-        "owner": memory.owner,
-        "audience": memory.audience,
-        "source": { "channel": memory.channel, "account": memory.account },
-    });
-    if !memory.search_words.is_empty() {
-        shown["search_words"] = json!(memory.search_words);
+/// A memory.
+pub fn memory(memory: &Memory) -> record::Memory {
+    record::Memory {
+        id: memory.id,
+        memory_id: memory.id,
+        content: memory.content.clone(),
+        speaker: provenance(memory),
+        created_at: memory.created_at,
+        owner: memory.owner.clone(),
+        audience: memory.audience.clone(),
+        source: record::MemorySource {
+            channel: memory.channel.clone(),
+            account: memory.account.clone(),
+        },
+        search_words: memory.search_words.clone(),
     }
-    shown
 }
 
-/// The data of `list_lists`.
-pub fn lists(lists: Vec<ListSummary>) -> Value {
-    let lists: Vec<Value> = lists.iter().map(list_summary).collect();
-    json!({ "lists": lists })
-}
-
-/// One list, without what is on it.
-pub fn list_summary(list: &ListSummary) -> Value {
-    json!({ "list": list.name, "items": list.items, "unchecked": list.unchecked })
+/// A list, without what is on it.
+pub fn list_summary(list: &ListSummary) -> record::ListSummary {
+    record::ListSummary {
+        list: list.name.clone(),
+        items: list.items,
+        unchecked: list.unchecked,
+    }
 }
 
 /// A list with what is on it.
-pub fn list(list: List) -> Value {
-    let items: Vec<Value> = list.items.iter().map(item).collect();
-    json!({ "list": list.name, "items": items })
+pub fn list(list: &List) -> record::List {
+    record::List {
+        list: list.name.clone(),
+        items: list.items.iter().map(item).collect(),
+    }
 }
 
-/// One item of a list.
-pub fn item(item: &ListItem) -> Value {
-    json!({ "item_id": item.id, "text": item.text, "checked": item.is_checked })
+/// An item of a list.
+pub fn item(item: &ListItem) -> record::ListItem {
+    record::ListItem {
+        item_id: item.id,
+        text: item.text.clone(),
+        checked: item.is_checked,
+    }
 }
 
-/// A skill in `list_skills`, and on the command line.
-pub fn skill(skill: &Skill) -> Value {
-    json!({
-        "name": skill.name,
-        "description": skill.description,
-        "bytes": skill.bytes,
-        "files": skill.files,
-    })
+/// A schedule.
+pub fn schedule(schedule: &Schedule) -> record::Schedule {
+    record::Schedule {
+        schedule_id: schedule.id,
+        prompt: schedule.prompt.clone(),
+        owner: schedule.owner.clone(),
+        conversation_id: schedule.conversation_id,
+        webhook: schedule.account.clone(),
+        cron: schedule.timing.cron.as_ref().map(ToString::to_string),
+        next_at: schedule.timing.next_at,
+        last_at: schedule.last_at,
+        paused: schedule.is_paused,
+        created_at: schedule.created_at,
+    }
 }
 
-/// The data of `list_schedules`.
-pub fn schedules(schedules: Vec<Schedule>) -> Value {
-    let schedules: Vec<Value> = schedules.iter().map(schedule).collect();
-    json!({ "schedules": schedules })
+/// A delivery.
+pub fn delivery(delivery: &Delivery) -> record::Delivery {
+    record::Delivery {
+        id: delivery.id,
+        delivery_id: delivery.id,
+        account: delivery.account.clone(),
+        turn_id: delivery.turn_id,
+        conversation_id: delivery.conversation_id,
+        state: delivery.state.as_str(),
+        attempts: delivery.attempts,
+        created_at: delivery.created_at,
+        next_at: (delivery.state == DeliveryState::Pending).then_some(delivery.next_at),
+        last_error: delivery.last_error.clone(),
+    }
 }
 
-/// One schedule.
-pub fn schedule(schedule: &Schedule) -> Value {
-    json!({
-        "schedule_id": schedule.id,
-        "prompt": schedule.prompt,
-        "owner": schedule.owner,
-        "conversation_id": schedule.conversation_id,
-        "webhook": schedule.account,
-        "cron": schedule.timing.cron.as_ref().map(ToString::to_string),
-        "next_at": schedule.timing.next_at,
-        "last_at": schedule.last_at,
-        "paused": schedule.is_paused,
-        "created_at": schedule.created_at,
-    })
+/// An invitation as lists show it, without its link.
+pub fn invitation(invitation: &Invitation) -> record::Invitation {
+    record::Invitation {
+        name: invitation.name.clone(),
+        role: invitation.role.as_str(),
+        is_reset: invitation.is_reset,
+        created_by: invitation.created_by.clone(),
+        created_at: invitation.created_at,
+        expires_at: invitation.expires_at,
+        link: None,
+        qr: None,
+    }
 }
 
-/// The data of `list_deliveries`.
-pub fn deliveries(deliveries: Vec<Delivery>) -> Value {
-    let deliveries: Vec<Value> = deliveries.iter().map(delivery).collect();
-    json!({ "deliveries": deliveries })
+/// A person with their limits, without the password.
+pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
+    record::Person {
+        name: user.name.clone(),
+        role: user.role.as_str(),
+        created_at: user.created_at,
+        is_invited: user.is_invited(),
+        limits: limits.map(|limits| json!(limits)),
+    }
 }
 
-/// One delivery.
-pub fn delivery(delivery: &Delivery) -> Value {
-    json!({
-        "delivery_id": delivery.id,
-        "account": delivery.account,
-        "turn_id": delivery.turn_id,
-        "conversation_id": delivery.conversation_id,
-        "state": delivery.state.as_str(),
-        "attempts": delivery.attempts,
-        "created_at": delivery.created_at,
-        "next_at": delivery.next_at,
-        "last_error": delivery.last_error,
-    })
+/// A skill.
+pub fn skill(skill: &Skill) -> record::Skill {
+    record::Skill {
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        bytes: skill.bytes,
+        files: skill.files.clone(),
+    }
+}
+
+/// A webhook account, without its secrets.
+pub fn webhook_account(account: &WebhookAccount) -> record::WebhookAccount {
+    record::WebhookAccount {
+        name: account.name.clone(),
+        incoming_path: account.incoming_path.clone(),
+        outgoing_url: host_only(&account.outgoing_url),
+        secret_set: account.secret.is_some(),
+        secret_previous_set: account.secret_previous.is_some(),
+        model: account.model.clone(),
+        permission_mode: account.permission_mode.map(|mode| json!(mode)),
+        tools: account.tools.clone(),
+        tool_permissions: json!(account.tool_permissions),
+        audience: account.audience.clone(),
+        trusted: account.trusted,
+        mapped: account.map.is_some(),
+        when: json!(account.when),
+        max_attempts: account.max_attempts,
+        enabled: account.enabled,
+    }
+}
+
+/// A token, without its secret.
+pub fn token(token: &Token) -> record::Token {
+    record::Token {
+        id: token.id,
+        token_id: token.id,
+        name: token.name.clone(),
+        user: token.user.clone(),
+        role: token.role.as_str(),
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+        tools: token.scope.tools.as_deref().map(<[_]>::to_vec),
+        only: token.scope.household_only.then_some(HOUSEHOLD),
+        speaks_for: token.speaks_for.clone(),
+        is_current: None,
+        token: None,
+    }
 }

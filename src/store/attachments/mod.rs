@@ -26,7 +26,7 @@ use crate::query::{self, not_found, row, rows};
 use crate::viewer::{Belongs, Sight, Viewer};
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, TurnId, UserId};
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 
 pub(crate) use upload::link;
 use upload::store_file;

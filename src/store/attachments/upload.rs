@@ -17,7 +17,7 @@ use crate::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId, UserId};
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 
 /// How long an attachment is kept that no message carries.
 const UNUSED: Duration = Duration::from_secs(24 * 60 * 60);

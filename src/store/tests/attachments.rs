@@ -6,7 +6,7 @@ use crate::testing::*;
 use base::error::Code;
 use base::ids::{AttachmentId, UserId};
 use base::role::UserRole;
-use protocol::event::Attachment;
+use protocol::record::Attachment;
 
 const LIMITS: UploadLimits = UploadLimits {
     bytes: 1 << 20,

@@ -1,8 +1,6 @@
 //! `hearth user invite`, `reset`, `invitations` and `revoke`: links by which a person
 //! chooses a password. They work on the database directly.
 
-use serde_json::Value;
-
 use super::{find, finish_removals, narrow_child, role};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
@@ -11,8 +9,9 @@ use crate::cli::running_server::RunningServer;
 use crate::cli::serve::reachable;
 use crate::cli::table::{self, ListView};
 use crate::qr;
-use crate::service::invitations::{new_link, view};
+use crate::service::invitations::new_link;
 use crate::service::people::check_user_name;
+use crate::service::views;
 use base::clock::Clock;
 use base::secret::Secret;
 use serde_json::json;
@@ -65,7 +64,7 @@ pub fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 table::time(one.expires_at),
             ]
         },
-        json: &view,
+        json: &|invitation| json!(views::invitation(invitation)),
         empty: "No link is open; make one with `hearth user invite NAME`.",
     };
     list.print(&invitations, arguments, context)
@@ -131,9 +130,9 @@ fn show(
     context: &mut CliContext,
 ) -> CliResult {
     if arguments.has("json") {
-        let mut shown: Value = view(made);
-        shown["link"] = json!(link.expose());
-        return table::print_json(context, &shown);
+        let mut shown = views::invitation(made);
+        shown.link = Some(link.expose().to_owned());
+        return table::print_json(context, &json!(shown));
     }
     writeln!(context.output, "{}", link.expose())?;
     if arguments.has("qr") || context.output_is_terminal {

@@ -12,7 +12,9 @@ use crate::cli::prompter::confirm;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table::{self, ListView};
 use crate::service::people::{self, check_user_name};
+use crate::service::views;
 use config::{Permission, Person, Settings};
+use serde_json::json;
 use store::{Belongings, Store, User, UserRole};
 
 pub const COMMAND: Command = Command::new(
@@ -176,7 +178,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 limits(user).map_or_else(|| "-".to_owned(), summary),
             ]
         },
-        json: &|user| people::user(user, limits(user)),
+        json: &|user| json!(views::person(user, limits(user))),
         empty: "There are no users; add one with `hearth user add NAME --role admin`.",
     };
     list.print(&users, arguments, context)

@@ -16,10 +16,9 @@ use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::table::ListView;
-use ::config::WebhookAccount;
+use crate::service::views;
 use account::find;
 use add::add;
-use base::url::host_only;
 use serde_json::json;
 use store::{DeliveryState, Viewer};
 
@@ -85,7 +84,10 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let config = settings.current();
-    let accounts: Vec<Value> = config.webhook_accounts().map(to_json).collect();
+    let accounts = config.webhook_accounts();
+    let accounts: Vec<Value> = accounts
+        .map(|one| json!(views::webhook_account(one)))
+        .collect();
     let list = ListView {
         columns: &[
             "name",
@@ -167,26 +169,6 @@ fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, CliError>
     }
     store.close();
     Ok(undelivered)
-}
-
-fn to_json(account: &WebhookAccount) -> Value {
-    json!({
-        "name": account.name,
-        "incoming_path": account.incoming_path,
-        "outgoing_url": host_only(&account.outgoing_url),
-        "secret_set": account.secret.is_some(),
-        "secret_previous_set": account.secret_previous.is_some(),
-        "model": account.model,
-        "permission_mode": account.permission_mode,
-        "tools": account.tools,
-        "tool_permissions": account.tool_permissions,
-        "audience": account.audience,
-        "trusted": account.trusted,
-        "mapped": account.map.is_some(),
-        "when": account.when,
-        "max_attempts": account.max_attempts,
-        "enabled": account.enabled,
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,583 @@
+//! The records of the household, in the one form that they have over WebSocket, HTTP,
+//! `--json` and in exports.
+//!
+//! A record carries its id under the name that other records and commands use for it.
+//! Where it was called `id` before, it is that, too.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::schema::records;
+use base::clock::Timestamp;
+use base::error::Code;
+use base::finish_reason::FinishReason;
+use base::ids::{
+    ApprovalId, AttachmentId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId, ScheduleId,
+    TokenId, TurnId,
+};
+use base::people::Audience;
+
+records! {
+    /// A conversation.
+    pub struct Conversation {
+        /// The same as `conversation_id`.
+        pub id: ConversationId,
+        /// Its id.
+        pub conversation_id: ConversationId,
+        /// The first line of its first message, until somebody renames it.
+        pub title: String,
+        /// When its first message was stored.
+        pub created_at: Timestamp,
+        /// When its newest message was stored.
+        pub updated_at: Timestamp,
+        /// Messages of both roles.
+        pub message_count: u64,
+        /// Where it came from: `websocket`, `lines`, `webhook:ACCOUNT`, ...
+        pub channel: String,
+        /// Whose it is: a name, or null for nobody's.
+        pub owner: Option<String>,
+        /// Who sees it: `private`, `household`, or a list of names.
+        pub audience: Audience,
+        /// True if the caller keeps it at the top, else absent.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub pinned: bool,
+        /// True if the caller's list leaves it out, else absent.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub archived: bool,
+        /// True if there is something in it that the caller has not seen, else absent.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub unread: bool,
+        /// The model that is asked in it, if one was chosen.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// What the assistant is told in it, if anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub instructions: Option<String>,
+    }
+
+    /// A message of a conversation (contract section 2).
+    pub struct Message {
+        /// The same as `message_id`.
+        pub id: MessageId,
+        /// What `before` of `get_messages` takes.
+        pub message_id: MessageId,
+        /// `user` or `assistant`.
+        pub role: &'static str,
+        /// The whole text.
+        pub content: String,
+        /// When it was stored: ISO 8601, UTC.
+        pub timestamp: Timestamp,
+        /// The turn that it began or ended.
+        pub turn_id: Option<TurnId>,
+        /// Who said it, where known: the signed-in user, or the webhook's `user_id`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub speaker: Option<String>,
+        /// The message that it answers, if that is not the one before it: others came
+        /// while its turn waited.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub in_reply_to: Option<MessageId>,
+        /// All its versions, oldest first, this one among them; absent unless it was
+        /// rewritten.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub versions: Vec<MessageId>,
+        /// Why it is not whole, as in `chat.done`; absent for one that is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub finish_reason: Option<FinishReason>,
+        /// The files that it carries; absent where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub attachments: Vec<Attachment>,
+    }
+
+    /// A file of a message.
+    pub struct Attachment {
+        /// Names it in `get_attachment` and below /attachments/.
+        pub attachment_id: AttachmentId,
+        /// What its sender called it.
+        pub name: String,
+        /// Its media type, by its content.
+        #[serde(rename = "type")]
+        pub media_type: String,
+        /// Its size.
+        pub bytes: u64,
+    }
+
+    /// A message that a search found.
+    pub struct SearchHit {
+        /// The message itself.
+        #[serde(flatten)]
+        pub message: Message,
+        /// Where it was said.
+        pub conversation_id: ConversationId,
+        /// The text around what was searched for.
+        pub snippet: String,
+    }
+
+    /// A turn: a message, and the work that produces its reply.
+    pub struct Turn {
+        /// Its id.
+        pub turn_id: TurnId,
+        /// Its conversation.
+        pub conversation_id: ConversationId,
+        /// `queued`, `running`, `waiting_approval`, `done`, `failed` or `cancelled`.
+        pub state: &'static str,
+        /// Where its message came from.
+        pub channel: String,
+        /// When its message was stored.
+        pub created_at: Timestamp,
+        /// The model that answered, once one has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub model: Option<String>,
+        /// What it used, once a model has answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub tokens: Option<Tokens>,
+        /// The reply, once there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub message_id: Option<MessageId>,
+        /// The reply's text; of a cancelled turn, what was said so far.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub response: Option<String>,
+        /// The message that the reply answers, if that is not the one before it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub in_reply_to: Option<MessageId>,
+        /// Why the reply is not whole.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub finish_reason: Option<FinishReason>,
+        /// Why it failed, as in an error's envelope.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub code: Option<Code>,
+        /// The same, for a person.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub error: Option<String>,
+    }
+
+    /// Tokens that models used.
+    pub struct Tokens {
+        /// What was sent to them.
+        pub input: u64,
+        /// What they wrote.
+        pub output: u64,
+        /// As much of `input` as they had kept.
+        pub cached: u64,
+    }
+
+    /// A tool call that waits for a decision, or a tool's question.
+    pub struct Approval {
+        /// What `approve` and `deny` take.
+        pub approval_id: ApprovalId,
+        /// The turn that waits for it.
+        pub turn_id: TurnId,
+        /// Its conversation.
+        pub conversation_id: ConversationId,
+        /// The tool's name, as `list_tools` has it.
+        pub tool: String,
+        /// What it would be run with: an object, or its text where it is not JSON.
+        pub arguments: Value,
+        /// Why it asks, in words for a person.
+        pub reason: String,
+        /// The person or the webhook account that asked, where known.
+        pub requested_by: Option<String>,
+        /// Where the message came from.
+        pub channel: String,
+        /// Whom an answer for the conversation, or for always, covers.
+        pub covers: Option<String>,
+        /// Whether text from outside is in the conversation.
+        pub outside: bool,
+        /// When it was asked.
+        pub created_at: Timestamp,
+        /// When it is refused unless somebody has decided.
+        pub expires_at: Timestamp,
+        /// `approved`, `approved_conversation`, `approved_always`, `denied` or `expired`; null
+        /// until then.
+        pub decision: Option<&'static str>,
+        /// Who decided: a user's name, or `timeout`.
+        pub by: Option<String>,
+        /// What the running tool asks the person; absent where it asks for permission.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub question: Option<Value>,
+        /// Whether the caller may answer, in lists.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub may_answer: Option<bool>,
+    }
+
+    /// Something that the assistant was asked to remember.
+    pub struct Memory {
+        /// The same as `memory_id`.
+        pub id: MemoryId,
+        /// What `delete_memory` takes.
+        pub memory_id: MemoryId,
+        /// What it remembers.
+        pub content: String,
+        /// Who said it, and through what.
+        pub speaker: Option<String>,
+        /// When it was first remembered.
+        pub created_at: Timestamp,
+        /// Whose it is: a name, or null for nobody's.
+        pub owner: Option<String>,
+        /// Who sees it: `private`, `household`, or a list of names.
+        pub audience: Audience,
+        /// Where it was said.
+        pub source: MemorySource,
+        /// Other words by which it is found, if there are any.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub search_words: Vec<String>,
+    }
+
+    /// Where a memory came from.
+    pub struct MemorySource {
+        /// The channel; null for one that is older than this field.
+        pub channel: Option<String>,
+        /// The webhook account.
+        pub account: Option<String>,
+    }
+
+    /// A list of the household, without what is on it.
+    pub struct ListSummary {
+        /// Its name.
+        pub list: String,
+        /// How much is on it.
+        pub items: u64,
+        /// How much of that is not done.
+        pub unchecked: u64,
+    }
+
+    /// A list of the household.
+    pub struct List {
+        /// Its name.
+        pub list: String,
+        /// What is on it.
+        pub items: Vec<ListItem>,
+    }
+
+    /// What is on a list.
+    pub struct ListItem {
+        /// What `check`, `uncheck` and `remove` of `update_list` take.
+        pub item_id: ItemId,
+        /// What it says.
+        pub text: String,
+        /// Whether it is done.
+        pub checked: bool,
+    }
+
+    /// A prompt that runs at a set time.
+    pub struct Schedule {
+        /// What `delete_schedule` and `pause_schedule` take.
+        pub schedule_id: ScheduleId,
+        /// What the assistant is asked.
+        pub prompt: String,
+        /// Whose it is.
+        pub owner: Option<String>,
+        /// Where it runs; null for a conversation of its own.
+        pub conversation_id: Option<ConversationId>,
+        /// A webhook account that also gets the replies.
+        pub webhook: Option<String>,
+        /// When it runs, if it does so repeatedly.
+        pub cron: Option<String>,
+        /// When it runs next.
+        pub next_at: Timestamp,
+        /// When it ran last.
+        pub last_at: Option<Timestamp>,
+        /// Whether it is paused.
+        pub paused: bool,
+        /// When it was made.
+        pub created_at: Timestamp,
+    }
+
+    /// A callback of a webhook account, with its attempts.
+    pub struct Delivery {
+        /// The same as `delivery_id`.
+        pub id: DeliveryId,
+        /// What `retry_delivery` takes, and the header `webhook-id`.
+        pub delivery_id: DeliveryId,
+        /// The webhook account.
+        pub account: String,
+        /// The turn whose end it tells.
+        pub turn_id: TurnId,
+        /// Its conversation.
+        pub conversation_id: ConversationId,
+        /// `pending`, `held`, `delivered` or `dead`.
+        pub state: &'static str,
+        /// Attempts made so far.
+        pub attempts: u32,
+        /// When the turn ended.
+        pub created_at: Timestamp,
+        /// When it is tried next; null unless it is pending.
+        pub next_at: Option<Timestamp>,
+        /// Why the last attempt failed.
+        pub last_error: Option<String>,
+    }
+
+    /// Somebody who may sign in.
+    pub struct Person {
+        /// The name to sign in with.
+        pub name: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
+        /// When they were added.
+        pub created_at: Timestamp,
+        /// Whether they were invited and have no password yet.
+        pub is_invited: bool,
+        /// What `people.NAME` of the configuration says, if anything.
+        pub limits: Option<Value>,
+    }
+
+    /// An invitation or a link that sets a new password.
+    pub struct Invitation {
+        /// Whose it is.
+        pub name: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
+        /// Whether it sets a new password of somebody who has one.
+        pub is_reset: bool,
+        /// Who made it.
+        pub created_by: String,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it stops working.
+        pub expires_at: Timestamp,
+        /// The link itself, in the response that makes it alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub link: Option<String>,
+        /// The same as rows of a QR code.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub qr: Option<Vec<String>>,
+    }
+
+    /// A session or API token.
+    pub struct Token {
+        /// The same as `token_id`.
+        pub id: TokenId,
+        /// What `revoke_token` takes.
+        pub token_id: TokenId,
+        /// What it is for; `session` for a session.
+        pub name: String,
+        /// Its owner.
+        pub user: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
+        /// When it was made.
+        pub created_at: Timestamp,
+        /// When it stops being valid; null if it does not.
+        pub expires_at: Option<Timestamp>,
+        /// The only tools of its turns; null for all.
+        pub tools: Option<Vec<String>>,
+        /// `household` where it sees and makes only what is the household's.
+        pub only: Option<&'static str>,
+        /// The people beside its owner in whose name it may ask; null where there are none.
+        pub speaks_for: Option<Vec<String>>,
+        /// Whether the caller signed in with it, in the caller's own list.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub is_current: Option<bool>,
+        /// The token itself, in the response that makes it alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub token: Option<String>,
+    }
+
+    /// A webhook account of the configuration.
+    pub struct WebhookAccount {
+        /// Its name.
+        pub name: String,
+        /// Where it posts to.
+        pub incoming_path: String,
+        /// The host that gets its replies, without what may be secret in the address.
+        pub outgoing_url: String,
+        /// Whether it has a secret.
+        pub secret_set: bool,
+        /// Whether its previous secret still works.
+        pub secret_previous_set: bool,
+        /// The model that answers it, if not the one of the settings.
+        pub model: Option<String>,
+        /// Its own `permission_mode`.
+        pub permission_mode: Option<Value>,
+        /// The only tools of its turns; null for all.
+        pub tools: Option<Vec<String>>,
+        /// Its own rights of tools.
+        pub tool_permissions: Value,
+        /// Who sees its conversations.
+        pub audience: Audience,
+        /// Whether what it sends counts as the household's own words.
+        pub trusted: bool,
+        /// Whether its bodies are mapped.
+        pub mapped: bool,
+        /// Which bodies it takes, by the values of their members.
+        pub when: Value,
+        /// Attempts at a callback before it is given up.
+        pub max_attempts: u32,
+        /// Whether it is served.
+        pub enabled: bool,
+    }
+
+    /// A tool that the caller's turns may have.
+    pub struct Tool {
+        /// Its name.
+        pub name: String,
+        /// What it does.
+        pub description: String,
+        /// The types of its parameters, by their names.
+        pub parameters: Map<String, Value>,
+        /// `builtin`, `custom` or `mcp:NAME`.
+        pub source: String,
+        /// `ask`, `allow` or `deny`.
+        pub permission: &'static str,
+    }
+
+    /// A tool of the catalogue, which can be added.
+    pub struct CatalogueEntry {
+        /// What `add_tool` takes.
+        pub name: String,
+        /// What it is, in a sentence.
+        pub about: String,
+        /// What is to be done before it is added, if anything.
+        pub steps: Option<String>,
+        /// What is asked.
+        pub fields: Vec<CatalogueField>,
+    }
+
+    /// Something that a tool of the catalogue must be told.
+    pub struct CatalogueField {
+        /// Names it in the `answers` of `add_tool`.
+        pub name: String,
+        /// The question.
+        pub question: String,
+        /// What holds without an answer.
+        pub default: Option<String>,
+        /// Whether the answer is a secret.
+        pub is_secret: bool,
+        /// Whether it may be left out.
+        pub is_optional: bool,
+    }
+
+    /// A skill that is installed.
+    pub struct Skill {
+        /// Its name.
+        pub name: String,
+        /// When it is used, in its own words.
+        pub description: String,
+        /// Its size, with its files.
+        pub bytes: u64,
+        /// Its files by their path, without `SKILL.md`.
+        pub files: Vec<String>,
+    }
+
+    /// The state of the server.
+    pub struct ServerInfo {
+        /// `hearth`.
+        pub name: &'static str,
+        /// Its version.
+        pub version: &'static str,
+        /// How long it has run.
+        pub uptime_seconds: u64,
+        /// This machine's name at relays, once it has a key.
+        pub machine_id: Option<String>,
+        /// The links to relays.
+        pub relays: Vec<RelayLink>,
+        /// Open connections; for others than admins, their own.
+        pub connections: u64,
+        /// Conversations; for others than admins, those that they see.
+        pub conversations: u64,
+        /// The size of the database; null for others than admins.
+        pub database_bytes: Option<u64>,
+        /// The size of all attachments; null for others than admins.
+        pub attachment_bytes: Option<u64>,
+        /// The nightly backups.
+        pub backup: BackupStatus,
+        /// Turns by their state.
+        pub turns: BTreeMap<String, u64>,
+        /// Deliveries by their state.
+        pub deliveries: BTreeMap<String, u64>,
+        /// The MCP servers.
+        pub mcp_servers: Vec<McpServer>,
+        /// What a browser needs to be told of news: base64url.
+        pub push_key: Option<String>,
+        /// What was used in all.
+        pub tokens: Tokens,
+        /// What may be used each month.
+        pub budget: Budget,
+        /// The models that may answer, when there are several.
+        pub models: Vec<ModelStatus>,
+    }
+
+    /// The state of a link to a relay.
+    pub struct RelayLink {
+        /// The channel's name.
+        pub name: String,
+        /// The relay's address, without what may be secret in it.
+        pub url: String,
+        /// What it does now.
+        pub state: &'static str,
+        /// Clients that are connected through it.
+        pub clients: u64,
+        /// Why it ended or could not be opened the last time.
+        pub last_error: Option<String>,
+        /// When it is opened again.
+        pub next_try: Option<Timestamp>,
+    }
+
+    /// The state of an MCP server.
+    pub struct McpServer {
+        /// Its name in the configuration.
+        pub name: String,
+        /// What it does now.
+        pub state: &'static str,
+        /// How many tools it has.
+        pub tools: u64,
+        /// Why it is down, when it is.
+        pub problem: Option<String>,
+    }
+
+    /// The state of a model, when there are several.
+    pub struct ModelStatus {
+        /// As the configuration names its provider.
+        pub provider: String,
+        /// Its name there.
+        pub model: String,
+        /// `ready`, or `resting` after it did not answer.
+        pub state: &'static str,
+        /// When a resting one is asked again.
+        pub retry_in_seconds: Option<u64>,
+    }
+
+    /// The tokens of a month.
+    pub struct Budget {
+        /// How many may be used; null for as many as there are.
+        pub monthly_tokens: Option<u64>,
+        /// How many were.
+        pub used_this_month: u64,
+    }
+
+    /// The state of the nightly backups.
+    pub struct BackupStatus {
+        /// How many are kept; 0 for none.
+        pub keep: u64,
+        /// The night of the newest one.
+        pub newest: Option<String>,
+        /// Why the last one failed.
+        pub problem: Option<String>,
+    }
+
+    /// What a model was asked for in a day or a month.
+    pub struct UsageRow {
+        /// The day, where days were asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub day: Option<String>,
+        /// The month, where months were asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub month: Option<String>,
+        /// Its name; empty where no model answered.
+        pub model: String,
+        /// Turns that ended with it.
+        pub turns: u64,
+        /// The tokens.
+        #[serde(flatten)]
+        pub tokens: Tokens,
+    }
+
+    /// What models were asked for.
+    pub struct Usage {
+        /// By day or month, and by model.
+        pub usage: Vec<UsageRow>,
+        /// What was used, and may be.
+        #[serde(flatten)]
+        pub budget: Budget,
+    }
+}
