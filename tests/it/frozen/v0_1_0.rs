@@ -1,144 +1,26 @@
-//! A data directory as version 0.1.0 left it opens unchanged in this one.
-//!
-//! `tests/data/0.1.0` was made by the program of that version, driven over its
-//! own interfaces with a scripted model, and ended with kill -9 while a tool ran
-//! and a message waited behind it. It holds four people of all roles, tokens and
+//! The data directory of version 0.1.0. It holds four people of all roles, tokens and
 //! sessions, conversations of every channel and two that were imported, turns in
 //! every state, approvals with every verdict and one that waits, memories,
 //! schedules, callbacks in every state, a summary, idempotency keys, a machine
-//! that registered and a relay identity. Afterwards SQLite copied its log into
-//! the file, and what would run out (sessions, the open question, the waiting
-//! callback, the keys) was put off to the year 2100 or beyond. Every secret in it
-//! is made up.
-//!
-//! `tests/data/0.1.0.json` beside it holds the credentials, and what 0.1.0 itself
-//! answered when it was asked for everything. Neither is ever made anew: a later
-//! version gets a directory of its own.
+//! that registered and a relay identity.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::fs;
 
 use serde_json::{Value, json};
 
-use super::scenarios::{check_integrity, count, look_into};
-use support::client::Client;
+use super::{Frozen, SECRET, client, holds, settle, sign_in, wait_for_link};
+use crate::scenarios::{check_integrity, count, look_into};
 use support::eventually;
-use support::home::TemporaryDirectory;
-use support::http::{Answer, post};
-use support::program::{Program, hearth};
-use support::receiver::Receiver;
+use support::http::post;
 
-const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
-const RELAY: [&str; 5] = ["relay", "--bind", "127.0.0.1", "--port", "0"];
-const RELAY_TOKEN: (&str, &str) = ("AUTH_TOKEN", "the relay token of the frozen data");
-const SECRET: (&str, &str) = ("X-Service-Secret", "the secret of the frozen doorbell");
-
-/// A copy of the frozen directory, and what its configuration leads to.
-struct Frozen {
-    folder: TemporaryDirectory,
-    receiver: Receiver,
-    relay: Program,
-    _relay_folder: TemporaryDirectory,
-    /// What 0.1.0 said of it.
-    known: Value,
-}
-
-impl Frozen {
-    fn copy() -> Frozen {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-        let known = fs::read_to_string(data.join("0.1.0.json")).unwrap();
-        let (folder, relay_folder) = (TemporaryDirectory::new(), TemporaryDirectory::new());
-        copy_private(&data.join("0.1.0"), folder.path());
-        Frozen {
-            folder,
-            receiver: Receiver::start(),
-            relay: Program::start_in(relay_folder.path(), &RELAY, &[RELAY_TOKEN]),
-            _relay_folder: relay_folder,
-            known: serde_json::from_str(&known).unwrap(),
-        }
-    }
-
-    /// What stands for the addresses in the configuration.
-    fn environment(&self) -> [(&'static str, String); 2] {
-        [
-            ("HEARTH_TEST_RECEIVER", self.receiver.url()),
-            (
-                "HEARTH_TEST_RELAY",
-                format!("ws://{}/ws", self.relay.address),
-            ),
-        ]
-    }
-
-    fn serve(&self) -> Program {
-        let mut command = hearth(self.folder.path());
-        command.args(SERVE).envs(self.environment());
-        Program::launch(command, self.folder.path())
-    }
-
-    /// Runs a command on it.
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = hearth(self.folder.path());
-        command.args(arguments).envs(self.environment());
-        command.output().unwrap()
-    }
-
-    fn token(&self, user: &str) -> &str {
-        self.known["tokens"][user].as_str().unwrap()
-    }
-
-    /// The rows that 0.1.0 answered a request with.
-    fn rows(&self, request: &Value, key: &str) -> Vec<Value> {
-        let answers = self.known["answers"].as_array().unwrap();
-        let known = answers.iter().find(|known| known["request"] == *request);
-        known.expect("it was asked")["data"][key]
-            .as_array()
-            .unwrap()
-            .clone()
-    }
-}
-
-/// Copies a directory as its owner's alone, which is what Hearth had made.
-fn copy_private(from: &Path, to: &Path) {
-    fs::set_permissions(to, Permissions::from_mode(0o700)).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let copy: PathBuf = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            fs::create_dir(&copy).unwrap();
-            copy_private(&path, &copy);
-        } else {
-            fs::copy(&path, &copy).unwrap();
-            fs::set_permissions(&copy, Permissions::from_mode(0o600)).unwrap();
-        }
-    }
-}
-
-/// Whether everything known is there: each member of an object, and the elements
-/// of a list in their order. More may be there.
-fn holds(found: &Value, known: &Value) -> bool {
-    match (found, known) {
-        (Value::Object(found), Value::Object(known)) => known
-            .iter()
-            .all(|(key, known)| found.get(key).is_some_and(|found| holds(found, known))),
-        (Value::Array(found), Value::Array(known)) => {
-            let mut found = found.iter();
-            known
-                .iter()
-                .all(|known| found.any(|found| holds(found, known)))
-        }
-        _ => found == known,
-    }
-}
-
-fn sign_in(program: &Program, user: &str, password: &str) -> Answer {
-    let body = json!({ "username": user, "password": password });
-    post(program.address, "/auth", &[], &body)
-}
-
-fn states(client: &mut Client) -> Value {
-    client.ask(json!({ "type": "server_info" }))["turns"].clone()
+/// The rows that 0.1.0 answered a request with.
+fn rows_of(frozen: &Frozen, request: &Value, key: &str) -> Vec<Value> {
+    let answers = frozen.known["answers"].as_array().unwrap();
+    let known = answers.iter().find(|known| known["request"] == *request);
+    known.expect("it was asked")["data"][key]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 /// What `hearth doctor` finds, which is nothing that fails.
@@ -153,7 +35,7 @@ fn checks_of(frozen: &Frozen) -> Value {
 /// the command that gives it back.
 #[test]
 fn who_reaches_less_than_in_0_1_0_is_named() {
-    let frozen = Frozen::copy();
+    let frozen = Frozen::copy("0.1.0");
     let program = frozen.serve();
     let log = || fs::read_to_string(frozen.folder.path().join("hearth.log")).unwrap();
     let narrowed = "channels[2].accounts.cellar\" has no \"tools\"";
@@ -187,18 +69,11 @@ fn who_reaches_less_than_in_0_1_0_is_named() {
 
 #[test]
 fn everything_of_0_1_0_is_still_there() {
-    let frozen = Frozen::copy();
+    let frozen = Frozen::copy("0.1.0");
     let program = frozen.serve();
-    let mut admin = Client::websocket(program.address);
-    admin.authenticate(frozen.token("admin"));
-    eventually("what was cut off has gone on", || {
-        let states = states(&mut admin);
-        (states["running"] == 0 && states["queued"] == 0).then_some(())
-    });
-    eventually("the link to the relay", || {
-        let info = admin.ask(json!({ "type": "server_info" }));
-        (info["relays"][0]["state"] == "linked").then_some(())
-    });
+    let mut admin = client(&program, frozen.token("admin"));
+    settle(&mut admin);
+    wait_for_link(&mut admin);
     let answers = frozen.known["answers"].as_array().unwrap();
     assert!(answers.len() > 70);
     for known in answers {
@@ -275,18 +150,14 @@ fn everything_of_0_1_0_is_still_there() {
 
 #[test]
 fn everybody_of_0_1_0_may_do_what_they_could() {
-    let frozen = Frozen::copy();
+    let frozen = Frozen::copy("0.1.0");
     let program = frozen.serve();
     for (user, password) in frozen.known["passwords"].as_object().unwrap() {
         let answer = sign_in(&program, user, password.as_str().unwrap());
         assert_eq!(answer.status, 200, "{user}: {answer:?}");
     }
     assert_eq!(sign_in(&program, "anna", "something else").status, 401);
-    let client = |token: &str| {
-        let mut client = Client::websocket(program.address);
-        client.authenticate(token);
-        client
-    };
+    let client = |token| client(&program, token);
     let list_users = || json!({ "type": "list_users" });
     assert!(client(frozen.token("admin")).ask(list_users())["users"].is_array());
     let mut viewer = client(frozen.token("viktor"));
@@ -347,13 +218,12 @@ fn everybody_of_0_1_0_may_do_what_they_could() {
 
 #[test]
 fn callbacks_of_0_1_0_go_out_in_their_order_and_under_their_ids() {
-    let frozen = Frozen::copy();
+    let frozen = Frozen::copy("0.1.0");
     let program = frozen.serve();
-    let mut admin = Client::websocket(program.address);
-    admin.authenticate(frozen.token("admin"));
+    let mut admin = client(&program, frozen.token("admin"));
     let ids = ["pending", "held", "dead"].map(|state| {
         let request = json!({ "type": "list_deliveries", "state": state });
-        let rows = frozen.rows(&request, "deliveries");
+        let rows = rows_of(&frozen, &request, "deliveries");
         assert_eq!(rows.len(), 1, "{state}");
         rows[0]["delivery_id"].as_str().unwrap().to_owned()
     });
@@ -389,7 +259,7 @@ fn callbacks_of_0_1_0_go_out_in_their_order_and_under_their_ids() {
         answer.json()["data"]["turn_id"].clone()
     };
     let request = json!({ "type": "list_deliveries", "state": "delivered" });
-    let first = &frozen.rows(&request, "deliveries")[0];
+    let first = &rows_of(&frozen, &request, "deliveries")[0];
     assert_eq!(ring("ring-1", "somebody rang"), first["turn_id"]);
     ring("ring-2", "somebody is still there");
     let callbacks = frozen.receiver.wait_for(4);
@@ -398,18 +268,11 @@ fn callbacks_of_0_1_0_go_out_in_their_order_and_under_their_ids() {
 
 #[test]
 fn everything_of_0_1_0_is_the_household_s() {
-    let frozen = Frozen::copy();
+    let frozen = Frozen::copy("0.1.0");
     let program = frozen.serve();
-    let client = |token: &str| {
-        let mut client = Client::websocket(program.address);
-        client.authenticate(token);
-        client
-    };
+    let client = |token| client(&program, token);
     let mut admin = client(frozen.token("admin"));
-    eventually("what was cut off has gone on", || {
-        let states = states(&mut admin);
-        (states["running"] == 0 && states["queued"] == 0).then_some(())
-    });
+    settle(&mut admin);
     let lists = ["list_conversations", "list_memories", "list_schedules"];
     let mut anna = client(frozen.token("anna"));
     for list in lists {
