@@ -616,7 +616,7 @@ fn a_question_is_taken_back_as_its_revision_has_it() {
     cancel("one", 7);
     assert_eq!(turns(&home, "running"), 2);
     cancel("one", 6);
-    read_until(&mut asked, "the turn was stopped");
+    read_until(&mut asked, "the turn was cancelled");
     // Which of two with the same id is meant, nobody knows.
     let mut two: Vec<_> = (0..2)
         .map(|_| begin(&home, 9, session, json!({"progressToken": 4})))

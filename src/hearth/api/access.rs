@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::http::origin;
 use crate::service::Service;
-use crate::service::turn_stream::Asker;
+use crate::service::program_turns::Asker;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::{AddressPatterns, Config};

@@ -1,160 +1,83 @@
-//! From a question to its response: whole, or piece by piece.
+//! One answer in many forms: what happens until a reply ends, written as each interface has
+//! it, whole or piece by piece.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
-
-use crate::service::Service;
-use crate::service::programs::{ProgramOptions, Results};
-use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
-use crate::service::views::cancelled;
-use base::error::{Code, Error, Result, json_problem};
-use base::secret::sha256;
-use net::http::{Answer, DeferredResponse, Head, Request, ResponsePart};
+use super::exchange::Exchange;
+use super::options::{IGNORED, ignored_header};
+use crate::http::origin::share;
+use crate::service::reply_stream::{Progress, ReplyStream};
+use agent::model::ModelReply;
+use base::error::{Error, Result};
+use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
-use protocol::command::check_idempotency_key;
-use store::{REPLY_FOLLOWS, TurnState, Usage, Viewer};
+use store::REPLY_FOLLOWS;
 
-use super::form::{Form, Parts, TurnSummary};
-use super::options::check_room;
-use super::sent_text::SentText;
-use super::transcript::{self, Said};
+/// How often a client that waits for more is sent something, so that neither it
+/// nor a proxy gives up.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
-const CHAT: &str = "x-chat";
-/// Most bytes of that name.
-const CHAT_BYTES: usize = 255;
+/// How an interface writes an answer.
+pub trait Form: Send {
+    /// The type of a streamed answer.
+    fn content_type(&self) -> &'static str {
+        "text/event-stream; charset=utf-8"
+    }
 
-/// Reads a body.
-///
-/// # Errors
-/// `invalid_request` with what is wrong and where.
-pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| {
-        Error::invalid_request(match error.is_data() {
-            // Names the member, as the documentation of these interfaces does.
-            true => format!("the body cannot be read: {error}"),
-            false => format!("the body is not valid JSON: {}", json_problem(&error)),
-        })
-    })
+    /// The piece of a streamed answer for this event; empty if there is none.
+    fn piece(&mut self, event: Event<'_>) -> String;
+
+    /// The whole answer.
+    fn whole(&self, reply: &ModelReply) -> Response;
+
+    /// An error instead of an answer.
+    fn refusal(&self, error: &Error) -> Response;
 }
 
-/// A question and the form of its answer.
-pub struct Task {
-    pub asker: Asker,
-    /// The client's messages.
-    pub said: Vec<Said>,
-    /// The client's own name for the chat, unless a header has it.
-    pub chat: Option<String>,
-    /// Where it comes from, as in `Conversation::channel`.
-    pub channel: &'static str,
-    /// What it wants beyond the household's settings.
-    pub program: Option<ProgramOptions>,
-    /// Names of what has no effect.
-    pub ignored: Vec<String>,
-    pub stream: bool,
-    /// Whether it goes on while somebody is asked for permission, if it is streamed. What is
-    /// spoken cannot show that.
+/// What happens in a streamed answer, in this order.
+pub enum Event<'a> {
+    /// It begins.
+    Begin,
+    /// A piece of text.
+    Text(&'a str),
+    /// A tool of the household is called.
+    ToolCall,
+    /// Nothing, for so long that the client is sent what it ignores.
+    KeepAlive,
+    /// The reply is complete, or these calls are the client's to run.
+    End(&'a ModelReply),
+    /// The reply failed.
+    Failed(&'a Error),
+}
+
+/// How an answer is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// Whole.
+    Whole,
+    /// Piece by piece.
+    Streamed,
+    /// Whole, unless it takes so long that the client must be told that it is being written.
+    WholeIfSoon,
+}
+
+/// How an answer is given.
+pub struct AnswerOptions {
+    pub sending: Sending,
+    /// Whether it goes on while somebody is asked for permission. What is spoken, or sent
+    /// whole, cannot show that.
     pub waits: bool,
-    pub form: Box<dyn Form>,
-}
-
-/// Begins a turn.
-///
-/// # Errors
-/// As [`Service::follow`]; 503 without a descriptor for the wake-ups.
-pub fn answer(service: &Arc<Service>, task: Task, request: &Request) -> Result<Answer> {
-    let Request { head, body, waker } = request;
-    let Task {
-        asker,
-        said,
-        chat,
-        channel,
-        program,
-        ignored,
-        stream,
-        waits,
-        form,
-    } = task;
-    let transcript = transcript::read(said)?;
-    let chat = filled(head, CHAT).map(str::to_owned).or(chat);
-    let chat = chat.filter(|chat| !chat.is_empty());
-    if chat.as_ref().is_some_and(|chat| chat.len() > CHAT_BYTES) {
-        return Err(Error::invalid_request(format!(
-            "the name of the chat (\"X-Chat\") has at most {CHAT_BYTES} bytes"
-        )));
-    }
-    let idempotency = head.header("idempotency-key");
-    if let Some(key) = idempotency {
-        check_idempotency_key("the header \"Idempotency-Key\"", key)?;
-    }
-    let waker = waker.clone().map_or_else(|| new_waker(head), Ok)?;
-    let wake = Arc::clone(&waker);
-    let wake = move || wake.wake();
-    let (returned, rounds) = (transcript.returned, transcript.rounds);
-    let sent = match returned.is_empty() {
-        true => SentText::default(),
-        false => SentText::after(transcript.beside),
-    };
-    let question = Question {
-        history: transcript.history,
-        chat,
-        message: transcript.message,
-        files: transcript.files,
-        instructions: transcript.instructions,
-        idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
-        channel,
-        program,
-        stream,
-    };
-    let config = service.settings().current();
-    let brings = |program: &&ProgramOptions| !program.tools.is_empty();
-    if let Some(program) = question.program.as_ref().filter(brings) {
-        check_room(service, &config, &program.tools)?;
-    }
-    let (limits, cancels) = (&config.limits, config.openai_api.cancel_on_disconnect);
-    let turn_stream = match returned.is_empty() {
-        true => service.follow(&asker, question, wake)?,
-        false => {
-            let results = Results {
-                returned,
-                rounds,
-                request: sha256(body),
-            };
-            service
-                .follow_on(&asker, &question.message, &results, stream, wake)
-                .ok_or_else(nothing_waits)?
-        }
-    };
-    let began = Instant::now();
-    // A streamed response can show that it goes on; one that is sent whole
-    // cannot, and its client would give up first.
-    let seconds = match stream {
-        true => limits.turn_seconds.saturating_add(limits.approval_seconds),
-        false => limits.turn_seconds,
-    };
-    Ok(Answer::Deferred(Box::new(Answering {
-        service: Arc::clone(service),
-        waker,
-        turn_stream,
-        stream,
-        waits: stream && waits,
-        began,
-        deadline: began + Duration::from_secs(seconds),
-        cancels: stream && cancels,
-        is_over: false,
-        sent,
-        parts: Parts::new(form, head, &config, &ignored),
-    })))
-}
-
-/// A header that a program fills in, if it did: not empty, and not the template itself, which
-/// Open WebUI sends where it has nothing to say.
-pub fn filled<'a>(head: &'a Head, name: &str) -> Option<&'a str> {
-    let value = head.header(name)?.trim();
-    let is_template = value.starts_with("{{") && value.ends_with("}}");
-    (!value.is_empty() && !is_template).then_some(value)
+    /// Whether the turn is stopped when the client hangs up.
+    pub cancels: bool,
+    /// How long it may take.
+    pub longest: Duration,
+    /// Names of what had no effect in the request, for a header.
+    pub ignored: Vec<String>,
+    /// What the client has shown to have of the reply.
+    pub earlier: String,
 }
 
 /// What wakes the thread of a response.
@@ -168,184 +91,326 @@ pub fn new_waker(head: &Head) -> Result<Arc<Waker>> {
     })
 }
 
-/// The error for results that nothing waits for.
-fn nothing_waits() -> Error {
-    Error::invalid_request(
-        "no reply waits for these results of tools any more: send the message again, without \
-         the calls and their results",
-    )
-}
-
-struct Answering {
-    service: Arc<Service>,
-    waker: Arc<Waker>,
-    turn_stream: TurnStream,
-    stream: bool,
+/// An answer that is being written.
+pub struct PendingAnswer {
+    stream: ReplyStream,
+    form: Box<dyn Form>,
+    sending: Sending,
     waits: bool,
-    began: Instant,
-    deadline: Instant,
-    /// Whether the turn is stopped when its client goes.
     cancels: bool,
-    is_over: bool,
+    deadline: Instant,
+    next_keep_alive: Instant,
     sent: SentText,
-    parts: Parts,
+    /// Headers that do not depend on the form, until they are sent.
+    headers: Vec<(&'static str, Cow<'static, str>)>,
+    has_begun: bool,
+    is_over: bool,
+    ready: VecDeque<ResponsePart>,
 }
 
-impl DeferredResponse for Answering {
+impl DeferredResponse for PendingAnswer {
     fn waker(&self) -> &Arc<Waker> {
-        &self.waker
+        self.stream.waker()
     }
 
     fn advance(&mut self) -> ResponsePart {
-        if self.parts.is_empty() && !self.is_over {
+        if self.ready.is_empty() && !self.is_over {
             self.look();
         }
-        match self.parts.next() {
+        match self.ready.pop_front() {
             Some(part) => part,
             None if self.is_over => ResponsePart::Broken,
-            None if self.stream => {
-                ResponsePart::Wait(self.deadline.min(self.parts.next_keep_alive()))
-            }
-            None => ResponsePart::Wait(self.deadline),
+            None if self.sending == Sending::Whole => ResponsePart::Wait(self.deadline),
+            None => ResponsePart::Wait(self.deadline.min(self.next_keep_alive)),
         }
     }
 }
 
-impl Answering {
+impl PendingAnswer {
+    /// An answer of which nothing is written.
+    pub fn new(
+        exchange: &Exchange<'_>,
+        stream: ReplyStream,
+        form: Box<dyn Form>,
+        options: AnswerOptions,
+    ) -> PendingAnswer {
+        let mut shared = Response::empty(200);
+        shared.headers.clear();
+        share(&exchange.request.head, exchange.config, &mut shared);
+        if !options.ignored.is_empty() {
+            shared.add(IGNORED, ignored_header(&options.ignored));
+        }
+        PendingAnswer {
+            deadline: stream.deadline(options.longest),
+            stream,
+            form,
+            sending: options.sending,
+            waits: options.waits,
+            cancels: options.cancels,
+            next_keep_alive: Instant::now() + KEEP_ALIVE,
+            sent: SentText {
+                earlier: options.earlier,
+                ..SentText::default()
+            },
+            headers: shared.headers,
+            has_begun: false,
+            is_over: false,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The same as the answer of a handler.
+    pub fn deferred(self) -> Answer {
+        Answer::Deferred(Box::new(self))
+    }
+
+    /// Begins a streamed answer at once, so that it cannot fail with a status any more.
+    pub fn begin(&mut self) {
+        self.has_begun = true;
+        let mut head = Response::empty(200);
+        head.headers = vec![
+            ("Content-Type", Cow::Borrowed(self.form.content_type())),
+            ("X-Content-Type-Options", Cow::Borrowed("nosniff")),
+            ("X-Accel-Buffering", Cow::Borrowed("no")),
+        ];
+        head.headers.append(&mut self.headers);
+        self.ready.push_back(ResponsePart::Head(head));
+        self.push(Event::Begin);
+    }
+
     fn look(&mut self) {
-        let news = self.turn_stream.take();
-        let now = Instant::now();
+        let news = self.stream.take();
         for progress in news.progress {
             match progress {
-                TurnProgress::Text(text) => {
+                Progress::Text(text) => {
                     let text = self.sent.add(&text);
-                    self.parts.text(&text);
+                    self.text(&text);
                 }
-                TurnProgress::ToolCall => self.sent.end_round(),
-                TurnProgress::AwaitsApproval { tool } => self.say_that_it_waits(&tool),
+                Progress::ToolCall => {
+                    self.sent.end_round();
+                    if self.has_begun {
+                        self.push(Event::ToolCall);
+                    }
+                }
+                Progress::AwaitsApproval { tool } => self.say_that_it_waits(&tool),
             }
         }
         if self.is_over {
             return;
         }
-        if !news.handed.calls.is_empty() {
-            let summary = TurnSummary {
-                usage: self.of_response(news.handed.usage),
-                calls: news.handed.calls,
-                ..self.so_far()
-            };
-            return self.finish(&news.handed.said, &summary);
-        }
+        let now = Instant::now();
         match news.end {
-            // These interfaces have no word for it; a reply cut short is none.
-            Some(Ok(reply)) if reply.state().is_some() => self.fail(&cancelled()),
-            Some(Ok(reply)) => {
-                let summary = TurnSummary {
-                    usage: self.of_response(reply.usage()),
-                    finish_reason: reply.finish_reason(),
-                    ..self.so_far()
-                };
-                self.finish(reply.text(), &summary);
-            }
+            Some(Ok(reply)) => self.finish(reply),
             Some(Err(error)) => self.fail(&error),
-            None if news.is_cut => self.fail(&Error::invalid_token(
-                "the token is no longer valid; the turn goes on",
-            )),
             None if now >= self.deadline => {
-                let error = self.late();
+                let error = self.stream.late();
                 self.fail(&error);
             }
-            None if self.stream => self.parts.keep_alive(now),
+            None if self.sending != Sending::Whole && now >= self.next_keep_alive => {
+                self.push(Event::KeepAlive);
+            }
             None => {}
         }
     }
 
-    /// Says that somebody has to permit a tool. A response that does not wait ends there:
+    /// Says that somebody has to permit a tool. An answer that does not wait ends there:
     /// whoever speaks to it would wait in silence. Its turn goes on.
     fn say_that_it_waits(&mut self, tool: &str) {
         let text = format!("Waiting for permission to use {tool}: answer in Hearth.");
         if self.waits {
             let text = self.sent.notice(&text);
-            return self.parts.text(&text);
-        }
-        if !self.is_over {
-            let text = format!("{text} {REPLY_FOLLOWS}");
-            let summary = TurnSummary {
-                usage: self.used_so_far(),
-                ..self.so_far()
-            };
-            self.finish(&text, &summary);
+            self.text(&text);
+        } else if !self.is_over {
+            self.finish(ModelReply {
+                text: format!("{text} {REPLY_FOLLOWS}"),
+                usage: self.stream.usage_so_far(),
+                ..ModelReply::default()
+            });
         }
     }
 
-    /// What a turn took that has not ended.
-    fn so_far(&self) -> TurnSummary {
-        TurnSummary {
-            usage: Usage::default(),
-            took: self.began.elapsed(),
-            finish_reason: None,
-            calls: Vec::new(),
-        }
-    }
-
-    /// Tokens that it has used, as recorded.
-    fn used_so_far(&self) -> Usage {
-        let (turn, store) = (self.turn_stream.turn(), self.service.store());
-        // Their commit may be on its way.
-        let turn = store
-            .flush()
-            .and_then(|()| store.turn(&Viewer::server(), turn));
-        turn.map_or_else(|_| Usage::default(), |turn| self.of_response(turn.usage))
-    }
-
-    /// Of what a turn has used, what no earlier response has told of.
-    fn of_response(&self, all: Usage) -> Usage {
-        let before = self.turn_stream.used_before();
-        Usage {
-            input: all.input.saturating_sub(before.input),
-            output: all.output.saturating_sub(before.output),
-            cached: all.cached.saturating_sub(before.cached),
-        }
-    }
-
-    fn finish(&mut self, reply: &str, summary: &TurnSummary) {
+    fn finish(&mut self, mut reply: ModelReply) {
         self.is_over = true;
-        let rest = self.sent.rest(reply);
-        if !self.stream {
-            return self.parts.whole(&rest, summary);
+        let rest = self.sent.rest(&reply.text);
+        if self.is_streamed() {
+            self.text(&rest);
+            self.push(Event::End(&reply));
+            return self.ready.push_back(ResponsePart::End);
         }
-        self.parts.text(&rest);
-        self.parts.close(summary);
+        reply.text = rest;
+        self.push_whole(self.form.whole(&reply));
     }
 
     fn fail(&mut self, error: &Error) {
         self.is_over = true;
-        self.parts.fail(error);
+        if self.has_begun {
+            self.push(Event::Failed(error));
+            return self.ready.push_back(ResponsePart::End);
+        }
+        let mut response = self.form.refusal(error);
+        if response.status >= 400 {
+            // OpenAI's libraries repeat a request by themselves. Each would be a turn.
+            response.add("x-should-retry", "false");
+        }
+        self.push_whole(response);
     }
 
-    /// The error for a client that has waited for as long as it may.
-    fn late(&self) -> Error {
-        let turn = self
-            .service
-            .store()
-            .turn(&Viewer::server(), self.turn_stream.turn());
-        let waits = turn.is_ok_and(|turn| turn.state == TurnState::WaitingApproval);
-        let why = match waits {
-            true => "the answer waits for somebody's permission to use a tool",
-            false => "the answer is not there yet",
-        };
-        Error::new(
-            Code::ServerError,
-            format!("{why}; the turn goes on, and its reply will be in the conversation"),
-        )
-        .with_status(504)
+    fn is_streamed(&self) -> bool {
+        self.has_begun || self.sending == Sending::Streamed
+    }
+
+    fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.push(Event::Text(text));
+        }
+    }
+
+    fn push_whole(&mut self, mut response: Response) {
+        response.headers.append(&mut self.headers);
+        self.ready.push_back(ResponsePart::Whole(response));
+    }
+
+    /// Sends the piece for an event, after the head and the beginning if it is the first.
+    fn push(&mut self, event: Event<'_>) {
+        if !self.has_begun {
+            self.begin();
+        }
+        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
+        let piece = self.form.piece(event).into_bytes();
+        self.ready.push_back(ResponsePart::Piece(piece));
     }
 }
 
-impl Drop for Answering {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if self.cancels && !self.is_over {
-            self.turn_stream.cancel();
+            self.stream.cancel();
+        }
+    }
+}
+
+/// The text that a stream has sent. The model may write something before it calls
+/// a tool; its reply is all that it writes.
+#[derive(Default)]
+struct SentText {
+    /// What the client has shown to have, and what the model wrote before its last call.
+    earlier: String,
+    /// Since the last call of a tool.
+    round: String,
+    /// Whether something was sent before that.
+    has_earlier: bool,
+}
+
+impl SentText {
+    /// Notes a piece; returns it as it is to be sent.
+    fn add(&mut self, text: &str) -> String {
+        let is_first = self.round.is_empty();
+        let begins = is_first && !self.has_earlier && !self.earlier.is_empty();
+        let text = if begins { text.trim_start() } else { text };
+        self.round.push_str(text);
+        match is_first && self.has_earlier && !text.starts_with('\n') {
+            true => format!("\n\n{text}"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Notes that the model called tools: text that follows is a new beginning.
+    fn end_round(&mut self) {
+        let round = std::mem::take(&mut self.round);
+        self.has_earlier |= !round.is_empty();
+        if !self.earlier.is_empty() && !round.trim().is_empty() {
+            self.earlier.push_str("\n\n");
+        }
+        self.earlier.push_str(round.trim());
+    }
+
+    /// Notes a text that is no part of the reply; returns it as it is to be sent.
+    fn notice(&mut self, text: &str) -> String {
+        self.end_round();
+        match std::mem::replace(&mut self.has_earlier, true) {
+            true => format!("\n\n{text}"),
+            false => text.to_owned(),
+        }
+    }
+
+    /// What is still to be sent so that the whole ends in the reply.
+    fn rest(&mut self, reply: &str) -> String {
+        let reply = match reply.strip_prefix(&self.earlier) {
+            Some(rest) => rest.trim_start(),
+            None => reply,
+        };
+        if reply.is_empty() {
+            return String::new();
+        }
+        if !self.round.is_empty() && self.round.trim_end().ends_with(reply.trim()) {
+            return String::new();
+        }
+        match reply.strip_prefix(self.round.trim_start()) {
+            Some(rest) => self.add(rest),
+            // Another model took over after the first had begun.
+            None => {
+                self.end_round();
+                self.add(reply)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::rows;
+
+    #[test]
+    fn what_the_client_has_is_not_sent_again() {
+        for (pieces, reply, expected) in [
+            (
+                &["\n\n", "It is 9."][..],
+                "Let me see.\n\nIt is 9.",
+                "It is 9.",
+            ),
+            (&[], "Let me see.\n\nIt is 9.", "It is 9."),
+            (&[], "Let me see.", ""),
+            (&[], "Something else.", "Something else."),
+        ] {
+            let mut sent = SentText {
+                earlier: "Let me see.".to_owned(),
+                ..SentText::default()
+            };
+            let mut text: String = pieces.iter().map(|piece| sent.add(piece)).collect();
+            text += &sent.rest(reply);
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn a_stream_ends_in_the_reply() {
+        let table = "
+                                  | Hello.    | Hello.
+            Hel,lo.               | Hello.    | Hello.
+            Hel                   | Hello.    | Hello.
+            Hello._               | Hello.    | Hello._
+            Let me see.,CALL,It, is 9. | It is 9. | Let me see.\\n\\nIt is 9.
+            Let me see.,CALL      | It is 9.  | Let me see.\\n\\nIt is 9.
+            CALL,CALL,It is 9.    | It is 9.  | It is 9.
+            One. ,CALL,Two,CALL,It | One.\\n\\nTwo\\n\\nIt is 9. | One. \\n\\nTwo\\n\\nIt is 9.
+            One.,CALL             | One.      | One.
+            It wa                 | Sorry: 9. | It wa\\n\\nSorry: 9.
+        ";
+        for [pieces, reply, expected] in rows(table) {
+            let pieces = pieces.replace('_', " ");
+            let [reply, expected] =
+                [reply, expected].map(|text| text.replace('_', " ").replace("\\n", "\n"));
+            let mut sent = SentText::default();
+            let mut text = String::new();
+            for piece in pieces.split(',') {
+                match piece {
+                    "CALL" => sent.end_round(),
+                    piece => text += &sent.add(piece),
+                }
+            }
+            text += &sent.rest(&reply);
+            assert_eq!(text, expected);
         }
     }
 }

@@ -1,35 +1,25 @@
 //! OpenAI's interface for embeddings, passed on to the server of the model
 //! (<https://platform.openai.com/docs/api-reference/embeddings>).
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
-use super::answer;
-use super::form::{Form, TurnSummary, stream_head};
-use super::models;
-use super::openai;
-use super::plain;
-use crate::service::Service;
-use crate::service::turn_stream::Asker;
+use super::answer::{Event, Form};
+use super::exchange::Exchange;
+use super::{models, openai, plain, request};
+use crate::service::reply_stream::Work;
 use agent::model::ModelReply;
 use agent::provider::pass_on::{self, EmbeddingRequest};
 use base::error::{Error, Result};
-use config::Config;
-use net::http::{Answer, Request, Response};
+use net::http::{Answer, Response};
 
 /// POST /v1/embeddings.
 ///
 /// # Errors
 /// `invalid_request` for a body that is no object or names no model, and where there is no
-/// embedding model; those of [`plain::defer`].
-pub fn embed(
-    service: &Arc<Service>,
-    config: &Config,
-    asker: Asker,
-    request: &Request,
-) -> Result<Answer> {
-    let mut body: Map<String, Value> = answer::parse(&request.body)?;
+/// embedding model; those of [`plain::pass_on`].
+pub fn embed(exchange: Exchange<'_>) -> Result<Answer> {
+    let config = exchange.config;
+    let mut body: Map<String, Value> = request::parse(&exchange.request.body)?;
     let named = body.remove("model");
     let named = named.as_ref().and_then(Value::as_str).unwrap_or_default();
     // The assistant is no embedding model; its household may have one.
@@ -44,8 +34,8 @@ pub fn embed(
              the setting memory.embeddings",
         )
     })?;
-    let identity = asker.identity.clone();
-    let ask = move |work: plain::Work<'_>| {
+    let asker = exchange.asker.clone();
+    let ask = move |work: Work<'_>| {
         let service = work.service;
         let asked = EmbeddingRequest {
             user: (asker.user_id, &asker.user),
@@ -61,40 +51,19 @@ pub fn embed(
             ..ModelReply::default()
         })
     };
-    let (identity, form) = (identity.as_ref(), Box::new(Whole));
-    plain::defer(service, identity, form, false, &request.head, &[], ask)
+    plain::pass_on(&exchange, Box::new(Whole), false, Vec::new(), ask)
 }
 
 /// The provider's answer as it came; it is never streamed.
 struct Whole;
 
 impl Form for Whole {
-    fn whole(&self, reply: &str, _: &TurnSummary) -> Response {
-        Response::json(200, reply.to_owned())
-    }
-
-    fn head(&self) -> Response {
-        stream_head("application/json")
-    }
-
-    fn opening(&self) -> String {
+    fn piece(&mut self, _: Event<'_>) -> String {
         String::new()
     }
 
-    fn text(&self, _: &str) -> String {
-        String::new()
-    }
-
-    fn keep_alive(&self) -> String {
-        String::new()
-    }
-
-    fn closing(&self, _: &TurnSummary) -> String {
-        String::new()
-    }
-
-    fn failure(&self, _: &Error) -> String {
-        String::new()
+    fn whole(&self, reply: &ModelReply) -> Response {
+        Response::json(200, reply.text.clone())
     }
 
     fn refusal(&self, error: &Error) -> Response {

@@ -11,36 +11,35 @@
 //!
 //! 1. [`ModelApi`]: `admit` checks path, method and token before the body is read;
 //!    `answer` calls the interface's function for the path.
-//! 2. `openai::complete`, `responses::respond`, `ollama::chat` or `ollama::generate` reads the body, and
-//!    `transcript::read` its messages.
-//! 3. `answer::answer` starts the turn ([`Service::follow`]).
-//! 4. `answer::Answering::advance`, on the connection's thread, takes what
-//!    happened in the turn ([`TurnStream::take`](crate::service::turn_stream::TurnStream::take)),
+//! 2. `openai::complete`, `responses::respond`, `ollama::chat` or `ollama::generate` reads the
+//!    body into a `request::ReplyRequest`, and `transcript::read` its messages.
+//! 3. `ReplyRequest::answer` starts the turn ([`Service::follow`]).
+//! 4. `answer::PendingAnswer::advance`, on the connection's thread, takes what
+//!    happened in the turn ([`ReplyStream::take`](crate::service::reply_stream::ReplyStream::take)),
 //!    and the interface's `Form` writes it.
 
 mod access;
 mod answer;
-mod asked;
 mod embeddings;
-mod form;
+mod exchange;
 pub mod mcp;
 mod models;
 mod ollama;
 mod openai;
 mod options;
 mod plain;
-mod plain_chat;
+mod request;
 mod responses;
-mod sent_text;
 mod transcript;
 
 use std::sync::Arc;
 
 use crate::http::Extension;
 use crate::service::Service;
-use crate::service::turn_stream::Asker;
+use crate::service::program_turns::Asker;
 use base::error::{Error, Result};
 use config::{Config, is_at_or_below};
+use exchange::Exchange;
 use net::http::{Admitted, Answer, Head, Refusal, Request, Response, checks};
 
 /// What stands before a model's name in its path.
@@ -151,21 +150,27 @@ impl ModelApi {
         request: &Request,
     ) -> Result<Answer> {
         let service = &self.service;
+        let exchange = Exchange {
+            service,
+            config,
+            asker,
+            request,
+        };
         Ok(Answer::Now(match route {
             Route::Models => openai::models(service, config),
             Route::Model => {
                 let name = request.head.path.strip_prefix(MODEL);
                 openai::model(service, config, name.unwrap_or_default())?
             }
-            Route::ChatCompletions => return openai::complete(service, config, asker, request),
-            Route::Responses => return responses::respond(service, config, asker, request),
-            Route::Embeddings => return embeddings::embed(service, config, asker, request),
+            Route::ChatCompletions => return openai::complete(exchange),
+            Route::Responses => return responses::respond(exchange),
+            Route::Embeddings => return embeddings::embed(exchange),
             Route::Version => ollama::version(),
             Route::Tags => ollama::tags(service, config),
             Route::Running => ollama::running(),
-            Route::Show => ollama::show(service, config, request)?,
-            Route::Chat => return ollama::chat(service, config, asker, request),
-            Route::Generate => return ollama::generate(service, config, asker, request),
+            Route::Show => ollama::show(&exchange)?,
+            Route::Chat => return ollama::chat(exchange),
+            Route::Generate => return ollama::generate(exchange),
             Route::Unknown(interface) => interface.nothing_at(&request.head.path),
         }))
     }

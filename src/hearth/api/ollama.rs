@@ -2,26 +2,25 @@
 //! far as its clients need it to chat.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::{self, Task};
-use super::asked;
-use super::form::{Form, TurnSummary, stream_head};
-use super::models;
-use super::options;
-use super::transcript::Said;
+use super::answer::{Event, Form};
+use super::exchange::Exchange;
+use super::request::{self, ReplyRequest};
+use super::transcript::ClientMessage;
+use super::{models, options};
 use crate::service::Service;
-use crate::service::turn_stream::Asker;
 use agent::context::window::request_tokens;
+use agent::model::ModelReply;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::secret::sha256;
 use config::Config;
-use net::http::{Answer, Request, Response};
+use net::http::{Answer, Response};
 use serde_json::json;
 use store::ToolCall;
 
@@ -36,7 +35,7 @@ const VERSION: &str = "0.12.0";
 struct Chat {
     model: String,
     #[serde(default)]
-    messages: Vec<Said>,
+    messages: Vec<ClientMessage>,
     #[serde(default)]
     stream: Option<bool>,
     #[serde(flatten)]
@@ -122,14 +121,16 @@ pub fn tags(service: &Service, config: &Config) -> Response {
 ///
 /// # Errors
 /// `invalid_request`, `not_found`.
-pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
-    let show: Show = answer::parse(&request.body)?;
+pub fn show(exchange: &Exchange<'_>) -> Result<Response> {
+    let (service, config) = (exchange.service, exchange.config);
+    let show: Show = request::parse(&exchange.request.body)?;
     models::check(config, &show.model)?;
     let provider = &service.assistant().provider;
     let window = provider.window(&config.model);
-    let capabilities = match provider.takes(&config.model).images {
-        true => &["completion", "tools", "vision"][..],
-        false => &["completion", "tools"],
+    let capabilities = if provider.takes(&config.model).images {
+        &["completion", "tools", "vision"][..]
+    } else {
+        &["completion", "tools"]
     };
     Ok(ok(&json!({
         "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
@@ -148,114 +149,100 @@ pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Res
 /// # Errors
 /// `invalid_request`, `not_found` for another model, and those of a turn
 /// that cannot begin.
-pub fn chat(
-    service: &Arc<Service>,
-    config: &Config,
-    asker: Asker,
-    request: &Request,
-) -> Result<Answer> {
-    let chat: Chat = answer::parse(&request.body)?;
-    models::check(config, &chat.model)?;
-    let lines = Lines {
-        model: chat.model,
-        clock: service.clock().clone(),
-        is_chat: true,
-    };
+pub fn chat(exchange: Exchange<'_>) -> Result<Answer> {
+    let chat: Chat = request::parse(&exchange.request.body)?;
+    let lines = Lines::new(&exchange, chat.model, true)?;
     if chat.messages.is_empty() {
         return Ok(lines.loaded());
     }
-    let (said, stream, rest) = (chat.messages, chat.stream, chat.rest);
-    begin(service, lines, asker, said, stream, rest, request)
+    begin(exchange, lines, chat.messages, chat.stream, chat.rest)
 }
 
 /// POST /api/generate: a message without a past.
 ///
 /// # Errors
 /// As [`chat`].
-pub fn generate(
-    service: &Arc<Service>,
-    config: &Config,
-    asker: Asker,
-    request: &Request,
-) -> Result<Answer> {
-    let generate: Generate = answer::parse(&request.body)?;
-    models::check(config, &generate.model)?;
-    let lines = Lines {
-        model: generate.model,
-        clock: service.clock().clone(),
-        is_chat: false,
-    };
+pub fn generate(exchange: Exchange<'_>) -> Result<Answer> {
+    let generate: Generate = request::parse(&exchange.request.body)?;
+    let lines = Lines::new(&exchange, generate.model, false)?;
     let Some(prompt) = generate.prompt.filter(|prompt| !prompt.is_empty()) else {
         return Ok(lines.loaded());
     };
-    let system = generate.system.map(|system| Said::new("system", system));
-    let question = Said::new("user", prompt).with_images(generate.images);
-    let said = system.into_iter().chain([question]);
-    let (said, stream, rest) = (said.collect(), generate.stream, generate.rest);
-    begin(service, lines, asker, said, stream, rest, request)
+    let system = generate.system;
+    let system = system.map(|system| ClientMessage::new("system", system));
+    let question = ClientMessage::new("user", prompt).with_images(generate.images);
+    let messages = system.into_iter().chain([question]).collect();
+    begin(exchange, lines, messages, generate.stream, generate.rest)
 }
 
 fn begin(
-    service: &Arc<Service>,
+    exchange: Exchange<'_>,
     lines: Lines,
-    asker: Asker,
-    said: Vec<Said>,
+    messages: Vec<ClientMessage>,
     stream: Option<bool>,
     rest: Map<String, Value>,
-    request: &Request,
 ) -> Result<Answer> {
-    let options::Read { program, ignored } = options::of_ollama(rest)?;
-    let model = lines.model.clone();
-    let task = Task {
-        asker,
-        said,
+    let request = ReplyRequest {
+        model: lines.model.clone(),
+        messages,
         chat: None,
         channel: CHANNEL,
-        program,
-        ignored,
+        options: options::of_ollama(rest)?,
         stream: stream.unwrap_or(true),
         // Home Assistant streams what it speaks.
         waits: false,
         form: Box::new(lines),
     };
-    asked::begin(service, task, &model, request)
+    request.answer(exchange)
 }
 
 /// A JSON object on each line, or one object.
 struct Lines {
     model: String,
     clock: Clock,
+    began: Instant,
     /// Of `/api/chat`, not `/api/generate`.
     is_chat: bool,
 }
 
 impl Lines {
+    fn new(exchange: &Exchange<'_>, model: String, is_chat: bool) -> Result<Lines> {
+        models::check(exchange.config, &model)?;
+        Ok(Lines {
+            model,
+            clock: exchange.service.clock().clone(),
+            began: Instant::now(),
+            is_chat,
+        })
+    }
+
     fn object(&self, text: &str, is_done: bool) -> Value {
         let mut object = json!({
             "model": self.model, "created_at": self.clock.now(), "done": is_done,
         });
-        match self.is_chat {
-            true => object["message"] = json!({ "role": "assistant", "content": text }),
-            false => object["response"] = json!(text),
+        if self.is_chat {
+            object["message"] = json!({ "role": "assistant", "content": text });
+        } else {
+            object["response"] = json!(text);
         }
         object
     }
 
-    fn last(&self, text: &str, summary: &TurnSummary) -> Value {
-        let nanoseconds = u64::try_from(summary.took.as_nanos()).unwrap_or(u64::MAX);
+    fn last(&self, text: &str, reply: &ModelReply) -> Value {
+        let nanoseconds = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut object = self.object(text, true);
-        if !summary.calls.is_empty() {
-            object["message"]["tool_calls"] = summary.calls.iter().map(call_object).collect();
+        if !reply.calls.is_empty() {
+            object["message"]["tool_calls"] = reply.calls.iter().map(call_object).collect();
         }
-        object["done_reason"] = json!(match summary.finish_reason {
+        object["done_reason"] = json!(match reply.finish_reason {
             Some(FinishReason::Length | FinishReason::Interrupted) => "length",
             _ => "stop",
         });
         object["total_duration"] = json!(nanoseconds);
         object["load_duration"] = json!(0);
-        object["prompt_eval_count"] = json!(summary.usage.input);
+        object["prompt_eval_count"] = json!(reply.usage.input);
         object["prompt_eval_duration"] = json!(0);
-        object["eval_count"] = json!(summary.usage.output);
+        object["eval_count"] = json!(reply.usage.output);
         object["eval_duration"] = json!(nanoseconds);
         object
     }
@@ -275,32 +262,23 @@ fn call_object(call: &ToolCall) -> Value {
 }
 
 impl Form for Lines {
-    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response {
-        ok(&self.last(reply, summary))
+    fn content_type(&self) -> &'static str {
+        "application/x-ndjson"
     }
 
-    fn head(&self) -> Response {
-        stream_head("application/x-ndjson")
+    fn piece(&mut self, event: Event<'_>) -> String {
+        let line = match event {
+            Event::Begin | Event::ToolCall => return String::new(),
+            Event::Text(text) => self.object(text, false),
+            Event::KeepAlive => self.object("", false),
+            Event::End(reply) => self.last("", reply),
+            Event::Failed(error) => error_object(error),
+        };
+        format!("{line}\n")
     }
 
-    fn opening(&self) -> String {
-        String::new()
-    }
-
-    fn text(&self, text: &str) -> String {
-        format!("{}\n", self.object(text, false))
-    }
-
-    fn keep_alive(&self) -> String {
-        self.text("")
-    }
-
-    fn closing(&self, summary: &TurnSummary) -> String {
-        format!("{}\n", self.last("", summary))
-    }
-
-    fn failure(&self, error: &Error) -> String {
-        format!("{}\n", error_object(error))
+    fn whole(&self, reply: &ModelReply) -> Response {
+        ok(&self.last(&reply.text, reply))
     }
 
     fn refusal(&self, error: &Error) -> Response {

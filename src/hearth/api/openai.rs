@@ -2,22 +2,22 @@
 //! (<https://platform.openai.com/docs/api-reference/chat>).
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::{self, Task};
-use super::asked;
-use super::form::{Form, TurnSummary, stream_head};
+use super::answer::{Event, Form};
+use super::exchange::Exchange;
 use super::models;
 use super::options;
-use super::transcript::Said;
+use super::request::{self, ReplyRequest};
+use super::transcript::ClientMessage;
 use crate::service::Service;
-use crate::service::turn_stream::Asker;
+use agent::model::ModelReply;
 use base::error::{Code, Error, Result};
+use base::finish_reason::FinishReason;
 use config::Config;
-use net::http::{Answer, Request, Response};
+use net::http::{Answer, Response};
 use serde_json::json;
 use store::{ToolCall, Usage};
 
@@ -28,7 +28,7 @@ pub const CHANNEL: &str = "openai_api";
 #[derive(Deserialize)]
 struct Completion {
     model: String,
-    messages: Vec<Said>,
+    messages: Vec<ClientMessage>,
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
@@ -135,51 +135,42 @@ pub fn model(service: &Service, config: &Config, name: &str) -> Result<Response>
 /// # Errors
 /// `invalid_request`, `not_found` for another model, and those of a turn
 /// that cannot begin.
-pub fn complete(
-    service: &Arc<Service>,
-    config: &Config,
-    asker: Asker,
-    request: &Request,
-) -> Result<Answer> {
-    let mut completion: Completion = answer::parse(&request.body)?;
-    models::check(config, &completion.model)?;
+pub fn complete(exchange: Exchange<'_>) -> Result<Answer> {
+    let mut completion: Completion = request::parse(&exchange.request.body)?;
+    models::check(exchange.config, &completion.model)?;
     if completion.n.is_some_and(|n| n != 1) {
         return Err(Error::invalid_request(
             "\"n\" must be 1: there is one answer to a message",
         ));
     }
     let chat = Metadata::chat_id(completion.metadata, &mut completion.rest);
-    if completion.messages.iter().any(Said::is_named) {
-        completion
-            .rest
-            .insert("messages.name".to_owned(), true.into());
+    if completion.messages.iter().any(ClientMessage::is_named) {
+        let name = "messages.name".to_owned();
+        completion.rest.insert(name, true.into());
     }
     let mut include_usage = None;
     if let Some(options) = completion.stream_options {
         include_usage = options.include_usage;
         add_nested(&mut completion.rest, "stream_options", options.rest);
     }
-    let options::Read { program, ignored } = options::of_openai(completion.rest)?;
-    let stream = completion.stream.unwrap_or(false);
-    let model = completion.model.clone();
+    let options = options::of_openai(completion.rest)?;
     let form = Chunks {
         id: format!("chatcmpl-{}", base::secret::reference()),
-        model: completion.model,
-        created: service.clock().now().as_millis() / 1000,
+        model: completion.model.clone(),
+        created: exchange.service.clock().now().as_millis() / 1000,
         include_usage: include_usage.unwrap_or(false),
     };
-    let task = Task {
-        asker,
-        said: completion.messages,
+    let request = ReplyRequest {
+        model: completion.model,
+        messages: completion.messages,
         chat,
         channel: CHANNEL,
-        program,
-        ignored,
-        stream,
+        options,
+        stream: completion.stream.unwrap_or(false),
         waits: true,
         form: Box::new(form),
     };
-    asked::begin(service, task, &model, request)
+    request.answer(exchange)
 }
 
 /// Server-sent events, or one object.
@@ -209,6 +200,29 @@ impl Chunks {
         });
         self.chunk(json!([choice]), Value::Null)
     }
+
+    fn end(&self, reply: &ModelReply) -> String {
+        let mut text = String::new();
+        for (index, call) in reply.calls.iter().enumerate() {
+            let mut call = call_object(call);
+            call["index"] = json!(index);
+            text += &self.delta(json!({ "tool_calls": [call] }), None);
+        }
+        text += &self.delta(json!({}), Some(stop_reason(reply)));
+        if self.include_usage {
+            text += &self.chunk(json!([]), usage_object(reply.usage));
+        }
+        text + "data: [DONE]\n\n"
+    }
+}
+
+fn stop_reason(reply: &ModelReply) -> &'static str {
+    match reply.finish_reason {
+        None if !reply.calls.is_empty() => "tool_calls",
+        None => "stop",
+        Some(FinishReason::Length | FinishReason::Interrupted) => "length",
+        Some(FinishReason::ContentFilter | FinishReason::Refusal) => "content_filter",
+    }
 }
 
 /// Calls, and what was said beside them.
@@ -235,58 +249,37 @@ fn usage_object(usage: Usage) -> Value {
 }
 
 impl Form for Chunks {
-    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response {
+    fn whole(&self, reply: &ModelReply) -> Response {
         // Written at once: the objects in between take longer than the rest of a response.
         let model = json!(self.model);
-        let message = match summary.calls.is_empty() {
-            true => {
-                let reply = Value::from(reply);
-                format!(r#"{{"role":"assistant","content":{reply},"refusal":null}}"#)
-            }
-            false => message_of(reply, &summary.calls).to_string(),
+        let message = if reply.calls.is_empty() {
+            let text = Value::from(&*reply.text);
+            format!(r#"{{"role":"assistant","content":{text},"refusal":null}}"#)
+        } else {
+            message_of(&reply.text, &reply.calls).to_string()
         };
         let completion = format!(
             r#"{{"id":"{}","object":"chat.completion","created":{},"model":{model},"choices":[{{"index":0,"message":{message},"logprobs":null,"finish_reason":"{}"}}],"usage":{}}}"#,
             self.id,
             self.created,
-            summary.stop_reason(),
-            usage_object(summary.usage),
+            stop_reason(reply),
+            usage_object(reply.usage),
         );
         Response::json(200, completion)
     }
 
-    fn head(&self) -> Response {
-        stream_head("text/event-stream; charset=utf-8")
-    }
-
-    fn opening(&self) -> String {
-        self.delta(json!({ "role": "assistant", "content": "" }), None)
-    }
-
-    fn text(&self, text: &str) -> String {
-        self.delta(json!({ "content": text }), None)
-    }
-
-    fn keep_alive(&self) -> String {
-        ": working\n\n".to_owned()
-    }
-
-    fn closing(&self, summary: &TurnSummary) -> String {
-        let mut text = String::new();
-        for (index, call) in summary.calls.iter().enumerate() {
-            let mut call = call_object(call);
-            call["index"] = json!(index);
-            text += &self.delta(json!({ "tool_calls": [call] }), None);
+    fn piece(&mut self, event: Event<'_>) -> String {
+        match event {
+            Event::Begin => self.delta(json!({ "role": "assistant", "content": "" }), None),
+            Event::Text(text) => self.delta(json!({ "content": text }), None),
+            Event::ToolCall => String::new(),
+            Event::KeepAlive => ": working\n\n".to_owned(),
+            Event::End(reply) => self.end(reply),
+            Event::Failed(error) => {
+                let error = error_object(error, kind_and_code(error).1);
+                format!("data: {error}\n\n")
+            }
         }
-        text += &self.delta(json!({}), Some(summary.stop_reason()));
-        if self.include_usage {
-            text += &self.chunk(json!([]), usage_object(summary.usage));
-        }
-        text + "data: [DONE]\n\n"
-    }
-
-    fn failure(&self, error: &Error) -> String {
-        format!("data: {}\n\n", error_object(error, kind_and_code(error).1))
     }
 
     fn refusal(&self, error: &Error) -> Response {

@@ -53,7 +53,7 @@ const REFUSED: [&str; 12] = [
 
 /// What was read of a request.
 #[derive(Debug, Default, PartialEq)]
-pub struct Read {
+pub struct OptionsRead {
     /// What is passed on; none if there is nothing.
     pub program: Option<ProgramOptions>,
     /// Names of what has no effect.
@@ -65,7 +65,7 @@ pub struct Read {
 ///
 /// # Errors
 /// `invalid_request` naming what cannot be passed on.
-pub fn of_openai(members: Map<String, Value>) -> Result<Read> {
+pub fn of_openai(members: Map<String, Value>) -> Result<OptionsRead> {
     let mut reader = Reader::default();
     for (name, value) in members {
         if value.is_null() {
@@ -86,7 +86,7 @@ pub fn of_openai(members: Map<String, Value>) -> Result<Read> {
 ///
 /// # Errors
 /// As [`of_openai`].
-pub fn of_ollama(members: Map<String, Value>) -> Result<Read> {
+pub fn of_ollama(members: Map<String, Value>) -> Result<OptionsRead> {
     let mut reader = Reader::default();
     for (name, value) in members {
         match (name.as_str(), value) {
@@ -261,7 +261,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Result<Read> {
+    fn finish(self) -> Result<OptionsRead> {
         let is_known = |name: &String| self.wants.tools.iter().any(|tool| tool.name == *name);
         match &self.wants.reply.must_call {
             Some(MustCall::Tool(name)) if !is_known(name) => {
@@ -276,7 +276,7 @@ impl Reader {
             _ => {}
         }
         let is_empty = self.wants.tools.is_empty() && self.wants.reply == ClientOptions::default();
-        Ok(Read {
+        Ok(OptionsRead {
             program: (!is_empty).then_some(self.wants),
             ignored: self.ignored,
         })

@@ -2,32 +2,27 @@
 //! text, streamed events and the client's own tools. Nothing can be looked up later:
 //! a program sends what was said, as it does with chat completions.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::{self, Task};
-use super::form::{Form, TurnSummary, stream_head};
-use super::models;
+use super::answer::{Event, Form};
+use super::exchange::Exchange;
 use super::openai::{self, CHANNEL, Metadata};
-use super::transcript::Said;
-use super::{asked, options};
-use crate::service::Service;
-use crate::service::turn_stream::Asker;
+use super::request::{self, ReplyRequest};
+use super::transcript::ClientMessage;
+use super::{models, options};
+use agent::model::ModelReply;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::secret::reference;
-use config::Config;
-use net::http::{Answer, Request, Response};
+use net::http::{Answer, Response};
 use store::ToolCall;
 
 /// What needs responses that are kept.
 const KEPT: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
 #[derive(Deserialize)]
-struct Asked {
+struct CreateResponse {
     model: String,
     input: Value,
     #[serde(default)]
@@ -44,14 +39,9 @@ struct Asked {
 ///
 /// # Errors
 /// As [`openai::complete`].
-pub fn respond(
-    service: &Arc<Service>,
-    config: &Config,
-    asker: Asker,
-    request: &Request,
-) -> Result<Answer> {
-    let mut body: Asked = answer::parse(&request.body)?;
-    models::check(config, &body.model)?;
+pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
+    let mut body: CreateResponse = request::parse(&exchange.request.body)?;
+    models::check(exchange.config, &body.model)?;
     let is_set = |key: &str| body.rest.get(key).is_some_and(|value| !value.is_null());
     if let Some(key) = KEPT.iter().find(|key| is_set(key)) {
         return Err(Error::invalid_request(format!(
@@ -70,39 +60,36 @@ pub fn respond(
         _ => return Err(Error::invalid_request("\"text\" must be an object")),
     }
     let chat = Metadata::chat_id(body.metadata, &mut body.rest);
-    let options::Read { program, ignored } = options::of_openai(body.rest)?;
-    let mut said = Vec::new();
-    if let Some(instructions) = body.instructions {
-        said.push(Said::new("system", instructions));
-    }
-    said.append(&mut said_in(body.input)?);
-    let model = body.model.clone();
+    let options = options::of_openai(body.rest)?;
+    let instructions = body.instructions;
+    let instructions = instructions.map(|text| ClientMessage::new("system", text));
+    let mut messages: Vec<ClientMessage> = instructions.into_iter().collect();
+    messages.append(&mut messages_in(body.input)?);
     let form = Events {
         id: format!("resp_{}", reference()),
         item: format!("msg_{}", reference()),
-        model: body.model,
-        created: service.clock().now().as_millis() / 1000,
-        sequence: Cell::new(OPENING),
-        text: RefCell::default(),
+        model: body.model.clone(),
+        created: exchange.service.clock().now().as_millis() / 1000,
+        sequence: 0,
+        text: String::new(),
     };
-    let task = Task {
-        asker,
-        said,
+    let request = ReplyRequest {
+        model: body.model,
+        messages,
         chat,
         channel: CHANNEL,
-        program,
-        ignored,
+        options,
         stream: body.stream.unwrap_or(false),
         waits: true,
         form: Box::new(form),
     };
-    asked::begin(service, task, &model, request)
+    request.answer(exchange)
 }
 
 /// The messages of an input: a text, or items.
-fn said_in(input: Value) -> Result<Vec<Said>> {
+fn messages_in(input: Value) -> Result<Vec<ClientMessage>> {
     let items = match input {
-        Value::String(text) => return Ok(vec![Said::new("user", text)]),
+        Value::String(text) => return Ok(vec![ClientMessage::new("user", text)]),
         Value::Array(items) => items,
         _ => return Err(Error::invalid_request("\"input\" must be a text or items")),
     };
@@ -181,15 +168,6 @@ fn parts(content: Value) -> Value {
     parts.into_iter().map(part).collect()
 }
 
-fn numbered(number: u64, kind: &str, mut data: Value) -> String {
-    data["type"] = json!(kind);
-    data["sequence_number"] = json!(number);
-    format!("event: {kind}\ndata: {data}\n\n")
-}
-
-/// The events of the opening, which is written after the first piece and sent before it.
-const OPENING: u64 = 2;
-
 /// Server-sent events, or one object.
 struct Events {
     id: String,
@@ -199,24 +177,26 @@ struct Events {
     /// Seconds since 1970.
     created: i64,
     /// The number of the next event.
-    sequence: Cell<u64>,
+    sequence: u64,
     /// What was streamed.
-    text: RefCell<String>,
+    text: String,
 }
 
 impl Events {
-    fn event(&self, kind: &str, data: Value) -> String {
-        let number = self.sequence.replace(self.sequence.get() + 1);
-        numbered(number, kind, data)
+    fn event(&mut self, kind: &str, mut data: Value) -> String {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(self.sequence);
+        self.sequence += 1;
+        format!("event: {kind}\ndata: {data}\n\n")
     }
 
-    fn response(&self, status: &str, output: &[Value], summary: Option<&TurnSummary>) -> Value {
-        let reason = match summary.and_then(|summary| summary.finish_reason) {
+    fn response(&self, status: &str, output: &[Value], reply: Option<&ModelReply>) -> Value {
+        let reason = match reply.and_then(|reply| reply.finish_reason) {
             None => None,
             Some(FinishReason::Length | FinishReason::Interrupted) => Some("max_output_tokens"),
             Some(FinishReason::ContentFilter | FinishReason::Refusal) => Some("content_filter"),
         };
-        let usage = summary.map(|TurnSummary { usage, .. }| {
+        let usage = reply.map(|ModelReply { usage, .. }| {
             json!({
                 "input_tokens": usage.input,
                 "input_tokens_details": { "cached_tokens": usage.cached },
@@ -242,10 +222,72 @@ impl Events {
     }
 
     /// An event about the message, which is the first item.
-    fn of_message(&self, kind: &str, key: &str, value: Value) -> String {
+    fn of_message(&mut self, kind: &str, key: &str, value: Value) -> String {
         let mut data = json!({ "item_id": self.item, "output_index": 0, "content_index": 0 });
         data[key] = value;
         self.event(kind, data)
+    }
+
+    fn piece_of_text(&mut self, text: &str) -> String {
+        let mut events = String::new();
+        if self.text.is_empty() {
+            let item = self.message("in_progress", json!([]));
+            let data = json!({ "output_index": 0, "item": item });
+            events += &self.event("response.output_item.added", data);
+            events += &self.of_message("response.content_part.added", "part", text_part(""));
+        }
+        self.text.push_str(text);
+        events + &self.of_message("response.output_text.delta", "delta", json!(text))
+    }
+
+    fn end(&mut self, reply: &ModelReply) -> String {
+        let mut events = String::new();
+        let mut output = Vec::new();
+        if self.text.is_empty() && reply.calls.is_empty() {
+            events += &self.piece_of_text("");
+        }
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() || reply.calls.is_empty() {
+            let part = text_part(&text);
+            events += &self.of_message("response.output_text.done", "text", json!(text));
+            events += &self.of_message("response.content_part.done", "part", part.clone());
+            let item = self.message("completed", json!([part]));
+            let data = json!({ "output_index": 0, "item": item.clone() });
+            events += &self.event("response.output_item.done", data);
+            output.push(item);
+        }
+        for call in &reply.calls {
+            let (index, id) = (output.len(), format!("fc_{}", call.id));
+            let begun = call_item(call, "in_progress", "");
+            let item = call_item(call, "completed", &call.arguments);
+            for (kind, data) in [
+                (
+                    "response.output_item.added",
+                    json!({ "output_index": index, "item": begun }),
+                ),
+                (
+                    "response.function_call_arguments.delta",
+                    json!({ "output_index": index, "delta": call.arguments, "item_id": id }),
+                ),
+                (
+                    "response.function_call_arguments.done",
+                    json!({ "output_index": index, "arguments": call.arguments, "item_id": id }),
+                ),
+                (
+                    "response.output_item.done",
+                    json!({ "output_index": index, "item": item.clone() }),
+                ),
+            ] {
+                events += &self.event(kind, data);
+            }
+            output.push(item);
+        }
+        let response = self.response("completed", &output, Some(reply));
+        let kind = match reply.finish_reason {
+            None => "response.completed",
+            Some(_) => "response.incomplete",
+        };
+        events + &self.event(kind, json!({ "response": response }))
     }
 }
 
@@ -259,101 +301,38 @@ fn call_item(call: &ToolCall, status: &str, arguments: &str) -> Value {
 }
 
 impl Form for Events {
-    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response {
-        let calls = summary.calls.iter();
+    fn piece(&mut self, event: Event<'_>) -> String {
+        match event {
+            Event::Begin => {
+                let response = json!({ "response": self.response("in_progress", &[], None) });
+                self.event("response.created", response.clone())
+                    + &self.event("response.in_progress", response)
+            }
+            Event::Text(text) => self.piece_of_text(text),
+            Event::ToolCall => String::new(),
+            Event::KeepAlive => ": working\n\n".to_owned(),
+            Event::End(reply) => self.end(reply),
+            Event::Failed(error) => {
+                let mut response = self.response("failed", &[], None);
+                response["error"] = json!({ "code": "server_error", "message": error.message() });
+                self.event("response.failed", json!({ "response": response }))
+            }
+        }
+    }
+
+    fn whole(&self, reply: &ModelReply) -> Response {
+        let calls = reply.calls.iter();
         let mut output: Vec<Value> = calls
             .map(|call| call_item(call, "completed", &call.arguments))
             .collect();
-        if output.is_empty() || !reply.is_empty() {
-            output.insert(0, self.message("completed", json!([text_part(reply)])));
+        if output.is_empty() || !reply.text.is_empty() {
+            output.insert(
+                0,
+                self.message("completed", json!([text_part(&reply.text)])),
+            );
         }
-        let response = self.response("completed", &output, Some(summary));
+        let response = self.response("completed", &output, Some(reply));
         Response::json(200, response.to_string())
-    }
-
-    fn head(&self) -> Response {
-        stream_head("text/event-stream; charset=utf-8")
-    }
-
-    fn opening(&self) -> String {
-        let response = json!({ "response": self.response("in_progress", &[], None) });
-        numbered(0, "response.created", response.clone())
-            + &numbered(1, "response.in_progress", response)
-    }
-
-    fn text(&self, text: &str) -> String {
-        let mut events = String::new();
-        if self.text.borrow().is_empty() {
-            let item = self.message("in_progress", json!([]));
-            let data = json!({ "output_index": 0, "item": item });
-            events += &self.event("response.output_item.added", data);
-            events += &self.of_message("response.content_part.added", "part", text_part(""));
-        }
-        self.text.borrow_mut().push_str(text);
-        events + &self.of_message("response.output_text.delta", "delta", json!(text))
-    }
-
-    fn keep_alive(&self) -> String {
-        ": working\n\n".to_owned()
-    }
-
-    fn closing(&self, summary: &TurnSummary) -> String {
-        let mut events = String::new();
-        let mut output = Vec::new();
-        if self.text.borrow().is_empty() && summary.calls.is_empty() {
-            events += &self.text("");
-        }
-        let text = self.text.take();
-        if !text.is_empty() || summary.calls.is_empty() {
-            let part = text_part(&text);
-            events += &self.of_message("response.output_text.done", "text", json!(text));
-            events += &self.of_message("response.content_part.done", "part", part.clone());
-            let item = self.message("completed", json!([part]));
-            let data = json!({ "output_index": 0, "item": item.clone() });
-            events += &self.event("response.output_item.done", data);
-            output.push(item);
-        }
-        for call in &summary.calls {
-            let index = output.len();
-            let about = |key: &str, value: Value| {
-                let mut data = json!({ "output_index": index });
-                data[key] = value;
-                if key != "item" {
-                    data["item_id"] = json!(format!("fc_{}", call.id));
-                }
-                data
-            };
-            let begun = about("item", call_item(call, "in_progress", ""));
-            let (delta, whole) = (json!(call.arguments), json!(call.arguments));
-            let item = call_item(call, "completed", &call.arguments);
-            events += &self.event("response.output_item.added", begun);
-            for (kind, data) in [
-                (
-                    "response.function_call_arguments.delta",
-                    about("delta", delta),
-                ),
-                (
-                    "response.function_call_arguments.done",
-                    about("arguments", whole),
-                ),
-                ("response.output_item.done", about("item", item.clone())),
-            ] {
-                events += &self.event(kind, data);
-            }
-            output.push(item);
-        }
-        let response = self.response("completed", &output, Some(summary));
-        let kind = match summary.finish_reason {
-            None => "response.completed",
-            Some(_) => "response.incomplete",
-        };
-        events + &self.event(kind, json!({ "response": response }))
-    }
-
-    fn failure(&self, error: &Error) -> String {
-        let mut response = self.response("failed", &[], None);
-        response["error"] = json!({ "code": "server_error", "message": error.message() });
-        self.event("response.failed", json!({ "response": response }))
     }
 
     fn refusal(&self, error: &Error) -> Response {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::service::programs::Returned;
+use crate::service::programs::ClientResult;
 use base::error::{Error, Result};
 use protocol::attachment;
 use protocol::command::check_message;
@@ -14,7 +14,7 @@ const INSTRUCTION_BYTES: usize = 256 * 1024;
 
 /// One message of a request, as both interfaces have it.
 #[derive(Debug, Deserialize)]
-pub struct Said {
+pub struct ClientMessage {
     pub role: String,
     /// A text, or its parts.
     #[serde(default)]
@@ -24,7 +24,7 @@ pub struct Said {
     images: Option<Vec<String>>,
     /// Calls of the client's own tools.
     #[serde(default)]
-    pub tool_calls: Option<Vec<Called>>,
+    pub tool_calls: Option<Vec<ClientCall>>,
     /// Of a result: the call.
     #[serde(default)]
     pub tool_call_id: Option<String>,
@@ -35,24 +35,24 @@ pub struct Said {
 
 /// A call of a client's own tool, as both interfaces have it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Called {
+pub struct ClientCall {
     #[serde(default)]
     pub id: Option<String>,
-    pub function: CalledFunction,
+    pub function: ClientFunction,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub struct CalledFunction {
+pub struct ClientFunction {
     pub name: String,
     /// A text in OpenAI's interface, an object in Ollama's.
     #[serde(default)]
     pub arguments: Value,
 }
 
-impl Said {
+impl ClientMessage {
     /// A message of this role.
-    pub fn new(role: &str, text: String) -> Said {
-        Said {
+    pub fn new(role: &str, text: String) -> ClientMessage {
+        ClientMessage {
             role: role.to_owned(),
             content: Value::String(text),
             images: None,
@@ -63,7 +63,7 @@ impl Said {
     }
 
     /// The same with pictures, in base64.
-    pub fn with_images(mut self, images: Option<Vec<String>>) -> Said {
+    pub fn with_images(mut self, images: Option<Vec<String>>) -> ClientMessage {
         self.images = images;
         self
     }
@@ -211,7 +211,7 @@ pub struct Transcript {
     /// The files that came with it. Those of earlier messages are only marked.
     pub files: Vec<IncludedFile>,
     /// The results of the client's own tools that came after it.
-    pub returned: Vec<Returned>,
+    pub results: Vec<ClientResult>,
     /// How often such tools were called since.
     pub rounds: usize,
     /// What was said beside these calls.
@@ -225,43 +225,43 @@ pub struct Transcript {
 /// `invalid_request` for an unknown role, for what the message to answer holds that is
 /// neither text nor a file, and where no message of the user is last; HTTP 413 for one that
 /// is too long.
-pub fn read(messages: Vec<Said>) -> Result<Transcript> {
+pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
     let mut instructions = String::new();
     let mut history: Vec<Exchange> = Vec::new();
     let mut pending = String::new();
     let mut parts = Vec::new();
     // What stood beside calls whose results came.
     let mut beside = String::new();
-    let mut called: Vec<Called> = Vec::new();
-    let mut returned: Vec<Returned> = Vec::new();
+    let mut calls: Vec<ClientCall> = Vec::new();
+    let mut results: Vec<ClientResult> = Vec::new();
     let mut rounds = 0;
-    for mut said in messages {
-        let role = std::mem::take(&mut said.role);
+    for mut message in messages {
+        let role = std::mem::take(&mut message.role);
         match role.as_str() {
-            "system" | "developer" => append(&mut instructions, said.read()?.0),
+            "system" | "developer" => append(&mut instructions, message.read()?.0),
             "user" => {
                 let reply = std::mem::take(&mut beside);
                 if !reply.is_empty() {
                     let message = std::mem::take(&mut pending);
                     history.push(Exchange { message, reply });
                 }
-                returned.clear();
+                results.clear();
                 rounds = 0;
-                let (text, more) = said.read()?;
+                let (text, more) = message.read()?;
                 append(&mut pending, text);
                 parts.extend(more);
             }
             "assistant" => {
-                returned.clear();
-                if let Some(calls) = said.tool_calls.clone().filter(|calls| !calls.is_empty()) {
-                    called = calls;
+                results.clear();
+                if let Some(more) = message.tool_calls.clone().filter(|calls| !calls.is_empty()) {
+                    calls = more;
                     rounds += 1;
-                    append(&mut beside, said.read()?.0.trim().to_owned());
+                    append(&mut beside, message.read()?.0.trim().to_owned());
                     continue;
                 }
                 rounds = 0;
                 let mut reply = std::mem::take(&mut beside);
-                append(&mut reply, said.read()?.0);
+                append(&mut reply, message.read()?.0);
                 if reply.trim().is_empty() {
                     continue;
                 }
@@ -274,16 +274,16 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
                 }
             }
             "tool" | "function" => {
-                let call = called.get(returned.len());
-                returned.push(Returned {
-                    id: said
+                let call = calls.get(results.len());
+                results.push(ClientResult {
+                    id: message
                         .tool_call_id
                         .clone()
                         .or_else(|| call.and_then(|call| call.id.clone())),
                     tool: call
                         .map(|call| call.function.name.clone())
-                        .or_else(|| said.tool_name.clone()),
-                    content: said.read()?.0,
+                        .or_else(|| message.tool_name.clone()),
+                    content: message.read()?.0,
                 });
             }
             _ => {
@@ -314,7 +314,7 @@ pub fn read(messages: Vec<Said>) -> Result<Transcript> {
         history,
         message: pending,
         files,
-        returned,
+        results,
         rounds,
         beside,
     })
@@ -372,7 +372,7 @@ mod tests {
                 history: vec![exchange("a\n\nb\nc", "d\n\ne")],
                 message: "f".to_owned(),
                 files: Vec::new(),
-                returned: Vec::new(),
+                results: Vec::new(),
                 rounds: 0,
                 beside: String::new(),
             }

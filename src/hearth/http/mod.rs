@@ -218,24 +218,8 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
         };
         response.add("WWW-Authenticate", challenge);
     }
-    share(head, config, &mut response);
+    origin::share(head, config, &mut response);
     response
-}
-
-/// Lets a listed page from elsewhere read the response. The router does so itself, except
-/// for a deferred response.
-pub fn share(head: &Head, config: &Config, response: &mut Response) {
-    if head.header("origin").is_none() {
-        return;
-    }
-    response.add("Vary", "Origin");
-    if let Some(origin) = origin::listed(head, &config.allowed_origins) {
-        response.add("Access-Control-Allow-Origin", origin.to_owned());
-        response.add(
-            "Access-Control-Expose-Headers",
-            "Retry-After, X-Should-Retry, X-Hearth-Ignored",
-        );
-    }
 }
 
 /// The answer to a CORS-preflight request for these headers: a page that may use the
@@ -309,7 +293,7 @@ mod tests {
                 &[("host", "localhost"), ("origin", origin)],
             );
             let mut response = preflight(Route::Authentication, "x-a");
-            share(&head, &listed, &mut response);
+            origin::share(&head, &listed, &mut response);
             let granted = response
                 .headers
                 .contains(&("Access-Control-Allow-Origin", Cow::Borrowed(origin)));

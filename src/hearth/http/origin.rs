@@ -10,7 +10,8 @@
 
 use base::error::{Error, Result};
 use base::url::{Authority, Host, Url};
-use net::http::Head;
+use config::Config;
+use net::http::{Head, Response};
 
 /// Endings of names that no attacker owns: RFC 6762, those of home routers (FRITZ!Box has a
 /// zone of its own), RFC 8375, the one that ICANN keeps for private use, and the names of
@@ -91,6 +92,22 @@ pub fn listed<'a>(head: &'a Head, allowed_origins: &[String]) -> Option<&'a str>
     parse(text)
         .filter(|origin| is_listed(origin, allowed_origins))
         .map(|_| text)
+}
+
+/// Lets a listed page from elsewhere read the response. The router does so itself, except
+/// for a deferred response.
+pub fn share(head: &Head, config: &Config, response: &mut Response) {
+    if head.header("origin").is_none() {
+        return;
+    }
+    response.add("Vary", "Origin");
+    if let Some(origin) = listed(head, &config.allowed_origins) {
+        response.add("Access-Control-Allow-Origin", origin.to_owned());
+        response.add(
+            "Access-Control-Expose-Headers",
+            "Retry-After, X-Should-Retry, X-Hearth-Ignored",
+        );
+    }
 }
 
 /// Ignores the scheme: behind a proxy that ends TLS we do not see it, and only we

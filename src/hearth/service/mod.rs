@@ -21,9 +21,9 @@
 //! 6. [`caller::Responder::send`] puts the response into the connection's outbox;
 //!    `arrange` of the session gives it its place in the order.
 //!
-//! A webhook's message (`webhooks`), a model API's (`turn_stream`) and a schedule
+//! A webhook's message (`webhooks`), a program's (`program_turns`) and a schedule
 //! that is due (`routines`) join at step 3 and differ in who watches: a
-//! [`turn_wait::TurnWait`], a [`turn_stream::TurnStream`], or nobody.
+//! [`turn_wait::TurnWait`], a [`reply_stream::ReplyStream`], or nobody.
 
 mod accounts;
 mod approvals;
@@ -35,7 +35,6 @@ pub mod connections;
 mod conversations;
 mod embedding;
 mod guesser;
-pub mod held_token;
 pub mod hub;
 pub mod invitations;
 pub mod meter;
@@ -44,10 +43,12 @@ mod own_account;
 pub mod password;
 pub mod people;
 mod program_calls;
+pub mod program_turns;
 pub mod programs;
 mod push;
 pub mod questions;
 mod queue;
+pub mod reply_stream;
 mod respondent;
 mod routines;
 mod running;
@@ -55,7 +56,6 @@ pub mod session;
 mod state;
 mod throttle;
 mod tools;
-pub mod turn_stream;
 pub mod turn_wait;
 mod turns;
 pub mod views;

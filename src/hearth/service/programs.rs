@@ -10,7 +10,7 @@ use super::hub::ConnectionId;
 use agent::client_options::ClientOptions;
 use agent::model::ToolSpec;
 use agent::turn::{HandedCalls, Program};
-use base::ids::{TurnId, UserId};
+use base::ids::{TokenId, TurnId, UserId};
 use base::sync::lock;
 use net::cancel::Cancel;
 use store::{ToolCall, Usage};
@@ -32,7 +32,7 @@ pub struct ProgramOptions {
 
 /// The result of one of a program's own calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Returned {
+pub struct ClientResult {
     /// The [`ToolCall::id`], if the interface has ids.
     pub id: Option<String>,
     /// The tool, as far as the program says.
@@ -45,7 +45,7 @@ pub struct Returned {
 #[derive(Clone, Debug)]
 pub struct Results {
     /// Those of the model's last calls.
-    pub returned: Vec<Returned>,
+    pub returned: Vec<ClientResult>,
     /// How often the model had called since the person's message.
     pub rounds: usize,
     /// A fingerprint of the whole request.
@@ -82,6 +82,8 @@ struct Handover {
 pub struct Programs {
     turns: Mutex<HashMap<TurnId, Arc<ProgramTurn>>>,
     taken: Mutex<VecDeque<Taken>>,
+    /// The turns whose clients have named their requests, with the token of each.
+    named: Mutex<Vec<(TokenId, String, TurnId)>>,
 }
 
 /// Results that a turn has taken. The response may be lost, and a program then sends them
@@ -109,6 +111,7 @@ impl Programs {
     /// Notes that a response of a turn has ended. Unless the program runs calls of its own
     /// now, or another response follows the turn, it takes no more.
     pub fn leave(&self, turn: TurnId, response: ConnectionId) {
+        lock(&self.named).retain(|(.., named)| *named != turn);
         let mut programs = lock(&self.turns);
         if let Some(program) = programs.get(&turn) {
             let mut handover = lock(&program.handover.0);
@@ -124,6 +127,18 @@ impl Programs {
                 programs.remove(&turn);
             }
         }
+    }
+
+    /// Notes the name by which a client may cancel its request.
+    pub fn name(&self, token: TokenId, name: String, turn: TurnId) {
+        lock(&self.named).push((token, name, turn));
+    }
+
+    /// The turns of the requests of this name.
+    pub fn named(&self, token: TokenId, name: &str) -> Vec<TurnId> {
+        let named = lock(&self.named);
+        let fits = |one: &&(TokenId, String, TurnId)| one.0 == token && one.1 == name;
+        named.iter().filter(fits).map(|(.., turn)| *turn).collect()
     }
 
     /// Forgets the program of a turn that has ended.
@@ -168,7 +183,7 @@ impl Programs {
     pub fn has_taken(&self, user: UserId, results: &Results) -> Option<(TurnId, Usage)> {
         let is_among = |taken: &Taken| {
             let is_known =
-                |one: &Returned| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
+                |one: &ClientResult| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
             taken.user == user
                 && (taken.request == results.request || results.returned.iter().all(is_known))
         };
@@ -183,10 +198,10 @@ impl ProgramTurn {
     pub fn new(
         user: UserId,
         message: String,
-        wants: ProgramOptions,
+        options: ProgramOptions,
         response: (ConnectionId, OnCalls),
     ) -> ProgramTurn {
-        let mut later = wants.reply.clone();
+        let mut later = options.reply.clone();
         // It would call for ever.
         later.must_call = None;
         let handover = Handover {
@@ -196,15 +211,15 @@ impl ProgramTurn {
         ProgramTurn {
             user,
             message,
-            first: wants.reply,
+            first: options.reply,
             later,
-            tools: wants.tools,
+            tools: options.tools,
             handover: Arc::new((Mutex::new(handover), Condvar::new())),
         }
     }
 
     /// Goes on with these results; `response` gets the next calls.
-    pub fn go_on(&self, returned: &[Returned], response: (ConnectionId, OnCalls)) {
+    pub fn go_on(&self, returned: &[ClientResult], response: (ConnectionId, OnCalls)) {
         let (handover, told) = &*self.handover;
         let mut handover = lock(handover);
         let results = handover
@@ -243,11 +258,11 @@ impl ProgramTurn {
         if calls.is_empty() || handover.results.is_some() || calls.len() != returned.len() {
             return false;
         }
-        let is_named = |one: &Returned| {
+        let is_named = |one: &ClientResult| {
             let id = one.id.as_ref();
             id.is_some_and(|id| calls.iter().any(|call| call.id == *id))
         };
-        let is_alike = |(one, call): (&Returned, &ToolCall)| {
+        let is_alike = |(one, call): (&ClientResult, &ToolCall)| {
             one.tool.as_ref().is_none_or(|tool| *tool == call.tool)
         };
         returned.iter().all(is_named)

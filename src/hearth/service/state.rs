@@ -78,7 +78,7 @@ pub struct Service {
     /// Requests to servers of speech.
     pub(super) voices: Voices,
     /// Requests to the model alone that are under way.
-    pub(crate) plain_requests: AtomicUsize,
+    pub(super) plain_requests: AtomicUsize,
 }
 
 /// What a service is built from.

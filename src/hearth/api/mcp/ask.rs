@@ -1,34 +1,26 @@
 //! `ask`: one turn of the household's assistant as a tool of other assistants.
 
-use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::super::answer::new_waker;
-use super::super::form::{KEEP_ALIVE, stream_head};
+use super::super::answer::{AnswerOptions, Event, Form, PendingAnswer, Sending, new_waker};
+use super::super::exchange::Exchange;
 use super::message::{self, Fault, REFUSED, Request, Revision};
-use super::{Exchange, SESSION};
-use crate::http::share;
-use crate::service::Service;
-use crate::service::turn_stream::{Question, TurnProgress, TurnStream};
+use crate::service::program_turns::Question;
 use agent::message_text::MCP_CHANNEL;
-use agent::model::ToolSpec;
+use agent::model::{ModelReply, ToolSpec};
 use agent::tool::check_arguments;
 use base::error::Error;
-use base::ids::{TokenId, TurnId};
-use base::sync::lock;
-use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
-use net::wait::Waker;
+use net::http::{Answer, Head, Response};
 use protocol::command::check_message;
-use store::{Identity, Viewer};
 
 /// The tool's name.
 pub const NAME: &str = "ask";
 /// Most bytes of a chat's name.
-const CHAT_BYTES: usize = 200;
+const MAX_CHAT_BYTES: usize = 200;
+/// The header with a session's id, in the revisions that have sessions.
+const SESSION: &str = "mcp-session-id";
 /// How often a client is told that the reply is being written.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -54,77 +46,35 @@ pub fn spec() -> ToolSpec {
     }
 }
 
-/// A call of it.
-pub struct Asked<'a> {
-    pub exchange: &'a Exchange<'a>,
-    pub request: &'a Request,
-    pub revision: Revision,
-}
-
-/// Which turn a request has begun: by token, session and request id.
-type Key = (TokenId, String, String);
-
-/// The turns that are under way, for `notifications/cancelled`.
-#[derive(Default)]
-pub struct Running(Mutex<Vec<(Key, TurnId)>>);
-
-impl Running {
-    /// Stops the turn of a request. None where several have its id: two programs with one
-    /// token and no sessions cannot be told apart.
-    pub fn cancel(&self, service: &Service, by: &Identity, head: &Head, id: &Value) {
-        let key = key(by, head, id);
-        let turns: Vec<TurnId> = {
-            let running = lock(&self.0);
-            let of_key = running.iter().filter(|(known, _)| *known == key);
-            of_key.map(|(_, turn)| *turn).collect()
-        };
-        if let [turn] = turns[..] {
-            stop(service, turn);
-        }
-    }
-}
-
-fn key(by: &Identity, head: &Head, id: &Value) -> Key {
-    let session = head.header(SESSION).unwrap_or_default();
-    (by.token_id, session.to_owned(), id.to_string())
-}
-
-fn stop(service: &Service, turn: TurnId) {
-    let by = "the assistant that asked";
-    if let Err(error) = service.cancel(&Viewer::server(), turn, by) {
-        log::warn!("{turn}: it could not be stopped: {error}");
-    }
+/// By which name a client may cancel the request with this id, within its token.
+pub fn name_of(head: &Head, id: &Value) -> String {
+    format!("{}\n{id}", head.header(SESSION).unwrap_or_default())
 }
 
 /// Begins a turn. What is wrong with the arguments is a result, too, so that a model reads it.
 ///
 /// # Errors
-/// Those of [`Service::follow`]; a call without a name.
+/// Those of [`Service::follow`](crate::service::Service::follow); a call without a name.
 pub fn ask(
-    service: &Arc<Service>,
-    running: &Arc<Running>,
-    asked: &Asked<'_>,
+    exchange: &Exchange<'_>,
+    request: &Request,
+    revision: Revision,
 ) -> Result<Answer, Fault> {
-    let (exchange, request) = (asked.exchange, asked.request);
+    let head = &exchange.request.head;
     let (_, arguments) = request.call()?;
     let arguments = match checked(&arguments) {
         Ok(arguments) => arguments,
         Err(why) => {
             let result = message::called(Err(why));
-            let response = message::result_of(&request.id, result, asked.revision);
+            let response = message::result_of(&request.id, result, revision);
             return Ok(Answer::Now(response));
         }
     };
     let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
     let message = text("message").unwrap_or_default();
     let chat = text("chat").filter(|chat| !chat.is_empty());
-    let refused = |error: Error| Fault::new(REFUSED, error.message());
-    let waker = new_waker(exchange.head).map_err(refused)?;
-    let wake = Arc::clone(&waker);
-    let takes_stream = exchange
-        .head
-        .header("accept")
-        .is_some_and(|accept| accept.contains("text/event-stream"));
+    let accept = head.header("accept").unwrap_or_default();
+    let takes_stream = accept.contains("text/event-stream");
     let token = request.meta("progressToken");
     let token = token.filter(|token| token.is_string() || token.is_number());
     let token = token.filter(|_| takes_stream).cloned();
@@ -139,33 +89,37 @@ pub fn ask(
         channel: MCP_CHANNEL,
         program: None,
         stream: token.is_some(),
+        request: Some(name_of(head, &request.id)),
     };
-    let followed = service.follow(exchange.asker, question, move || wake.wake());
-    let turn_stream = followed.map_err(refused)?;
-    let key = key(exchange.by, exchange.head, &request.id);
-    lock(&running.0).push((key, turn_stream.turn()));
-    let now = Instant::now();
-    let mut shared = Response::empty(200);
-    share(exchange.head, exchange.config, &mut shared);
-    let mut asking = Asking {
-        running: Arc::clone(running),
-        waker,
-        turn_stream,
+    let followed = new_waker(head)
+        .and_then(|waker| exchange.service.follow(&exchange.asker, question, &waker));
+    let stream = followed.map_err(|error| Fault::new(REFUSED, error.message()))?;
+    let options = AnswerOptions {
+        sending: if takes_stream {
+            Sending::WholeIfSoon
+        } else {
+            Sending::Whole
+        },
+        waits: false,
+        // Without sessions a closed connection is the cancellation; with them it is not.
+        cancels: revision == Revision::Stateless,
+        longest: Duration::from_secs(exchange.config.limits.turn_seconds),
+        ignored: Vec::new(),
+        earlier: String::new(),
+    };
+    let reports = token.is_some();
+    let form = Box::new(Messages {
         id: request.id.clone(),
-        revision: asked.revision,
-        takes_stream,
+        revision,
         token,
         progress: 0,
-        next_progress: now,
-        next_keep_alive: now + KEEP_ALIVE,
-        deadline: now + Duration::from_secs(exchange.config.limits.turn_seconds),
-        shared: shared.headers,
-        has_begun: false,
-        is_over: false,
-        parts: VecDeque::new(),
-    };
-    asking.tell("The assistant has begun.");
-    Ok(Answer::Deferred(Box::new(asking)))
+        next_progress: Instant::now(),
+    });
+    let mut answer = PendingAnswer::new(exchange, stream, form, options);
+    if reports {
+        answer.begin();
+    }
+    Ok(answer.deferred())
 }
 
 /// The arguments of a call.
@@ -174,145 +128,77 @@ fn checked(arguments: &str) -> Result<Map<String, Value>, String> {
     let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
     let message = text("message").unwrap_or_default();
     check_message(message).map_err(|error| error.message().to_owned())?;
-    match text("chat").is_some_and(|chat| chat.len() > CHAT_BYTES) {
-        true => Err(format!("\"chat\" may have {CHAT_BYTES} bytes")),
-        false => Ok(arguments),
+    if text("chat").is_some_and(|chat| chat.len() > MAX_CHAT_BYTES) {
+        return Err(format!("\"chat\" may have {MAX_CHAT_BYTES} bytes"));
     }
+    Ok(arguments)
 }
 
-/// The response, while the turn runs.
-struct Asking {
-    running: Arc<Running>,
-    waker: Arc<Waker>,
-    turn_stream: TurnStream,
+/// A stream of JSON-RPC's messages, or one.
+struct Messages {
     id: Value,
     revision: Revision,
-    takes_stream: bool,
     /// The client's token for reports of progress.
     token: Option<Value>,
     progress: u64,
     next_progress: Instant,
-    next_keep_alive: Instant,
-    deadline: Instant,
-    /// Headers of the response, until they are sent.
-    shared: Vec<(&'static str, Cow<'static, str>)>,
-    has_begun: bool,
-    is_over: bool,
-    parts: VecDeque<ResponsePart>,
 }
 
-impl DeferredResponse for Asking {
-    fn waker(&self) -> &Arc<Waker> {
-        &self.waker
-    }
-
-    fn advance(&mut self) -> ResponsePart {
-        if self.parts.is_empty() && !self.is_over {
-            self.look();
-        }
-        match self.parts.pop_front() {
-            Some(part) => part,
-            None if self.is_over => ResponsePart::Broken,
-            None if self.takes_stream => {
-                ResponsePart::Wait(self.deadline.min(self.next_keep_alive))
-            }
-            None => ResponsePart::Wait(self.deadline),
-        }
-    }
-}
-
-impl Asking {
-    fn look(&mut self) {
-        let news = self.turn_stream.take();
-        let now = Instant::now();
-        for progress in news.progress {
-            match progress {
-                TurnProgress::Text(_) if now < self.next_progress => {}
-                TurnProgress::Text(_) => self.tell("The assistant writes."),
-                TurnProgress::ToolCall => self.tell("The assistant uses a tool."),
-                TurnProgress::AwaitsApproval { tool } => {
-                    let text = format!(
-                        "Waiting for permission to use {tool}: it is asked for in Hearth. The \
-                         reply will be in the conversation there."
-                    );
-                    return self.finish(Ok(text));
-                }
-            }
-        }
-        match news.end {
-            Some(Ok(reply)) if reply.state().is_some() => {
-                self.finish(Err("the turn was stopped".to_owned()));
-            }
-            Some(Ok(reply)) => {
-                let cut = match reply.finish_reason() {
-                    Some(reason) => format!("\n\n[The reply is not whole: {}]", reason.as_str()),
-                    None => String::new(),
-                };
-                self.finish(Ok(format!("{}{cut}", reply.text())));
-            }
-            Some(Err(error)) => self.finish(Err(error.message().to_owned())),
-            None if news.is_cut => self.finish(Err("the token is no longer valid".to_owned())),
-            None if now >= self.deadline => {
-                let why = "the answer is not there yet; it will be in the conversation in Hearth";
-                self.finish(Err(why.to_owned()));
-            }
-            None if self.takes_stream && now >= self.next_keep_alive => match &self.token {
-                Some(_) => self.tell("The assistant is still at it."),
-                None => self.push(": waiting\n\n".to_owned()),
-            },
-            None => {}
-        }
-    }
-
+impl Messages {
     /// Reports progress to a client that wants it.
-    fn tell(&mut self, text: &str) {
-        let Some(token) = &self.token else { return };
+    fn report(&mut self, text: &str) -> Option<String> {
+        let token = self.token.as_ref()?;
         self.progress += 1;
-        let report = json!({
+        self.next_progress = Instant::now() + PROGRESS;
+        Some(event(&json!({
             "jsonrpc": "2.0",
             "method": "notifications/progress",
             "params": {"progressToken": token, "progress": self.progress, "message": text},
-        });
-        self.next_progress = Instant::now() + PROGRESS;
-        self.push(event(&report));
+        })))
     }
 
-    fn finish(&mut self, called: Result<String, String>) {
-        self.is_over = true;
-        let result = message::called(called);
-        if self.has_begun {
-            let message = message::result(&self.id, result, self.revision);
-            self.push(event(&message));
-            return self.parts.push_back(ResponsePart::End);
-        }
-        let mut response = message::result_of(&self.id, result, self.revision);
-        response.headers.append(&mut self.shared);
-        self.parts.push_back(ResponsePart::Whole(response));
-    }
-
-    /// Sends something, after the head if it is the first.
-    fn push(&mut self, piece: String) {
-        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
-        if !self.has_begun {
-            self.has_begun = true;
-            let mut head = stream_head("text/event-stream");
-            head.headers.append(&mut self.shared);
-            self.parts.push_back(ResponsePart::Head(head));
-        }
-        self.parts
-            .push_back(ResponsePart::Piece(piece.into_bytes()));
+    fn result(&self, called: Result<String, String>) -> Value {
+        message::result(&self.id, message::called(called), self.revision)
     }
 }
 
-impl Drop for Asking {
-    fn drop(&mut self) {
-        let ended = self.turn_stream.turn();
-        lock(&self.running.0).retain(|(_, turn)| *turn != ended);
-        // Without sessions a closed connection is the cancellation; with them it is not.
-        if !self.is_over && self.revision == Revision::Stateless {
-            self.turn_stream.cancel();
-        }
+impl Form for Messages {
+    fn content_type(&self) -> &'static str {
+        "text/event-stream"
     }
+
+    fn piece(&mut self, happened: Event<'_>) -> String {
+        let report = match happened {
+            Event::Begin => self.report("The assistant has begun."),
+            Event::Text(_) if Instant::now() < self.next_progress => None,
+            Event::Text(_) => self.report("The assistant writes."),
+            Event::ToolCall => self.report("The assistant uses a tool."),
+            Event::KeepAlive => self
+                .report("The assistant is still at it.")
+                .or_else(|| Some(": waiting\n\n".to_owned())),
+            Event::End(reply) => Some(event(&self.result(Ok(text_of(reply))))),
+            Event::Failed(error) => Some(event(&self.result(Err(error.message().to_owned())))),
+        };
+        report.unwrap_or_default()
+    }
+
+    fn whole(&self, reply: &ModelReply) -> Response {
+        Response::json(200, self.result(Ok(text_of(reply))).to_string())
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        Response::json(
+            200,
+            self.result(Err(error.message().to_owned())).to_string(),
+        )
+    }
+}
+
+fn text_of(reply: &ModelReply) -> String {
+    let cut = reply
+        .finish_reason
+        .map(|reason| format!("\n\n[The reply is not whole: {}]", reason.as_str()));
+    format!("{}{}", reply.text, cut.unwrap_or_default())
 }
 
 /// A message as an event of a stream: JSON has no line breaks.

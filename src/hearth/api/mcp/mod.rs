@@ -23,23 +23,20 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::access;
+use super::exchange::Exchange;
 use crate::http::Extension;
 use crate::service::Service;
-use crate::service::turn_stream::Asker;
-use ask::Running;
-use base::error::Error;
+use base::error::{Error, Result};
 use base::secret::{base32_lower, random_bytes};
 use config::Config;
 use message::{
     Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
 };
-use net::http::{self, Admitted, Answer, Head, Refusal, Response, checks};
+use net::http::{Admitted, Answer, Head, Refusal, Response, checks};
 use revision::{BATCHES, HANDSHAKES, NEWEST_HANDSHAKE, STATELESS};
 use store::Identity;
 
 const PATH: &str = "/mcp";
-/// The header with a session's id, in the revisions that have sessions.
-const SESSION: &str = "mcp-session-id";
 /// Most messages in one body, in the one revision that takes several.
 const MOST_TOGETHER: usize = 20;
 /// How long a client may keep the list of tools, in milliseconds.
@@ -55,77 +52,71 @@ const INSTRUCTIONS: &str = "Hearth is the assistant of a household. recall, reme
 /// Answers `/mcp`.
 pub struct McpApi {
     service: Arc<Service>,
-    running: Arc<Running>,
-}
-
-/// One HTTP request, as it was admitted.
-struct Exchange<'a> {
-    config: &'a Config,
-    asker: &'a Asker,
-    by: &'a Identity,
-    head: &'a Head,
 }
 
 impl McpApi {
     /// The interface of this service.
     pub fn new(service: Arc<Service>) -> McpApi {
-        McpApi {
-            service,
-            running: Arc::default(),
-        }
+        McpApi { service }
+    }
+}
+
+/// Answers a POST of `/mcp`.
+///
+/// # Errors
+/// `invalid_token`.
+fn answer(exchange: &Exchange<'_>) -> Result<Answer> {
+    let by = exchange.asker.identity.as_ref();
+    let client = Client {
+        exchange,
+        by: by.ok_or_else(|| Error::invalid_token("/mcp needs a token"))?,
+    };
+    Ok(match message::read(&exchange.request.body) {
+        Ok(Ok(message)) => client.one(message),
+        Ok(Err(several)) => Answer::Now(client.several(several)),
+        Err(fault) => Answer::Now(fault.response(&fault.id)),
+    })
+}
+
+/// Whose messages are answered.
+struct Client<'a> {
+    exchange: &'a Exchange<'a>,
+    by: &'a Identity,
+}
+
+impl Client<'_> {
+    fn head(&self) -> &Head {
+        &self.exchange.request.head
     }
 
-    fn answer(&self, config: &Config, asker: &Asker, request: &http::Request) -> Answer {
-        let Some(by) = &asker.identity else {
-            let error = Error::invalid_token("/mcp needs a token");
-            return Answer::Now(refusal(&error));
-        };
-        let exchange = Exchange {
-            config,
-            asker,
-            by,
-            head: &request.head,
-        };
-        match message::read(&request.body) {
-            Ok(Ok(message)) => self.one(&exchange, message),
-            Ok(Err(several)) => Answer::Now(self.several(&exchange, several)),
-            Err(fault) => Answer::Now(fault.response(&fault.id)),
-        }
-    }
-
-    fn one(&self, exchange: &Exchange<'_>, message: Message) -> Answer {
+    fn one(&self, message: Message) -> Answer {
         let request = match message {
             Message::Request(request) => request,
             Message::Notification { method, params } => {
-                if let Err(fault) = revision::check_header(exchange.head) {
+                if let Err(fault) = revision::check_header(self.head()) {
                     return Answer::Now(fault.response(&Value::Null));
                 }
                 if method == "notifications/cancelled" {
                     let id = params.get("requestId").unwrap_or(&Value::Null);
-                    self.running
-                        .cancel(&self.service, exchange.by, exchange.head, id);
+                    let name = ask::name_of(self.head(), id);
+                    self.exchange.service.cancel_request(self.by, &name);
                 }
                 return Answer::Now(Response::empty(202));
             }
             // The server asks nothing.
             Message::Answer => return Answer::Now(Response::empty(202)),
         };
-        let revision = match revision::of(exchange.head, &request) {
+        let revision = match revision::of(self.head(), &request) {
             Ok(revision) => revision,
             Err(fault) => return Answer::Now(fault.response(&request.id)),
         };
         if request.is_call_of(ask::NAME) {
-            let asked = ask::Asked {
-                exchange,
-                request: &request,
-                revision,
-            };
-            return match ask::ask(&self.service, &self.running, &asked) {
+            return match ask::ask(self.exchange, &request, revision) {
                 Ok(answer) => answer,
                 Err(fault) => Answer::Now(fault.response_in(&request.id, revision)),
             };
         }
-        Answer::Now(match self.request(exchange, &request, revision) {
+        Answer::Now(match self.request(&request, revision) {
             Ok(result) => {
                 let mut response = message::result_of(&request.id, result, revision);
                 if request.method == "initialize" {
@@ -139,8 +130,8 @@ impl McpApi {
     }
 
     /// Answers several messages in one body, as the revision 2025-03-26 has it.
-    fn several(&self, exchange: &Exchange<'_>, several: Vec<Result<Message, Fault>>) -> Response {
-        let named = exchange.head.header(revision::HEADER).unwrap_or(BATCHES);
+    fn several(&self, several: Vec<Result<Message, Fault>>) -> Response {
+        let named = self.head().header(revision::HEADER).unwrap_or(BATCHES);
         if named != BATCHES || several.is_empty() || several.len() > MOST_TOGETHER {
             let why = format!("one message at a time, or up to {MOST_TOGETHER} in {BATCHES}");
             return Fault::new(INVALID_REQUEST, why).response(&Value::Null);
@@ -150,7 +141,7 @@ impl McpApi {
             let request = match message {
                 Ok(Message::Request(request)) => request,
                 Ok(other) => {
-                    self.one(exchange, other);
+                    self.one(other);
                     continue;
                 }
                 Err(fault) => {
@@ -160,27 +151,24 @@ impl McpApi {
             };
             let revision = Revision::Handshake(BATCHES);
             let is_alone = request.method == "initialize" || request.is_call_of(ask::NAME);
-            let result = match is_alone {
-                true => Err(Fault::new(INVALID_REQUEST, "this must be sent by itself")),
-                false => self.request(exchange, &request, revision),
+            let result = if is_alone {
+                Err(Fault::new(INVALID_REQUEST, "this must be sent by itself"))
+            } else {
+                self.request(&request, revision)
             };
             answers.push(match result {
                 Ok(result) => message::result(&request.id, result, revision),
                 Err(fault) => fault.value(&request.id),
             });
         }
-        match answers.is_empty() {
-            true => Response::empty(202),
-            false => Response::json(200, Value::Array(answers).to_string()),
+        if answers.is_empty() {
+            Response::empty(202)
+        } else {
+            Response::json(200, Value::Array(answers).to_string())
         }
     }
 
-    fn request(
-        &self,
-        exchange: &Exchange<'_>,
-        request: &Request,
-        revision: Revision,
-    ) -> Result<Value, Fault> {
+    fn request(&self, request: &Request, revision: Revision) -> Result<Value, Fault> {
         let is_stateless = revision == Revision::Stateless;
         match (request.method.as_str(), is_stateless) {
             ("initialize", false) => Ok(initialized(request)),
@@ -193,8 +181,8 @@ impl McpApi {
                 "ttlMs": TOOLS_FOR,
                 "cacheScope": "public",
             })),
-            ("tools/list", _) => self.tools(exchange, request, is_stateless),
-            ("tools/call", _) => self.call(exchange, request),
+            ("tools/list", _) => self.tools(request, is_stateless),
+            ("tools/call", _) => self.call(request),
             (method, _) => {
                 let method: String = method.chars().take(100).collect();
                 let why = format!("this server has no method {method:?}");
@@ -203,12 +191,7 @@ impl McpApi {
         }
     }
 
-    fn tools(
-        &self,
-        exchange: &Exchange<'_>,
-        request: &Request,
-        is_stateless: bool,
-    ) -> Result<Value, Fault> {
+    fn tools(&self, request: &Request, is_stateless: bool) -> Result<Value, Fault> {
         if request
             .params
             .get("cursor")
@@ -216,7 +199,7 @@ impl McpApi {
         {
             return Err(Fault::new(INVALID_PARAMS, "the list of tools has one page"));
         }
-        let own = self.service.tools_for_program(exchange.by);
+        let own = self.exchange.service.tools_for_program(self.by);
         let own = own.iter().map(|tool| {
             let spec = tool.spec();
             let is_read_only = tool.definition().is_read_only;
@@ -246,9 +229,9 @@ impl McpApi {
         Ok(list)
     }
 
-    fn call(&self, exchange: &Exchange<'_>, request: &Request) -> Result<Value, Fault> {
+    fn call(&self, request: &Request) -> Result<Value, Fault> {
         let (name, arguments) = request.call()?;
-        let tools = self.service.tools_for_program(exchange.by);
+        let tools = self.exchange.service.tools_for_program(self.by);
         let tool = tools.iter().find(|tool| tool.spec().name == name);
         let Some(tool) = tool else {
             let name: String = name.chars().take(100).collect();
@@ -257,7 +240,7 @@ impl McpApi {
                 format!("there is no tool {name:?}"),
             ));
         };
-        let called = (self.service).call_for_program(exchange.by, tool.as_ref(), &arguments);
+        let called = (self.exchange.service).call_for_program(self.by, tool.as_ref(), &arguments);
         Ok(message::called(called))
     }
 }
@@ -306,7 +289,13 @@ impl Extension for McpApi {
         let config = Arc::clone(config);
         let body_bytes = config.limits.body_bytes;
         Ok(Admitted::new(body_bytes, move |request| {
-            self.answer(&config, &asker, request)
+            let exchange = Exchange {
+                service: &self.service,
+                config: &config,
+                asker,
+                request,
+            };
+            answer(&exchange).unwrap_or_else(|error| Answer::Now(refusal(&error)))
         }))
     }
 

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn openai(value: Value) -> Result<Read> {
+fn openai(value: Value) -> Result<OptionsRead> {
     of_openai(value.as_object().unwrap().clone())
 }
 
@@ -17,7 +17,7 @@ fn what_a_program_wants_is_passed_on() {
             "json_schema": { "name": "a", "schema": { "type": "object" }, "strict": true,
                 "description": "b" } },
     }));
-    let Read { program, ignored } = read.unwrap();
+    let OptionsRead { program, ignored } = read.unwrap();
     let ProgramOptions {
         reply: client,
         tools,
@@ -50,7 +50,7 @@ fn what_a_program_wants_is_passed_on() {
     assert_eq!(ignored, ["user"]);
     assert_eq!(
         openai(json!({ "top_p": 1.0, "n": null })).unwrap(),
-        Read::default()
+        OptionsRead::default()
     );
     let none = json!({ "tools": [{ "function": { "name": "a" } }], "tool_choice": "none" });
     let ProgramOptions {
@@ -61,7 +61,7 @@ fn what_a_program_wants_is_passed_on() {
 
     let options = json!({ "format": "json", "options":
         { "stop": ["a", "b"], "num_predict": 9, "num_ctx": 8192, "top_k": 4 }, "think": true });
-    let Read { program, ignored } = of_ollama(options.as_object().unwrap().clone()).unwrap();
+    let OptionsRead { program, ignored } = of_ollama(options.as_object().unwrap().clone()).unwrap();
     let client = program.unwrap().reply;
     assert_eq!(client.stop, ["a", "b"]);
     assert_eq!(

@@ -1,0 +1,170 @@
+//! A request for a reply, from its body to the answer that is being written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
+use super::exchange::Exchange;
+use super::options::{self, OptionsRead};
+use super::transcript::{self, ClientMessage};
+use super::{models, plain};
+use crate::service::program_turns::Question;
+use crate::service::programs::Results;
+use base::error::{Error, Result, json_problem};
+use base::secret::sha256;
+use net::http::{Answer, Head, Request};
+use protocol::command::check_idempotency_key;
+
+/// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
+const CHAT: &str = "x-chat";
+/// The header that names what a program asks beside a chat, such as Open WebUI's `{{TASK}}`.
+const TASK: &str = "x-task";
+/// Most bytes of the name of a chat.
+const MAX_CHAT_BYTES: usize = 255;
+
+/// Reads a body.
+///
+/// # Errors
+/// `invalid_request` with what is wrong and where.
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|error| {
+        Error::invalid_request(if error.is_data() {
+            // Names the member, as the documentation of these interfaces does.
+            format!("the body cannot be read: {error}")
+        } else {
+            format!("the body is not valid JSON: {}", json_problem(&error))
+        })
+    })
+}
+
+/// A header that a program fills in, if it did: not empty, and not the template itself, which
+/// Open WebUI sends where it has nothing to say.
+pub fn filled<'a>(head: &'a Head, name: &str) -> Option<&'a str> {
+    let value = head.header(name)?.trim();
+    let is_template = value.starts_with("{{") && value.ends_with("}}");
+    (!value.is_empty() && !is_template).then_some(value)
+}
+
+/// A request for a reply, as its interface has read it.
+pub struct ReplyRequest {
+    pub model: String,
+    pub messages: Vec<ClientMessage>,
+    /// The client's own name for the chat, unless a header has it.
+    pub chat: Option<String>,
+    /// Where it comes from, as in `Conversation::channel`.
+    pub channel: &'static str,
+    pub options: OptionsRead,
+    pub stream: bool,
+    /// Whether it goes on while somebody is asked for permission, if it is streamed. What is
+    /// spoken cannot show that.
+    pub waits: bool,
+    pub form: Box<dyn Form>,
+}
+
+impl ReplyRequest {
+    /// Answers it: by the household's assistant, or by its model alone.
+    ///
+    /// # Errors
+    /// `invalid_request` for messages that cannot be read; those of
+    /// [`Service::follow`](crate::service::Service::follow) and
+    /// [`Service::ask_model`](crate::service::Service::ask_model); 503 without a descriptor
+    /// for the wake-ups.
+    pub fn answer(mut self, exchange: Exchange<'_>) -> Result<Answer> {
+        if let Some(program) = &self.options.program {
+            let hints = options::only_hints(exchange.config, &program.reply);
+            // First: the header is bounded.
+            self.options.ignored.splice(..0, hints);
+        }
+        let is_task = filled(&exchange.request.head, TASK).is_some();
+        if is_task || models::is_plain(&self.model) {
+            let (form, messages) = (self.form, self.messages);
+            return plain::answer(&exchange, form, self.stream, messages, self.options);
+        }
+        self.begin_turn(exchange)
+    }
+
+    fn begin_turn(self, exchange: Exchange<'_>) -> Result<Answer> {
+        let Exchange {
+            service,
+            config,
+            asker,
+            request: Request { head, body, waker },
+        } = &exchange;
+        let transcript = transcript::read(self.messages)?;
+        let chat = filled(head, CHAT).map(str::to_owned).or(self.chat);
+        let chat = chat.filter(|chat| !chat.is_empty());
+        if chat
+            .as_ref()
+            .is_some_and(|chat| chat.len() > MAX_CHAT_BYTES)
+        {
+            return Err(Error::invalid_request(format!(
+                "the name of the chat (\"X-Chat\") has at most {MAX_CHAT_BYTES} bytes"
+            )));
+        }
+        let idempotency = head.header("idempotency-key");
+        if let Some(key) = idempotency {
+            check_idempotency_key("the header \"Idempotency-Key\"", key)?;
+        }
+        let OptionsRead { program, ignored } = self.options;
+        if let Some(program) = program.as_ref().filter(|one| !one.tools.is_empty()) {
+            options::check_room(service, config, &program.tools)?;
+        }
+        let waker = waker
+            .as_ref()
+            .map_or_else(|| new_waker(head), |one| Ok(Arc::clone(one)))?;
+        let mut earlier = String::new();
+        let stream = if transcript.results.is_empty() {
+            let question = Question {
+                history: transcript.history,
+                chat,
+                message: transcript.message,
+                files: transcript.files,
+                instructions: transcript.instructions,
+                idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
+                channel: self.channel,
+                program,
+                stream: self.stream,
+                request: None,
+            };
+            service.follow(asker, question, &waker)?
+        } else {
+            earlier = transcript.beside;
+            let results = Results {
+                returned: transcript.results,
+                rounds: transcript.rounds,
+                request: sha256(body),
+            };
+            service
+                .follow_on(asker, &transcript.message, &results, self.stream, &waker)
+                .ok_or_else(nothing_waits)?
+        };
+        let limits = &config.limits;
+        // A streamed response can show that it goes on; one that is sent whole
+        // cannot, and its client would give up first.
+        let (sending, seconds) = if self.stream {
+            let seconds = limits.turn_seconds.saturating_add(limits.approval_seconds);
+            (Sending::Streamed, seconds)
+        } else {
+            (Sending::Whole, limits.turn_seconds)
+        };
+        let options = AnswerOptions {
+            sending,
+            waits: self.stream && self.waits,
+            cancels: self.stream && config.openai_api.cancel_on_disconnect,
+            longest: Duration::from_secs(seconds),
+            ignored,
+            earlier,
+        };
+        Ok(PendingAnswer::new(&exchange, stream, self.form, options).deferred())
+    }
+}
+
+/// The error for results that nothing waits for.
+fn nothing_waits() -> Error {
+    Error::invalid_request(
+        "no reply waits for these results of tools any more: send the message again, without \
+         the calls and their results",
+    )
+}

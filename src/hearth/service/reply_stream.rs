@@ -1,0 +1,431 @@
+//! Replies that one HTTP request waits for: of a turn that the request begins
+//! ([`Service::follow`]), or of a model that is asked without a turn.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::Service;
+use super::hub::{ConnectionId, Person, TurnEnded, Watch, Watcher};
+use super::programs::OnCalls;
+use super::views::cancelled;
+use agent::model::ModelReply;
+use base::error::{Code, Error, Result};
+use base::ids::TurnId;
+use base::sync::lock;
+use base::threads;
+use net::cancel::Cancel;
+use net::outbox::Outbox;
+use net::wait::Waker;
+use protocol::event::EventKind;
+use store::{Identity, TurnState, Usage, Viewer};
+
+/// How much longer a response waits for a model than the model may take: its provider ends
+/// at the deadline by itself.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// What happens before a reply ends.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The model wrote more text.
+    Text(String),
+    /// The model called a tool: text that follows is a new beginning.
+    ToolCall,
+    /// A person has to decide before it continues.
+    AwaitsApproval {
+        /// About the use of this tool.
+        tool: String,
+    },
+}
+
+/// What has happened since the last look.
+#[derive(Debug, Default)]
+pub struct News {
+    /// In the order in which it happened.
+    pub progress: Vec<Progress>,
+    /// Bytes of text in `progress`.
+    bytes: usize,
+    /// The reply, or the calls that the client is to run itself; its usage is what no earlier
+    /// response has told of. Nothing follows.
+    pub end: Option<Result<ModelReply>>,
+}
+
+/// A reply and what happens until it ends. Dropping it leaves a turn as it is, and stops a
+/// model that is asked without one.
+pub struct ReplyStream {
+    line: Line,
+    source: Source,
+}
+
+/// Where a reply comes from.
+enum Source {
+    Turn {
+        id: TurnId,
+        watch: Watch,
+        /// The tokens that earlier responses of the turn have told of.
+        used_before: Usage,
+    },
+    Model {
+        cancel: Cancel,
+        thread: Option<JoinHandle<()>>,
+        deadline: Instant,
+    },
+}
+
+/// What connects a reply with the thread of its response, and that with the token of its
+/// request.
+pub(super) struct Line {
+    service: Arc<Service>,
+    waker: Arc<Waker>,
+    connection: ConnectionId,
+    /// Closed when the token is revoked, also with its person, and wakes the response's
+    /// thread. It carries nothing.
+    outbox: Arc<Outbox>,
+    news: Arc<Mutex<News>>,
+}
+
+/// Collects what happens in a turn.
+struct Collector {
+    news: Arc<Mutex<News>>,
+    outbox: Arc<Outbox>,
+    is_streamed: bool,
+    /// Most bytes of text that wait. A client that is slower gets no more
+    /// pieces; the end of the reply makes up for them.
+    most_bytes: usize,
+}
+
+/// What a model is asked with.
+pub struct Work<'a> {
+    /// The service.
+    pub service: &'a Service,
+    /// When the time is up.
+    pub deadline: Instant,
+    /// Stops it when the client has gone.
+    pub cancel: &'a Cancel,
+    /// Gets pieces of text as they arrive.
+    pub on_text: &'a mut dyn FnMut(&str),
+}
+
+/// One of the places for requests to the model alone, given back when it is dropped.
+struct Place(Arc<Service>);
+
+impl Watcher for Collector {
+    fn wants_events(&self) -> bool {
+        self.is_streamed
+    }
+
+    fn event(&mut self, kind: &EventKind) {
+        let mut news = lock(&self.news);
+        match kind {
+            EventKind::Delta { .. } | EventKind::ToolCall { .. } if !self.is_streamed => return,
+            EventKind::Delta { text } => {
+                if news.bytes + text.len() > self.most_bytes {
+                    self.is_streamed = false;
+                    return;
+                }
+                news.bytes += text.len();
+                news.progress.push(Progress::Text(text.clone()));
+            }
+            EventKind::ToolCall { .. } => news.progress.push(Progress::ToolCall),
+            // The client learns which tool a person is asked about, not with what.
+            EventKind::ApprovalRequested { tool, .. } => {
+                let tool = tool.clone();
+                news.progress.push(Progress::AwaitsApproval { tool });
+            }
+            _ => return,
+        }
+        drop(news);
+        self.outbox.wake();
+    }
+
+    fn ended(self: Box<Self>, end: &TurnEnded) {
+        let end = match &end.result {
+            // These interfaces have no word for it; a reply cut short is none.
+            Ok(reply) if reply.state().is_some() => Err(cancelled()),
+            Ok(reply) => Ok(ModelReply {
+                text: reply.text().to_owned(),
+                usage: reply.usage(),
+                finish_reason: reply.finish_reason(),
+                ..ModelReply::default()
+            }),
+            Err(error) => Err(error.clone()),
+        };
+        lock(&self.news).end.get_or_insert(end);
+        self.outbox.wake();
+    }
+}
+
+impl Line {
+    pub fn open(service: &Arc<Service>, identity: Option<&Identity>, waker: &Arc<Waker>) -> Line {
+        let wake = Arc::clone(waker);
+        let outbox = Arc::new(Outbox::new(0, move || wake.wake()));
+        let connection = service.connections.open();
+        if let Some(identity) = identity {
+            let connections = &service.connections;
+            connections.authenticated(connection, identity, &outbox);
+        }
+        Line {
+            service: Arc::clone(service),
+            waker: Arc::clone(waker),
+            connection,
+            outbox,
+            news: Arc::default(),
+        }
+    }
+
+    /// Watches a turn.
+    pub fn watch(&self, turn: TurnId, person: Person, is_streamed: bool) -> Watch {
+        let collector = Collector {
+            news: Arc::clone(&self.news),
+            outbox: Arc::clone(&self.outbox),
+            is_streamed,
+            most_bytes: self.service.settings.current().limits.outbox_bytes,
+        };
+        let hub = &self.service.hub;
+        hub.watch(turn, Some(person), Box::new(collector))
+    }
+
+    /// Where the calls of the client's own tools go.
+    pub fn response(&self) -> (ConnectionId, OnCalls) {
+        let (news, outbox) = (Arc::clone(&self.news), Arc::clone(&self.outbox));
+        let on_calls: OnCalls = Box::new(move |handed| {
+            let reply = ModelReply {
+                text: handed.said.clone(),
+                calls: handed.calls.clone(),
+                usage: handed.usage,
+                ..ModelReply::default()
+            };
+            lock(&news).end.get_or_insert(Ok(reply));
+            outbox.wake();
+        });
+        (self.connection, on_calls)
+    }
+
+    pub fn follow(self, id: TurnId, watch: Watch, used_before: Usage) -> ReplyStream {
+        let source = Source::Turn {
+            id,
+            watch,
+            used_before,
+        };
+        ReplyStream { line: self, source }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.service.connections.close(self.connection);
+    }
+}
+
+impl Service {
+    /// Asks a model without a turn, on a thread of its own, which ends with the response.
+    ///
+    /// # Errors
+    /// 503 while as many are asked as there are workers, and without a thread.
+    pub fn ask_model(
+        self: &Arc<Service>,
+        identity: Option<&Identity>,
+        waker: &Arc<Waker>,
+        ask: impl FnOnce(Work<'_>) -> Result<ModelReply> + Send + 'static,
+    ) -> Result<ReplyStream> {
+        let config = self.settings.current();
+        let taken = self.plain_requests.fetch_add(1, Ordering::SeqCst);
+        let place = Place(Arc::clone(self));
+        if taken >= config.workers {
+            return Err(Error::overloaded("the model is asked too much at once", 5));
+        }
+        let line = Line::open(self, identity, waker);
+        let deadline = Instant::now() + Duration::from_secs(config.limits.turn_seconds);
+        let cancel = Cancel::default();
+        let (news, waker, stop) = (Arc::clone(&line.news), Arc::clone(waker), cancel.clone());
+        let run = move || {
+            let reply = ask(Work {
+                service: &place.0,
+                deadline,
+                cancel: &stop,
+                on_text: &mut |text| {
+                    let text = text.to_owned();
+                    lock(&news).progress.push(Progress::Text(text));
+                    waker.wake();
+                },
+            });
+            lock(&news).end = Some(reply);
+            waker.wake();
+        };
+        let thread = threads::spawn(Builder::new().name("plain-reply".to_owned()), run);
+        let thread = thread.map_err(|error| {
+            log::warn!("no thread for a plain reply: {error}");
+            Error::overloaded("the server has no thread left", 5)
+        })?;
+        let source = Source::Model {
+            cancel,
+            thread: Some(thread),
+            deadline,
+        };
+        Ok(ReplyStream { line, source })
+    }
+}
+
+impl ReplyStream {
+    /// What wakes the response's thread.
+    pub fn waker(&self) -> &Arc<Waker> {
+        &self.line.waker
+    }
+
+    /// What has happened since the last call.
+    pub fn take(&self) -> News {
+        let mut news = std::mem::take(&mut *lock(&self.line.news));
+        if self.line.outbox.take().close.is_some() {
+            let goes_on = match self.source {
+                Source::Turn { .. } => "; the turn goes on",
+                Source::Model { .. } => "",
+            };
+            let why = format!("the token is no longer valid{goes_on}");
+            news.progress.clear();
+            news.end = Some(Err(Error::invalid_token(why)));
+        }
+        if let Some(Ok(reply)) = &mut news.end {
+            reply.usage = self.untold(reply.usage);
+        }
+        news
+    }
+
+    /// Tokens that a turn has used, as recorded, and no earlier response has told of.
+    pub fn usage_so_far(&self) -> Usage {
+        let Source::Turn { id, .. } = self.source else {
+            return Usage::default();
+        };
+        let store = &self.line.service.store;
+        // Their commit may be on its way.
+        let turn = store
+            .flush()
+            .and_then(|()| store.turn(&Viewer::server(), id));
+        turn.map_or_else(|_| Usage::default(), |turn| self.untold(turn.usage))
+    }
+
+    fn untold(&self, all: Usage) -> Usage {
+        let before = match self.source {
+            Source::Turn { used_before, .. } => used_before,
+            Source::Model { .. } => Usage::default(),
+        };
+        Usage {
+            input: all.input.saturating_sub(before.input),
+            output: all.output.saturating_sub(before.output),
+            cached: all.cached.saturating_sub(before.cached),
+        }
+    }
+
+    /// How long a response may wait that may take `longest`.
+    pub fn deadline(&self, longest: Duration) -> Instant {
+        match self.source {
+            Source::Turn { .. } => Instant::now() + longest,
+            Source::Model { deadline, .. } => deadline + GRACE,
+        }
+    }
+
+    /// The error for a client that has waited until the deadline.
+    pub fn late(&self) -> Error {
+        let Source::Turn { id, .. } = self.source else {
+            return Error::server("the model did not answer in time", "a plain reply");
+        };
+        let turn = self.line.service.store.turn(&Viewer::server(), id);
+        let why = match turn {
+            Ok(turn) if turn.state == TurnState::WaitingApproval => {
+                "the answer waits for somebody's permission to use a tool"
+            }
+            _ => "the answer is not there yet",
+        };
+        let text = format!("{why}; the turn goes on, and its reply will be in the conversation");
+        Error::new(Code::ServerError, text).with_status(504)
+    }
+
+    /// Stops the turn, whose client has gone. A server that stops leaves it for its next
+    /// start.
+    pub fn cancel(&self) {
+        let service = &self.line.service;
+        if let Source::Turn { id, .. } = self.source
+            && !service.queue.is_stopping()
+        {
+            service.stop_turn(id, "the program that asked (it hung up)");
+        }
+    }
+}
+
+impl Drop for ReplyStream {
+    fn drop(&mut self) {
+        let Line {
+            service,
+            connection,
+            ..
+        } = &self.line;
+        match &mut self.source {
+            Source::Turn { id, watch, .. } => {
+                service.programs.leave(*id, *connection);
+                service.hub.unwatch(*watch);
+            }
+            Source::Model { cancel, thread, .. } => {
+                cancel.cancel();
+                if thread.take().is_some_and(|thread| thread.join().is_err()) {
+                    log::error!("a plain reply ended with a panic");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.plain_requests.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::ids::MessageId;
+
+    #[test]
+    fn pieces_of_text_are_collected_up_to_the_bound() {
+        let news = Arc::<Mutex<News>>::default();
+        let mut collector = Collector {
+            news: Arc::clone(&news),
+            outbox: Arc::new(Outbox::new(0, || ())),
+            is_streamed: true,
+            most_bytes: 6,
+        };
+        let text = |text: &str| EventKind::Delta { text: text.into() };
+        let call = EventKind::ToolCall {
+            tool: "clock".into(),
+            arguments: serde_json::json!({}),
+            call_id: "1".into(),
+        };
+        let message_id = MessageId::from(1);
+        for kind in [
+            text("a"),
+            text("b"),
+            call,
+            EventKind::Done {
+                message_id,
+                in_reply_to: None,
+                finish_reason: None,
+            },
+            text("cdef"),
+        ] {
+            collector.event(&kind);
+        }
+        let collected = std::mem::take(&mut lock(&news).progress);
+        let expected = [
+            Progress::Text("a".into()),
+            Progress::Text("b".into()),
+            Progress::ToolCall,
+            Progress::Text("cdef".into()),
+        ];
+        assert_eq!(collected, expected);
+        collector.event(&text("g"));
+        assert!(!collector.wants_events(), "it is too slow");
+        let end = Error::not_found("x");
+        Box::new(collector).ended(&TurnEnded::from(Err(end)));
+        assert!(lock(&news).progress.is_empty() && lock(&news).end.is_some());
+    }
+}
