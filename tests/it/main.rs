@@ -53,6 +53,7 @@ mod noise;
 mod notifications;
 mod overflow;
 mod own_network;
+mod packages;
 mod people;
 mod people_limits;
 mod permissions;
