@@ -151,7 +151,7 @@ events! {
         text: Option<String>,
     },
 
-    /// A tool call waits for permission, or a running one for an answer.
+    /// A tool call waits for permission.
     "approval.requested" ApprovalRequested [Kept Streamed] {
         /// What `approve` and `deny` take.
         approval_id: ApprovalId,
@@ -170,10 +170,6 @@ events! {
         /// Whether text from outside is in the conversation: then a tool with an effect
         /// asks again next time.
         outside: bool,
-        /// What the running tool asks the person: `server`, `message` and `requestedSchema`.
-        /// Absent where it asks for permission.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        question: Option<Value>,
     },
 
     /// An approval was decided, by a person or by time.

@@ -17,7 +17,6 @@ pub mod event;
 pub mod fields;
 pub mod public_key;
 pub mod push;
-pub mod question;
 pub mod record;
 pub mod registration;
 pub mod relay;

@@ -161,7 +161,7 @@ records! {
         pub cached: u64,
     }
 
-    /// A tool call that waits for a decision, or a tool's question.
+    /// A tool call that waits for a decision.
     pub struct Approval {
         /// What `approve` and `deny` take.
         pub approval_id: ApprovalId,
@@ -192,9 +192,6 @@ records! {
         pub decision: Option<&'static str>,
         /// Who decided: a user's name, or `timeout`.
         pub by: Option<String>,
-        /// What the running tool asks the person; absent where it asks for permission.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub question: Option<Value>,
         /// Whether the caller may answer, in lists.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub may_answer: Option<bool>,

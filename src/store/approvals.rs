@@ -1,5 +1,4 @@
-//! Approvals: requests to a person to allow a tool call, and the decisions. What a tool asks
-//! a person while it runs is one, too, but for the answer: that is not stored.
+//! Approvals: requests to a person to allow a tool call, and the decisions.
 
 use rusqlite::{Connection, Row, params};
 
@@ -47,8 +46,6 @@ pub struct Approval {
     pub arguments: String,
     /// Why approval is needed, as text for a person.
     pub reason: String,
-    /// What the running tool asks, as JSON; absent where it asks for permission.
-    pub question: Option<String>,
     /// When it was requested.
     pub created_at: Timestamp,
     /// When it counts as denied.
@@ -58,13 +55,10 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Whether permission was asked for this call: its id, its tool, and its arguments byte
+    /// Whether it was asked about this call: its id, its tool, and its arguments byte
     /// for byte.
     pub fn is_for(&self, call: &ToolCall) -> bool {
-        self.question.is_none()
-            && self.call_id == call.id
-            && self.tool == call.tool
-            && self.arguments == call.arguments
+        self.call_id == call.id && self.tool == call.tool && self.arguments == call.arguments
     }
 }
 
@@ -81,8 +75,6 @@ pub struct NewApproval {
     pub reason: String,
     /// Whether text from outside is in the conversation.
     pub is_outside: bool,
-    /// What the running tool asks, as JSON; absent where it asks for permission.
-    pub question: Option<String>,
 }
 
 /// A person's decision, or a timeout.
@@ -204,14 +196,6 @@ impl Store {
         self.write(move |write| decide(write, id, decision))
     }
 
-    /// Closes the questions of tools that ended with the server, durably.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn close_questions(&self) -> Result<usize> {
-        self.write(|write| write.execute(CLOSE_QUESTIONS, params![Verdict::Expired, write.now]))
-    }
-
     /// Ids of the undecided approvals that have expired, at most 1,000.
     ///
     /// # Errors
@@ -282,10 +266,6 @@ pub(crate) const EXPIRED_APPROVALS: &str = "SELECT id FROM approvals \
      INDEXED BY approvals_undecided WHERE verdict IS NULL AND expires_at <= ?1 \
      ORDER BY expires_at LIMIT ?2";
 
-pub(crate) const CLOSE_QUESTIONS: &str = "UPDATE approvals \
-     INDEXED BY approvals_undecided SET verdict = ?1, decided_by = 'timeout', decided_at = ?2 \
-     WHERE verdict IS NULL AND question IS NOT NULL";
-
 pub(crate) fn insert(
     write: &Write<'_>,
     turn_id: TurnId,
@@ -297,8 +277,8 @@ pub(crate) fn insert(
     write.execute(
         "INSERT INTO approvals
              (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at,
-              expires_at, is_outside, question)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+              expires_at, is_outside)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             id,
             turn_id,
@@ -310,7 +290,6 @@ pub(crate) fn insert(
             write.now,
             expires_at,
             new.is_outside,
-            new.question,
         ],
     )?;
     find(write.connection, id)
@@ -394,7 +373,6 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
         tool: row.get("tool")?,
         arguments: row.get("arguments")?,
         reason: row.get("reason")?,
-        question: row.get("question")?,
         created_at: row.get("created_at")?,
         expires_at: row.get("expires_at")?,
         decision: match verdict {

@@ -112,7 +112,6 @@ pub fn named(name: &str) -> Target {
 /// A request to allow a tool call.
 pub fn question(tool: &str) -> NewApproval {
     NewApproval {
-        question: None,
         call_id: format!("call of {tool}"),
         tool: tool.to_owned(),
         arguments: "{}".to_owned(),

@@ -265,22 +265,6 @@ impl Store {
                 .collect()
         })
     }
-
-    /// Stores a question of a running tool, durably.
-    ///
-    /// # Errors
-    /// `not_found` when the turn is gone or has ended.
-    pub fn add_question(
-        &self,
-        id: TurnId,
-        question: NewApproval,
-        expires_at: Timestamp,
-    ) -> Result<Durable<Approval>> {
-        self.durable_write(move |write| {
-            let turn = find_running(write, id)?;
-            approvals::insert(write, id, turn.conversation_id, question, expires_at)
-        })
-    }
 }
 
 /// The columns that [`from_row`] reads, by their places: looking for their names takes

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::chromium::{Chromium, Page};
 use super::pages::go;
 use super::{address, say, sign_in};
-use support::home::{Home, TemporaryDirectory};
+use support::home::Home;
 use support::model::{Act, Model};
 
 const REPLY: &str = include_str!("rendering.md");
@@ -74,30 +74,4 @@ fn axe_finds_nothing_on_any_screen() {
         page.until("!document.querySelector('.page').textContent.includes('Loading')");
         examine(&mut page, &axe, name);
     }
-}
-
-#[test]
-#[ignore = "needs Chromium and axe-core: make test-browser"]
-fn axe_finds_nothing_in_a_question() {
-    let Some(axe) = std::env::var_os("AXE").filter(|path| !path.is_empty()) else {
-        println!("skipped: AXE names no axe.min.js of axe-core");
-        return;
-    };
-    let axe = std::fs::read_to_string(axe).unwrap();
-    let notes = TemporaryDirectory::new();
-    let home = Home::start(json!({
-        "permission_mode": "allow", "mcp_servers": super::questions::desk(&notes),
-    }));
-    super::questions::wait_until_ready(&mut home.admin());
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    page.call("Page.setBypassCSP", json!({ "enabled": true }));
-    sign_in(&mut page, &home);
-    say(&mut page, "run mcp_desk_book");
-    page.until("document.querySelector('.question-form')");
-    examine(&mut page, &axe, "question");
-    // With the server on it, the page scrolls.
-    go(&mut page, "status");
-    page.until("!document.querySelector('.page').textContent.includes('Loading')");
-    examine(&mut page, &axe, "status of a server");
 }

@@ -21,7 +21,6 @@ mod open_webui_peers;
 mod pages;
 mod picture;
 mod push;
-mod questions;
 mod relay;
 mod relayed;
 mod rendering;

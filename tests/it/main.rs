@@ -39,7 +39,6 @@ mod mcp_api;
 mod mcp_files;
 mod mcp_http;
 mod mcp_peers;
-mod mcp_questions;
 mod mcp_restarts;
 mod mcp_sse;
 mod memory;

@@ -117,38 +117,15 @@ fn serve(socket: TcpStream, shared: &Shared) {
 
 /// What the stream says to a message.
 fn answers(message: &Value) -> Vec<Value> {
-    // The answer to a question ends the call that asked.
-    let asked = message["id"]
-        .as_str()
-        .and_then(|id| id.strip_prefix("asked-"));
-    if let Some(call) = asked {
-        let text = message["result"].to_string();
-        let result = json!({"content": [{"type": "text", "text": text}]});
-        let call: u64 = call.parse().unwrap();
-        return vec![json!({"jsonrpc": "2.0", "id": call, "result": result})];
-    }
     let result = match message["method"].as_str() {
         Some("initialize") => json!({
-            // The transport is older than the revision that some of them speak.
-            "protocolVersion": "2025-06-18",
+            "protocolVersion": "2024-11-05",
             "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
             "serverInfo": {"name": "old", "version": "1"},
         }),
-        Some("tools/list") => json!({"tools": [
-            {"name": "echo", "inputSchema": {
-                "type": "object", "properties": {"text": {"type": "string"}},
-            }},
-            {"name": "ask", "inputSchema": {"type": "object"}},
-        ]}),
-        Some("tools/call") if message["params"]["name"] == "ask" => {
-            let params = json!({"message": "Which?", "requestedSchema": {
-                "type": "object", "properties": {"which": {"type": "integer"}}, "required": ["which"],
-            }});
-            let id = format!("asked-{}", message["id"]);
-            return vec![json!({
-                "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params,
-            })];
-        }
+        Some("tools/list") => json!({"tools": [{"name": "echo", "inputSchema": {
+            "type": "object", "properties": {"text": {"type": "string"}},
+        }}]}),
         Some("tools/call") => {
             let text = &message["params"]["arguments"]["text"];
             json!({"content": [{"type": "text", "text": format!("you said: {text}")}]})
@@ -294,25 +271,4 @@ fn resources_and_prompts_of_servers_are_listed_and_used() {
         let answer = run(&mut client, call);
         assert!(answer.contains(says), "{call}: {answer}");
     }
-}
-
-#[test]
-fn a_server_of_the_older_transport_may_ask() {
-    let server = SseServer::start();
-    let (_home, mut client) = server.home(json!({}));
-    wait_until_ready(&mut client);
-    client.ask(json!({"type": "subscribe", "events": ["approval.requested"]}));
-    client.send(&json!({"type": "chat", "message": "run mcp_old_ask", "id": "chat"}));
-    let asked = client.event("approval.requested");
-    client.send(&json!({
-        "type": "approve", "id": "yes", "approval_id": asked["approval_id"],
-        "content": {"which": 7},
-    }));
-    let said = loop {
-        let message = client.receive();
-        if message["id"] == "chat" {
-            break message["data"]["response"].to_string();
-        }
-    };
-    assert!(said.contains("accept") && said.contains('7'), "{said}");
 }

@@ -46,7 +46,7 @@ impl McpServer {
     /// A server on this address, which may have been in use before.
     pub fn on(address: SocketAddr, kind: Kind) -> McpServer {
         let tools = [
-            "echo", "plain", "steady", "hang", "cut", "broken", "grow", "wants", "ask", "wave",
+            "echo", "plain", "steady", "hang", "cut", "broken", "grow", "wants",
         ];
         let shared = Arc::new(Shared {
             kind,
@@ -85,27 +85,8 @@ impl McpServer {
     pub fn answers(&self) -> Vec<Value> {
         let requests = self.shared.requests.lock().unwrap();
         let bodies = requests.iter().map(|(_, body)| body);
-        let answers = bodies.filter(|body| body.get("result").is_some());
+        let answers = bodies.filter(|body| !body.is_null() && body.get("method").is_none());
         answers.cloned().collect()
-    }
-
-    /// The answer to a question of ours, once it is there.
-    fn answered(shared: &Shared, id: &Value) -> Value {
-        let began = std::time::Instant::now();
-        loop {
-            let requests = shared.requests.lock().unwrap();
-            let mut newest = requests.iter().rev().map(|(_, body)| body);
-            let is_answer = |body: &&Value| body["id"] == *id && body.get("method").is_none();
-            if let Some(found) = newest.find(is_answer) {
-                return found["result"].clone();
-            }
-            drop(requests);
-            // The client has gone, or the test has failed.
-            if began.elapsed() > Duration::from_secs(60) {
-                return Value::Null;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 
     /// Forgets the session, as a server does that was restarted.
@@ -231,36 +212,16 @@ fn call(
         "echo" => {
             open_stream(socket)?;
             event(socket, "id: 1\ndata: \n\n")?;
-            let ping = json!({"jsonrpc": "2.0", "id": "q", "method": "ping"});
-            event(socket, &format!("event: message\ndata: {ping}\n\n"))?;
+            for (id, method) in [("q", "ping"), ("form", "elicitation/create")] {
+                let request = json!({"jsonrpc": "2.0", "id": id, "method": method});
+                event(socket, &format!("event: message\ndata: {request}\n\n"))?;
+            }
             let said = params["arguments"]["text"].as_str().unwrap_or_default();
             event(
                 socket,
                 &format!("data: {}\n\n", text(&format!("you said: {said}"))),
             )?;
             event(socket, "")
-        }
-        // In the stream of the call, or in the one for what is said unasked.
-        name @ ("ask" | "wave") => {
-            let question = json!(format!("q-{id}"));
-            let request = json!({"jsonrpc": "2.0", "id": question, "method": "elicitation/create",
-                "params": {"message": "Which room?", "requestedSchema": {"type": "object",
-                    "properties": {"room": {"type": "string"}}, "required": ["room"]}}});
-            let request = format!("data: {request}\n\n");
-            if name == "ask" {
-                open_stream(socket)?;
-                event(socket, &request)?;
-            } else {
-                for stream in &mut *shared.streams.lock().unwrap() {
-                    event(stream, &request)?;
-                }
-            }
-            let said = text(&McpServer::answered(shared, &question).to_string());
-            if name == "ask" {
-                event(socket, &format!("data: {said}\n\n"))?;
-                return event(socket, "");
-            }
-            reply(socket, "200 OK", "", &said)
         }
         "plain" => reply(socket, "200 OK", "", &text("plain")),
         "steady" => {

@@ -51,7 +51,6 @@ impl Shared {
             address: Some(address),
             method: "",
             tool: None,
-            questions: None,
             body: Some(message),
             timeout: ReadTimeout::within(ANSWER_LIMIT),
             cancel,
@@ -98,7 +97,7 @@ impl Shared {
                     continue;
                 }
                 for incoming in message::read(event.data).into_iter().flatten() {
-                    if let (Some(answer), Some(address)) = (peer.receive(incoming, None), &address)
+                    if let (Some(answer), Some(address)) = (peer.receive(incoming), &address)
                         && let Err(error) = self.post(address, &answer, stop)
                     {
                         log::debug!("mcp {}: {error}", self.name);
@@ -116,7 +115,6 @@ fn ask_for_stream(limit: Duration, cancel: &Cancel) -> Exchange<'_> {
         address: None,
         method: "",
         tool: None,
-        questions: None,
         body: None,
         timeout: ReadTimeout::within(limit),
         cancel,
@@ -175,7 +173,7 @@ impl SseTransport {
 impl Transport for SseTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let id = request.id;
-        let (sender, receiver) = peer.expect(id, request.questions);
+        let (sender, receiver) = peer.expect(id);
         let hook = move || {
             let _ = sender.try_send(Err(CallError::Cancelled));
         };
@@ -186,7 +184,7 @@ impl Transport for SseTransport {
                 .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
             Err(error) => Err(error),
         };
-        peer.forget(id, &outcome);
+        peer.forget(id);
         match &outcome {
             Err(CallError::Closed(reason)) => peer.close(reason),
             Err(CallError::SessionLost) => peer.close(&CallError::SessionLost.to_string()),

@@ -28,7 +28,6 @@ impl Shared {
                 address: None,
                 method: "subscriptions/listen",
                 tool: None,
-                questions: None,
                 body: subscription,
                 timeout: ReadTimeout::within(LISTEN_LIMIT),
                 cancel: stop,

@@ -11,9 +11,7 @@ use serde_json::json;
 pub(super) const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 /// A request names a method that the other side does not have (JSON-RPC 2.0,
 /// section 5.1).
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
-/// The parameters of a request are not what the method takes.
-const INVALID_PARAMS: i64 = -32602;
+const METHOD_NOT_FOUND: i64 = -32601;
 
 /// A message that came from a server.
 #[derive(Debug, PartialEq)]
@@ -24,11 +22,7 @@ pub(super) enum Incoming {
         result: Result<Value, RpcError>,
     },
     /// A request of the server.
-    Request {
-        id: Value,
-        method: String,
-        params: Value,
-    },
+    Request { id: Value, method: String },
     /// A notification from the server.
     Notification { method: String, params: Value },
 }
@@ -67,11 +61,7 @@ fn message(value: Value) -> Option<Incoming> {
     }
     let id = members.remove("id").filter(|id| !id.is_null());
     match (members.remove("method"), id) {
-        (Some(Value::String(method)), Some(id)) => Some(Incoming::Request {
-            id,
-            method,
-            params: members.remove("params").unwrap_or_default(),
-        }),
+        (Some(Value::String(method)), Some(id)) => Some(Incoming::Request { id, method }),
         (Some(Value::String(method)), None) => Some(Incoming::Notification {
             method,
             params: members.remove("params").unwrap_or_default(),
@@ -138,29 +128,16 @@ pub(super) fn cancelled(id: u64, reason: &str) -> Vec<u8> {
     )
 }
 
-/// Our answer to a server's request that nobody is asked about: only `ping` is served.
+/// Our answer to a server's request: only `ping` is served, since the handshake
+/// declares no other capability.
 pub(super) fn answer(id: &Value, method: &str) -> Vec<u8> {
-    match method {
-        "ping" => result_of(id, json!({})),
-        _ => {
-            let why = format!("this client does not serve {}", shorten(method, 100));
-            error(id, METHOD_NOT_FOUND, &why)
-        }
-    }
-}
-
-/// A result for a server.
-pub(super) fn result_of(id: &Value, result: Value) -> Vec<u8> {
-    text(json!({"jsonrpc": "2.0", "id": id, "result": result}))
-}
-
-/// A refusal of a server's parameters.
-pub(super) fn invalid_params(id: &Value, why: &str) -> Vec<u8> {
-    error(id, INVALID_PARAMS, why)
-}
-
-fn error(id: &Value, code: i64, why: &str) -> Vec<u8> {
-    text(json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}}))
+    text(match method {
+        "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+        _ => json!({"jsonrpc": "2.0", "id": id, "error": {
+            "code": METHOD_NOT_FOUND,
+            "message": format!("this client does not serve {}", shorten(method, 100)),
+        }}),
+    })
 }
 
 /// JSON on one line: line breaks in strings are escaped.
@@ -180,7 +157,7 @@ mod tests {
                 Ok(result) => format!("answer {id}: {result}"),
                 Err(error) => format!("answer {id}: error {} {:?}", error.code, error.message),
             },
-            Incoming::Request { id, method, .. } => format!("request {id} {method}"),
+            Incoming::Request { id, method } => format!("request {id} {method}"),
             Incoming::Notification { method, params } => format!("notification {method} {params}"),
         }
     }

@@ -12,7 +12,6 @@
 //!   Session::call_tool           request id, JSON-RPC message
 //!     Transport::request         stdio (net::process) | streamable_http, http_sse (HttpClient)
 //!     Peer::receive, wait_for    the answer
-//!     Questions::take            what the server asks the person meanwhile
 //!   content::text_of             the result as text
 //! ```
 //!
@@ -22,7 +21,6 @@
 //! it may do.
 
 mod content;
-mod ended_calls;
 mod http_sse;
 mod lines;
 mod listening;
@@ -31,7 +29,6 @@ mod message;
 mod names;
 mod peer;
 mod progress_source;
-mod questions;
 mod server;
 mod session;
 mod stdio;

@@ -2,15 +2,13 @@
 //! notifications, and whether it has ended.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 
-use super::ended_calls::EndedCalls;
 use super::message::{self, Incoming, RpcError};
-use super::questions::{self, PersonTime, Questions};
 use base::sync::lock;
 
 /// Why a request has no result.
@@ -58,17 +56,6 @@ impl ReadTimeout {
         own.map_or(self.deadline, |own| own.min(self.deadline))
     }
 
-    /// The same without the time that a person takes for questions: while one is asked, not
-    /// before they may be asked no longer.
-    fn until_with(&self, person: &PersonTime, last_activity: Instant) -> Instant {
-        let deadline = self.deadline + person.waited;
-        if let Some(left) = person.open_for {
-            return Instant::now() + left + self.silence.min(CALL_REST);
-        }
-        let answered_at = person.answered_at.unwrap_or(last_activity);
-        ReadTimeout { deadline, ..*self }.until(last_activity.max(answered_at))
-    }
-
     /// Which of the two limits was reached.
     pub(super) fn exceeded(&self) -> CallError {
         if Instant::now() >= self.deadline {
@@ -78,13 +65,6 @@ impl ReadTimeout {
         }
     }
 }
-
-/// Longest time for the rest of a call after a person's time is up.
-const CALL_REST: Duration = Duration::from_secs(600);
-/// Why a question is cancelled in a call that may not be the one that asks.
-const OTHERS_RUN: &str = "other calls of it were running, or had just ended";
-/// How long a wait lasts until it is looked at anew when it ends.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// The result of a request, or why it has none.
 pub(super) type Outcome = Result<Value, CallError>;
@@ -110,32 +90,13 @@ pub(super) struct Peer {
 #[derive(Default)]
 struct PeerState {
     waiting: HashMap<u64, Waiting>,
-    ended: EndedCalls,
-    /// Whether the server may ask the person.
-    may_ask: bool,
     tools_changed: bool,
     closed: Option<String>,
 }
 
 struct Waiting {
     outcome: Sender<Outcome>,
-    began: Instant,
     last_activity: Instant,
-    /// Of a call, which may ask.
-    questions: Option<Arc<Questions>>,
-}
-
-impl PeerState {
-    /// Ends a request, or notes the late answer to one that has ended.
-    fn end(&mut self, id: u64, is_answered: bool) -> Option<Waiting> {
-        let waiting = self.waiting.remove(&id);
-        match waiting.as_ref().map(|waiting| &waiting.questions) {
-            Some(Some(questions)) => self.ended.add(id, questions.person(), is_answered),
-            None if is_answered => self.ended.answered(id),
-            _ => {}
-        }
-        waiting
-    }
 }
 
 impl Peer {
@@ -145,11 +106,7 @@ impl Peer {
 
     /// Announces a request before it is sent. The sender is for the hook that
     /// cancels it. [`Peer::forget`] must follow.
-    pub(super) fn expect(
-        &self,
-        id: u64,
-        questions: Option<&Arc<Questions>>,
-    ) -> (Sender<Outcome>, Receiver<Outcome>) {
+    pub(super) fn expect(&self, id: u64) -> (Sender<Outcome>, Receiver<Outcome>) {
         // There is room for an answer, the end of the session and a cancellation,
         // so that no sender blocks.
         let (sender, receiver) = bounded(3);
@@ -157,62 +114,24 @@ impl Peer {
         if let Some(reason) = &state.closed {
             let _ = sender.try_send(Err(CallError::Closed(reason.clone())));
         }
-        let began = Instant::now();
         state.waiting.insert(
             id,
             Waiting {
                 outcome: sender.clone(),
-                began,
-                last_activity: began,
-                questions: questions.cloned(),
+                last_activity: Instant::now(),
             },
         );
         (sender, receiver)
     }
 
-    /// Drops a request with this outcome: a late answer is ignored.
-    pub(super) fn forget(&self, id: u64, outcome: &Outcome) {
-        let gave_up = matches!(
-            outcome,
-            Err(CallError::Cancelled | CallError::Silent(_) | CallError::TimedOut)
-        );
-        self.state().end(id, !gave_up);
+    /// Drops a request: a late answer is ignored.
+    pub(super) fn forget(&self, id: u64) {
+        self.state().waiting.remove(&id);
     }
 
-    /// When a request has taken too long.
-    pub(super) fn until(&self, id: u64, timeout: &ReadTimeout) -> Option<Instant> {
-        let state = self.state();
-        let waiting = state.waiting.get(&id)?;
-        Some(match &waiting.questions {
-            Some(questions) => timeout.until_with(&questions.time(), waiting.last_activity),
-            None => timeout.until(waiting.last_activity),
-        })
-    }
-
-    /// The server may ask the person from now on.
-    pub(super) fn let_ask(&self) {
-        self.state().may_ask = true;
-    }
-
-    /// The call in which a server asks: the one to which its message belongs, or the only one
-    /// that runs, if no other may still ask. Otherwise a question could reach a person of
-    /// another; then those that run are told.
-    fn asking(&self, of: Option<u64>) -> Option<Arc<Questions>> {
-        let state = self.state();
-        let is_it = |id: u64| of.is_none_or(|of| of == id);
-        let running = (state.waiting.iter()).filter(|(id, _)| is_it(**id));
-        let running: Vec<(Instant, &Arc<Questions>)> = running
-            .filter_map(|(_, one)| Some((one.began, one.questions.as_ref()?)))
-            .collect();
-        let is_only = |began: Instant, questions: &Questions| {
-            of.is_some() || !state.ended.may_ask_others(questions.person(), began)
-        };
-        match running[..] {
-            [(began, questions)] if is_only(began, questions) => return Some(questions.clone()),
-            _ => {}
-        }
-        (running.iter()).for_each(|(_, questions)| questions.note_unasked(OTHERS_RUN));
-        None
+    /// When the request was sent, or its progress last reported.
+    pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
+        self.state().waiting.get(&id).map(|one| one.last_activity)
     }
 
     /// Waits for the outcome of a request that was announced and sent.
@@ -222,57 +141,37 @@ impl Peer {
         outcome: &Receiver<Outcome>,
         timeout: &ReadTimeout,
     ) -> Outcome {
+        let mut until = timeout.until(Instant::now());
         loop {
-            let now = Instant::now();
-            match self.until(id, timeout) {
-                // Progress and questions put it off.
-                Some(until) if until > now => {
-                    if let Ok(outcome) = outcome.recv_deadline(until.min(now + LOOK)) {
-                        return outcome;
-                    }
-                }
+            if let Ok(outcome) = outcome.recv_deadline(until) {
+                return outcome;
+            }
+            match self
+                .last_activity(id)
+                .map(|last_activity| timeout.until(last_activity))
+            {
+                Some(later) if later > until => until = later,
                 // It may have been answered just now.
                 _ => return outcome.try_recv().unwrap_or(Err(timeout.exceeded())),
             }
         }
     }
 
-    /// Handles a message, which came in answer to the request `of`, if that is known. Returns
-    /// the answer to send, if there is one already.
-    pub(super) fn receive(&self, incoming: Incoming, of: Option<u64>) -> Option<Vec<u8>> {
+    /// Handles a message. Returns the answer to send, if there is one.
+    pub(super) fn receive(&self, incoming: Incoming) -> Option<Vec<u8>> {
         match incoming {
             Incoming::Answer { id, result } => {
-                if let Some(waiting) = self.state().end(id, true) {
+                if let Some(waiting) = self.state().waiting.remove(&id) {
                     let _ = waiting.outcome.try_send(result.map_err(CallError::Refused));
                 }
                 None
             }
-            Incoming::Request { id, method, params } => {
-                if method != questions::METHOD || !self.state().may_ask {
-                    return Some(message::answer(&id, &method));
-                }
-                match self.asking(of) {
-                    Some(asking) => asking.take(id, &params),
-                    None => {
-                        log::warn!("an MCP server asks, but nobody knows in which call: cancelled");
-                        Some(message::result_of(&id, questions::dismissed()))
-                    }
-                }
-            }
+            Incoming::Request { id, method } => Some(message::answer(&id, &method)),
             Incoming::Notification { method, params } => {
                 match method.as_str() {
                     "notifications/tools/list_changed" => {
                         self.state().tools_changed = true;
                         self.news.notify_all();
-                    }
-                    "notifications/cancelled" => {
-                        let id = params.get("requestId").unwrap_or(&Value::Null);
-                        let state = self.state();
-                        let waiting = state.waiting.values();
-                        let asking = waiting.filter_map(|one| one.questions.clone());
-                        let asking: Vec<Arc<Questions>> = asking.collect();
-                        drop(state);
-                        asking.iter().for_each(|questions| questions.withdraw(id));
                     }
                     // The token is the id of the request.
                     "notifications/progress" => {
@@ -311,14 +210,9 @@ impl Peer {
 
     /// Fails the waiting requests, and keeps the session open.
     pub(super) fn fail_waiting(&self, reason: &str) {
-        let mut state = self.state();
-        let ids: Vec<u64> = state.waiting.keys().copied().collect();
-        for id in &ids {
-            // The message was the answer to one of them.
-            if let Some(waiting) = state.end(*id, ids.len() == 1) {
-                let unusable = CallError::Unusable(reason.to_owned());
-                let _ = waiting.outcome.try_send(Err(unusable));
-            }
+        for (_, waiting) in self.state().waiting.drain() {
+            let unusable = CallError::Unusable(reason.to_owned());
+            let _ = waiting.outcome.try_send(Err(unusable));
         }
     }
 

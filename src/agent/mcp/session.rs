@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 
 use super::message;
 use super::peer::{CallError, Outcome, Peer, ReadTimeout, SessionEvent};
-use super::questions::Questions;
 use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
 use offers::beside;
@@ -39,8 +38,6 @@ const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 pub(super) struct Scope<'a> {
     pub(super) timeout: ReadTimeout,
     pub(super) cancel: &'a Cancel,
-    /// What the server asks the person, if it is a call.
-    pub(super) questions: Option<&'a Arc<Questions>>,
 }
 
 impl<'a> Scope<'a> {
@@ -48,7 +45,6 @@ impl<'a> Scope<'a> {
         Scope {
             timeout: ReadTimeout::within(limit),
             cancel,
-            questions: None,
         }
     }
 }
@@ -56,7 +52,7 @@ impl<'a> Scope<'a> {
 /// An open session.
 pub(super) struct Session {
     peer: Arc<Peer>,
-    transport: Arc<dyn Transport>,
+    transport: Box<dyn Transport>,
     revision: Revision,
     next_id: AtomicU64,
     /// What the server says that it has.
@@ -78,7 +74,7 @@ impl Session {
     ) -> Result<Session, CallError> {
         let mut session = Session {
             peer,
-            transport: transport.into(),
+            transport,
             revision: Revision::NEWEST_HANDSHAKE,
             next_id: AtomicU64::new(1),
             capabilities: Value::Null,
@@ -98,7 +94,7 @@ impl Session {
     fn initialize(&mut self, cancel: &Cancel) -> Result<(), CallError> {
         let params = json!({
             "protocolVersion": self.revision.name(),
-            "capabilities": {"elicitation": {}},
+            "capabilities": {},
             "clientInfo": client_info(),
         });
         let id = self.next_id();
@@ -121,9 +117,6 @@ impl Session {
         self.title = title(answer.get("serverInfo"));
         self.note_capabilities(&answer);
         self.transport.opened(revision);
-        if revision.knows_questions() {
-            self.peer.let_ask();
-        }
         self.transport
             .notify(message::notification("notifications/initialized", None));
         self.transport.listen(&self.peer, None);
@@ -198,11 +191,7 @@ impl Session {
                 silence: LIST_LIMIT,
                 deadline: Instant::now() + LIST_LIMIT * 10,
             };
-            let scope = Scope {
-                timeout,
-                cancel,
-                questions: None,
-            };
+            let scope = Scope { timeout, cancel };
             let items = self.pages("tools/list", "tools", usize::MAX, scope)?;
             let mut names = HashSet::new();
             tools = items.iter().filter_map(remote_tool).collect();
@@ -237,12 +226,6 @@ impl Session {
                 "it asks for more than the arguments ({kind}), which is not supported"
             ))),
         }
-    }
-
-    /// Sends a message that has no answer, from another thread.
-    pub(super) fn sender(&self) -> Box<dyn Fn(Vec<u8>) + Send + Sync> {
-        let transport = Arc::clone(&self.transport);
-        Box::new(move |message| transport.notify(message))
     }
 
     /// As [`Peer::wait_for_event`].
@@ -306,7 +289,6 @@ impl Session {
                 message,
                 timeout: scope.timeout,
                 cancel: scope.cancel,
-                questions: scope.questions,
             },
         )
     }

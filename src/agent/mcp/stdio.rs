@@ -95,7 +95,7 @@ impl StdioTransport {
 impl Transport for StdioTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let id = request.id;
-        let (sender, receiver) = peer.expect(id, request.questions);
+        let (sender, receiver) = peer.expect(id);
         let hook = move || {
             let _ = sender.try_send(Err(CallError::Cancelled));
         };
@@ -105,7 +105,7 @@ impl Transport for StdioTransport {
                 .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
             Err(error) => Err(error),
         };
-        peer.forget(id, &outcome);
+        peer.forget(id);
         let reason = match &outcome {
             // The handshake must not be cancelled (specification, cancellation).
             _ if request.method == "initialize" => None,
@@ -205,10 +205,7 @@ impl Reader {
         self.incoming.push(bytes, &mut |line| match line {
             Line::Whole(line) => match message::read(line) {
                 Some(messages) => {
-                    for answer in messages
-                        .into_iter()
-                        .filter_map(|one| peer.receive(one, None))
-                    {
+                    for answer in messages.into_iter().filter_map(|one| peer.receive(one)) {
                         // A server that asks and does not read gets no answer.
                         let _ = send(program, answer);
                     }

@@ -3,6 +3,7 @@
 //! contains it. Notifications come on a separate stream, if the server offers one, which
 //! a thread reads.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,7 +13,6 @@ use crossbeam_channel::Receiver;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Peer, ReadTimeout};
 use super::progress_source::ProgressSource;
-use super::questions::Questions;
 use super::transport::{Call, Revision, Transport};
 use crate::provider::event_stream::EventStream;
 use crate::tool::output::shorten;
@@ -20,7 +20,7 @@ use base::secret::Secret;
 use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
-use net::http_client::{ClientError, ClientRequest, ClientResponse, Hold, HttpClient};
+use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 /// How long sending a notification may take.
@@ -80,8 +80,6 @@ pub(super) struct Exchange<'a> {
     /// The JSON-RPC method; empty where there is none.
     pub(super) method: &'a str,
     pub(super) tool: Option<&'a str>,
-    /// What the server asks meanwhile: it may be silent then.
-    pub(super) questions: Option<&'a Arc<Questions>>,
     pub(super) body: Option<&'a [u8]>,
     pub(super) timeout: ReadTimeout,
     pub(super) cancel: &'a Cancel,
@@ -112,9 +110,9 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
-        let (_, receiver) = peer.expect(request.id, request.questions);
+        let (_, receiver) = peer.expect(request.id);
         let mut outcome = self.shared.request(peer, &request, &receiver);
-        peer.forget(request.id, &outcome);
+        peer.forget(request.id);
         if let Err(CallError::Unusable(_)) = &outcome
             && request.method == "initialize"
             && self.shared.is_of_older_revision(request.cancel)
@@ -224,20 +222,13 @@ impl Shared {
     }
 
     fn request(&self, peer: &Peer, request: &Call<'_>, receiver: &Receiver<Outcome>) -> Outcome {
-        let more_time = request
-            .questions
-            .map_or(Duration::ZERO, |one| one.more_time());
         let exchange = Exchange {
             http_method: "POST",
             address: None,
             method: request.method,
             tool: request.tool,
-            questions: request.questions,
             body: Some(&request.message),
-            timeout: ReadTimeout {
-                deadline: request.timeout.deadline + more_time,
-                ..request.timeout
-            },
+            timeout: request.timeout,
             cancel: request.cancel,
         };
         let read = |answer: &mut ClientResponse| {
@@ -249,12 +240,16 @@ impl Shared {
                 self.state().session = answer.header(SESSION).map(str::to_owned);
             }
             if is_event_stream(answer) {
-                self.read_events(answer, peer, &request.timeout, Some((request.id, receiver)))?;
+                self.read_events(
+                    answer,
+                    peer,
+                    &exchange.timeout,
+                    Some((request.id, receiver)),
+                )?;
             } else {
                 let body = answer.read_all(MESSAGE_BYTES)?;
                 for incoming in message::read(&body).into_iter().flatten() {
-                    // An answer that is no stream has no room for requests.
-                    peer.receive(incoming, Some(request.id));
+                    peer.receive(incoming);
                 }
             }
             receiver
@@ -287,7 +282,6 @@ impl Shared {
             address: None,
             method: "",
             tool: None,
-            questions: None,
             body: Some(message),
             timeout: ReadTimeout::within(NOTIFY_LIMIT),
             cancel: &Cancel::default(),
@@ -301,7 +295,6 @@ impl Shared {
             address: None,
             method: "",
             tool: None,
-            questions: None,
             body: None,
             timeout: ReadTimeout::within(CLOSE_LIMIT),
             cancel: &Cancel::default(),
@@ -363,10 +356,8 @@ impl Shared {
             deadline: exchange.timeout.deadline,
             cancel: exchange.cancel,
         };
-        let hold = exchange.questions.cloned();
-        let hold = hold.map(|questions| Hold(Arc::new(move || questions.are_open())));
         self.http_client
-            .exchange_within(&outgoing, Some(exchange.timeout.silence), hold, read)
+            .exchange_within(&outgoing, Some(exchange.timeout.silence), read)
     }
 
     /// The error that an unsuccessful answer means.
@@ -415,11 +406,7 @@ impl Shared {
         timeout: &ReadTimeout,
         request: Option<(u64, &Receiver<Outcome>)>,
     ) -> Result<(), Failure> {
-        let last = timeout.until(Instant::now());
-        let until = || {
-            let known = request.and_then(|(id, _)| peer.until(id, timeout));
-            known.unwrap_or(last)
-        };
+        let until = Cell::new(timeout.until(Instant::now()));
         let mut source = ProgressSource {
             answer,
             until: &until,
@@ -427,12 +414,17 @@ impl Shared {
         let mut events = EventStream::new(&mut source);
         while let Some(event) = events.next()? {
             for incoming in message::read(event.data).into_iter().flatten() {
-                if let Some(answer) = peer.receive(incoming, request.map(|(id, _)| id)) {
+                if let Some(answer) = peer.receive(incoming) {
                     self.notify(&answer);
                 }
             }
-            if request.is_some_and(|(_, receiver)| !receiver.is_empty()) {
-                break;
+            if let Some((id, receiver)) = request {
+                if !receiver.is_empty() {
+                    break;
+                }
+                if let Some(last_activity) = peer.last_activity(id) {
+                    until.set(timeout.until(last_activity));
+                }
             }
         }
         drop(events);

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::content::read_result;
 use super::peer::{CallError, ReadTimeout};
-use super::questions::{AskingCall, Questions};
 use super::server::SharedServer;
 use super::session::{Kind, RemoteTool, Scope};
 use super::transport::seconds;
@@ -16,6 +15,7 @@ use crate::tool::output::shorten;
 use crate::tool::{
     Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, turn_is_over,
 };
+use net::cancel::Cancel;
 
 /// Longest time for one call, regardless of progress, unless the configuration
 /// allows more.
@@ -61,13 +61,12 @@ impl McpTool {
         }
     }
 
-    /// Calls it. Beside what comes of it is what to say of questions that reached nobody.
     fn call(
         &self,
         arguments: &Arguments,
-        context: &ToolContext<'_>,
-    ) -> (Result<Value, CallError>, Option<String>) {
-        let (turn_deadline, cancel) = (context.deadline, context.cancel);
+        turn_deadline: Instant,
+        cancel: &Cancel,
+    ) -> Result<Value, CallError> {
         let began = Instant::now();
         let silence = Duration::from_secs(self.server.config().timeout_seconds);
         let timeout = ReadTimeout {
@@ -77,27 +76,12 @@ impl McpTool {
         let mut is_first = true;
         loop {
             let wait = (began + RESTART_LIMIT).min(timeout.deadline);
-            let session = match self.server.session(wait, cancel) {
-                Ok(session) => session,
-                Err(error) => return (Err(error), None),
-            };
-            let questions = Arc::new(Questions::new(AskingCall {
-                server: self.server.name().to_owned(),
-                tool: self.definition.spec.name.clone(),
-                arguments: Value::from(arguments.clone()).to_string(),
-                respondent: context.respondent.cloned(),
-                send: session.sender(),
-            }));
-            let _ends = EndOfCall(&questions);
-            let scope = Scope {
-                timeout,
-                cancel,
-                questions: Some(&questions),
-            };
+            let session = self.server.session(wait, cancel)?;
+            let scope = Scope { timeout, cancel };
             match session.call_tool((self.kind, &self.remote_name), arguments, scope) {
                 // The server has not handled the call: it may be repeated.
                 Err(CallError::SessionLost) if is_first => is_first = false,
-                result => return (result, questions.unasked()),
+                result => return result,
             }
         }
     }
@@ -127,36 +111,19 @@ impl McpTool {
     }
 }
 
-/// Ends what a server asks with its call.
-struct EndOfCall<'a>(&'a Questions);
-
-impl Drop for EndOfCall<'_> {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
 impl Tool for McpTool {
     fn definition(&self) -> &Definition {
         &self.definition
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        let (result, unasked) = self.call(arguments, context);
-        let text = match result {
+        match self.call(arguments, context.deadline, context.cancel) {
             Ok(result) => {
                 let (text, files) = read_result(&result);
                 context.bring(files);
                 text
             }
             Err(error) => Err(self.failure(&error, context.deadline)),
-        };
-        match unasked {
-            Some(unasked) => {
-                let add = |text| format!("{text}\n{unasked}");
-                text.map(add).map_err(add)
-            }
-            None => text,
         }
     }
 }

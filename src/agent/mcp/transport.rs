@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peer::{CallError, Outcome, Peer, ReadTimeout};
-use super::questions::Questions;
 use net::cancel::Cancel;
 
 /// A request to be sent.
@@ -20,8 +19,6 @@ pub(super) struct Call<'a> {
     pub(super) message: Vec<u8>,
     pub(super) timeout: ReadTimeout,
     pub(super) cancel: &'a Cancel,
-    /// Of a call in which the server may ask something.
-    pub(super) questions: Option<&'a Arc<Questions>>,
 }
 
 /// What carries the messages of one session.
@@ -65,11 +62,6 @@ impl Revision {
     pub(super) fn of_handshake(name: &str) -> Option<Revision> {
         let known = HANDSHAKES.iter().find(|known| **known == name)?;
         Some(Revision::Handshake(known))
-    }
-
-    /// Whether a server may ask the person something: since 2025-06-18.
-    pub(super) fn knows_questions(self) -> bool {
-        matches!(self, Revision::Handshake(name) if name >= "2025-06-18")
     }
 
     /// Its name on the wire.

@@ -1,13 +1,12 @@
 //! What a tool is: its definition, what it may use while it runs, and how long.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
 use super::known_address::Address;
-use super::respondent::Respondent;
 use crate::model::ToolSpec;
 use crate::provider::embedding::Embedder;
 use base::clock::Clock;
@@ -222,8 +221,6 @@ pub struct ToolContext<'a> {
     pub deadline: Instant,
     /// Set when somebody stops the turn; a tool that waits must heed it.
     pub cancel: &'a Cancel,
-    /// Whom it may ask something; nobody where nobody is there to answer.
-    pub respondent: Option<&'a Arc<dyn Respondent>>,
     /// Where programs run by default.
     pub data_dir: &'a Path,
 }

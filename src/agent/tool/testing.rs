@@ -94,7 +94,6 @@ impl Household {
                 speaker: Some("Ann"),
                 deadline: Instant::now() + Duration::from_secs(20),
                 cancel: &Cancel::default(),
-                respondent: None,
                 data_dir: &self.directory,
                 is_narrowed: self.is_narrowed,
                 stays_on_host: self.stays_on_host,

@@ -110,7 +110,6 @@ impl<'a> TurnLoop<'a, '_> {
                     }
                 }
                 CallDecision::Ask(reason) => questions.push(NewApproval {
-                    question: None,
                     reason,
                     call_id: call.id,
                     tool: call.tool,
@@ -281,9 +280,8 @@ impl<'a> TurnLoop<'a, '_> {
             told: OnceLock::new(),
             changed_list: OnceLock::new(),
             brought: OnceLock::new(),
-            deadline: run.due(),
+            deadline: run.deadline,
             cancel: run.cancel,
-            respondent: run.respondent,
             data_dir: run.data_dir,
         }
     }

@@ -282,7 +282,7 @@ impl<'a> TurnLoop<'a, '_> {
         if self.run.cancel.is_cancelled() {
             return Err(Stop::Cancelled);
         }
-        if Instant::now() >= self.run.due() {
+        if Instant::now() >= self.run.deadline {
             return Err(ProviderError::TimedOut.into_error().into());
         }
         Ok(())
@@ -367,7 +367,7 @@ impl<'a> TurnLoop<'a, '_> {
                     config.max_tokens,
                 ),
                 stream: (run.is_streamed)(),
-                deadline: run.due(),
+                deadline: run.deadline,
                 cancel: run.cancel,
             };
             let observe = &mut *self.observe;

@@ -67,7 +67,7 @@ impl<'a> TurnLoop<'a, '_> {
             said: said_so_far(&self.steps, ""),
             usage,
         };
-        let results = program.run(handed, self.run.due(), self.run.cancel);
+        let results = program.run(handed, self.run.deadline, self.run.cancel);
         self.check_stop()?;
         for (call, result) in calls.iter().zip(results) {
             let result = result

@@ -1,14 +1,12 @@
 //! What a run of a turn is given, and what stops it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 use crate::assistant::Assistant;
 use crate::client_options::ClientOptions;
 use crate::message_text::is_untrusted;
 use crate::model::ToolSpec;
-use crate::tool::Respondent;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::UserId;
@@ -35,14 +33,12 @@ pub struct TurnContext<'a> {
     pub is_resumed: bool,
     /// The webhook account of the message, which may narrow the permissions.
     pub account: Option<&'a WebhookAccount>,
-    /// When this run's time is up, without the time in which a person was asked.
+    /// When this run's time is up.
     pub deadline: Instant,
     /// Stops the turn.
     pub cancel: &'a Cancel,
     /// The program that asks, if it wants something beyond the household's settings.
     pub program: Option<&'a dyn Program>,
-    /// Whom its tools may ask something; nobody where nobody is there to answer.
-    pub respondent: Option<&'a Arc<dyn Respondent>>,
     /// Whether to stream the text.
     pub is_streamed: &'a dyn Fn() -> bool,
 }
@@ -60,12 +56,6 @@ impl<'a> TurnContext<'a> {
         let user = self.store.user_by_id(id)?;
         let person = user.and_then(|user| config.person(&user.name));
         Ok(person.map(|person| (id, person)))
-    }
-
-    /// When this run's time is up.
-    pub(crate) fn due(&self) -> Instant {
-        let waited = self.respondent.map(|one| one.waited());
-        self.deadline + waited.unwrap_or_default()
     }
 
     /// The model to ask: the one that was chosen for the turn or its conversation, that of the

@@ -10,13 +10,10 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::table::{ListView, print_json, truncated};
 use super::terminal::visible;
-use protocol::question::Question;
 
 pub const COMMAND: Command = Command::new(
     "\
 approvals: See and answer what waits for approval
-Questions of running tools are here, too; those with a form are answered on the web page or in
-`hearth chat`.
 Asks the running server. On its machine it needs no password: anyone who can write to the data
 directory has full access. Elsewhere, give --url with a token in HEARTH_TOKEN or --user.",
 )
@@ -50,7 +47,7 @@ row by their number.
     .run(show),
     Command::new(
         "\
-allow ID: Let a tool call run, or say yes to a question
+allow ID: Let a tool call run
 Without an option it covers this call alone. The options cover the person or webhook account that
 asked, and nobody else.
 --conversation  Also later calls of the tool in this conversation
@@ -65,8 +62,8 @@ asked, and nobody else.
     .run(allow),
     Command::new(
         "\
-deny ID: Refuse a tool call, or decline a question
-The assistant, or the tool that asks, learns of it and goes on without it.
+deny ID: Refuse a tool call
+The assistant learns of it and answers without it.
 --url
 --relay-token
 --ca-file
@@ -132,15 +129,6 @@ fn allow(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         (_, true) => "always",
         _ => "once",
     };
-    let id = arguments.required(0);
-    let waiting = waiting(arguments, context)?;
-    let approval = waiting.iter().find(|one| one["approval_id"] == id);
-    let asked = approval.and_then(|one| Question::of_view(&one["question"]));
-    if asked.is_some_and(|asked| !asked.fields.is_empty()) {
-        return Err(CliError::failed(
-            "this is a question with a form: answer it on the web page or in `hearth chat`",
-        ));
-    }
     decide(Some(remember), arguments, context)
 }
 
@@ -154,12 +142,7 @@ fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContex
     let decided = ask_once(&request, arguments, context)?;
     let tool = decided["tool"].as_str().unwrap_or("the tool");
     let covers = decided["covers"].as_str().unwrap_or("who asked");
-    let is_question = decided["question"].is_object();
     context.note(match remember {
-        None if is_question => {
-            format!("Declined: {tool} learns that there is no answer to its question.")
-        }
-        Some(_) if is_question => format!("Sent: {tool} has your yes."),
         None => format!("Denied: {tool} does not run."),
         Some("conversation" | "always") if decided["outside"] == true => format!(
             "Allowed: {tool} runs, and may later for {covers}. In this conversation it asks each \

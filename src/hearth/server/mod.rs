@@ -239,7 +239,6 @@ impl Server {
         for listener in &listeners {
             listener.refuse_new();
         }
-        self.service.stop_asking();
         self.workers.stop(grace);
         self.links.stop();
         self.service.mcp().stop(grace.is_zero());

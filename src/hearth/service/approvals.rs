@@ -1,20 +1,17 @@
-//! Approvals of tool calls, and what running ones ask: decided by a person who may, or by
-//! time.
+//! Approvals of tool calls: decided by a person who may, or by time.
 //!
 //! An approval is seen by the person who asked and by admins. Admins may answer it,
-//! and the person who asked, where `approves` in `people.NAME` has the tool. What a tool asks
-//! is for that person in any case.
+//! and the person who asked, where `approves` in `people.NAME` has the tool.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Service, views};
 use agent::permission;
-use agent::tool::{Answer, Arguments, check_arguments};
+use agent::tool::{Arguments, check_arguments};
 use base::error::{Error, Result};
 use base::ids::ApprovalId;
 use config::{Grantee, Permission};
-use protocol::command::{Approve, Deny, Remember};
-use protocol::question::Question;
+use protocol::command::Remember;
 use store::{Approval, Decision, Durable, Identity, Readers, Turn, UserRole, Verdict, Viewer};
 
 /// The decider on record when nobody decided in time.
@@ -40,19 +37,14 @@ impl Service {
 
     /// Allows a waiting call. `always` is written to the configuration first, so that
     /// a failure to write leaves the call undecided.
-    pub(super) fn approve(&self, approve: Approve, by: &Identity) -> Result<Value> {
-        let id = approve.approval_id;
+    pub(super) fn approve(
+        &self,
+        id: ApprovalId,
+        remember: Remember,
+        by: &Identity,
+    ) -> Result<Value> {
         let approval = self.answerable(id, by)?;
-        if let Some(question) = views::question(&approval) {
-            let answer = self.checked(id, &question, &approve)?;
-            return self.decide(id, Verdict::ApprovedOnce, &by.user, answer);
-        }
-        if approve.content.is_some() {
-            return Err(Error::invalid_request(
-                "\"content\" answers a question, and this asks for permission",
-            ));
-        }
-        let verdict = match approve.remember {
+        let verdict = match remember {
             Remember::Once => Verdict::ApprovedOnce,
             Remember::Conversation => Verdict::ApprovedConversation,
             Remember::Always => {
@@ -60,47 +52,13 @@ impl Service {
                 Verdict::ApprovedAlways
             }
         };
-        self.decide(id, verdict, &by.user, Answer::Dismissed)
+        self.decide(id, verdict, &by.user)
     }
 
-    /// The answer to a question, if it is what was asked for.
-    fn checked(&self, id: ApprovalId, question: &Value, given: &Approve) -> Result<Answer> {
-        if given.remember != Remember::Once {
-            return Err(Error::invalid_request(
-                "an answer to a question covers this question alone: leave \"remember\" out",
-            ));
-        }
-        let gone = "nobody waits for this answer any more";
-        let question = Question::of_view(question).filter(|_| self.questions.is_open(id));
-        let question = question.ok_or_else(|| Error::invalid_request(gone))?;
-        let content = match &given.content {
-            None if !question.fields.is_empty() => {
-                let names = question
-                    .fields
-                    .iter()
-                    .map(|field| format!("{:?}", field.name));
-                let names: Vec<String> = names.collect();
-                return Err(Error::invalid_request(format!(
-                    "this is a question: \"content\" must have the answer, by the names {}",
-                    names.join(", ")
-                )));
-            }
-            content => question.check(content.as_ref().unwrap_or(&Map::new())),
-        };
-        Ok(Answer::Accepted(content.map_err(Error::invalid_request)?))
-    }
-
-    /// Refuses a waiting call, or an answer.
-    pub(super) fn deny(&self, deny: &Deny, by: &Identity) -> Result<Value> {
-        let id = deny.approval_id;
-        let approval = self.answerable(id, by)?;
-        match (deny.dismiss, &approval.question) {
-            (true, None) => Err(Error::invalid_request(
-                "\"dismiss\" is for a question, and this asks for permission",
-            )),
-            (true, Some(_)) => self.decide(id, Verdict::Expired, &by.user, Answer::Dismissed),
-            (false, _) => self.decide(id, Verdict::Denied, &by.user, Answer::Declined),
-        }
+    /// Refuses a waiting call.
+    pub(super) fn deny(&self, id: ApprovalId, by: &Identity) -> Result<Value> {
+        self.answerable(id, by)?;
+        self.decide(id, Verdict::Denied, &by.user)
     }
 
     /// An approval that this person may answer.
@@ -123,9 +81,6 @@ impl Service {
 
     /// A token that is narrowed to some tools would have others run.
     fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
-        if approval.question.is_some() && approval.user_id == Some(by.user_id) {
-            return by.scope.tools.is_none();
-        }
         let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
         let needed = permission::needed(&approval.tool, &arguments);
         match approval.user_id == Some(by.user_id) {
@@ -147,7 +102,7 @@ impl Service {
         let expired = self.store.expired_approvals(self.clock.now())?;
         // Deciding one waits for its commit.
         for id in expired.uncommitted() {
-            self.decide(id, Verdict::Expired, BY_TIME, Answer::Dismissed)?;
+            self.decide(id, Verdict::Expired, BY_TIME)?;
         }
         Ok(())
     }
@@ -192,22 +147,14 @@ impl Service {
         Ok(())
     }
 
-    /// Stores a decision, publishes it and resumes the turn of a waiting call; a running one
-    /// gets the answer, which is not stored.
-    pub(super) fn decide(
-        &self,
-        id: ApprovalId,
-        verdict: Verdict,
-        by: &str,
-        answer: Answer,
-    ) -> Result<Value> {
+    /// Stores a decision about a waiting call, publishes it and resumes the turn.
+    fn decide(&self, id: ApprovalId, verdict: Verdict, by: &str) -> Result<Value> {
         let decision = Decision {
             verdict,
             by: by.to_owned(),
         };
         let decided = self.store.decide(id, decision.clone())?;
         self.publish_decision(&decided.approval, &decision);
-        self.questions.answer(id, answer);
         if decided.resumes {
             self.queue
                 .resume(decided.approval.turn_id, decided.approval.conversation_id);
@@ -218,9 +165,6 @@ impl Service {
     /// The question of an approval as whoever asked may read it, with what they see and
     /// the admins, who are asked, too, may not. None if that is the same.
     fn own_reason(&self, approval: &Approval) -> Option<String> {
-        if approval.question.is_some() {
-            return None;
-        }
         let assistant = self.assistant();
         let tool = assistant.toolbox.get(&approval.tool)?;
         let arguments = check_arguments(tool.spec(), &approval.arguments).ok()?;
@@ -241,12 +185,8 @@ impl Service {
 
     pub(super) fn publish_decision(&self, approval: &Approval, decision: &Decision) {
         log::info!(
-            "{}: {} {} {} by {}",
+            "{}: tool {} {} by {}",
             approval.turn_id,
-            match approval.question {
-                Some(_) => "a question of the tool",
-                None => "tool",
-            },
             approval.tool,
             decision.verdict.as_str(),
             decision.by

@@ -151,8 +151,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),
         Command::ListApprovals => service.list_approvals(caller.identity),
-        Command::Approve(approve) => service.approve(approve, caller.identity),
-        Command::Deny(deny) => service.deny(&deny, caller.identity),
+        Command::Approve(approve) => {
+            service.approve(approve.approval_id, approve.remember, caller.identity)
+        }
+        Command::Deny(deny) => service.deny(deny.approval_id, caller.identity),
         Command::ListMemories(list) => store.memories(viewer).map(|mut memories| {
             memories.retain(|one| !list.own || one.owner_id == Some(caller.identity.user_id));
             json!({ "memories": memories.iter().map(views::memory).collect::<Vec<_>>() })

@@ -131,9 +131,6 @@ impl Service {
 
     /// Whether whoever asked may answer, when they sign in with all their rights.
     fn may_answer_own(&self, approval: &Approval, user: &User) -> bool {
-        if approval.question.is_some() {
-            return true;
-        }
         let assistant = self.assistant();
         let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
         let may_own = |tool: &str| {

@@ -81,8 +81,6 @@ impl Service {
             brought: OnceLock::new(),
             deadline: Instant::now() + LIMIT,
             cancel: &cancel,
-            // Whoever sends the call is a program.
-            respondent: None,
             data_dir: &self.data_dir,
         };
         let result = tool.run(&arguments, &context);

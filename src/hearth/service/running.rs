@@ -1,6 +1,5 @@
 //! One turn on a worker's thread: run, with its progress published, and ended.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::approvals::BY_TIME;
@@ -21,7 +20,7 @@ const MCP_LIMIT: Duration = Duration::from_secs(15);
 
 impl Service {
     /// Runs one turn on a worker's thread.
-    pub(super) fn run_turn(self: &Arc<Service>, job: TurnJob, cancel: &Cancel) {
+    pub(super) fn run_turn(&self, job: TurnJob, cancel: &Cancel) {
         let (id, conversation) = (job.turn, job.conversation);
         let loaded = match job.fresh {
             Some(fresh) => Ok(Some((fresh.0, fresh.1, false))),
@@ -58,7 +57,6 @@ impl Service {
             .and_then(|account| account.timeout_seconds)
             .unwrap_or(config.limits.turn_seconds);
         let program = self.programs.get(id);
-        let respondent = self.respondent(&turn);
         let run = TurnContext {
             assistant: &assistant,
             store: &self.store,
@@ -71,7 +69,6 @@ impl Service {
             deadline: began + Duration::from_secs(turn_seconds),
             cancel,
             program: program.as_deref().map(|program| program as &dyn Program),
-            respondent: respondent.as_ref(),
             is_streamed: &|| self.hub.is_streamed(&turn),
         };
         let ran = turn::run(&run, &mut |progress| {
@@ -167,7 +164,6 @@ impl Service {
         let (id, conversation) = (run.turn.id, run.turn.conversation_id);
         let run = TurnContext {
             deadline: Instant::now() + TITLE_LIMIT,
-            respondent: None,
             ..*run
         };
         let message = &run.message.content;
@@ -198,7 +194,6 @@ impl Service {
         let (id, model) = (run.turn.id, run.model());
         let run = TurnContext {
             deadline: Instant::now() + Duration::from_secs(seconds),
-            respondent: None,
             ..*run
         };
         match turn::fold(&run) {

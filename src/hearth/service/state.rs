@@ -12,7 +12,6 @@ use super::hub::Hub;
 use super::meter::Meter;
 use super::password::Verifier;
 use super::programs::Programs;
-use super::questions::Questions;
 use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
 use super::voices::Voices;
@@ -73,8 +72,6 @@ pub struct Service {
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
     /// The turns of programs that want something beyond the household's settings.
     pub(super) programs: Programs,
-    /// What running tools ask.
-    pub(super) questions: Questions,
     /// Requests to servers of speech.
     pub(super) voices: Voices,
     /// Requests to the model alone that are under way.
@@ -145,7 +142,6 @@ impl Service {
             relays: Arc::default(),
             webhook_rates: Mutex::default(),
             programs: Programs::default(),
-            questions: Questions::default(),
             voices: Voices::default(),
             plain_requests: AtomicUsize::new(0),
             started_at: Instant::now(),
@@ -179,11 +175,6 @@ impl Service {
     /// This machine's name on relays, and its links to them.
     pub fn relays(&self) -> &Arc<RelayLinks> {
         &self.relays
-    }
-
-    /// Asks nobody anything any more: the server stops.
-    pub fn stop_asking(&self) {
-        self.questions.stop();
     }
 
     /// The MCP servers; none runs before [`Service::start_mcp`].

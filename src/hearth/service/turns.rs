@@ -7,7 +7,6 @@ use super::caller::{Caller, Responder};
 use super::hub::{Person, Reply, TurnEnded, Watch};
 use super::queue::{Reservation, TurnJob, Withdrawn};
 use super::{Service, attachments, views};
-use agent::tool::Answer;
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TurnId};
@@ -243,12 +242,6 @@ impl Service {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));
         }
         log::info!("{id}: {by} stops it");
-        let open = |one: &&Approval| one.question.is_some() && one.decision.is_none();
-        for question in self.store.approvals_of(id)?.iter().filter(open) {
-            // It may be decided at this moment.
-            let closed = self.decide(question.id, Verdict::Expired, by, Answer::Dismissed);
-            closed.map_or_else(|error| log::debug!("{id}: {error}"), drop);
-        }
         match self.queue.withdraw(id, turn.conversation_id) {
             Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {

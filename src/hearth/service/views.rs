@@ -137,18 +137,10 @@ pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
 /// known who asked.
 pub fn covers(approval: &Approval) -> Option<String> {
     match (&approval.account, approval.user_id) {
-        // An answer holds once.
-        _ if approval.question.is_some() => None,
         (Some(account), _) => Some(format!("the webhook account {account}")),
         (None, Some(_)) => approval.requested_by.clone(),
         (None, None) => None,
     }
-}
-
-/// What the running tool of an approval asks, if that is what it is.
-pub fn question(approval: &Approval) -> Option<Value> {
-    let question = approval.question.as_ref()?;
-    serde_json::from_str(question).ok()
 }
 
 /// An approval.
@@ -169,7 +161,6 @@ pub fn approval(approval: &Approval) -> record::Approval {
         expires_at: approval.expires_at,
         decision: decision.map(|decision| decision.verdict.as_str()),
         by: decision.map(|decision| decision.by.clone()),
-        question: question(approval),
         may_answer: None,
     }
 }

@@ -198,7 +198,6 @@ impl Rest {
 impl Service {
     fn resume_unfinished(&self) -> Result<usize> {
         self.store.release_deliveries()?;
-        self.store.close_questions()?;
         let unfinished = self.store.unfinished_turns()?.uncommitted();
         let count = unfinished.len();
         for turn in unfinished {
@@ -217,7 +216,7 @@ impl Service {
     }
 
     /// A panic fails its turn, not the worker.
-    fn work_on_turn(self: &Arc<Service>, job: TurnJob, cancel: &Cancel) {
+    fn work_on_turn(&self, job: TurnJob, cancel: &Cancel) {
         let (id, conversation) = (job.turn, job.conversation);
         if catch_unwind(AssertUnwindSafe(|| self.run_turn(job, cancel))).is_ok() {
             return;

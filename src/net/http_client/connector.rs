@@ -2,20 +2,19 @@
 //! change between two reads of one answer.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ureq::Error;
 use ureq::unversioned::transport::time::Duration as Limit;
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, NextTimeout, TcpConnector,
     Transport,
 };
-use ureq::{Error, Timeout};
 
 use crate::tls::Trust;
 use crate::tls::connector::Secure;
-use base::sync::lock;
 
 /// How long one read of a connection may wait, beside the deadline of the
 /// request. ureq fixes its own limit when a request begins, but a model may think
@@ -24,19 +23,6 @@ use base::sync::lock;
 pub struct ReadLimit {
     /// Milliseconds; 0 is no limit.
     limit: AtomicU64,
-    /// Whether the limit is not to count at present.
-    hold: Mutex<Option<Hold>>,
-}
-
-/// Says whether a server may be silent for longer at present: what it waits for is ours. It
-/// must not say so for ever.
-#[derive(Clone)]
-pub struct Hold(pub Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl fmt::Debug for Hold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hold")
-    }
 }
 
 impl ReadLimit {
@@ -46,16 +32,6 @@ impl ReadLimit {
             u64::try_from(limit.as_millis()).unwrap_or(0).max(1)
         });
         self.limit.store(millis, Ordering::Relaxed);
-    }
-
-    /// Sets what suspends the limit.
-    pub fn set_hold(&self, hold: Option<Hold>) {
-        *lock(&self.hold) = hold;
-    }
-
-    fn is_held(&self) -> bool {
-        let hold = lock(&self.hold).clone();
-        hold.is_some_and(|Hold(is_held)| is_held())
     }
 
     /// The current limit; none is zero.
@@ -110,12 +86,7 @@ impl<In: Transport> Transport for LimitedTransport<In> {
         if !limit.is_zero() {
             timeout.per_read = Some(Limit::Exact(limit));
         }
-        loop {
-            match self.transport.await_input(timeout) {
-                Err(Error::Timeout(Timeout::PerRead)) if self.read_limit.is_held() => {}
-                result => return result,
-            }
-        }
+        self.transport.await_input(timeout)
     }
 
     fn is_open(&mut self) -> bool {

@@ -30,7 +30,6 @@ use ureq::{Agent, Proxy, ProxyProtocol};
 use base::address::is_local_host;
 
 use crate::cancel::Cancel;
-pub use connector::Hold;
 use connector::{ReadLimit, connect_by};
 pub use error::ClientError;
 pub use own_network::is_own_network;
@@ -184,12 +183,11 @@ impl HttpClient {
         request: &ClientRequest<'_>,
         read: impl FnOnce(&mut ClientResponse) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.exchange_within(request, None, None, read)
+        self.exchange_within(request, None, read)
     }
 
     /// [`HttpClient::exchange`] in which each read waits no longer than `silence`,
-    /// also before the first byte of the answer: [`ClientError::Silent`]. While `hold` says so,
-    /// the silence does not count.
+    /// also before the first byte of the answer: [`ClientError::Silent`].
     ///
     /// # Errors
     /// As [`HttpClient::exchange`].
@@ -197,7 +195,6 @@ impl HttpClient {
         &self,
         request: &ClientRequest<'_>,
         silence: Option<Duration>,
-        hold: Option<Hold>,
         read: impl FnOnce(&mut ClientResponse) -> Result<T, E>,
     ) -> Result<T, E> {
         if request.cancel.is_cancelled() {
@@ -213,14 +210,12 @@ impl HttpClient {
         let result = request.cancel.guard(
             move || agent.shutdown(),
             || {
-                connection.read_limit.set_hold(hold);
                 let mut answer = connection.send(request, uri, silence.or(self.silence))?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result
             },
         );
-        connection.read_limit.set_hold(None);
         // The hook may have been taken and not yet run: then it would shut the
         // agent down under its next user.
         let cancelled = request.cancel.is_cancelled();

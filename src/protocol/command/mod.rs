@@ -32,8 +32,7 @@ use base::surface::Surface;
 use values::{
     attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
-    optional_object, part, part_length, query, secret, sequence_number, surface, texts, title,
-    true_by_default,
+    part, part_length, query, secret, sequence_number, surface, texts, title, true_by_default,
 };
 
 pub use declare::Declaration;
@@ -229,22 +228,18 @@ commands! {
     /// Lists the tool calls that wait for a decision.
     "list_approvals" User ListApprovals,
 
-    /// Lets a tool call run, or answers a question of one that runs.
+    /// Lets a tool call run.
     "approve" User Approve(Approve {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
         /// Whether the same tool asks again.
         remember: Remember = Remember::read,
-        /// The answer to a question, by the names of its fields.
-        content: Option<Map<String, Value>> = optional_object,
     }),
 
-    /// Refuses a tool call, or an answer. The model learns of it, and the turn continues.
+    /// Refuses a tool call. The model learns of it, and the turn continues.
     "deny" User Deny(Deny {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
-        /// Whether the question is left without a decision rather than declined.
-        dismiss: bool = false_by_default,
     }),
 
     /// Lists what the assistant was asked to remember, as far as the caller may see it.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
@@ -177,16 +177,6 @@ pub(super) fn optional_id<I: FromStr<Err = Error>>(
 ) -> Result<Option<I>> {
     let text = fields.optional_string(name)?;
     text.map(|text| text.parse()).transpose()
-}
-
-pub(super) fn optional_object(
-    fields: &mut Fields,
-    name: &str,
-) -> Result<Option<Map<String, Value>>> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(_) => fields.object(name).map(Some),
-    }
 }
 
 pub(super) fn attachments(fields: &mut Fields, name: &str) -> Result<Vec<AttachmentId>> {

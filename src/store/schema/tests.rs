@@ -163,3 +163,21 @@ fn a_database_that_cannot_be_copied_is_not_migrated() {
     assert!(text.contains("was not upgraded"), "{text}");
     assert_eq!(schema_in(&path), MIGRATIONS.len() as i32 - 1);
 }
+
+#[test]
+fn what_running_tools_asked_is_closed_and_permissions_stay_open() {
+    let dir = TemporaryDirectory::new();
+    let path = dir.path().join("hearth.db");
+    older(&path, 32);
+    let connection = Connection::open(&path).unwrap();
+    let batch = "PRAGMA foreign_keys = OFF;
+        INSERT INTO approvals (id, turn_id, conversation_id, call_id, tool, arguments, reason,
+                               created_at, expires_at, question)
+        VALUES (1, 1, 1, '', 'book', '{}', '', 5, 9, '{}'), (2, 1, 1, 'c', 'book', '{}', '', 5, 9, NULL)";
+    connection.execute_batch(batch).unwrap();
+    Store::open(&path, Clock::system()).unwrap().close();
+    let left = "SELECT group_concat(id || ifnull(verdict, '-') || ifnull(decided_at, '-'))
+        FROM approvals";
+    let left: String = connection.query_row(left, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, "1expired9,2--");
+}

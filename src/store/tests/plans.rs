@@ -103,7 +103,6 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
         (turns::UNFINISHED_STATES, "turns_unfinished"),
         (approvals::WAITING_APPROVALS, "approvals_undecided"),
         (approvals::EXPIRED_APPROVALS, "approvals_undecided"),
-        (approvals::CLOSE_QUESTIONS, "approvals_undecided"),
         (deliveries::NEXT_DELIVERY, "deliveries_due"),
         (notifications::NEXT_NOTIFICATION, "notifications_due"),
         (schedules::NEXT_SCHEDULE, "schedules_due"),

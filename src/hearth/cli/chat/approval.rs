@@ -2,16 +2,14 @@
 
 use serde_json::Value;
 
-use super::form::{COLUMNS, label, marked};
-
 use base::visible::{lines, one_line};
-use protocol::question::Question;
 
-/// Rows of one part of a long request. A terminal may have more.
+/// Rows and columns of one part of a long request. A terminal may have more.
 const ROWS: usize = 20;
+const COLUMNS: usize = 80;
 
 /// A tool call that waits for an answer. What the server does not say is empty.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
     pub id: String,
     pub tool: String,
@@ -28,8 +26,6 @@ pub struct Approval {
     covers: String,
     reason: String,
     arguments: Value,
-    /// What a running tool asks; absent where permission is asked for.
-    pub asked: Option<Question>,
 }
 
 impl Approval {
@@ -49,7 +45,6 @@ impl Approval {
             covers: one_line(&text("covers")),
             reason: text("reason"),
             arguments: value["arguments"].clone(),
-            asked: Question::of_view(&value["question"]),
         })
     }
 
@@ -91,27 +86,6 @@ impl Approval {
     /// All of the request: who asks, the reason, and the arguments where the reason
     /// does not contain them.
     pub fn text(&self) -> String {
-        if let Some(asked) = &self.asked {
-            let mut text = format!(
-                "{} asks, through {}:\n{}",
-                one_line(&asked.server),
-                self.tool,
-                marked(&lines(&asked.message))
-            );
-            let labels = asked.fields.iter().map(|field| match field.is_required {
-                true => label(field),
-                false => format!("{} (optional)", label(field)),
-            });
-            let labels: Vec<String> = labels.collect();
-            if !labels.is_empty() {
-                text.push_str(&format!("\nIt wants:\n{}", marked(&labels.join("\n"))));
-            }
-            text.push_str(&format!(
-                "\nThe tool {} asks. Do not enter passwords.",
-                self.tool
-            ));
-            return text;
-        }
         let mut text = self.origin();
         text.push('\n');
         match self.reason.as_str() {

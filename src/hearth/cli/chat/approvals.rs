@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use super::action::Action;
 use super::approval::{Approval, first_part};
-use super::form::{Filled, Form};
-use protocol::question::Question;
 
 /// Maximum number of requests; a turn has at most as many calls.
 const MOST: usize = 64;
@@ -18,8 +16,6 @@ pub struct Approvals {
     asked: VecDeque<Approval>,
     /// What of the first one is not shown yet: until it is, nobody can allow it.
     unread: String,
-    /// What is filled in of the first one, if it is a question.
-    form: Form,
 }
 
 /// What came of an answer.
@@ -73,13 +69,17 @@ impl Approvals {
 
     /// Handles the person's answer to the first request.
     pub fn decide(&mut self, line: &str) -> Answer {
-        if let Some(asked) = self.asked.front().and_then(|first| first.asked.clone()) {
-            return self.fill(line, &asked);
-        }
         let line = line.to_ascii_lowercase();
         let remember = match line.as_str() {
             "d" | "deny" => None,
-            "l" | "later" => return self.leave(),
+            "l" | "later" => {
+                let left = self.asked.pop_front();
+                let next: Vec<Action> = self.begin().into_iter().collect();
+                return match left {
+                    Some(left) => Answer::Later(left.tool, next),
+                    None => Answer::Actions(next),
+                };
+            }
             "" if !self.unread.is_empty() => return Answer::Actions(vec![self.show()]),
             _ if !self.unread.is_empty() => return Answer::Actions(vec![self.more()]),
             "o" | "once" => Some("once"),
@@ -94,38 +94,6 @@ impl Approvals {
         }
         actions.extend(self.begin());
         Answer::Actions(actions)
-    }
-
-    /// Handles a line for the form of the first request.
-    fn fill(&mut self, line: &str, asked: &Question) -> Answer {
-        if !self.unread.is_empty() && !line.starts_with('/') {
-            return Answer::Actions(vec![self.show()]);
-        }
-        let more = match self.form.take(line, asked) {
-            Filled::Ask(prompt) => return Answer::Actions(vec![Action::Ask(prompt)]),
-            Filled::Later => return self.leave(),
-            Filled::Send(content) => json!({"type": "approve", "content": content}),
-            Filled::Decline => json!({"type": "deny"}),
-            Filled::Cancel => json!({"type": "deny", "dismiss": true}),
-        };
-        let mut actions = Vec::new();
-        if let (Some(Approval { id, .. }), mut request) = (self.asked.pop_front(), more) {
-            request["id"] = json!("decide");
-            request["approval_id"] = json!(id);
-            actions.push(Action::Send(request));
-        }
-        actions.extend(self.begin());
-        Answer::Actions(actions)
-    }
-
-    /// Leaves the first request as it is.
-    fn leave(&mut self) -> Answer {
-        let left = self.asked.pop_front();
-        let next: Vec<Action> = self.begin().into_iter().collect();
-        match left {
-            Some(left) => Answer::Later(left.tool, next),
-            None => Answer::Actions(next),
-        }
     }
 
     fn may_last(&self) -> bool {
@@ -148,7 +116,6 @@ impl Approvals {
     /// Begins to ask about the first request.
     fn begin(&mut self) -> Option<Action> {
         self.unread = self.asked.front()?.text();
-        self.form = Form::default();
         Some(self.show())
     }
 
@@ -158,10 +125,7 @@ impl Approvals {
         let (part, rest) = first_part(&text);
         self.unread = rest.to_owned();
         let question = match (rest, self.asked.front()) {
-            ("", Some(approval)) => match &approval.asked {
-                Some(asked) => self.form.prompt(asked),
-                None => approval.question(),
-            },
+            ("", Some(approval)) => approval.question(),
             _ => MORE.to_owned(),
         };
         Action::Ask(format!("{part}\n{question}"))
@@ -189,12 +153,6 @@ pub fn decision(approval: &str, remember: Option<&str>, id: &str) -> Value {
 /// Says that a call waits, and how to answer.
 pub fn unanswered(approval: &Approval) -> Action {
     let Approval { tool, id, .. } = approval;
-    if approval.asked.is_some() {
-        return Action::Problem(format!(
-            "the question of {tool} stays open: answer it on the web page or in `hearth chat` in \
-             another terminal"
-        ));
-    }
     Action::Problem(format!(
         "{tool} is waiting for approval: `hearth approvals show {id}`, the web page or \
          `hearth chat` in a terminal"

@@ -12,7 +12,6 @@ mod attach;
 mod client;
 pub(super) mod connection;
 mod encryption;
-mod form;
 mod listing;
 mod screen;
 #[cfg(test)]

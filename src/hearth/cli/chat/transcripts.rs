@@ -165,6 +165,9 @@ fn tools_are_shown_and_permission_is_asked() {
         MAY_ALSO =>
         RESOLVED => note denied by ada | ASK_ALSO
 
+        MAY => ASK
+        EXPIRED => note nobody answered in time
+
         MAY_OTHER => note ada asks, in conv_9. run waits for approval; /approvals shows it
 
         MAY_LONG => ASK_LONG
@@ -194,62 +197,6 @@ fn tools_are_shown_and_permission_is_asked() {
         MAY => ASK
         ^D => WAITS
         ANSWER => answer Hello | ready
-    ";
-    check_all(&interactive(), begin, transcripts);
-}
-
-#[test]
-fn a_question_of_a_tool_is_filled_in_field_by_field() {
-    let begin = "
-        ADMIN => SUBSCRIBE | WAITING | ready
-        > hi => CHAT_HI
-        CALL => note clock …
-    ";
-    let transcripts = "
-        ASKS => ASK_ROOM
-        > 3 => NO_ROOM
-        > kitchen => ASK_GUESTS
-        >  => NO_GUESTS
-        > 0 => FEW_GUESTS
-        > 3 => ASK_QUIET
-        >  => ASK_SEND
-        > what? => ASK_SEND
-        > e => ASK_ROOM_AGAIN
-        >  => ASK_GUESTS_AGAIN
-        >  => ASK_QUIET
-        > /skip => ASK_SEND
-        > s => ROOM
-        DECIDED =>
-        ANSWER => answer Hello | ready
-
-        ASKS => ASK_ROOM
-        > /decline => DECLINE
-
-        ASKS => ASK_ROOM
-        > 1 => ASK_GUESTS
-        > /cancel => DISMISS
-
-        ASKS => ASK_ROOM
-        > /later => note book waits; /approvals shows it | ready
-
-        ASKS => ASK_ROOM
-        RESOLVED => note denied by ada
-
-        ASKS => ASK_ROOM
-        EXPIRED => note nobody answered in time
-
-        ASKS => ASK_ROOM
-        WITHDRAWN => note cancelled by its tool
-
-        ASKS_ONLY => ASK_ONLY
-        > yes => SEND_ONLY
-        > s => YES
-
-        ASKS => ASK_ROOM
-        ^D => ASKS_ELSEWHERE
-
-        ASKS => ASK_ROOM
-        ^C => break | STOPPING | CANCEL
     ";
     check_all(&interactive(), begin, transcripts);
 }

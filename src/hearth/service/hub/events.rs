@@ -112,7 +112,6 @@ impl Hub {
                 channel: approval.channel.clone(),
                 covers: views::covers(approval),
                 outside: approval.is_outside,
-                question: views::question(approval),
             };
             let readers = turn.readers.clone();
             let asker = approval.user_id;

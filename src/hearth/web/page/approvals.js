@@ -1,9 +1,7 @@
 // Approval requests: in the conversation where the call is, and elsewhere how many wait.
 
-import { h, icon, announce, complain, lazily } from "./dom.js";
+import { h, icon, announce, complain } from "./dom.js";
 import { marked, visible } from "./visible.js";
-
-const asking = lazily(() => import("./question.js"));
 
 /** Characters of a value that are shown at once: of a longer one, its beginning and its end. */
 const MOST = 3000;
@@ -21,7 +19,7 @@ export function waitingElsewhere(household, go) {
     const words = waiting.length === 1 ? "1 approval waits for you" : `${waiting.length} approvals wait for you`;
     button.setAttribute("aria-label", words);
     button.title = words;
-    if (detail?.isNew) announce(detail.approval.question ? detail.approval.reason : `${asker(detail.approval)} asks to run ${detail.approval.tool}.`);
+    if (detail?.isNew) announce(`${asker(detail.approval)} asks to run ${detail.approval.tool}.`);
   });
   return button;
 }
@@ -36,12 +34,6 @@ export function drawApprovals(place, household, turn) {
 }
 
 function approvalCard(household, approval) {
-  if (approval.question) {
-    const element = h("details.approval");
-    element.dataset.approval = approval.approval_id;
-    asking((module) => module.fill(element, household, approval));
-    return element;
-  }
   const choice = (decision, label, title, kind) => h("button", { class: kind, title, disabled: decision !== "deny", onclick: () => decide(decision) }, label);
   const covers = approval.covers ?? approval.requested_by ?? "whoever asked";
   const mayLast = approval.covers !== null;

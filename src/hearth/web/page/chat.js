@@ -377,9 +377,9 @@ export function chat({ household, go, id, sought }) {
       const words = turn.isCancelled ? "Stopped." : turn.error;
       redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again)]);
     } else {
-      const waits = [...household.approvals.values()].find((one) => one.turn_id === turn.id);
+      const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
-      const words = waits ? (waits.question ? "Waiting for your answer" : "Waiting for your approval")
+      const words = waits ? "Waiting for your approval"
         : household.waiting.has(turn.id) ? "Waiting for the approval of somebody who may give it"
         : isBusy ? "Working"
         : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";

@@ -366,7 +366,7 @@ export class Household extends EventTarget {
   /** The call of a turn that a request for approval is about. */
   #callOf({ turn_id: id, tool, arguments: given }) {
     return [...this.turns.get(id)?.tools.values() ?? []].find((call) =>
-      call.tool === tool && !call.result && (!call.approval || call.decision) && JSON.stringify(call.arguments) === JSON.stringify(given));
+      call.tool === tool && !call.result && !call.approval && JSON.stringify(call.arguments) === JSON.stringify(given));
   }
 
   /** Other people see a conversation now, perhaps also this person. */
