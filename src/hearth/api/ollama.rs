@@ -12,14 +12,12 @@ use super::exchange::Exchange;
 use super::request::{self, ReplyRequest};
 use super::transcript::ClientMessage;
 use super::{models, options};
-use crate::service::Service;
 use agent::context::window::request_tokens;
 use agent::model::ModelReply;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::secret::sha256;
-use config::Config;
 use net::http::{Answer, Response};
 use serde_json::json;
 use store::ToolCall;
@@ -80,14 +78,24 @@ fn ok(value: &Value) -> Response {
     Response::json(200, value.to_string())
 }
 
+fn now(value: &Value) -> Result<Answer> {
+    Ok(Answer::Now(ok(value)))
+}
+
 /// GET /api/version.
-pub fn version() -> Response {
-    ok(&json!({ "version": VERSION }))
+///
+/// # Errors
+/// None.
+pub fn version(_: Exchange<'_>) -> Result<Answer> {
+    now(&json!({ "version": VERSION }))
 }
 
 /// GET /api/ps: nothing is loaded here.
-pub fn running() -> Response {
-    ok(&json!({ "models": [] }))
+///
+/// # Errors
+/// None.
+pub fn running(_: Exchange<'_>) -> Result<Answer> {
+    now(&json!({ "models": [] }))
 }
 
 fn details() -> Value {
@@ -98,9 +106,13 @@ fn details() -> Value {
 }
 
 /// GET /api/tags.
-pub fn tags(service: &Service, config: &Config) -> Response {
+///
+/// # Errors
+/// None.
+pub fn tags(exchange: Exchange<'_>) -> Result<Answer> {
+    let service = exchange.service;
     let began = service.clock().now().minus(service.uptime());
-    let models: Vec<Value> = models::names(config)
+    let models: Vec<Value> = models::names(exchange.config)
         .into_iter()
         .map(|name| {
             let name = models::tagged(name);
@@ -114,14 +126,14 @@ pub fn tags(service: &Service, config: &Config) -> Response {
             })
         })
         .collect();
-    ok(&json!({ "models": models }))
+    now(&json!({ "models": models }))
 }
 
 /// POST /api/show.
 ///
 /// # Errors
 /// `invalid_request`, `not_found`.
-pub fn show(exchange: &Exchange<'_>) -> Result<Response> {
+pub fn show(exchange: Exchange<'_>) -> Result<Answer> {
     let (service, config) = (exchange.service, exchange.config);
     let show: Show = request::parse(&exchange.request.body)?;
     models::check(config, &show.model)?;
@@ -132,7 +144,7 @@ pub fn show(exchange: &Exchange<'_>) -> Result<Response> {
     } else {
         &["completion", "tools"]
     };
-    Ok(ok(&json!({
+    now(&json!({
         "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
         "details": details(),
         "model_info": {
@@ -141,7 +153,7 @@ pub fn show(exchange: &Exchange<'_>) -> Result<Response> {
         },
         "capabilities": capabilities,
         "modified_at": service.clock().now().minus(service.uptime()),
-    })))
+    }))
 }
 
 /// POST /api/chat.

@@ -16,13 +16,15 @@ use crate::service::Service;
 use agent::model::ModelReply;
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
-use config::Config;
 use net::http::{Answer, Response};
 use serde_json::json;
 use store::{ToolCall, Usage};
 
 /// Where its conversations come from, as in `Conversation::channel`.
 pub const CHANNEL: &str = "openai_api";
+
+/// What stands before a model's name in its path.
+const MODEL: &str = "/v1/models/";
 
 /// What is read of a request; [`options`] reads the rest.
 #[derive(Deserialize)]
@@ -113,21 +115,28 @@ fn model_object(service: &Service, name: &str) -> Value {
 }
 
 /// GET /v1/models.
-pub fn models(service: &Service, config: &Config) -> Response {
-    let data: Vec<Value> = models::names(config)
-        .into_iter()
-        .map(|name| model_object(service, name))
+///
+/// # Errors
+/// None.
+pub fn models(exchange: Exchange<'_>) -> Result<Answer> {
+    let names = models::names(exchange.config).into_iter();
+    let data: Vec<Value> = names
+        .map(|name| model_object(exchange.service, name))
         .collect();
-    Response::json(200, json!({ "object": "list", "data": data }).to_string())
+    let list = json!({ "object": "list", "data": data });
+    Ok(Answer::Now(Response::json(200, list.to_string())))
 }
 
 /// GET /v1/models/NAME.
 ///
 /// # Errors
 /// `not_found`.
-pub fn model(service: &Service, config: &Config, name: &str) -> Result<Response> {
-    models::check(config, name)?;
-    Ok(Response::json(200, model_object(service, name).to_string()))
+pub fn model(exchange: Exchange<'_>) -> Result<Answer> {
+    let name = exchange.request.head.path.strip_prefix(MODEL);
+    let name = name.unwrap_or_default();
+    models::check(exchange.config, name)?;
+    let model = model_object(exchange.service, name);
+    Ok(Answer::Now(Response::json(200, model.to_string())))
 }
 
 /// POST /v1/chat/completions.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::disposition;
+use super::extension::Context;
 use crate::service::Service;
 use base::error::{Error, Result};
 use base::ids::AttachmentId;
@@ -16,7 +17,7 @@ use protocol::record::Attachment;
 use store::{PIECE_BYTES, Store, Viewer};
 
 /// What the path of a file begins with; its id follows.
-pub const BELOW: &str = "/attachments/";
+const BELOW: &str = "/attachments/";
 
 /// Bytes that are read at a time for a response.
 const READ_BYTES: usize = 64 * 1024;
@@ -59,16 +60,12 @@ pub fn put<'a>(
 /// GET /attachments/ID: the file, or a range of it.
 ///
 /// # Errors
-/// The response that refuses it.
-pub fn get<'a>(service: &'a Service, head: &Head) -> Result<Admitted<'a>, Response> {
-    let token = bearer(head).map_err(|error| Response::error(&error))?;
-    Ok(Admitted::new(0, move |request| {
-        let answer = service.identify(&token).and_then(|identity| {
-            let id = request.head.path[BELOW.len()..].parse()?;
-            file(service.store(), identity.viewer(), id, &request.head)
-        });
-        answer.unwrap_or_else(|error| Answer::Now(Response::error(&error)))
-    }))
+/// `invalid_token`; `not_found` where the person does not see it.
+pub fn get(context: &Context<'_>) -> Result<Answer> {
+    let (service, head) = (context.service, &context.request.head);
+    let identity = service.identify(&bearer(head)?)?;
+    let id = head.path[BELOW.len()..].parse()?;
+    file(service.store(), identity.viewer(), id, head)
 }
 
 fn file(store: &Store, viewer: Viewer, id: AttachmentId, head: &Head) -> Result<Answer> {

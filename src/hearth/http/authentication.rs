@@ -2,20 +2,30 @@
 
 use serde_json::{Value, json};
 
+use super::extension::Context;
 use crate::service::{Login, Service, views};
 use base::error::Result;
 use base::secret::Secret;
 use net::http::checks::{self, bearer};
-use net::http::{Head, Request, Response};
+use net::http::{Answer, Head, Request, Response};
 use net::peer::Peer;
 use protocol::envelope;
 
-/// POST /auth: a session token for a username and password, or for the secret of a link
-/// and the password that its person has chosen. For the secret alone: whose it is.
+/// Logs in (POST) or out (DELETE).
 ///
 /// # Errors
 /// `invalid_request`, `invalid_token`, `rate_limited`.
-pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
+pub fn answer(context: &Context<'_>) -> Result<Answer> {
+    let (service, request) = (context.service, context.request);
+    Ok(Answer::Now(match request.head.method.as_str() {
+        "DELETE" => log_out(service, &request.head)?,
+        _ => log_in(service, request)?,
+    }))
+}
+
+/// POST /auth: a session token for a username and password, or for the secret of a link
+/// and the password that its person has chosen. For the secret alone: whose it is.
+fn log_in(service: &Service, request: &Request) -> Result<Response> {
     let mut fields = checks::object(&request.body)?;
     if let Some(secret) = fields.optional_string("invitation")? {
         let password = fields.optional_string("password")?.map(Secret::new);
@@ -57,10 +67,7 @@ fn accept(
 }
 
 /// DELETE /auth: revokes the bearer token.
-///
-/// # Errors
-/// `invalid_token`.
-pub fn log_out(service: &Service, head: &Head) -> Result<Response> {
+fn log_out(service: &Service, head: &Head) -> Result<Response> {
     service.log_out(&bearer(head)?)?;
     let result = json!({"revoked": true});
     Ok(Response::json(200, envelope::success(None, result)))

@@ -1,10 +1,12 @@
-//! What the modules above add to the router.
+//! What the modules above add to the router, and what handlers get.
 
 use std::sync::Arc;
 
+use crate::service::Service;
 use config::Config;
 use net::client_handler::HandlerFactory;
-use net::http::{Admitted, Head, Refusal, Request, Response};
+use net::http::{Head, Request, Response};
+use net::listener::Admissions;
 
 /// The web front end: answers GET and HEAD of `/`, `/help` and all below
 /// `/assets/`.
@@ -39,20 +41,23 @@ pub trait OwnMachine: Send + Sync {
     fn open(&self) -> Option<HandlerFactory>;
 }
 
-/// Answers further paths, beside those of webhook accounts.
-pub trait Extension: Send + Sync {
-    /// Whether it answers this path under this configuration.
-    fn serves(&self, path: &str, config: &Config) -> bool;
+/// What the modules above add to the router of every port.
+#[derive(Clone, Default)]
+pub struct RouterExtensions {
+    /// The web front end, in place of the plain page.
+    pub pages: Option<Arc<dyn Pages>>,
+    /// Makes the server a relay for other machines.
+    pub relay: Option<Arc<dyn Relay>>,
+    /// Lets clients name this machine as they would at a relay.
+    pub own_machine: Option<Arc<dyn OwnMachine>>,
+    /// Counts the connections, for the metrics.
+    pub admissions: Option<Arc<Admissions>>,
+}
 
-    /// Looks at a head, as [`Handler::admit`](net::http::Handler::admit).
-    ///
-    /// # Errors
-    /// The response that refuses it.
-    fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response>;
-
-    /// How requests of this path are refused before and after that: for the page that they
-    /// come from, and for their bodies.
-    fn refusal(&self, _path: &str) -> Refusal {
-        Response::error
-    }
+/// A request and what it is answered with.
+pub struct Context<'a> {
+    pub service: &'a Service,
+    pub config: &'a Config,
+    pub extensions: &'a RouterExtensions,
+    pub request: &'a Request,
 }

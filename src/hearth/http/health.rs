@@ -2,13 +2,19 @@
 
 use std::fmt::Write;
 
-use crate::service::Service;
-use net::http::Response;
+use super::extension::Context;
+use base::error::Result;
+use net::http::{Answer, Response};
 
 /// 200 with `{"status":"ok","uptime_seconds":N}` (contract section 4.2), and
 /// 503 with status `error` while the database cannot be written.
-pub fn respond(service: &Service) -> Response {
-    report(service.store().is_writable(), service.uptime().as_secs())
+///
+/// # Errors
+/// None.
+pub fn respond(context: &Context<'_>) -> Result<Answer> {
+    let service = context.service;
+    let response = report(service.store().is_writable(), service.uptime().as_secs());
+    Ok(Answer::Now(response))
 }
 
 fn report(writable: bool, uptime_seconds: u64) -> Response {

@@ -5,27 +5,26 @@
 //! path of a request:
 //!
 //! ```text
-//! Router::admit -> Route::of -> origin::check -> Route::check_head, Incoming::admit
-//!                  or Extension::admit -> (the body is read) -> Admitted::respond
-//!     -> authentication, registration, attachments, health, welcome, Pages
+//! Router::admit -> route::find -> origin::check -> Route::check_head, access::asker
+//!                  or Incoming::admit -> (the body is read) -> Admitted::respond
+//!     -> the handler in the table of paths
 //!      | Incoming::accept -> Service::accept_webhook -> (waits) -> Answer::Confirmed
-//!      | ModelApi, Metrics
 //!     -> finish
 //! ```
 //!
-//! The modules above add the web front end ([`Pages`]), a relay in the same server
-//! ([`Relay`]) and further paths such as /metrics ([`Extension`]). All other paths
-//! belong to the webhook channel.
+//! The modules above add the web front end ([`Pages`]) and a relay in the same server
+//! ([`Relay`]). All paths that are not in the table ([`route`]) belong to the webhook
+//! channel.
 
 mod attachments;
-pub mod authentication;
+mod authentication;
 mod disposition;
-mod extension;
+pub(crate) mod extension;
 mod health;
 pub mod origin;
-pub mod registration;
+mod registration;
 mod route;
-pub mod upgrade;
+mod upgrade;
 mod welcome;
 
 use std::borrow::Cow;
@@ -36,12 +35,14 @@ use crate::webhook::incoming::Incoming;
 use base::error::{Error, Result};
 use config::Config;
 use net::client_handler::HandlerFactory;
-use net::http::checks::{bearer, upgrade_required};
-use net::http::{Admitted, Answer, Handler, Head, Request, Response};
+use net::http::{Admitted, Answer, Handler, Head, Refusal, Response};
 
-pub use extension::{Extension, OwnMachine, Pages, Relay};
-use route::Route;
+use crate::api::access;
+use crate::api::exchange::Exchange;
+use extension::Context;
+pub use extension::{OwnMachine, Pages, Relay, RouterExtensions};
 pub use route::Serves;
+use route::{Guard, Handler as RouteHandler, Route};
 
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
@@ -49,19 +50,6 @@ pub struct Router {
     webhooks: Incoming,
     serves: Serves,
     extensions: RouterExtensions,
-}
-
-/// What the modules above add to the router of every port.
-#[derive(Clone)]
-pub struct RouterExtensions {
-    /// The web front end, in place of the plain page.
-    pub pages: Option<Arc<dyn Pages>>,
-    /// Makes the server a relay for other machines.
-    pub relay: Option<Arc<dyn Relay>>,
-    /// Lets clients name this machine as they would at a relay.
-    pub own_machine: Option<Arc<dyn OwnMachine>>,
-    /// Further paths. Where several serve one, the first does.
-    pub paths: Vec<Arc<dyn Extension>>,
 }
 
 impl Router {
@@ -81,35 +69,21 @@ impl Router {
         }
     }
 
-    fn route(&self, path: &str, config: &Config) -> Route {
-        match Route::of(path, self.serves) {
-            // A relay's path; elsewhere a webhook account may have it.
-            Route::Other if path == "/register" && self.is_relay() => Route::Registration,
-            Route::Other if self.serves == Serves::Everything => self
-                .extensions
-                .paths
-                .iter()
-                .position(|extension| extension.serves(path, config))
-                .map_or(Route::Other, Route::Extension),
-            route => route,
-        }
-    }
-
-    fn is_relay(&self) -> bool {
-        self.extensions.relay.is_some() && self.serves == Serves::Everything
+    fn route(&self, path: &str, config: &Config) -> Option<&'static Route> {
+        route::find(path, self.serves, config, self.extensions.relay.is_some())
     }
 
     fn admission(
         &self,
-        route: Route,
+        route: Option<&'static Route>,
         head: &Head,
         config: &Arc<Config>,
     ) -> Result<Admitted<'_>, Response> {
-        let refusal = match route {
-            Route::Extension(place) => self.extensions.paths[place].refusal(&head.path),
-            _ => Response::error,
-        };
+        let refusal = route.map_or(Response::error as Refusal, |route| route.guard.refusal());
         check_origin(head, config).map_err(|error| refusal(&error))?;
+        let Some(route) = route else {
+            return self.webhooks.admit(head, config);
+        };
         if is_preflight(route, head, config) {
             let asked = head.header("access-control-request-headers");
             let asked = asked.unwrap_or_default().to_owned();
@@ -117,74 +91,42 @@ impl Router {
                 Answer::Now(preflight(route, &asked))
             }));
         }
-        match route {
-            Route::Other => self.webhooks.admit(head, config),
-            Route::Extension(place) => {
-                let admitted = self.extensions.paths[place].admit(head, config)?;
-                Ok(admitted.refusing_as(refusal))
-            }
-            _ => {
-                route.check_head(head)?;
-                if route == Route::Registration {
-                    // The token is looked up with the complete request. Its
-                    // presence is checked here, so that no body is read in vain.
-                    bearer(head).map_err(|error| Response::error(&error))?;
-                }
-                match route {
-                    Route::Attachments => return attachments::put(&self.service, head, config),
-                    Route::Attachment => return attachments::get(&self.service, head),
-                    _ => {}
-                }
+        route.check_head(head, config)?;
+        let body_bytes = route.body_bytes(head, &config.limits);
+        let service = &self.service;
+        let refused = move |error: Error| Answer::Now(refusal(&error));
+        let admitted = match route.handler {
+            RouteHandler::Nothing => return Err(route.nothing_here(head)),
+            RouteHandler::Streamed(admit) => admit(service, head, config)?,
+            RouteHandler::Whole(answer) => {
                 let config = Arc::clone(config);
-                let body_bytes = match route.is_private() {
-                    // A DELETE may have a body too: client libraries send an
-                    // empty JSON object with it.
-                    true => config.limits.auth_body_bytes,
-                    false => 0,
-                };
-                Ok(Admitted::new(body_bytes, move |request| {
-                    let answer = self.answer(route, &config, request);
-                    Answer::Now(answer.unwrap_or_else(|error| Response::error(&error)))
-                }))
+                Admitted::new(body_bytes, move |request| {
+                    let context = Context {
+                        service,
+                        config: &config,
+                        extensions: &self.extensions,
+                        request,
+                    };
+                    answer(&context).unwrap_or_else(refused)
+                })
             }
-        }
-    }
-
-    fn answer(&self, route: Route, config: &Config, request: &Request) -> Result<Response> {
-        let head = &request.head;
-        match (route, head.method.as_str()) {
-            (Route::Health, _) => Ok(health::respond(&self.service)),
-            // The page could not load its scripts under a name that is not allowed.
-            (Route::Welcome, _) if origin::check_host(head, &config.allowed_hosts).is_err() => {
-                Ok(welcome::unknown_name(head, &config.allowed_hosts))
+            RouteHandler::Program(answer) => {
+                let may_lack_token = route.guard == Guard::Ollama;
+                let asker = access::asker(service, config, head, may_lack_token)
+                    .map_err(|error| refusal(&error))?;
+                let config = Arc::clone(config);
+                Admitted::new(body_bytes, move |request| {
+                    let exchange = Exchange {
+                        service,
+                        config: &config,
+                        asker,
+                        request,
+                    };
+                    answer(exchange).unwrap_or_else(refused)
+                })
             }
-            (Route::Welcome | Route::Asset, _) => match &self.extensions.pages {
-                Some(pages) => Ok(pages.page(head)),
-                None if route == Route::Welcome => Ok(welcome::respond()),
-                None => Err(Error::not_found("this Hearth has no web front end")),
-            },
-            (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
-            (Route::Authentication, _) => authentication::log_in(&self.service, request),
-            (Route::Registration, _) => {
-                match self
-                    .extensions
-                    .relay
-                    .as_ref()
-                    .filter(|relay| relay.takes(head))
-                {
-                    Some(relay) => relay.register(request),
-                    None => registration::register(&self.service, config, request),
-                }
-            }
-            (
-                Route::Attachments
-                | Route::Attachment
-                | Route::Socket
-                | Route::Extension(_)
-                | Route::Other,
-                _,
-            ) => Ok(upgrade_required()),
-        }
+        };
+        Ok(admitted.refusing_as(refusal))
     }
 }
 
@@ -198,24 +140,21 @@ fn check_origin(head: &Head, config: &Config) -> Result<()> {
 
 /// Whether a browser asks if a listed page from elsewhere may send a request
 /// (the Fetch standard's CORS-preflight request).
-fn is_preflight(route: Route, head: &Head, config: &Config) -> bool {
+fn is_preflight(route: &Route, head: &Head, config: &Config) -> bool {
     head.method == "OPTIONS"
-        && route.is_private()
+        && route.guard.is_private()
         && head.header("access-control-request-method").is_some()
         && origin::listed(head, &config.allowed_origins).is_some()
 }
 
 /// Adds the headers that depend on where the response goes.
-fn finish(route: Route, head: &Head, config: &Config, mut response: Response) -> Response {
-    if route.is_private() {
+fn finish(route: Option<&Route>, head: &Head, config: &Config, mut response: Response) -> Response {
+    if route.is_some_and(|route| route.guard.is_private()) {
         response.add("Cache-Control", "no-store");
     }
     if response.status == 401 {
         // Required by RFC 9110 section 15.5.2. No registered scheme fits a webhook's secret.
-        let challenge = match route {
-            Route::Other => "X-Service-Secret",
-            _ => "Bearer",
-        };
+        let challenge = route.map_or("X-Service-Secret", |_| "Bearer");
         response.add("WWW-Authenticate", challenge);
     }
     origin::share(head, config, &mut response);
@@ -224,12 +163,9 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
 
 /// The answer to a CORS-preflight request for these headers: a page that may use the
 /// server may send any.
-fn preflight(route: Route, asked: &str) -> Response {
+fn preflight(route: &Route, asked: &str) -> Response {
     let headers = [
-        (
-            "Access-Control-Allow-Methods",
-            Cow::Borrowed(route.methods()),
-        ),
+        ("Access-Control-Allow-Methods", Cow::Borrowed(route.methods)),
         ("Access-Control-Allow-Headers", Cow::Owned(asked.to_owned())),
         ("Access-Control-Max-Age", Cow::Borrowed("600")),
     ];
@@ -252,7 +188,7 @@ impl Handler for Router {
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         let refused = |error: Error| Response::error(&error);
         let config = self.service.settings().current();
-        if self.route(&head.path, &config) != Route::Socket {
+        if self.serves == Serves::WebhooksOnly || head.path != "/ws" {
             let error = Error::not_found("WebSocket connections are accepted at /ws");
             return Err(refused(error));
         }
@@ -292,7 +228,8 @@ mod tests {
                 "/auth",
                 &[("host", "localhost"), ("origin", origin)],
             );
-            let mut response = preflight(Route::Authentication, "x-a");
+            let route = route::find("/auth", Serves::Everything, &listed, false).unwrap();
+            let mut response = preflight(route, "x-a");
             origin::share(&head, &listed, &mut response);
             let granted = response
                 .headers

@@ -1,19 +1,23 @@
 //! POST /ws/register: a machine's name on relays.
 
+use super::extension::Context;
 use base::error::{Error, Result};
 use config::Config;
 use net::http::checks::{self, bearer, own_address};
-use net::http::{Head, Request, Response};
+use net::http::{Answer, Head, Response};
 use protocol::registration::{Registration, registered};
 use store::UserRole;
-
-use crate::service::Service;
 
 /// Registers a machine for relay connectivity.
 ///
 /// # Errors
 /// `invalid_token`; `unauthorized` below the role `user`; `invalid_request`.
-pub fn register(service: &Service, config: &Config, request: &Request) -> Result<Response> {
+pub fn register(context: &Context<'_>) -> Result<Answer> {
+    let (service, request) = (context.service, context.request);
+    let relay = context.extensions.relay.as_ref();
+    if let Some(relay) = relay.filter(|relay| relay.takes(&request.head)) {
+        return relay.register(request).map(Answer::Now);
+    }
     let identity = service.identify(&bearer(&request.head)?)?;
     if identity.role < UserRole::User {
         return Err(Error::unauthorized(format!(
@@ -24,9 +28,10 @@ pub fn register(service: &Service, config: &Config, request: &Request) -> Result
     }
     let machine = Registration::parse(checks::object(&request.body)?)?;
     // Before anything is stored: a request that cannot be answered changes nothing.
-    let relay_address = relay_address(config, &request.head)?;
+    let relay_address = relay_address(context.config, &request.head)?;
     let machine_id = service.register_machine(&identity, &machine.name, &machine.public_key)?;
-    Ok(Response::json(200, registered(&machine_id, &relay_address)))
+    let registered = registered(&machine_id, &relay_address);
+    Ok(Answer::Now(Response::json(200, registered)))
 }
 
 /// Where clients reach the machine: the first relay's address, else our own

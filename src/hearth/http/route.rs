@@ -1,9 +1,16 @@
-//! The routes of the server and their methods.
+//! The table of paths: what each takes, whom it admits, and what answers.
 
-use super::attachments;
-use net::http::checks;
-use net::http::checks::upgrade_required;
-use net::http::{Head, Response};
+use super::extension::Context;
+use super::{attachments, authentication, health, registration, welcome};
+use crate::api::exchange::Exchange;
+use crate::api::{embeddings, mcp, ollama, openai, responses};
+use crate::metrics;
+use crate::service::Service;
+use Handler::{Nothing, Program, Streamed, Whole};
+use base::error::{Error, Result};
+use config::{Config, Limits};
+use net::http::checks::{self, bearer};
+use net::http::{Admitted, Answer, Head, Refusal, Response};
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,78 +22,179 @@ pub enum Serves {
     WebhooksOnly,
 }
 
-/// What a path stands for.
+/// A path and what is done there.
+pub struct Route {
+    /// The methods it takes, as the value of `Allow`.
+    pub methods: &'static str,
+    /// One that ends with a slash stands for all below it.
+    pub path: &'static str,
+    pub guard: Guard,
+    pub handler: Handler,
+}
+
+/// Whom a path admits, with how large a body, and how it refuses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    Health,
-    Welcome,
-    /// The handbook, or a file of the web front end.
-    Asset,
-    Authentication,
-    Registration,
-    /// Where files are put.
-    Attachments,
-    /// A file.
-    Attachment,
-    /// /ws without an upgrade.
-    Socket,
-    /// An [`Extension`](super::Extension), by its place in the router.
-    Extension(usize),
-    /// Not ours: a webhook account's path, or nobody's.
-    Other,
+pub enum Guard {
+    /// Anybody, without a body.
+    Open,
+    /// Who has a password or a session token. The handler checks it.
+    Credentials,
+    /// Who has a session token; the handler checks it.
+    Bearer,
+    /// The same, at a relay alone.
+    Relay,
+    /// Who may read the metrics.
+    Metrics,
+    /// A program that speaks OpenAI's interface, with the token of a user.
+    OpenAi,
+    /// One that speaks Ollama's, which may be let in without a token.
+    Ollama,
+    /// One that speaks the Model Context Protocol, with the token of a user.
+    Mcp,
+}
+
+/// What answers at a path.
+pub enum Handler {
+    /// Answers the complete request.
+    Whole(fn(&Context<'_>) -> Result<Answer>),
+    /// Reads the body as it arrives.
+    Streamed(for<'a> fn(&'a Service, &Head, &Config) -> Result<Admitted<'a>, Response>),
+    /// Answers a program whose person is known.
+    Program(fn(Exchange<'_>) -> Result<Answer>),
+    /// There is nothing.
+    Nothing,
+}
+
+const GET: &str = "GET, HEAD";
+const POST: &str = "POST";
+
+/// Every path but those of webhook accounts, to which all others belong. The first that fits
+/// counts; the most frequent one comes first.
+#[rustfmt::skip]
+static ROUTES: &[Route] = &[
+    route(GET, "/health", Guard::Open, Whole(health::respond)),
+    route(GET, "/", Guard::Open, Whole(welcome::page)),
+    route(GET, "/help", Guard::Open, Whole(welcome::page)),
+    route(GET, "/assets/", Guard::Open, Whole(welcome::page)),
+    route("GET", "/ws", Guard::Open, Whole(welcome::no_upgrade)),
+    route("POST, DELETE", "/auth", Guard::Credentials,
+        Whole(authentication::answer)),
+    route(POST, "/ws/register", Guard::Bearer, Whole(registration::register)),
+    route(POST, "/register", Guard::Relay, Whole(registration::register)),
+    route(POST, "/attachments", Guard::Bearer, Streamed(attachments::put)),
+    route(GET, "/attachments/", Guard::Bearer, Whole(attachments::get)),
+    route(GET, "/metrics", Guard::Metrics, Whole(metrics::respond)),
+    route(POST, "/mcp", Guard::Mcp, Program(mcp::answer)),
+    route(GET, "/v1/models", Guard::OpenAi, Program(openai::models)),
+    route(GET, "/v1/models/", Guard::OpenAi, Program(openai::model)),
+    route(POST, "/v1/chat/completions", Guard::OpenAi, Program(openai::complete)),
+    route(POST, "/v1/responses", Guard::OpenAi, Program(responses::respond)),
+    route(POST, "/v1/embeddings", Guard::OpenAi, Program(embeddings::embed)),
+    route("GET, POST", "/v1", Guard::OpenAi, Nothing),
+    route("GET, POST", "/v1/", Guard::OpenAi, Nothing),
+    route(GET, "/api/version", Guard::Ollama, Program(ollama::version)),
+    route(GET, "/api/tags", Guard::Ollama, Program(ollama::tags)),
+    route(GET, "/api/ps", Guard::Ollama, Program(ollama::running)),
+    route(POST, "/api/show", Guard::Ollama, Program(ollama::show)),
+    route(POST, "/api/chat", Guard::Ollama, Program(ollama::chat)),
+    route(POST, "/api/generate", Guard::Ollama, Program(ollama::generate)),
+    route("GET, POST", "/api", Guard::Ollama, Nothing),
+    route("GET, POST", "/api/", Guard::Ollama, Nothing),
+];
+
+const fn route(methods: &'static str, path: &'static str, guard: Guard, handler: Handler) -> Route {
+    Route {
+        methods,
+        path,
+        guard,
+        handler,
+    }
+}
+
+/// The route of a path; none is a webhook account's path, or nobody's.
+pub fn find(path: &str, serves: Serves, config: &Config, is_relay: bool) -> Option<&'static Route> {
+    let fits = |route: &&Route| {
+        let is_below = route.path.len() > 1 && route.path.ends_with('/');
+        path == route.path || is_below && path.starts_with(route.path)
+    };
+    let is_on = |route: &&Route| match route.guard {
+        Guard::Open | Guard::Credentials | Guard::Bearer => true,
+        Guard::Relay => is_relay,
+        Guard::Metrics => config.metrics.enabled,
+        Guard::OpenAi | Guard::Ollama => config.openai_api.enabled,
+        Guard::Mcp => config.mcp_api.enabled,
+    };
+    let route = ROUTES.iter().find(|route| fits(route) && is_on(route))?;
+    (serves == Serves::Everything || route.path == "/health").then_some(route)
 }
 
 impl Route {
-    pub fn of(path: &str, serves: Serves) -> Route {
-        // The most frequent path comes first.
-        match (path, serves) {
-            ("/health", _) => Route::Health,
-            (_, Serves::WebhooksOnly) => Route::Other,
-            ("/", _) => Route::Welcome,
-            ("/auth", _) => Route::Authentication,
-            ("/ws/register", _) => Route::Registration,
-            ("/ws", _) => Route::Socket,
-            ("/attachments", _) => Route::Attachments,
-            (path, _) if path.starts_with(attachments::BELOW) => Route::Attachment,
-            ("/help", _) => Route::Asset,
-            (path, _) if path.starts_with("/assets/") => Route::Asset,
-            _ => Route::Other,
+    /// Checks what in a head needs no look at the database.
+    ///
+    /// # Errors
+    /// The response that refuses it: wrong method or content type, no credential.
+    pub fn check_head(&self, head: &Head, config: &Config) -> Result<(), Response> {
+        if let Nothing = self.handler {
+            return Err(self.nothing_here(head));
         }
-    }
-
-    /// The methods it takes, as the value of `Allow`.
-    pub fn methods(self) -> &'static str {
-        match self {
-            Route::Health | Route::Welcome | Route::Asset | Route::Attachment => "GET, HEAD",
-            Route::Authentication => "POST, DELETE",
-            Route::Registration | Route::Attachments => "POST",
-            Route::Socket => "GET",
-            Route::Extension(_) => "GET, POST",
-            Route::Other => "",
-        }
-    }
-
-    /// Whether its requests or responses hold credentials or what is private.
-    pub fn is_private(self) -> bool {
-        matches!(
-            self,
-            Route::Authentication
-                | Route::Registration
-                | Route::Attachments
-                | Route::Attachment
-                | Route::Extension(_)
-        )
-    }
-
-    /// Checks what in a head does not depend on its sender: method, content type, upgrade.
-    pub fn check_head(self, head: &Head) -> Result<(), Response> {
-        checks::method(head, self.methods())?;
-        match self {
-            Route::Authentication | Route::Registration if head.method == "POST" => {
-                checks::json(head).map_err(|error| Response::error(&error))
-            }
-            Route::Socket => Err(upgrade_required()),
+        let refusal = self.guard.refusal();
+        checks::method_or(head, self.methods, refusal)?;
+        let takes_json = match self.handler {
+            Whole(_) => true,
+            // A page of another origin can send any other type without asking first.
+            Program(_) => head.header("origin").is_some(),
+            Streamed(_) | Nothing => false,
+        };
+        let typed = if takes_json && head.method == "POST" {
+            checks::json(head)
+        } else {
+            Ok(())
+        };
+        let checked = typed.and_then(|()| match self.guard {
+            // The token is looked up later. Its presence is checked here, so that no body is
+            // read in vain.
+            Guard::Bearer | Guard::Relay => bearer(head).map(drop),
+            Guard::Metrics => metrics::permit(&config.metrics, &config.allowed_hosts, head),
             _ => Ok(()),
+        });
+        checked.map_err(|error| refusal(&error))
+    }
+
+    /// Most bytes of a body.
+    pub fn body_bytes(&self, head: &Head, limits: &Limits) -> usize {
+        match self.guard {
+            // A DELETE may have a body too: client libraries send an empty JSON object with it.
+            _ if !matches!(head.method.as_str(), "POST" | "DELETE") => 0,
+            Guard::Open | Guard::Metrics => 0,
+            Guard::Credentials | Guard::Bearer | Guard::Relay => limits.auth_body_bytes,
+            Guard::OpenAi | Guard::Ollama => limits.model_api_body_bytes,
+            Guard::Mcp => limits.body_bytes,
+        }
+    }
+
+    /// The response at a path of an interface that Hearth does not serve.
+    pub fn nothing_here(&self, head: &Head) -> Response {
+        let error = Error::not_found(format!("there is nothing at {}", head.path));
+        match self.guard {
+            Guard::OpenAi => openai::refusal_as(&error, "unknown_url"),
+            guard => guard.refusal()(&error),
+        }
+    }
+}
+
+impl Guard {
+    /// Whether requests or responses hold credentials or what is private.
+    pub fn is_private(self) -> bool {
+        self != Guard::Open
+    }
+
+    /// Errors in the form that the clients know.
+    pub fn refusal(self) -> Refusal {
+        match self {
+            Guard::OpenAi => openai::refusal,
+            Guard::Ollama => ollama::refusal,
+            Guard::Mcp => mcp::refusal,
+            _ => Response::error,
         }
     }
 }
@@ -94,76 +202,118 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
     use net::testing::head;
 
-    const JSON: (&str, &str) = ("content-type", "application/json");
+    fn everything() -> Config {
+        let mut config = Config::default();
+        config.openai_api.enabled = true;
+        config.mcp_api.enabled = true;
+        config.metrics.enabled = true;
+        config
+    }
 
     #[test]
     fn heads_are_checked_before_bodies_are_read() {
-        let text = ("content-type", "text/plain");
-        for (method, path, headers, status) in [
-            ("GET", "/health", &[][..], None),
-            ("HEAD", "/health", &[], None),
-            ("POST", "/health", &[JSON], Some(405)),
-            ("GET", "/", &[], None),
-            ("HEAD", "/", &[], None),
-            ("POST", "/", &[], Some(405)),
-            ("GET", "/help", &[], None),
-            ("POST", "/help", &[], Some(405)),
-            ("HEAD", "/assets/1/app.js", &[], None),
-            ("POST", "/assets/1/app.js", &[JSON], Some(405)),
-            ("POST", "/auth", &[JSON], None),
-            ("POST", "/auth", &[text], Some(415)),
-            ("POST", "/auth", &[], Some(415)),
-            ("DELETE", "/auth", &[], None),
-            ("GET", "/auth", &[], Some(405)),
-            ("OPTIONS", "/auth", &[], Some(405)),
-            ("POST", "/ws/register", &[JSON], None),
-            ("POST", "/ws/register", &[text], Some(415)),
-            ("DELETE", "/ws/register", &[], Some(405)),
-            ("GET", "/ws", &[], Some(426)),
-            ("POST", "/ws", &[JSON], Some(405)),
-            ("POST", "/attachments", &[text], None),
-            ("GET", "/attachments", &[], Some(405)),
-            ("GET", "/attachments/att_1", &[], None),
-            ("DELETE", "/attachments/att_1", &[], Some(405)),
-        ] {
-            let head = head(method, path, headers);
-            let refused = Route::of(path, Serves::Everything).check_head(&head).err();
-            assert_eq!(
-                refused.map(|response| response.status),
-                status,
-                "{method} {path}"
-            );
+        let config = everything();
+        let table = "
+            GET     | /health              | -          | -
+            HEAD    | /health              | -          | -
+            POST    | /health              | json       | 405
+            GET     | /                    | -          | -
+            POST    | /                    | -          | 405
+            GET     | /help                | -          | -
+            POST    | /help                | -          | 405
+            HEAD    | /assets/1/app.js     | -          | -
+            POST    | /assets/1/app.js     | json       | 405
+            POST    | /auth                | json       | -
+            POST    | /auth                | text       | 415
+            POST    | /auth                | -          | 415
+            DELETE  | /auth                | -          | -
+            GET     | /auth                | -          | 405
+            OPTIONS | /auth                | -          | 405
+            POST    | /ws/register         | json,token | -
+            POST    | /ws/register         | json       | 401
+            POST    | /ws/register         | text       | 415
+            DELETE  | /ws/register         | -          | 405
+            GET     | /ws                  | -          | -
+            POST    | /ws                  | json       | 405
+            POST    | /attachments         | text,token | -
+            POST    | /attachments         | text       | 401
+            GET     | /attachments         | -          | 405
+            GET     | /attachments/att_1   | token      | -
+            DELETE  | /attachments/att_1   | -          | 405
+            POST    | /mcp                 | text       | -
+            GET     | /mcp                 | -          | 405
+            POST    | /v1/chat/completions | -          | -
+            POST    | /v1/chat/completions | page       | 415
+            GET     | /v1/responses        | -          | 405
+            GET     | /v1/models/hearth    | -          | -
+            POST    | /api/chat            | json,page  | -
+        ";
+        for [method, path, sent, status] in rows(table) {
+            let headers: Vec<(&str, &str)> = sent
+                .split(',')
+                .filter_map(|sent| match sent {
+                    "json" => Some(("content-type", "application/json")),
+                    "text" => Some(("content-type", "text/plain")),
+                    "token" => Some(("authorization", "Bearer x")),
+                    "page" => Some(("origin", "http://hearth.local")),
+                    _ => None,
+                })
+                .collect();
+            let head = head(method, path, &headers);
+            let route = find(path, Serves::Everything, &config, false).unwrap();
+            let refused = route.check_head(&head, &config).err();
+            let found = refused.map_or("-".to_owned(), |response| response.status.to_string());
+            assert_eq!(found, status, "{method} {path} {sent}");
         }
     }
 
     #[test]
     fn a_path_leads_to_one_route() {
-        for (path, everything, webhooks_only) in [
-            ("/health", Route::Health, Route::Health),
-            ("/", Route::Welcome, Route::Other),
-            ("/auth", Route::Authentication, Route::Other),
-            ("/ws/register", Route::Registration, Route::Other),
-            ("/ws", Route::Socket, Route::Other),
-            ("/hooks/a", Route::Other, Route::Other),
-            ("/assets/1/app.js", Route::Asset, Route::Other),
-            ("/help", Route::Asset, Route::Other),
-            ("/attachments", Route::Attachments, Route::Other),
-            ("/attachments/", Route::Attachment, Route::Other),
-            ("/attachments/a", Route::Attachment, Route::Other),
-            ("/attachmentsa", Route::Other, Route::Other),
-            ("/assets", Route::Other, Route::Other),
-            ("/auth/", Route::Other, Route::Other),
-            ("/Health", Route::Other, Route::Other),
-            ("", Route::Other, Route::Other),
-        ] {
-            assert_eq!(Route::of(path, Serves::Everything), everything, "{path}");
-            assert_eq!(
-                Route::of(path, Serves::WebhooksOnly),
-                webhooks_only,
-                "{path}"
-            );
+        let table = "
+            /health              | /health
+            /                    | /
+            /auth                | /auth
+            /ws/register         | /ws/register
+            /register            | -
+            /ws                  | /ws
+            /hooks/a             | -
+            /assets/1/app.js     | /assets/
+            /help                | /help
+            /attachments         | /attachments
+            /attachments/        | /attachments/
+            /attachments/a       | /attachments/
+            /attachmentsa        | -
+            /assets              | -
+            /auth/               | -
+            /Health              | -
+                                 | -
+            /v1/models           | /v1/models
+            /v1/models/hearth    | /v1/models/
+            /v1/chat/completions | /v1/chat/completions
+            /v1/files            | /v1/
+            /v1                  | /v1
+            /v1x                 | -
+            /api/version         | /api/version
+            /api/pull            | /api/
+            /api                 | /api
+            /apis                | -
+            /hooks/api           | -
+        ";
+        let (on, off) = (everything(), Config::default());
+        for [path, expected] in rows(table) {
+            let found = |serves, config: &Config| {
+                find(path, serves, config, false).map_or("-", |route| route.path)
+            };
+            assert_eq!(found(Serves::Everything, &on), expected, "{path}");
+            let is_api = ["/v1", "/api"].iter().any(|api| expected.starts_with(api));
+            let without = if is_api { "-" } else { expected };
+            assert_eq!(found(Serves::Everything, &off), without, "{path}");
+            let alone = if path == "/health" { path } else { "-" };
+            assert_eq!(found(Serves::WebhooksOnly, &on), alone, "{path}");
         }
+        assert!(find("/register", Serves::Everything, &off, true).is_some());
     }
 }

@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::extension::Context;
+use super::origin;
+use base::error::{Error, Result};
 use base::url::{Authority, Host};
-use net::http::{Head, Response};
+use net::http::{Answer, Head, Response, checks};
 
 /// Static: nothing of a request is repeated in it.
 const PAGE: &str = concat!(
@@ -41,8 +44,33 @@ const POLICY: &str = concat!(
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
+/// The web front end, or the plain page where there is none.
+///
+/// # Errors
+/// `not_found`.
+pub fn page(context: &Context<'_>) -> Result<Answer> {
+    let (head, hosts) = (&context.request.head, &context.config.allowed_hosts);
+    let is_first = head.path == "/";
+    let response = match &context.extensions.pages {
+        // The page could not load its scripts under a name that is not allowed.
+        _ if is_first && origin::check_host(head, hosts).is_err() => unknown_name(head, hosts),
+        Some(pages) => pages.page(head),
+        None if is_first => respond(),
+        None => return Err(Error::not_found("this Hearth has no web front end")),
+    };
+    Ok(Answer::Now(response))
+}
+
+/// GET /ws without an upgrade.
+///
+/// # Errors
+/// None.
+pub fn no_upgrade(_: &Context<'_>) -> Result<Answer> {
+    Ok(Answer::Now(checks::upgrade_required()))
+}
+
 /// The page.
-pub fn respond() -> Response {
+fn respond() -> Response {
     let headers = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Content-Security-Policy", POLICY),
@@ -62,7 +90,7 @@ pub fn respond() -> Response {
 
 /// The page for a browser that came by a name that is not allowed: which setting allows it.
 /// The only place where a page repeats a request, and only a name that is one.
-pub fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
+fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
     let host = Authority::parse(head.header("host").unwrap_or_default()).map(|sent| sent.host);
     let name = match host {
         Some(Host::Name(name)) if name.bytes().all(is_plain) => name,

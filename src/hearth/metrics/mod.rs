@@ -5,37 +5,44 @@
 mod exposition;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use crate::http::{Extension, origin};
+use crate::http::extension::Context;
+use crate::http::origin;
 use crate::service::Service;
 use base::error::{Error, Result};
-use config::{Config, Metrics as Section};
+use config::Metrics as Section;
 use exposition::{Exposition, Kind};
 use net::http::checks::{self, bearer};
-use net::http::{Admitted, Answer, Head, Response};
+use net::http::{Answer, Head, Response};
 use net::listener::Admissions;
 use store::{DeliveryState, TurnState, Viewer};
 
-const PATH: &str = "/metrics";
 /// The format's name (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Answers GET /metrics.
-pub struct Metrics {
-    service: Arc<Service>,
-    admissions: Arc<Admissions>,
+///
+/// # Errors
+/// The database cannot be read.
+pub fn respond(context: &Context<'_>) -> Result<Answer> {
+    let metrics = Metrics {
+        service: context.service,
+        admissions: context.extensions.admissions.as_deref(),
+    };
+    Ok(Answer::Now(Response {
+        status: 200,
+        headers: vec![("Content-Type", Cow::Borrowed(CONTENT_TYPE))],
+        body: Cow::Owned(metrics.text()?.into_bytes()),
+    }))
 }
 
-impl Metrics {
-    /// The measurements of a service and the connections to it.
-    pub fn new(service: Arc<Service>, admissions: Arc<Admissions>) -> Metrics {
-        Metrics {
-            service,
-            admissions,
-        }
-    }
+/// The measurements of a service and the connections to it.
+struct Metrics<'a> {
+    service: &'a Service,
+    admissions: Option<&'a Admissions>,
+}
 
+impl Metrics<'_> {
     /// All measurements. Counters begin at zero when the server starts.
     ///
     /// # Errors
@@ -63,7 +70,7 @@ impl Metrics {
             "Time since the server started.",
             uptime,
         );
-        let open = self.admissions.open();
+        let open = self.admissions.map(Admissions::open).unwrap_or_default();
         text.family("hearth_connections", Kind::Gauge, "Open connections.");
         for (transport, count) in [
             ("http", open.http),
@@ -201,7 +208,7 @@ impl Metrics {
 ///
 /// # Errors
 /// `invalid_token`, or `unauthorized` from elsewhere without a token.
-fn permit(section: &Section, allowed_hosts: &[String], head: &Head) -> Result<()> {
+pub fn permit(section: &Section, allowed_hosts: &[String], head: &Head) -> Result<()> {
     match &section.token {
         Some(token) if token.matches(bearer(head)?.expose()) => Ok(()),
         Some(_) => Err(Error::invalid_token("the token is not metrics.token")),
@@ -211,28 +218,6 @@ fn permit(section: &Section, allowed_hosts: &[String], head: &Head) -> Result<()
         None => Err(Error::unauthorized(
             "without metrics.token only this machine itself may read the metrics",
         )),
-    }
-}
-
-impl Extension for Metrics {
-    fn serves(&self, path: &str, config: &Config) -> bool {
-        path == PATH && config.metrics.enabled
-    }
-
-    fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response> {
-        checks::method(head, "GET, HEAD")?;
-        permit(&config.metrics, &config.allowed_hosts, head)
-            .map_err(|error| Response::error(&error))?;
-        Ok(Admitted::new(0, |_| {
-            Answer::Now(match self.text() {
-                Ok(text) => Response {
-                    status: 200,
-                    headers: vec![("Content-Type", Cow::Borrowed(CONTENT_TYPE))],
-                    body: Cow::Owned(text.into_bytes()),
-                },
-                Err(error) => Response::error(&error),
-            })
-        }))
     }
 }
 
@@ -276,7 +261,7 @@ mod tests {
             (&locked, "127.0.0.1", &[], Some(401)),
             (&locked, "127.0.0.1", &[wrong], Some(401)),
         ] {
-            let mut head = head("GET", PATH, headers);
+            let mut head = head("GET", "/metrics", headers);
             head.peer.address = address.parse().unwrap();
             let hosts = ["hearth.example".to_owned()];
             let refused = permit(section, &hosts, &head)

@@ -14,10 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::api::ModelApi;
-use crate::api::mcp::McpApi;
 use crate::http::{Pages, Router, RouterExtensions, Serves};
-use crate::metrics::Metrics;
 use crate::notify::Notifier;
 use crate::service::backups::how_to_restore;
 use crate::service::session::sessions;
@@ -132,11 +129,7 @@ impl Server {
             pages: pages(),
             relay,
             own_machine: links.own_machine(),
-            paths: vec![
-                Arc::new(Metrics::new(Arc::clone(&service), listeners.admissions())),
-                Arc::new(ModelApi::new(Arc::clone(&service))),
-                Arc::new(McpApi::new(Arc::clone(&service))),
-            ],
+            admissions: Some(listeners.admissions()),
         };
         let mut open = Vec::new();
         let mut addrs = Vec::new();

@@ -8,7 +8,7 @@
 //!
 //! # The walk of a request
 //!
-//! 1. [`McpApi`]: `admit` checks method and token before the body is read; `answer` reads it
+//! 1. The router looks up the token before the body is read; [`answer`] reads it
 //!    (`message::read`).
 //! 2. `revision::of` finds the revision and checks what it demands of a request.
 //! 3. `request` answers at once, but for `ask`: `ask::ask` starts a turn
@@ -18,25 +18,18 @@ mod ask;
 mod message;
 mod revision;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use super::access;
 use super::exchange::Exchange;
-use crate::http::Extension;
-use crate::service::Service;
 use base::error::{Error, Result};
 use base::secret::{base32_lower, random_bytes};
-use config::Config;
 use message::{
     Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
 };
-use net::http::{Admitted, Answer, Head, Refusal, Response, checks};
+use net::http::{Answer, Head, Response};
 use revision::{BATCHES, HANDSHAKES, NEWEST_HANDSHAKE, STATELESS};
 use store::Identity;
 
-const PATH: &str = "/mcp";
 /// Most messages in one body, in the one revision that takes several.
 const MOST_TOGETHER: usize = 20;
 /// How long a client may keep the list of tools, in milliseconds.
@@ -49,26 +42,14 @@ const INSTRUCTIONS: &str = "Hearth is the assistant of a household. recall, reme
     \"you\" there means it, and what schedule sets up, it does then, and reports in Hearth. Use \
     ask for everything else that it can do, such as the house itself.";
 
-/// Answers `/mcp`.
-pub struct McpApi {
-    service: Arc<Service>,
-}
-
-impl McpApi {
-    /// The interface of this service.
-    pub fn new(service: Arc<Service>) -> McpApi {
-        McpApi { service }
-    }
-}
-
 /// Answers a POST of `/mcp`.
 ///
 /// # Errors
 /// `invalid_token`.
-fn answer(exchange: &Exchange<'_>) -> Result<Answer> {
+pub fn answer(exchange: Exchange<'_>) -> Result<Answer> {
     let by = exchange.asker.identity.as_ref();
     let client = Client {
-        exchange,
+        exchange: &exchange,
         by: by.ok_or_else(|| Error::invalid_token("/mcp needs a token"))?,
     };
     Ok(match message::read(&exchange.request.body) {
@@ -264,42 +245,11 @@ fn server_info() -> Value {
 }
 
 /// An error before there is a message.
-fn refusal(error: &Error) -> Response {
+pub fn refusal(error: &Error) -> Response {
     let mut response = Fault::new(message::REFUSED, error.message()).response(&Value::Null);
     response.status = error.status();
     if let Some(seconds) = error.retry_after() {
         response.add("Retry-After", seconds.to_string());
     }
     response
-}
-
-impl Extension for McpApi {
-    fn serves(&self, path: &str, config: &Config) -> bool {
-        config.mcp_api.enabled && path == PATH
-    }
-
-    fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response> {
-        checks::method_or(head, "POST", refusal)?;
-        let asker = access::asker(&self.service, config, head, false);
-        let asker = asker.map_err(|error| refusal(&error))?;
-        // A page of another origin can send any other type without asking first.
-        if head.header("origin").is_some() {
-            checks::json(head).map_err(|error| refusal(&error))?;
-        }
-        let config = Arc::clone(config);
-        let body_bytes = config.limits.body_bytes;
-        Ok(Admitted::new(body_bytes, move |request| {
-            let exchange = Exchange {
-                service: &self.service,
-                config: &config,
-                asker,
-                request,
-            };
-            answer(&exchange).unwrap_or_else(|error| Answer::Now(refusal(&error)))
-        }))
-    }
-
-    fn refusal(&self, _: &str) -> Refusal {
-        refusal
-    }
 }
