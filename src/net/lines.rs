@@ -38,7 +38,9 @@ pub fn run(
     };
     // Pings would be lines that no client asked for; TCP keep-alive probes instead.
     // Without it, a dead client keeps its connection until the next write.
-    if let Err(error) = stream.keep_alive(seconds(connection.limits().ping_seconds)) {
+    if !connection.policy.is_local
+        && let Err(error) = stream.keep_alive(seconds(connection.limits().ping_seconds))
+    {
         let peer = connection.socket_peer();
         log::warn!(peer:% = peer.place(); "no keep-alive for {peer}: {error}");
     }

@@ -16,6 +16,9 @@ pub struct Peer {
     pub secure: bool,
     /// The relay that it comes through, which reported the fields above.
     pub relay: Option<Arc<str>>,
+    /// Whether it came over a socket of this machine's file system, as the server's own
+    /// user or root. A connection over loopback did not.
+    pub is_local: bool,
 }
 
 /// What limits and throttles are counted by: an address, or the /64 of an IPv6 address

@@ -19,6 +19,7 @@ pub fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> Head {
             address: IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
             secure: false,
             relay: None,
+            is_local: false,
         },
     }
 }

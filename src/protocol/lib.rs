@@ -6,7 +6,7 @@
 //! 1. [`command::Request::parse`] reads a client's text: its `id`
 //!    ([`envelope::RequestId::from_member`]) and its [`command::Command`], whose fields
 //!    [`fields::Fields`] takes out one by one.
-//! 2. [`command::Request::needed_role`] says who may send it.
+//! 2. [`command::Request::declaration`] says who may send it.
 //! 3. [`envelope::success`] or [`envelope::failure`] makes the response's text.
 //! 4. [`event::Event::to_text`] makes that of an event.
 

@@ -272,6 +272,8 @@ records! {
         pub cron: Option<String>,
         /// When it runs next.
         pub next_at: Timestamp,
+        /// The same on the household's clocks, for people.
+        pub next: String,
         /// When it ran last.
         pub last_at: Option<Timestamp>,
         /// Whether it is paused.
@@ -316,6 +318,9 @@ records! {
         pub is_invited: bool,
         /// What `people.NAME` of the configuration says, if anything.
         pub limits: Option<Value>,
+        /// The role until now, in the response to `set_role` alone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub was: Option<&'static str>,
     }
 
     /// An invitation or a link that sets a new password.
@@ -368,6 +373,9 @@ records! {
         /// The token itself, in the response that makes it alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub token: Option<String>,
+        /// Tools of it that are not known, in the same response.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub warnings: Vec<String>,
     }
 
     /// A webhook account of the configuration.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
+use crate::people::User;
 use crate::query::{check_changed, find, row, rows};
 use crate::viewer::Viewer;
 use base::clock::Timestamp;
@@ -116,8 +117,40 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What this person sees with this token.
+    /// Whoever owns the machine. No token has this identity, and nothing belongs to it.
+    pub fn owner() -> Identity {
+        Identity {
+            token_id: TokenId::from(0),
+            user_id: UserId::from(0),
+            user: UserRole::Owner.as_str().to_owned(),
+            role: UserRole::Owner,
+            expires_at: None,
+            scope: TokenScope::default(),
+            is_narrowed: false,
+            speaks_for_others: false,
+        }
+    }
+
+    /// A person in whose name the machine's owner acts, without a token.
+    pub fn of(user: &User) -> Identity {
+        Identity {
+            user_id: user.id,
+            user: user.name.clone(),
+            role: user.role,
+            ..Identity::owner()
+        }
+    }
+
+    /// The person, unless it is the machine's owner.
+    pub fn person(&self) -> Option<&str> {
+        (self.role < UserRole::Owner).then_some(self.user.as_str())
+    }
+
+    /// What is seen with this identity.
     pub fn viewer(&self) -> Viewer {
+        if self.role == UserRole::Owner {
+            return Viewer::server();
+        }
         let viewer = Viewer::person(self.user_id, self.role);
         match self.scope.household_only {
             true => viewer.household_only(),

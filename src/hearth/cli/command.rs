@@ -2,6 +2,8 @@
 
 use super::arguments::{Arguments, CommandOption};
 use super::context::{CliContext, CliError, CliResult};
+use super::door::{Configuration, Door};
+use super::row::{Request, Row, Shown};
 use base::nearest::nearest;
 
 /// One command, a group of commands, or both.
@@ -21,6 +23,13 @@ pub struct Command {
 #[derive(Clone, Copy)]
 pub enum CommandFunction {
     Plain(fn(&Arguments, &mut CliContext) -> CliResult),
+    /// Sends one request to the service and shows its response.
+    Row(Row),
+    /// Asks the service, signed in as the owner of the machine.
+    Door(
+        Configuration,
+        fn(&mut Door, &Arguments, &mut CliContext) -> CliResult,
+    ),
     /// Also gets the table of all commands.
     WithTable(fn(&'static [Command], &Arguments, &mut CliContext) -> CliResult),
 }
@@ -36,6 +45,27 @@ impl Command {
 
     pub const fn run(mut self, run: fn(&Arguments, &mut CliContext) -> CliResult) -> Command {
         self.run = Some(CommandFunction::Plain(run));
+        self
+    }
+
+    pub const fn row(mut self, request: Request, shown: Shown) -> Command {
+        self.run = Some(CommandFunction::Row(Row { request, shown }));
+        self
+    }
+
+    pub const fn ask(
+        self,
+        ask: fn(&mut Door, &Arguments, &mut CliContext) -> CliResult,
+    ) -> Command {
+        self.ask_with(Configuration::Needed, ask)
+    }
+
+    pub const fn ask_with(
+        mut self,
+        configuration: Configuration,
+        ask: fn(&mut Door, &Arguments, &mut CliContext) -> CliResult,
+    ) -> Command {
+        self.run = Some(CommandFunction::Door(configuration, ask));
         self
     }
 

@@ -246,15 +246,6 @@ pub fn with_option(warning: &str, option: &str) -> String {
     warning.replace(COMMAND, &format!("{COMMAND}{option}"))
 }
 
-/// The existing database of a command with `--data-dir`.
-///
-/// # Errors
-///
-/// As for [`DataDirectory::open_store`].
-pub fn open_store(arguments: &Arguments, context: &CliContext) -> Result<Store, CliError> {
-    DataDirectory::of(arguments, context)?.open_store()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

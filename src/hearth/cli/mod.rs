@@ -23,30 +23,29 @@ mod completions;
 mod config;
 mod context;
 mod data_directory;
-mod deliveries;
 mod doctor;
+mod door;
 mod export;
 mod first_run;
 mod health;
 mod help;
+mod household;
 mod http;
 mod import;
 mod init;
-mod list;
 mod local_models;
 mod logging;
 mod manual;
-mod memory;
 mod notify;
+mod operation;
 mod password;
 mod progress;
 mod prompter;
 #[cfg(feature = "relay")]
 mod relay;
 mod restore;
+mod row;
 mod running_server;
-mod schedule;
-mod search;
 mod serve;
 mod service_manager;
 mod skill;
@@ -57,7 +56,6 @@ mod tls;
 mod token;
 mod tool;
 mod update;
-mod usage;
 mod user;
 #[cfg(feature = "web")]
 mod web;
@@ -74,6 +72,7 @@ use arguments::Arguments;
 use called::Renamed;
 use command::{Command, CommandFunction};
 use context::{CliContext, CliError, CliResult, StandardInput};
+use door::Door;
 
 /// Every command, in the order of the overview.
 const COMMANDS: &[Command] = &[
@@ -86,23 +85,23 @@ const COMMANDS: &[Command] = &[
     user::COMMAND,
     account::COMMAND,
     token::COMMAND,
-    search::COMMAND,
-    memory::COMMAND,
-    list::COMMAND,
-    schedule::COMMAND,
+    household::SEARCH,
+    household::MEMORY,
+    household::LIST,
+    household::SCHEDULE,
     skill::COMMAND,
     tool::COMMAND,
     config::COMMAND,
     #[cfg(feature = "web")]
     web::COMMAND,
     webhook::COMMAND,
-    deliveries::COMMAND,
+    operation::DELIVERIES,
     notify::COMMAND,
     backup::COMMAND,
     restore::COMMAND,
     export::COMMAND,
     import::COMMAND,
-    usage::COMMAND,
+    operation::USAGE,
     #[cfg(feature = "tls")]
     tls::COMMAND,
     doctor::COMMAND,
@@ -211,6 +210,11 @@ fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
         (Some(CommandFunction::Plain(run)), Some(arguments)) => run(&arguments, context),
         (Some(CommandFunction::WithTable(run)), Some(arguments)) => {
             run(COMMANDS, &arguments, context)
+        }
+        (Some(CommandFunction::Row(row)), Some(arguments)) => row.run(&arguments, context),
+        (Some(CommandFunction::Door(configuration, ask)), Some(arguments)) => {
+            let mut door = Door::of(configuration, &arguments, context);
+            ask(&mut door, &arguments, context)
         }
     }
 }

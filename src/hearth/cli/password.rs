@@ -16,27 +16,25 @@ use base::secret::Secret;
 /// Longest secret, in bytes.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// The hash of a new password that meets the rules. With `--generate` the password
-/// is generated and printed to the output.
+/// The password of a user that the terminal sets. With `--generate` it is generated and
+/// printed to the output.
 ///
 /// # Errors
 ///
 /// The password cannot be read, breaks the rules, or was typed differently.
-pub fn new_hash(
+pub fn of_new_user(
     arguments: &Arguments,
     context: &mut CliContext,
     user: &str,
-) -> Result<String, CliError> {
+) -> Result<Secret, CliError> {
     if arguments.has("generate") {
         arguments.exclude("generate", "password-stdin")?;
         let password = Secret::random_password();
-        let hash = service::password::hash(&password)?;
-        writeln!(context.output, "{}", password.expose())?;
-        return Ok(hash);
+        context.print(password.expose())?;
+        return Ok(password);
     }
     let ask = context.input_is_terminal && !arguments.has("password-stdin");
-    let password = new_password(context, user, ask)?;
-    Ok(service::password::hash(&password)?)
+    new_password(context, user, ask)
 }
 
 /// A new password that meets the rules: in a terminal (`ask`) typed twice, else a line of

@@ -14,7 +14,7 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
-use crate::server::{Lock, restore};
+use crate::server::{Holder, Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, KEYS};
 use agent::skills;
 use config::{Settings, reunite};
@@ -48,7 +48,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     directory.create()?;
     // Held to the end, so that no server can start.
-    let _lock = Lock::take(directory.path()).map_err(CliError::failed)?;
+    let _lock = Lock::take(directory.path(), Holder::Server).map_err(CliError::failed)?;
     let unusable = |error: io::Error| {
         CliError::failed(format!(
             "{} cannot be changed: {error}",

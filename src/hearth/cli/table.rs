@@ -98,7 +98,7 @@ pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
 }
 
 /// A text with what [`is_hidden`] replaced.
-fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars()
         .map(|character| match is_hidden(character) {
             true => '\u{fffd}',

@@ -194,8 +194,6 @@ fn what_fails_is_named_and_has_code_1() {
 
     let table = r#"
         user list                              | HOME is not set
-        token revoke 7                         | there is no token "7"
-        deliveries retry x                     | there is no delivery "x"
         chat --conversation x                  | there is no conversation "x"
         chat --url wss://127.0.0.1:1 --token x | no server answers at 127.0.0.1:1
         chat --url ftp://h                     | is not the address of a server

@@ -1,20 +1,17 @@
 //! `hearth token`: API tokens, shown once and stored as fingerprints.
 
-use std::time::Duration;
+use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::command::Command;
-use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::{DataDirectory, open_store};
+use super::context::{CliContext, CliResult};
+use super::door::Door;
 use super::first_run::ADMIN;
-use super::table::{self, ListView};
-use super::user;
-use crate::service::people::{NAME_CHARACTERS, TokenRequest, new_token, token_scope};
-use crate::service::views::{self, HOUSEHOLD};
-use base::clock::Clock;
-use base::ids::TokenId;
-use serde_json::json;
-use store::Token;
+use super::row::{Shown, text, time};
+use super::table;
+use super::user::role;
+use crate::service::people::NAME_CHARACTERS;
+use crate::service::views::HOUSEHOLD;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -38,7 +35,7 @@ A token that is narrowed by --tools, --only or --speaks-for has at most the role
 --json
 --data-dir",
     )
-    .run(create),
+    .ask(create),
     Command::new(
         "\
 list: List the API tokens
@@ -46,20 +43,46 @@ list: List the API tokens
 --json
 --data-dir",
     )
-    .run(list),
+    .row(
+        |arguments| {
+            let sessions = arguments.has("sessions");
+            Ok(json!({ "type": "list_tokens", "sessions": sessions }))
+        },
+        Shown::List {
+            member: "tokens",
+            columns: &[
+                ("id", |token| text(&token["token_id"])),
+                ("name", |token| text(&token["name"])),
+                ("user", |token| text(&token["user"])),
+                ("role", |token| text(&token["role"])),
+                ("created", |token| time(&token["created_at"])),
+                ("expires", |token| match token["expires_at"].is_null() {
+                    true => "never".to_owned(),
+                    false => time(&token["expires_at"]),
+                }),
+                ("limits", |token| {
+                    narrowing(token).unwrap_or_else(|| "-".to_owned())
+                }),
+            ],
+            empty: "There are no tokens; create one with `hearth token create --name NAME`.",
+        },
+    ),
     Command::new(
         "\
 revoke ID: Revoke a token and close its connections
 `hearth token list` shows the ID.
 --data-dir",
     )
-    .run(revoke),
+    .row(
+        |arguments| Ok(json!({ "type": "revoke_token", "token_id": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Revoked {}.", text(&data["token_id"]))),
+    ),
 ]);
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// `hearth token create --name NAME`
-fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn create(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let Some(name) = arguments.text("name")? else {
         return Err(arguments.usage("--name is missing: it says what the token is for"));
     };
@@ -69,136 +92,67 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         )));
     }
     let days = arguments.number("expires-days", 1..=3650)?;
-    let role = user::role(arguments)?;
-    let tools = arguments.text("tools")?.map(names);
-    let only = arguments.choice("only", &[HOUSEHOLD])?;
-    let speaks_for = arguments.text("speaks-for")?.map(names).unwrap_or_default();
-
-    let clock = Clock::system();
-    let store = open_store(arguments, context)?;
-    let owner = user::find(&store, arguments.text("user")?.unwrap_or(ADMIN))?;
-    let expires_at = days.map(|days| {
-        clock
-            .now()
-            .plus(DAY * u32::try_from(days).unwrap_or(u32::MAX))
-    });
-    let speaks_for = speaks_for
-        .iter()
-        .map(|name| Ok(user::find(&store, name)?.id))
-        .collect::<Result<_, CliError>>()?;
-    let request = TokenRequest {
-        name: name.to_owned(),
-        role,
-        expires_at,
-        scope: token_scope(tools, only)?,
-        speaks_for,
-    };
-    let tools = request.scope.tools.clone();
-    let (secret, new) = new_token(&owner, request)?;
-    let token = store.add_token(new)?;
-    store.close();
-    let directory = DataDirectory::of(arguments, context)?;
-    if let Ok(settings) = directory.settings() {
-        let config = settings.current();
-        for tool in tools.iter().flat_map(|tools| tools.iter()) {
-            if let Some(problem) = config.unknown_tool(tool) {
-                context.note(format_args!("--tools: {problem}"))?;
-            }
-        }
+    let token = door.ask(&json!({
+        "type": "create_token",
+        "name": name,
+        "user": arguments.text("user")?.unwrap_or(ADMIN),
+        "role": role(arguments)?,
+        "expires_in": days.map(|days| days * DAY_SECONDS),
+        "tools": arguments.text("tools")?.map(names),
+        "only": arguments.choice("only", &[HOUSEHOLD])?,
+        "speaks_for": arguments.text("speaks-for")?.map(names),
+    }))?;
+    for warning in token["warnings"].as_array().into_iter().flatten() {
+        context.note(format_args!("--tools: {}", text(warning)))?;
     }
-
     if arguments.has("json") {
-        let mut shown = views::token(&token);
-        shown.token = Some(secret.expose().to_owned());
-        return table::print_json(context, &json!(shown));
+        return table::print_json(context, &token);
     }
-    writeln!(context.output, "{}", secret.expose())?;
+    context.print(text(&token["token"]))?;
     context.note(format_args!(
         "The token is shown only once. It signs in as {} with role {}{}, {}. Its ID is {}.",
-        token.user,
-        token.role.as_str(),
-        match narrowing(&token) {
-            Some(narrowing) => format!(" ({narrowing})"),
-            None => String::new(),
+        text(&token["user"]),
+        text(&token["role"]),
+        narrowing(&token).map_or_else(String::new, |narrowing| format!(" ({narrowing})")),
+        match token["expires_at"].is_null() {
+            true => "until it is revoked".to_owned(),
+            false => format!("until {}", time(&token["expires_at"])),
         },
-        match token.expires_at {
-            Some(time) => format!("until {}", table::time(time)),
-            None => "until it is revoked".to_owned(),
-        },
-        token.id
+        text(&token["token_id"])
     ))
 }
 
-/// `hearth token list`
-fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let tokens = open_store(arguments, context)?.tokens(arguments.has("sessions"))?;
-    let list = ListView {
-        columns: &["id", "name", "user", "role", "created", "expires", "limits"],
-        row: &|token: &Token| {
-            let expires = token.expires_at.map(table::time);
-            vec![
-                token.id.to_string(),
-                token.name.clone(),
-                token.user.clone(),
-                token.role.as_str().to_owned(),
-                table::time(token.created_at),
-                expires.unwrap_or_else(|| "never".to_owned()),
-                narrowing(token).unwrap_or_else(|| "-".to_owned()),
-            ]
-        },
-        json: &|token| json!(views::token(token)),
-        empty: "There are no tokens; create one with `hearth token create --name NAME`.",
-    };
-    list.print(&tokens, arguments, context)
-}
-
-/// `hearth token revoke ID`
-fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let id: TokenId = arguments.required(0).parse()?;
-    open_store(arguments, context)?.revoke_token(id)?;
-    context.note(format_args!("Revoked {id}."))
-}
-
 /// How a token is narrowed, on one line.
-pub fn narrowing(token: &Token) -> Option<String> {
-    let tools = token
-        .scope
-        .tools
-        .as_ref()
-        .map(|tools| match tools.is_empty() {
-            true => "no tools".to_owned(),
-            false => format!("tools {}", tools.join(",")),
-        });
-    let household = token
-        .scope
-        .household_only
-        .then(|| "only household".to_owned());
-    let speaks = token
-        .speaks_for
-        .as_ref()
-        .map(|names| match names.is_empty() {
-            true => "speaks for people who are removed".to_owned(),
-            false => format!("speaks for {}", names.join(",")),
-        });
-    let parts: Vec<String> = [tools, household, speaks].into_iter().flatten().collect();
+pub fn narrowing(token: &Value) -> Option<String> {
+    let list = |value: &Value| {
+        let names = value.as_array()?.iter().filter_map(Value::as_str);
+        Some(names.collect::<Vec<_>>().join(","))
+    };
+    let tools = list(&token["tools"]).map(|tools| match tools.is_empty() {
+        true => "no tools".to_owned(),
+        false => format!("tools {tools}"),
+    });
+    let only = token["only"].as_str().map(|only| format!("only {only}"));
+    let speaks = list(&token["speaks_for"]).map(|names| match names.is_empty() {
+        true => "speaks for people who are removed".to_owned(),
+        false => format!("speaks for {names}"),
+    });
+    let parts: Vec<String> = [tools, only, speaks].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// The names in a list with commas.
-fn names(text: &str) -> Vec<String> {
-    let names = text
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty());
-    names.map(str::to_owned).collect()
+fn names(text: &str) -> Vec<&str> {
+    let names = text.split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::tests::DataDirectoryUnderTest;
+    use base::clock::Clock;
     use base::secret::fingerprint;
-    use serde_json::Value;
     use store::{Store, UserRole};
 
     #[test]
@@ -262,7 +216,7 @@ mod tests {
         assert!(!listed.output.contains(secret));
         let listed: Value = serde_json::from_str(&listed.output).unwrap();
         assert_eq!(listed[0]["name"], "phone");
-        let id = listed[0]["id"].as_str().unwrap();
+        let id = listed[0]["token_id"].as_str().unwrap();
         assert_eq!(root.run(&format!("token revoke {id}"), "").code, 0);
         // Another open store, as a server that runs, finds out within a second.
         support::eventually("the revoked token is refused", || {

@@ -1,14 +1,16 @@
 //! The lock that keeps a second server out of a data directory.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 
 use super::StartError;
 use base::sync;
@@ -21,6 +23,19 @@ pub const LOCK_FILE: &str = "hearth.lock";
 
 /// How long the command line may hold the lock to see whether a server runs.
 const LOOKED_AT: Duration = Duration::from_millis(100);
+/// How long a command may hold the lock while no server runs.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+/// Begins the file of a command that holds the lock, in place of a server.
+const COMMAND: &str = "command ";
+
+/// Who holds the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A server, until it stops.
+    Server,
+    /// A command of the terminal, for a moment.
+    Command,
+}
 
 /// Keeps other servers out of the data directory until it is dropped.
 pub struct Lock {
@@ -63,38 +78,79 @@ impl Reload {
 }
 
 impl Lock {
-    /// Takes the lock.
+    /// Takes the lock. Waits up to 30 seconds while a command holds it.
     ///
     /// # Errors
     /// Another server holds it, or the directory cannot be written.
-    pub fn take(data_dir: &Path) -> Result<Lock, StartError> {
+    pub fn take(data_dir: &Path, holder: Holder) -> Result<Lock, StartError> {
+        let begun = Instant::now();
+        loop {
+            if let Some(lock) = Lock::try_take(data_dir, holder)? {
+                return Ok(lock);
+            }
+            let text = fs::read_to_string(data_dir.join(LOCK_FILE)).unwrap_or_default();
+            let is_command = text.starts_with(COMMAND);
+            let most = if is_command { COMMAND_TIME } else { LOOKED_AT };
+            if begun.elapsed() >= most {
+                let process = text.lines().next().unwrap_or("unknown");
+                return Err(StartError::new(format_args!(
+                    "another hearth (process {}) uses {} already; stop it first, or choose \
+                     another directory with --data-dir",
+                    process.strip_prefix(COMMAND).unwrap_or(process),
+                    data_dir.display()
+                )));
+            }
+            thread::sleep(LOOKED_AT / 20);
+        }
+    }
+
+    /// Takes the lock if nobody holds it.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn try_take(data_dir: &Path, holder: Holder) -> Result<Option<Lock>, StartError> {
         let path = data_dir.join(LOCK_FILE);
-        let mut file = OpenOptions::new()
+        let unwritable = |error| StartError::unwritable(&path, &error);
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(|error| StartError::unwritable(&path, &error))?;
-        if !lock(&file) {
-            let mut text = String::new();
-            let _ = file.read_to_string(&mut text);
-            return Err(StartError::new(format_args!(
-                "another hearth (process {}) uses {} already; stop it first, or choose another \
-                 directory with --data-dir",
-                text.lines().next().unwrap_or("unknown"),
-                data_dir.display()
-            )));
+            .map_err(unwritable)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Ok(None);
         }
         let mut lock = Lock {
             file,
             details: 0,
             reloads: Mutex::default(),
         };
-        lock.write_details(&[], None)
-            .map_err(|error| StartError::unwritable(&path, &error))?;
-        Ok(lock)
+        match holder {
+            Holder::Server => lock.write_details(&[], None),
+            Holder::Command => lock
+                .give_to_owner_of(data_dir)
+                .and_then(|()| lock.write(&format!("{COMMAND}{}\n", std::process::id()))),
+        }
+        .map_err(unwritable)?;
+        Ok(Some(lock))
+    }
+
+    /// Else the file that `sudo hearth` makes would keep the server out.
+    fn give_to_owner_of(&self, data_dir: &Path) -> std::io::Result<()> {
+        let (owner, ours) = (fs::metadata(data_dir)?, self.file.metadata()?);
+        if (owner.uid(), owner.gid()) == (ours.uid(), ours.gid()) || !geteuid().is_root() {
+            return Ok(());
+        }
+        fchown(&self.file, Some(owner.uid()), Some(owner.gid()))
+    }
+
+    fn write(&mut self, text: &str) -> std::io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.details = text.len() as u64;
+        self.file.write_all(text.as_bytes())
     }
 
     /// Writes the process id, the addresses and the certificate's file into the
@@ -114,10 +170,7 @@ impl Lock {
         if let Some(path) = certificate {
             text.push_str(&format!("certificate {}\n", path.display()));
         }
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.details = text.len() as u64;
-        self.file.write_all(text.as_bytes())
+        self.write(&text)
     }
 
     /// Writes what came of rereading the configuration: nothing, or these problems, one
@@ -137,18 +190,6 @@ impl Lock {
     }
 }
 
-/// Locks the file, unless another server holds it.
-fn lock(file: &File) -> bool {
-    let deadline = Instant::now() + LOOKED_AT;
-    while flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(LOOKED_AT / 20);
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,20 +197,23 @@ mod tests {
     #[test]
     fn a_data_directory_has_one_server() {
         let folder = base::testing::TemporaryDirectory::new();
-        let held = Lock::take(&folder).unwrap();
-        let refused = Lock::take(&folder).err().unwrap().to_string();
+        let held = Lock::take(&folder, Holder::Server).unwrap();
+        let refused = Lock::take(&folder, Holder::Server)
+            .err()
+            .unwrap()
+            .to_string();
         assert!(
             refused.contains(&format!("process {}", std::process::id())),
             "{refused}"
         );
         drop(held);
-        assert!(Lock::take(&folder).is_ok());
+        assert!(Lock::take(&folder, Holder::Server).is_ok());
     }
 
     #[test]
     fn the_file_says_what_came_of_the_last_reload() {
         let folder = base::testing::TemporaryDirectory::new();
-        let held = Lock::take(&folder).unwrap();
+        let held = Lock::take(&folder, Holder::Server).unwrap();
         let text = || std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap();
         assert_eq!(Reload::read(&text()), None);
         for (number, problems) in [

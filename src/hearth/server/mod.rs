@@ -1,6 +1,7 @@
 //! The whole server as one value: [`Server::start`] builds it from a data
 //! directory, [`Server::stop`] ends it. The command line and the tests use both.
 
+pub mod door;
 mod identity;
 mod lock;
 mod ports;
@@ -11,24 +12,24 @@ mod start_error;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::http::{Pages, Router, RouterExtensions, Serves};
-use crate::notify::Notifier;
+use crate::service::Service;
 use crate::service::backups::how_to_restore;
 use crate::service::session::sessions;
 use crate::service::workers::Workers;
-use crate::service::{Deliver, Notify, Parts, Service};
-use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
+use base::sync::lock;
 use config::{Config, Problems, Settings};
+use door::Door;
 use net::listener::{Listener, Listeners};
 use relay::Links;
 use store::{Store, check_at_start, look_up_actors};
 
-pub use lock::{Lock, Reload};
+pub use lock::{Holder, Lock, Reload};
 pub use start_error::StartError;
 
 /// The configuration file's name in the data directory.
@@ -57,6 +58,7 @@ pub struct Server {
     workers: Workers,
     links: Links,
     listeners: Mutex<Vec<Listener>>,
+    door: Mutex<Option<Door>>,
     addrs: Vec<SocketAddr>,
     is_secure: bool,
     lock: Lock,
@@ -69,7 +71,7 @@ impl Server {
     /// Another server uses the data directory, or the configuration, the database,
     /// a certificate or a port cannot be used.
     pub fn start(options: Options) -> Result<Server, StartError> {
-        let mut lock = Lock::take(&options.data_dir)?;
+        let mut lock = Lock::take(&options.data_dir, Holder::Server)?;
         finish_restore(&options.data_dir)?;
         let settings = Settings::load(&options.data_dir.join(CONFIG_FILE));
         let settings = Arc::new(settings.map_err(StartError::new)?);
@@ -98,27 +100,8 @@ impl Server {
         // Ports are bound before anything runs, so that a start that cannot serve
         // does no work either.
         let sockets = ports::bind(&config, options.bind, options.port)?;
-        let deliver: Arc<dyn Deliver> = Arc::new(Deliverer::new(
-            Arc::clone(&settings),
-            store.clone(),
-            clock.clone(),
-        ));
-        let notify: Arc<dyn Notify> = Arc::new(Notifier::new(
-            Arc::clone(&settings),
-            store.clone(),
-            clock.clone(),
-            options.data_dir.clone(),
-        ));
-        let service = Service::new(Parts {
-            settings: Arc::clone(&settings),
-            store,
-            clock,
-            data_dir: options.data_dir.clone(),
-            deliver,
-            notify,
-        })
-        .map_err(StartError::new)?;
-        let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;
+        let service = door::service(&options.data_dir, Arc::clone(&settings), store, clock)?;
+        let links = Links::new(Arc::clone(&service), options.data_dir.clone(), &config)?;
         // Before the workers: a turn that continues waits for those that are starting.
         service.start_mcp();
         let workers = Workers::start(&service, config.workers).map_err(StartError::new)?;
@@ -141,9 +124,18 @@ impl Server {
         if let Err(error) = lock.write_details(&addrs, certificate) {
             log::warn!("hearth.lock: {error}");
         }
+        let webhooks = Incoming::new(Arc::clone(&service), None);
+        let router = Router::new(
+            Arc::clone(&service),
+            webhooks,
+            Serves::Everything,
+            extensions,
+        );
+        let door = Door::open(&service, &options.data_dir, router)?;
         links.apply(&config);
         Ok(Server {
             is_secure: certificate.is_some(),
+            door: Mutex::new(Some(door)),
             links,
             service,
             workers,
@@ -220,23 +212,25 @@ impl Server {
     }
 
     fn shut_down(&self, grace: Duration) {
-        let listeners = std::mem::take(
-            &mut *self
-                .listeners
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let listeners = std::mem::take(&mut *lock(&self.listeners));
         if listeners.is_empty() {
             return;
         }
         for listener in &listeners {
             listener.refuse_new();
         }
+        let door = lock(&self.door).take();
+        if let Some(door) = &door {
+            door.refuse_new();
+        }
         self.workers.stop(grace);
         self.links.stop();
         self.service.mcp().stop(grace.is_zero());
         for listener in listeners {
             listener.stop();
+        }
+        if let Some(door) = door {
+            door.stop();
         }
         self.service.store().close();
     }
@@ -264,7 +258,7 @@ pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
     if !restore::is_pending(data_dir) {
         return Ok(());
     }
-    let _lock = Lock::take(data_dir)?;
+    let _lock = Lock::take(data_dir, Holder::Server)?;
     finish_restore(data_dir)
 }
 

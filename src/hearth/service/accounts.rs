@@ -107,6 +107,31 @@ impl Service {
             .ok_or_else(|| Error::invalid_token("the token is wrong, expired or revoked"))
     }
 
+    /// Who holds this token at this peer: over the socket in the data directory, the
+    /// secret of this start is the owner's.
+    ///
+    /// # Errors
+    /// `invalid_token`.
+    pub fn identify_at(&self, peer: &Peer, token: &Secret) -> Result<Identity> {
+        if peer.is_local && self.owner_key.matches(token.expose()) {
+            return Ok(Identity::owner());
+        }
+        self.identify(token)
+    }
+
+    /// The person in whose name the machine's owner acts.
+    ///
+    /// # Errors
+    /// `unauthorized` for everybody else, `not_found` where there is no such person.
+    pub(super) fn act_as(&self, identity: &Identity, name: &str) -> Result<Identity> {
+        if identity.role < UserRole::Owner {
+            return Err(Error::unauthorized(
+                "\"as_user\" is for whoever owns the machine",
+            ));
+        }
+        Ok(Identity::of(&self.find_user(name)?))
+    }
+
     /// Revokes a token and closes the connections that it opened.
     ///
     /// # Errors

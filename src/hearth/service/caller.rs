@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::hub::{ConnectionId, TurnEnded, Watcher};
-use base::error::Result;
+use base::error::{Error, Result};
 use net::outbox::{Item, Outbox, Ticket};
 use net::peer::Peer;
 use protocol::envelope::{self, RequestId};
@@ -40,6 +40,8 @@ pub struct Responder {
     pub ticket: Ticket,
     /// The id that the client gave the request.
     pub id: Option<RequestId>,
+    /// Whether the client is the machine's owner, who is told the detail of an error.
+    pub is_owner: bool,
 }
 
 impl Responder {
@@ -47,6 +49,10 @@ impl Responder {
     pub fn send(self, result: Result<impl Serialize>) {
         let text = match &result {
             Ok(data) => envelope::success(self.id.as_ref(), data),
+            Err(error) if self.is_owner => {
+                let told = Error::new(error.code(), error.for_owner());
+                envelope::failure(self.id.as_ref(), &told)
+            }
             Err(error) => envelope::failure(self.id.as_ref(), error),
         };
         self.outbox.push(Item::Response {

@@ -20,7 +20,7 @@ use base::people::Audience;
 use base::secret::Secret;
 use config::Permission;
 use net::tls::Trust;
-use protocol::command::{Chat, Command, ShareConversation, Subscribe, UpdateList};
+use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
 use protocol::record;
 use serde_json::json;
 use store::{DeliveryState, Identity, ListChange, UserRole, Viewer};
@@ -102,9 +102,6 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
     let store = &service.store;
     let user = caller.identity.user.as_str();
     let viewer = &caller.identity.viewer();
-    if let Err(error) = check_scope(caller.identity, &command) {
-        return responder.send(Err::<(), _>(error));
-    }
     let answer: Result<Value> = match command {
         Command::Chat(chat) => return service.chat(caller, chat, responder),
         Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
@@ -139,7 +136,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DeleteMessage(delete) => service.delete_message(viewer, delete.message_id),
         Command::DeleteConversation(delete) => service.delete(viewer, delete.conversation_id),
         Command::ShareConversation(share) => {
-            service.share(viewer, share.conversation_id, &share.audience, user)
+            service.share(caller.identity, share.conversation_id, &share.audience)
         }
         Command::SearchMessages(search) => store
             .search_messages(viewer, &search.query, search.limit)
@@ -155,10 +152,16 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             service.approve(approve.approval_id, approve.remember, caller.identity)
         }
         Command::Deny(deny) => service.deny(deny.approval_id, caller.identity),
-        Command::ListMemories(list) => store.memories(viewer).map(|mut memories| {
-            memories.retain(|one| !list.own || one.owner_id == Some(caller.identity.user_id));
-            json!({ "memories": memories.iter().map(views::memory).collect::<Vec<_>>() })
-        }),
+        Command::ListMemories(list) => {
+            let found = match &list.query {
+                Some(query) => store.recall(viewer, query, None, list.limit),
+                None => store.memories(viewer),
+            };
+            found.map(|mut memories| {
+                memories.retain(|one| !list.own || one.owner_id == Some(caller.identity.user_id));
+                json!({ "memories": memories.iter().map(views::memory).collect::<Vec<_>>() })
+            })
+        }
         Command::DeleteMemory(delete) => store
             .forget(viewer, delete.memory_id)
             .map(|_| json!({ "memory_id": delete.memory_id })),
@@ -176,17 +179,14 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }),
         Command::CreateSchedule(new) => service
             .create_schedule(new, caller.identity)
-            .map(|made| json!(views::schedule(&made))),
-        Command::ListSchedules => store.schedules(viewer).map(|schedules| {
-            let schedules: Vec<_> = schedules.iter().map(views::schedule).collect();
-            json!({ "schedules": schedules })
-        }),
+            .map(|made| json!(service.schedule_view(&made))),
+        Command::ListSchedules => service.list_schedules(viewer),
         Command::DeleteSchedule(delete) => store
             .delete_schedule(viewer, delete.schedule_id)
             .map(|_| json!({ "schedule_id": delete.schedule_id })),
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
-            .map(|paused| json!(views::schedule(&paused))),
+            .map(|paused| json!(service.schedule_view(&paused))),
         Command::ListSkills => {
             let skills = service.assistant();
             let skills: Vec<_> = skills.skills.all().iter().map(views::skill).collect();
@@ -227,6 +227,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListOwnTokens => service.list_own_tokens(caller),
         Command::RevokeOwnToken(revoke) => service.revoke_own_token(caller, revoke.token_id),
         Command::SetPassword(new) => service.set_password(new, user),
+        Command::SetRole(new) => service.set_role(&new, user),
+        Command::GetBelongings(get) => service.belongings(&get.name),
+        Command::CreateSession(new) => service.create_session(new.user.as_deref()),
+        Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove.name, user),
         Command::ListTokens(list) => service.list_tokens(list.sessions),
         Command::CreateToken(new) => service.create_token(new, user),
@@ -252,47 +256,43 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
     );
 }
 
-/// Refuses what lets a narrowed token do more than it may: whoever holds it need not be
-/// the person.
-fn check_scope(identity: &Identity, command: &Command) -> Result<()> {
-    let has_few_tools = identity.scope.tools.is_some();
-    let is_household_only = identity.scope.household_only;
-    let refused = match command {
-        // Other tokens of the person may do more, and so may a new password.
-        Command::ListOwnTokens
-        | Command::RevokeOwnToken(_)
-        | Command::SignOutEverywhere(_)
-        | Command::ChangePassword(_)
-        | Command::DeleteAccount(_)
-        // What a browser is told may be more than the token sees.
-        | Command::PushSubscribe(_)
-        | Command::PushUnsubscribe(_)
-            if identity.is_narrowed =>
-        {
+/// Why a command may not be sent with this identity, if so.
+pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> {
+    if identity.role < declaration.role {
+        return Some(Error::unauthorized(format!(
+            "this needs the role {}; yours is {}",
+            declaration.role.as_str(),
+            identity.role.as_str()
+        )));
+    }
+    let is_owner = identity.role == UserRole::Owner;
+    let refused = match declaration.scope {
+        Scope::Person | Scope::Account if is_owner => {
+            "this is for a person: name one as \"as_user\" of \"auth\""
+        }
+        Scope::Account if identity.is_narrowed => {
             "a narrowed token does nothing about the account but sign itself out"
         }
-        // Its turns have all tools of its owner.
-        Command::CreateSchedule(_) | Command::PauseSchedule(_) | Command::DeleteSchedule(_)
-            if has_few_tools =>
-        {
+        Scope::Schedules if identity.scope.tools.is_some() => {
             "a token that is narrowed to some tools changes no schedules"
         }
         // That a guest may is for who was made one.
-        Command::DeleteSchedule(_) if identity.role < UserRole::User && identity.is_narrowed => {
+        Scope::Schedules if identity.role < UserRole::User && identity.is_narrowed => {
             "a token with the role viewer changes no schedules"
         }
-        Command::Chat(Chat {
-            audience: Some(audience),
-            ..
-        })
-        | Command::ShareConversation(ShareConversation { audience, .. })
-            if is_household_only && *audience != Audience::Household =>
-        {
-            "what a token for the household makes is the household's, and stays so"
-        }
-        _ => return Ok(()),
+        _ => return None,
     };
-    Err(Error::unauthorized(refused))
+    Some(Error::unauthorized(refused))
+}
+
+/// Refuses an audience that a token for the household may not give a conversation.
+pub(super) fn check_audience(identity: &Identity, audience: &Audience) -> Result<()> {
+    if identity.scope.household_only && *audience != Audience::Household {
+        return Err(Error::unauthorized(
+            "what a token for the household makes is the household's, and stays so",
+        ));
+    }
+    Ok(())
 }
 
 fn sign_out(service: &Service, caller: &Caller<'_>, responder: Responder) {
@@ -317,7 +317,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Value {
     let assistant = service.assistant();
     let config = &assistant.config;
     let of_token = caller.scope.tools.as_deref();
-    let actor = Actor::of_turn(config, None, Some(&caller.user)).with_tools(of_token);
+    let actor = Actor::of_turn(config, None, caller.person()).with_tools(of_token);
     let is_guest = caller.role < UserRole::User;
     let tools: Vec<_> = assistant
         .toolbox

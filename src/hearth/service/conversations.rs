@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::caller::Caller;
+use super::commands::check_audience;
 use super::{Service, views};
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId};
@@ -175,11 +176,12 @@ impl Service {
     /// Changes who sees a conversation.
     pub(super) fn share(
         &self,
-        viewer: &Viewer,
+        who: &Identity,
         id: ConversationId,
         audience: &Audience,
-        by: &str,
     ) -> Result<Value> {
+        check_audience(who, audience)?;
+        let (viewer, by) = (&who.viewer(), who.user.as_str());
         // The hub must learn of two shares in the order of their commits.
         let _order = lock(&self.sharing);
         let before = self

@@ -88,9 +88,9 @@ impl Service {
         }
         log::info!("user {}: link revoked by {by}", known.name);
         if known.is_invited() {
-            return self.remove_user(&known.name, by);
+            self.remove_user(&known.name, by)?;
         }
-        Ok(json!({ "name": known.name }))
+        Ok(json!({ "name": known.name, "is_removed": known.is_invited() }))
     }
 
     /// Writes the limits of a child who is about to be added, so that the child is never

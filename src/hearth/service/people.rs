@@ -1,6 +1,8 @@
 //! Who may sign in, and with which tokens. The command line applies the same
 //! rules to the database itself.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::views::{self, HOUSEHOLD};
@@ -10,13 +12,16 @@ use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
-use protocol::command::{AddUser, CreateToken, SetPassword};
+use protocol::command::{AddUser, CreateToken, GetUsage, SetPassword, SetRole};
 use protocol::record;
 use serde_json::json;
-use store::{NewToken, Readers, SESSION, TokenScope, User, UserRole};
+use store::{NewToken, Period, Readers, SESSION, TokenScope, UsageRow, User, UserRole};
 
 /// Most characters of a user's or a token's name.
 pub const NAME_CHARACTERS: usize = 64;
+
+/// How long a session of the terminal on this machine is valid if it does not end before.
+const LOCAL_SESSION: Duration = Duration::from_secs(60 * 60);
 
 /// Checks the name of a new user.
 ///
@@ -148,6 +153,92 @@ impl Service {
         Ok(json!(self.person(&known)))
     }
 
+    pub(super) fn set_role(&self, new: &SetRole, by: &str) -> Result<Value> {
+        let known = self.find_user(&new.name)?;
+        let role = UserRole::parse(&new.role).ok_or_else(not_a_role)?;
+        if known.role != role {
+            self.store.set_role(known.id, role)?;
+            log::info!("user {}: made {} by {by}", known.name, role.as_str());
+            self.close_revoked();
+        }
+        let mut view = self.person(&User {
+            role,
+            ..known.clone()
+        });
+        view.was = Some(known.role.as_str());
+        Ok(json!(view))
+    }
+
+    pub(super) fn belongings(&self, name: &str) -> Result<Value> {
+        let known = self.find_user(name)?;
+        let counts = self.store.belongings(known.id)?;
+        Ok(json!({
+            "name": known.name,
+            "private_conversations": counts.private_conversations,
+            "shared_conversations": counts.shared_conversations,
+            "private_memories": counts.private_memories,
+            "shared_memories": counts.shared_memories,
+            "schedules": counts.schedules,
+            "tokens": counts.tokens,
+        }))
+    }
+
+    /// A session of a person, or of the first admin, for the terminal on this machine.
+    pub(super) fn create_session(&self, name: Option<&str>) -> Result<Value> {
+        let user = match name {
+            Some(name) => self.find_user(name)?,
+            None => {
+                let mut users = self.store.users()?.into_iter();
+                users.find(|user| user.role == UserRole::Admin).ok_or_else(|| {
+                    Error::not_found(
+                        "there is no admin yet; add one with `hearth user add NAME --role admin`",
+                    )
+                })?
+            }
+        };
+        let token = Secret::random_token();
+        self.store.add_token(NewToken {
+            user_id: user.id,
+            name: SESSION.to_owned(),
+            fingerprint: fingerprint(token.expose()),
+            role: user.role,
+            expires_at: Some(self.clock.now().plus(LOCAL_SESSION)),
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
+        })?;
+        Ok(json!({
+            "user": user.name,
+            "token": token.expose(),
+            "expires_in": LOCAL_SESSION.as_secs(),
+        }))
+    }
+
+    pub(super) fn usage(&self, get: &GetUsage) -> Result<Value> {
+        let period = match get.by.as_deref() {
+            None | Some("month") => Period::Month,
+            Some("day") => Period::Day,
+            Some(_) => return Err(Error::invalid_request("\"by\" must be day or month")),
+        };
+        let rows = self.store.usage(period, get.limit)?;
+        let row = |row: UsageRow| {
+            let is_day = period == Period::Day;
+            record::UsageRow {
+                day: is_day.then(|| row.period.clone()),
+                month: (!is_day).then_some(row.period),
+                model: row.model,
+                turns: row.turns,
+                tokens: views::tokens(row.usage),
+            }
+        };
+        Ok(json!(record::Usage {
+            usage: rows.into_iter().map(row).collect(),
+            budget: record::Budget {
+                monthly_tokens: self.settings.current().budget.monthly_tokens,
+                used_this_month: self.store.tokens_of_month(self.clock.now())?,
+            },
+        }))
+    }
+
     pub(super) fn remove_user(&self, name: &str, by: &str) -> Result<Value> {
         let known = self.find_user(name)?;
         let gone = self.store.remove_user(known.id)?;
@@ -165,6 +256,9 @@ impl Service {
 
     pub(super) fn create_token(&self, new: CreateToken, by: &str) -> Result<Value> {
         let owner = self.find_user(new.user.as_deref().unwrap_or(by))?;
+        let config = self.settings.current();
+        let tools = new.tools.iter().flatten();
+        let warnings: Vec<String> = tools.filter_map(|tool| config.unknown_tool(tool)).collect();
         let expires_at = new.expires_in.map(|time| self.clock.now().plus(time));
         let speaks_for = new.speaks_for.unwrap_or_default();
         let speaks_for = speaks_for.iter().map(|name| Ok(self.find_user(name)?.id));
@@ -180,6 +274,7 @@ impl Service {
         log::info!("{} of {}: made by {by}", made.id, owner.name);
         let mut shown = views::token(&made);
         shown.token = Some(secret.expose().to_owned());
+        shown.warnings = warnings;
         Ok(json!(shown))
     }
 
@@ -257,11 +352,12 @@ impl Service {
 }
 
 pub(super) fn parse_role(word: Option<String>) -> Result<Option<UserRole>> {
-    word.map(|word| {
-        UserRole::parse(&word)
-            .ok_or_else(|| Error::invalid_request("\"role\" must be viewer, user or admin"))
-    })
-    .transpose()
+    word.map(|word| UserRole::parse(&word).ok_or_else(not_a_role))
+        .transpose()
+}
+
+fn not_a_role() -> Error {
+    Error::invalid_request("\"role\" must be viewer, user or admin")
 }
 
 /// What `people.NAME` gets for a child: no tool that reaches the internet, the files or

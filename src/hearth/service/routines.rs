@@ -6,14 +6,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::Service;
+use serde_json::{Value, json};
+
+use super::{Service, views};
 use agent::message_text::marked_as_scheduled;
 use agent::permission::Actor;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::ScheduleId;
+use base::people::Audience;
 use protocol::command::CreateSchedule;
+use protocol::record;
 use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
 
 /// A run this long after its time is marked as late, even if the server was on: it
@@ -55,7 +59,7 @@ impl Service {
     pub fn create_schedule(&self, new: CreateSchedule, owner: &Identity) -> Result<Schedule> {
         let config = self.settings.current();
         if let Some(name) = &new.webhook {
-            let actor = Actor::of_turn(&config, None, Some(&owner.user));
+            let actor = Actor::of_turn(&config, None, owner.person());
             if actor.is_narrowed_person() || owner.scope.is_narrow() {
                 return Err(Error::unauthorized(
                     "results of schedules go to nobody else for somebody whose permissions are \
@@ -71,10 +75,14 @@ impl Service {
             NewSchedule {
                 is_outside: false,
                 prompt: new.prompt,
-                owner: Some(owner.user.clone()),
-                owner_id: Some(owner.user_id),
+                owner: owner.person().map(str::to_owned),
+                owner_id: owner.person().map(|_| owner.user_id),
                 conversation_id: new.conversation_id,
-                audience: self.usual_audience(),
+                // What nobody owns is the household's.
+                audience: match owner.person() {
+                    Some(_) => self.usual_audience(),
+                    None => Audience::Household,
+                },
                 channel: SCHEDULE_CHANNEL.to_owned(),
                 account: new.webhook,
                 timing,
@@ -82,6 +90,20 @@ impl Service {
         )?;
         log::info!("{}: set up by {}", schedule.id, owner.user);
         Ok(schedule)
+    }
+
+    /// What is scheduled, as far as it is seen, the next first.
+    pub(super) fn list_schedules(&self, viewer: &Viewer) -> Result<Value> {
+        let schedules = self.store.schedules(viewer)?;
+        let views: Vec<_> = schedules
+            .iter()
+            .map(|one| self.schedule_view(one))
+            .collect();
+        Ok(json!({ "schedules": views }))
+    }
+
+    pub(super) fn schedule_view(&self, schedule: &Schedule) -> record::Schedule {
+        views::schedule(schedule, &self.settings.current().zone())
     }
 
     /// Pauses a schedule or resumes it. What a repeating schedule missed meanwhile

@@ -15,7 +15,7 @@ use net::peer::Peer;
 use net::token_bucket::TokenBucket;
 use protocol::command::{Command, Credential, Request};
 use protocol::envelope::RequestId;
-use store::Identity;
+use store::{Identity, UserRole};
 
 /// Most bytes of responses that wait behind an earlier request's.
 const HELD_BYTES: usize = 8 * 1024 * 1024;
@@ -78,6 +78,10 @@ impl Session {
             outbox: Arc::clone(&self.outbox),
             ticket,
             id,
+            is_owner: self
+                .identity
+                .as_ref()
+                .is_some_and(|one| one.role == UserRole::Owner),
         }
     }
 
@@ -99,7 +103,10 @@ impl Session {
         let connections = &self.service.connections;
         match self.prove(credential) {
             Ok((identity, token)) => {
-                connections.authenticated(self.id, &identity, &self.outbox);
+                // The machine's owner holds no token that could be revoked.
+                if !self.peer.is_local {
+                    connections.authenticated(self.id, &identity, &self.outbox);
+                }
                 self.service.hub.leave(self.id);
                 log::info!(
                     peer:% = self.peer.place();
@@ -124,7 +131,14 @@ impl Session {
     /// The identity, and the session token that was made for a password.
     fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
         match credential {
-            Credential::Token(token) => Ok((self.service.identify(&token)?, None)),
+            Credential::Token { token, as_user } => {
+                let identity = self.service.identify_at(&self.peer, &token)?;
+                let identity = match as_user {
+                    None => identity,
+                    Some(name) => self.service.act_as(&identity, &name)?,
+                };
+                Ok((identity, None))
+            }
             Credential::Password { username, password } => {
                 let login = self.service.log_in(&self.peer, &username, &password)?;
                 let identity = self.service.identify(&login.token)?;
@@ -146,7 +160,7 @@ impl ClientHandler for Session {
         let Request {
             id,
             needs_identity,
-            needed_role,
+            declaration,
             command,
         } = Request::parse(text);
         let config = self.service.settings.current();
@@ -190,12 +204,8 @@ impl ClientHandler for Session {
             return self.reject(responder, Error::invalid_token("the token has expired"));
         }
         // Before the fields: what they must be is no business of others.
-        if identity.role < needed_role {
-            return responder.send(Err::<(), _>(Error::unauthorized(format!(
-                "this needs the role {}; yours is {}",
-                needed_role.as_str(),
-                identity.role.as_str()
-            ))));
+        if let Some(error) = declaration.and_then(|one| commands::refusal(identity, one)) {
+            return responder.send(Err::<(), _>(error));
         }
         let command = match command {
             Ok(command) => command,

@@ -22,6 +22,7 @@ use agent::meter::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId};
+use base::secret::Secret;
 use base::sync::{lock, read, write};
 use config::Settings;
 use net::relay_links::RelayLinks;
@@ -67,6 +68,8 @@ pub struct Service {
     pub(super) backup_problem: Mutex<Option<String>>,
     pub(super) wakes: Wakes,
     pub(super) verifier: Verifier,
+    /// By which the machine's owner is known until this service ends.
+    pub(super) owner_key: Secret,
     pub(super) sign_ins: Throttle<Guesser>,
     pub(super) relays: Arc<RelayLinks>,
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
@@ -138,6 +141,7 @@ impl Service {
             backup_problem: Mutex::default(),
             wakes: Wakes::new(),
             verifier: Verifier::default(),
+            owner_key: Secret::random_token(),
             sign_ins: Throttle::new(clock.clone()),
             relays: Arc::default(),
             webhook_rates: Mutex::default(),
@@ -165,6 +169,11 @@ impl Service {
     /// The database.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The secret of this start, which is the owner's on a local connection.
+    pub fn owner_key(&self) -> &Secret {
+        &self.owner_key
     }
 
     /// The clock.

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::caller::{Caller, Responder};
+use super::commands::check_audience;
 use super::hub::{Person, Reply, TurnEnded, Watch};
 use super::queue::{Reservation, TurnJob, Withdrawn};
 use super::{Service, attachments, views};
@@ -32,6 +33,11 @@ impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
     /// end. The turn belongs to the server: it continues when the client leaves.
     pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
+        if let Some(audience) = &chat.audience
+            && let Err(error) = check_audience(caller.identity, audience)
+        {
+            return responder.send(Err::<(), _>(error));
+        }
         if chat.conversation_id.is_some() && chat.audience.is_some() {
             return responder.send(Err::<(), _>(Error::invalid_request(
                 "\"audience\" is for a new conversation; share_conversation changes that of \

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use agent::message_text::provenance;
 use agent::model::ModelHealth;
 use agent::skills::Skill;
+use base::calendar::Zone;
 use base::error::{Code, Error};
 use base::url::host_only;
 use config::{Person, WebhookAccount};
@@ -218,7 +219,7 @@ pub fn item(item: &ListItem) -> record::ListItem {
 }
 
 /// A schedule.
-pub fn schedule(schedule: &Schedule) -> record::Schedule {
+pub fn schedule(schedule: &Schedule, zone: &Zone) -> record::Schedule {
     record::Schedule {
         schedule_id: schedule.id,
         prompt: schedule.prompt.clone(),
@@ -227,6 +228,7 @@ pub fn schedule(schedule: &Schedule) -> record::Schedule {
         webhook: schedule.account.clone(),
         cron: schedule.timing.cron.as_ref().map(ToString::to_string),
         next_at: schedule.timing.next_at,
+        next: zone.readable(schedule.timing.next_at),
         last_at: schedule.last_at,
         paused: schedule.is_paused,
         created_at: schedule.created_at,
@@ -271,6 +273,7 @@ pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
         created_at: user.created_at,
         is_invited: user.is_invited(),
         limits: limits.map(|limits| json!(limits)),
+        was: None,
     }
 }
 
@@ -320,5 +323,6 @@ pub fn token(token: &Token) -> record::Token {
         speaks_for: token.speaks_for.clone(),
         is_current: None,
         token: None,
+        warnings: Vec::new(),
     }
 }

@@ -54,6 +54,7 @@ impl Connection {
             address: self.remote,
             secure: self.secure,
             relay: None,
+            is_local: self.policy.is_local,
         }
     }
 

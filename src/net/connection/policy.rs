@@ -24,6 +24,9 @@ pub struct ListenerPolicy {
     pub sessions: Option<HandlerFactory>,
     /// Whether HTTP connections may become WebSockets.
     pub upgrades: bool,
+    /// Whether it is a socket in the file system, which only the server's user and root
+    /// may connect to.
+    pub is_local: bool,
     /// Set when the port speaks TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsPolicy>,
@@ -72,6 +75,7 @@ impl TlsPolicy {
                 handler: Arc::new(HttpsRedirect),
                 sessions: None,
                 upgrades: false,
+                is_local: false,
                 tls: None,
             }),
         }

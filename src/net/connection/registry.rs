@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::outbox::{Close, Outbox};
 use crate::wait::{Waker, time_left};
@@ -17,6 +17,12 @@ use base::threads;
 /// cause, JSON nested 127 times, was measured at 136 KiB (400 KiB without
 /// optimisation). The rest is reserve: an overflow would abort the whole server.
 pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 1024 } else { 512 } * 1024;
+
+/// How long connections may take to end by themselves when the listener stops;
+/// then they are cut.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long cut connections may take to end.
+const CUT: Duration = Duration::from_secs(2);
 
 /// The open connections of one listener.
 pub struct Registry {
@@ -90,6 +96,19 @@ impl Registry {
         for thread in ended {
             // The thread is about to return. A panic was reported when it happened.
             let _ = thread.join();
+        }
+    }
+
+    /// Ends every connection and joins their threads: after at most five seconds, with a
+    /// warning in the log that names `what` if a handler is still running then.
+    pub fn end(&self, what: impl std::fmt::Display) {
+        self.close();
+        if self.join(Instant::now() + GRACE) > 0 {
+            self.cut();
+            let left = self.join(Instant::now() + CUT);
+            if left > 0 {
+                log::warn!("{what}: {left} connections did not end");
+            }
         }
     }
 

@@ -38,6 +38,7 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
         address,
         secure,
         relay: None,
+        is_local: false,
     }
 }
 
@@ -98,6 +99,7 @@ mod tests {
                     address: "10.0.0.1".parse().unwrap(),
                     secure: false,
                     relay: None,
+                    is_local: false,
                 },
             };
             let found = client(&head, head.peer.clone(), &patterns(&[("10.0.0.0", 8)]));

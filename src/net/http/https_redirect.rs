@@ -66,6 +66,7 @@ mod tests {
                     address: "192.0.2.1".parse().unwrap(),
                     secure: false,
                     relay: None,
+                    is_local: false,
                 },
             };
             let response = HttpsRedirect.admit(&head).err().unwrap();

@@ -14,22 +14,28 @@ mod refused;
 mod tls_opening;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::threads;
 use config::{AddressPatterns, Config, Settings};
+use rustix::net::{SocketFlags, sockopt};
+use rustix::process::geteuid;
 
 use crate::capacity;
 use crate::client_handler::HandlerFactory;
+use crate::connection::Connection;
 use crate::connection::policy::ListenerPolicy;
 #[cfg(feature = "tls")]
 use crate::connection::policy::TlsPolicy;
 use crate::connection::registry::Registry;
 use crate::http::handler::Handler;
+use crate::stream::Socket;
 #[cfg(feature = "tls")]
 use crate::tls::Acceptor;
 use crate::wait::Waker;
@@ -41,11 +47,8 @@ pub use crate::connection::registry::STACK_BYTES;
 /// How many connections may wait until they are accepted, if the system allows so many. Of
 /// the 128 of the standard library, clients that all come back after a restart are reset.
 const BACKLOG: i32 = 4_096;
-/// How long connections may take to end by themselves when the listener stops;
-/// then they are cut.
-const GRACE: Duration = Duration::from_secs(3);
-/// How long cut connections may take to end.
-const CUT: Duration = Duration::from_secs(2);
+/// What stands for the address of a peer on this machine that has none.
+const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// Opens listeners and counts their connections together.
 pub struct Listeners {
@@ -139,13 +142,81 @@ impl Listeners {
             handler,
             sessions: self.sessions.clone().filter(|_| upgrades),
             upgrades,
+            is_local: false,
             #[cfg(feature = "tls")]
             tls,
         };
         // A client may disconnect between `poll` and `accept`; `accept` must not
         // wait for the next one then.
         socket.set_nonblocking(true)?;
-        self.start(policy, socket, TcpListener::accept)
+        let address = socket.local_addr()?;
+        self.start(policy, socket, address, TcpListener::accept)
+    }
+
+    /// Serves what [`Listeners::listen`] serves on a socket of the file system, to
+    /// processes of this process's user and of root. Its peers are
+    /// [local](crate::peer::Peer::is_local).
+    ///
+    /// # Errors
+    /// As [`Listeners::listen`].
+    pub fn listen_local(
+        &self,
+        socket: UnixListener,
+        handler: Arc<dyn Handler>,
+    ) -> io::Result<Listener> {
+        socket.set_nonblocking(true)?;
+        // The standard library's TCP types hold any stream socket.
+        let socket = TcpListener::from(OwnedFd::from(socket));
+        self.start(self.local_policy(handler), socket, LOCAL, |socket| {
+            let stream = rustix::net::accept_with(socket, SocketFlags::CLOEXEC)?;
+            let peer = sockopt::socket_peercred(&stream)?;
+            match peer.uid.is_root() || peer.uid == geteuid() {
+                true => Ok((TcpStream::from(stream), LOCAL)),
+                false => Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+        })
+    }
+
+    /// Serves one end of a pair of sockets as a connection to [`Listeners::listen_local`].
+    ///
+    /// # Errors
+    /// As [`Listeners::listen`].
+    pub fn serve_local(
+        &self,
+        stream: UnixStream,
+        handler: Arc<dyn Handler>,
+    ) -> io::Result<LocalConnection> {
+        let config = (self.config)();
+        let admission = (self.admissions.enter(&config.limits))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let stream = Arc::new(TcpStream::from(OwnedFd::from(stream)));
+        let socket = Socket::new(Arc::clone(&stream));
+        let connection = Connection {
+            policy: Arc::new(self.local_policy(handler)),
+            config,
+            admission,
+            remote: LOCAL.ip(),
+            secure: false,
+            begun: Instant::now(),
+            received: 0,
+        };
+        let registry = Arc::new(Registry::new(Arc::new(Waker::new()?)));
+        registry.spawn(stream, move |registered| {
+            detect_protocol::serve(connection, socket, registered);
+        })?;
+        Ok(LocalConnection { registry })
+    }
+
+    fn local_policy(&self, handler: Arc<dyn Handler>) -> ListenerPolicy {
+        ListenerPolicy {
+            allow_from: AddressPatterns::all(),
+            handler,
+            sessions: self.sessions.clone(),
+            upgrades: true,
+            is_local: true,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     /// Starts a listener. Tests pass their own `accept` to test its errors.
@@ -153,10 +224,10 @@ impl Listeners {
         &self,
         policy: ListenerPolicy,
         socket: TcpListener,
+        address: SocketAddr,
         accept: impl FnMut(&TcpListener) -> io::Result<(TcpStream, SocketAddr)> + Send + 'static,
     ) -> io::Result<Listener> {
         rustix::net::listen(&socket, BACKLOG)?;
-        let address = socket.local_addr()?;
         let stopping = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Waker::new()?);
         let registry = Arc::new(Registry::new(Arc::clone(&waker)));
@@ -198,6 +269,17 @@ impl Listeners {
     }
 }
 
+/// One connection that no listener accepted; dropping it ends it.
+pub struct LocalConnection {
+    registry: Arc<Registry>,
+}
+
+impl Drop for LocalConnection {
+    fn drop(&mut self) {
+        self.registry.end("a local connection");
+    }
+}
+
 /// One listening port and all its connections.
 pub struct Listener {
     address: SocketAddr,
@@ -234,14 +316,7 @@ impl Listener {
         self.refuse_new();
         // It ends at once. A panic was reported when it happened.
         let _ = accepting.join();
-        self.registry.close();
-        if self.registry.join(Instant::now() + GRACE) > 0 {
-            self.registry.cut();
-            let left = self.registry.join(Instant::now() + CUT);
-            if left > 0 {
-                log::warn!("{}: {left} connections did not end", self.address);
-            }
-        }
+        self.registry.end(self.address);
     }
 }
 

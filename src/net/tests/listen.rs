@@ -159,11 +159,13 @@ fn accepting_by(
         #[cfg(feature = "tls")]
         tls: None,
         upgrades: true,
+        is_local: false,
         allow_from: patterns(&[("127.0.0.0", 8)]),
         handler: echo_handler(),
         sessions: None,
     };
-    listeners.start(policy, socket, accept).unwrap()
+    let address = socket.local_addr().unwrap();
+    listeners.start(policy, socket, address, accept).unwrap()
 }
 
 #[test]

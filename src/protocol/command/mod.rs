@@ -32,10 +32,11 @@ use base::surface::Surface;
 use values::{
     attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
-    part, part_length, query, secret, sequence_number, surface, texts, title, true_by_default,
+    optional_query, part, part_length, query, secret, sequence_number, surface, texts, title,
+    true_by_default,
 };
 
-pub use declare::Declaration;
+pub use declare::{Declaration, Scope};
 pub use request::Request;
 use request::unknown;
 pub use values::{
@@ -45,10 +46,10 @@ pub use values::{
 
 commands! {
     /// Signs the connection in. It must come first.
-    "auth" Viewer Auth(Credential),
+    "auth" Viewer Any Auth(Credential),
 
     /// Sends the assistant a message. The response follows when its turn ends.
-    "chat" User Chat(Chat {
+    "chat" User Person Chat(Chat {
         /// 1 byte to 256 KiB of text, not only white space.
         message: String = message,
         /// The conversation to continue; a new one when absent.
@@ -70,10 +71,10 @@ commands! {
     }),
 
     /// Returns the settings, without secrets.
-    "get_config" Viewer GetConfig,
+    "get_config" Viewer Any GetConfig,
 
     /// Changes settings: all of them or, if one is refused, none.
-    "update_config" Admin UpdateConfig(UpdateConfig {
+    "update_config" Admin Any UpdateConfig(UpdateConfig {
         /// Field names and their new values.
         config: Map<String, Value> = Fields::object,
         /// Only ask the model's provider whether it would answer with them; nothing is changed.
@@ -81,7 +82,7 @@ commands! {
     }),
 
     /// Lists the conversations that the caller may see, newest activity first.
-    "list_conversations" Viewer ListConversations(ListConversations {
+    "list_conversations" Viewer Any ListConversations(ListConversations {
         /// Rows of this page: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
         /// The `next_cursor` of the previous page; absent for the first.
@@ -93,7 +94,7 @@ commands! {
     }),
 
     /// Returns the latest messages of a conversation, oldest first.
-    "get_messages" Viewer GetMessages(GetMessages {
+    "get_messages" Viewer Any GetMessages(GetMessages {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
         /// Rows of this page: 1 to [`LIST_LIMIT`].
@@ -105,16 +106,16 @@ commands! {
     }),
 
     /// Lists the tools, with their source and permission.
-    "list_tools" Viewer ListTools,
+    "list_tools" Viewer Any ListTools,
 
     /// Revokes the token that the connection is signed in with, and closes the connection.
-    "sign_out" Viewer SignOut,
+    "sign_out" Viewer Any SignOut,
 
     /// Checks that the server answers.
-    "ping" Viewer Ping,
+    "ping" Viewer Any Ping,
 
     /// Asks for events; replaces an earlier subscription.
-    "subscribe" Viewer Subscribe(Subscribe {
+    "subscribe" Viewer Any Subscribe(Subscribe {
         /// The names of the events; every event when absent.
         events: EventSet = events,
         /// Replays kept events after this `seq`; none when absent.
@@ -122,19 +123,19 @@ commands! {
     }),
 
     /// Returns a turn's state, and its reply once there is one.
-    "get_turn" Viewer GetTurn(GetTurn {
+    "get_turn" Viewer Any GetTurn(GetTurn {
         /// As the response to `chat` or an event names it.
         turn_id: TurnId = id,
     }),
 
     /// Stops a turn that runs or waits.
-    "cancel" User Cancel(Cancel {
+    "cancel" User Any Cancel(Cancel {
         /// One that has ended stays as it ended.
         turn_id: TurnId = id,
     }),
 
     /// Gives a conversation another title.
-    "rename_conversation" User RenameConversation(RenameConversation {
+    "rename_conversation" User Any RenameConversation(RenameConversation {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
         /// The new title: 1 to 200 characters.
@@ -142,7 +143,7 @@ commands! {
     }),
 
     /// Changes how the caller keeps a conversation, or for all how it is answered.
-    "update_conversation" User UpdateConversation(UpdateConversation {
+    "update_conversation" User Any UpdateConversation(UpdateConversation {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
         /// Whether the caller keeps it at the top.
@@ -156,31 +157,31 @@ commands! {
     }),
 
     /// Notes that the caller has seen all messages of a conversation.
-    "mark_read" Viewer MarkRead(MarkRead {
+    "mark_read" Viewer Person MarkRead(MarkRead {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
     }),
 
     /// Shows a version of a message, and what followed it, instead of the one that is shown.
-    "select_version" User SelectVersion(SelectVersion {
+    "select_version" User Any SelectVersion(SelectVersion {
         /// One of the `versions` of a message.
         message_id: MessageId = id,
     }),
 
     /// Deletes a message and its reply; one with several versions with all that follows it.
-    "delete_message" User DeleteMessage(DeleteMessage {
+    "delete_message" User Any DeleteMessage(DeleteMessage {
         /// A message that exists.
         message_id: MessageId = id,
     }),
 
     /// Deletes a conversation and all that belongs to it, for good.
-    "delete_conversation" User DeleteConversation(DeleteConversation {
+    "delete_conversation" User Any DeleteConversation(DeleteConversation {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
     }),
 
     /// Changes who sees a conversation. Its owner may do so.
-    "share_conversation" User ShareConversation(ShareConversation {
+    "share_conversation" User Any ShareConversation(ShareConversation {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
         /// `private`, `household`, or a list of names.
@@ -188,7 +189,7 @@ commands! {
     }),
 
     /// Finds messages of the conversations that the caller may see by their words.
-    "search_messages" User SearchMessages(SearchMessages {
+    "search_messages" User Any SearchMessages(SearchMessages {
         /// Words that must all occur: 1 to 1,000 characters.
         query: String = query,
         /// Most hits: 1 to [`LIST_LIMIT`].
@@ -196,7 +197,7 @@ commands! {
     }),
 
     /// Announces a file, which then comes in parts. One without bytes is complete at once.
-    "put_attachment" User PutAttachment(PutAttachment {
+    "put_attachment" User Person PutAttachment(PutAttachment {
         /// What to call it.
         name: String = Fields::string,
         /// What it is, as a hint: the content decides.
@@ -206,7 +207,7 @@ commands! {
     }),
 
     /// Sends a part of an announced file. A part that came before is not stored again.
-    "put_attachment_part" User PutAttachmentPart(PutAttachmentPart {
+    "put_attachment_part" User Person PutAttachmentPart(PutAttachmentPart {
         /// As the response to `put_attachment` names it.
         attachment_id: AttachmentId = id,
         /// Where the part begins: not after what has arrived.
@@ -216,7 +217,7 @@ commands! {
     }),
 
     /// Returns a part of a file.
-    "get_attachment" Viewer GetAttachment(GetAttachment {
+    "get_attachment" Viewer Any GetAttachment(GetAttachment {
         /// As a message names it.
         attachment_id: AttachmentId = id,
         /// Where the part begins; 0 when absent.
@@ -226,10 +227,10 @@ commands! {
     }),
 
     /// Lists the tool calls that wait for a decision.
-    "list_approvals" User ListApprovals,
+    "list_approvals" User Any ListApprovals,
 
     /// Lets a tool call run.
-    "approve" User Approve(Approve {
+    "approve" User Any Approve(Approve {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
         /// Whether the same tool asks again.
@@ -237,34 +238,38 @@ commands! {
     }),
 
     /// Refuses a tool call. The model learns of it, and the turn continues.
-    "deny" User Deny(Deny {
+    "deny" User Any Deny(Deny {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
     }),
 
     /// Lists what the assistant was asked to remember, as far as the caller may see it.
-    "list_memories" User ListMemories(ListMemories {
+    "list_memories" User Any ListMemories(ListMemories {
         /// Only the caller's own.
         own: bool = false_by_default,
+        /// Only those that some of these words match, the best match first.
+        query: Option<String> = optional_query,
+        /// Most matches of `query`: 1 to [`LIST_LIMIT`].
+        limit: usize = limit,
     }),
 
     /// Makes the assistant forget one thing.
-    "delete_memory" User DeleteMemory(DeleteMemory {
+    "delete_memory" User Any DeleteMemory(DeleteMemory {
         /// As `list_memories` names it.
         memory_id: MemoryId = id,
     }),
 
     /// Lists the lists of the household, oldest first.
-    "list_lists" User ListLists,
+    "list_lists" User Any ListLists,
 
     /// Returns a list with all that is on it.
-    "get_list" User GetList(GetList {
+    "get_list" User Any GetList(GetList {
         /// Its name, in any case.
         list: String = Fields::string,
     }),
 
     /// Changes a list: all of what is asked for or, if one part is refused, nothing. Returns it.
-    "update_list" User UpdateList(UpdateList {
+    "update_list" User Any UpdateList(UpdateList {
         /// Its name, in any case. A list that does not exist is made by what is added.
         list: String = Fields::string,
         /// Texts of new items. One that is there already is unchecked.
@@ -278,13 +283,13 @@ commands! {
     }),
 
     /// Deletes a list with all that is on it.
-    "delete_list" User DeleteList(DeleteList {
+    "delete_list" User Any DeleteList(DeleteList {
         /// Its name, in any case.
         list: String = Fields::string,
     }),
 
     /// Schedules a prompt.
-    "create_schedule" User CreateSchedule(CreateSchedule {
+    "create_schedule" User Schedules CreateSchedule(CreateSchedule {
         /// What the assistant is asked at that time.
         prompt: String = Fields::string,
         /// Once, at this time; either this or `cron`.
@@ -298,16 +303,16 @@ commands! {
     }),
 
     /// Lists what is scheduled, as far as the caller may see it, the next first.
-    "list_schedules" Viewer ListSchedules,
+    "list_schedules" Viewer Any ListSchedules,
 
     /// Deletes a schedule.
-    "delete_schedule" Viewer DeleteSchedule(DeleteSchedule {
+    "delete_schedule" Viewer Schedules DeleteSchedule(DeleteSchedule {
         /// As `list_schedules` names it.
         schedule_id: ScheduleId = id,
     }),
 
     /// Pauses a schedule, or resumes it.
-    "pause_schedule" User PauseSchedule(PauseSchedule {
+    "pause_schedule" User Schedules PauseSchedule(PauseSchedule {
         /// As `list_schedules` names it.
         schedule_id: ScheduleId = id,
         /// False to resume it.
@@ -315,10 +320,10 @@ commands! {
     }),
 
     /// Lists the tools of the catalogue that can be added.
-    "list_available_tools" Admin ListAvailableTools,
+    "list_available_tools" Admin Any ListAvailableTools,
 
     /// Adds a tool of the catalogue to the configuration.
-    "add_tool" Admin AddTool(AddTool {
+    "add_tool" Admin Any AddTool(AddTool {
         /// As `list_available_tools` has it.
         name: String = Fields::string,
         /// The name under which it is added; the catalogue's when absent.
@@ -330,28 +335,28 @@ commands! {
     }),
 
     /// Removes tools or an MCP server from the configuration.
-    "remove_tool" Admin RemoveTool(RemoveTool {
+    "remove_tool" Admin Any RemoveTool(RemoveTool {
         /// Of a tool or a server, or under which they were added.
         name: String = Fields::string,
     }),
 
     /// Draws an address as a QR code, for another device.
-    "draw_address" Viewer DrawAddress(DrawAddress {
+    "draw_address" Viewer Any DrawAddress(DrawAddress {
         /// Of the page.
         url: String = Fields::string,
     }),
 
     /// Lists the skills that are installed for the household.
-    "list_skills" User ListSkills,
+    "list_skills" User Any ListSkills,
 
     /// Removes a skill.
-    "remove_skill" Admin RemoveSkill(RemoveSkill {
+    "remove_skill" Admin Any RemoveSkill(RemoveSkill {
         /// As `list_skills` has it.
         name: String = Fields::string,
     }),
 
     /// Lists webhook callbacks and their attempts.
-    "list_deliveries" Admin ListDeliveries(ListDeliveries {
+    "list_deliveries" Admin Any ListDeliveries(ListDeliveries {
         /// `pending`, `held`, `delivered` or `dead`; all when absent.
         state: Option<String> = Fields::optional_string,
         /// Rows: 1 to [`LIST_LIMIT`].
@@ -359,13 +364,13 @@ commands! {
     }),
 
     /// Sends a callback again that was given up.
-    "retry_delivery" Admin RetryDelivery(RetryDelivery {
+    "retry_delivery" Admin Any RetryDelivery(RetryDelivery {
         /// As `list_deliveries` names it.
         delivery_id: DeliveryId = id,
     }),
 
     /// Returns what is said in a recording, where `voice.transcription` is set.
-    "transcribe" User Transcribe(Transcribe {
+    "transcribe" User Any Transcribe(Transcribe {
         /// The recording: at most 512 KiB in base64.
         audio: Vec<u8> = attachment_data,
         /// What it is, such as `audio/webm`.
@@ -373,32 +378,40 @@ commands! {
     }),
 
     /// Returns a text as speech, where `voice.speech` is set.
-    "speak" User Speak(Speak {
+    "speak" User Any Speak(Speak {
         /// At most 2,000 bytes.
         text: String = Fields::string,
     }),
 
     /// Names a browser that is to be told what waits for the caller, through its push service, until
     /// the session ends.
-    "push_subscribe" User PushSubscribe(PushSubscribe {
+    "push_subscribe" User Account PushSubscribe(PushSubscribe {
         /// As the browser has it: `endpoint`, and `keys` with `p256dh` and `auth`.
         subscription: Subscription = Subscription::read,
     }),
 
     /// Tells a browser of the caller nothing any more.
-    "push_unsubscribe" User PushUnsubscribe(PushUnsubscribe {
+    "push_unsubscribe" User Account PushUnsubscribe(PushUnsubscribe {
         /// The browser's `endpoint`.
         endpoint: Secret = secret,
     }),
 
     /// Returns version, uptime, and counts of what is under way.
-    "server_info" Viewer ServerInfo,
+    "server_info" Viewer Any ServerInfo,
+
+    /// Returns the tokens that the models used, the newest day or month first, in UTC.
+    "get_usage" Admin Any GetUsage(GetUsage {
+        /// `day` or `month` (when absent).
+        by: Option<String> = Fields::optional_string,
+        /// Most rows: 1 to [`LIST_LIMIT`].
+        limit: usize = limit,
+    }),
 
     /// Lists everybody who may sign in.
-    "list_users" Admin ListUsers,
+    "list_users" Admin Any ListUsers,
 
     /// Adds a person.
-    "add_user" Admin AddUser(AddUser {
+    "add_user" Admin Any AddUser(AddUser {
         /// 1 to 64 characters, without white space.
         name: String = Fields::string,
         /// `viewer`, `user` (when absent) or `admin`.
@@ -411,7 +424,7 @@ commands! {
 
     /// Adds a person without a password, and makes a link that sets one: it works once, and
     /// for a day.
-    "invite_user" Admin InviteUser(InviteUser {
+    "invite_user" Admin Any InviteUser(InviteUser {
         /// 1 to 64 characters, without white space.
         name: String = Fields::string,
         /// `viewer`, `user` (when absent) or `admin`.
@@ -423,7 +436,7 @@ commands! {
     }),
 
     /// Makes a link that sets a new password of a person: it works once, and for a day.
-    "reset_password" Admin ResetPassword(ResetPassword {
+    "reset_password" Admin Any ResetPassword(ResetPassword {
         /// As `list_users` has it.
         name: String = Fields::string,
         /// The address of the page to which the link leads.
@@ -431,36 +444,57 @@ commands! {
     }),
 
     /// Lists the links that still work.
-    "list_invitations" Admin ListInvitations,
+    "list_invitations" Admin Any ListInvitations,
 
     /// Makes a link useless. Whoever was invited by it and has no password yet is removed.
-    "revoke_invitation" Admin RevokeInvitation(RevokeInvitation {
+    "revoke_invitation" Admin Any RevokeInvitation(RevokeInvitation {
         /// Whose link, as `list_invitations` has it.
         name: String = Fields::string,
     }),
 
     /// Sets somebody's password and ends their sessions.
-    "set_password" Admin SetPassword(SetPassword {
+    "set_password" Admin Any SetPassword(SetPassword {
         /// As `list_users` has it.
         name: String = Fields::string,
         /// 8 characters to 1,024 bytes.
         password: Secret = secret,
     }),
 
+    /// Changes what a person may do and ends their sessions. Tokens with a higher role are
+    /// lowered to it.
+    "set_role" Admin Any SetRole(SetRole {
+        /// As `list_users` has it; not the last admin.
+        name: String = Fields::string,
+        /// `viewer`, `user` or `admin`.
+        role: String = Fields::string,
+    }),
+
+    /// Counts what goes with a person who is removed, and what stays without an owner.
+    "get_belongings" Admin Any GetBelongings(GetBelongings {
+        /// As `list_users` has it.
+        name: String = Fields::string,
+    }),
+
+    /// Begins a session of a person on the machine itself, for an hour.
+    "create_session" Owner Any CreateSession(CreateSession {
+        /// As `list_users` has it; the first admin when absent.
+        user: Option<String> = Fields::optional_string,
+    }),
+
     /// Removes a person with all their tokens and schedules.
-    "remove_user" Admin RemoveUser(RemoveUser {
+    "remove_user" Admin Any RemoveUser(RemoveUser {
         /// As `list_users` has it; not the last admin.
         name: String = Fields::string,
     }),
 
     /// Lists the API tokens.
-    "list_tokens" Admin ListTokens(ListTokens {
+    "list_tokens" Admin Any ListTokens(ListTokens {
         /// Whether sessions are listed, too.
         sessions: bool = false_by_default,
     }),
 
     /// Creates an API token, which is shown once.
-    "create_token" Admin CreateToken(CreateToken {
+    "create_token" Admin Any CreateToken(CreateToken {
         /// What it is for: 1 to 64 characters.
         name: String = Fields::string,
         /// At most its owner's own, which is also the default.
@@ -478,13 +512,13 @@ commands! {
     }),
 
     /// Revokes a token or session and closes its connections.
-    "revoke_token" Admin RevokeToken(RevokeToken {
+    "revoke_token" Admin Any RevokeToken(RevokeToken {
         /// As `list_tokens` has it.
         token_id: TokenId = id,
     }),
 
     /// Sets the caller's own password and ends their other sessions.
-    "change_password" Viewer ChangePassword(ChangePassword {
+    "change_password" Viewer Account ChangePassword(ChangePassword {
         /// The present one.
         old_password: Secret = secret,
         /// 8 characters to 1,024 bytes.
@@ -492,22 +526,22 @@ commands! {
     }),
 
     /// Removes the caller with everything that belongs to them, shared or not.
-    "delete_account" Viewer DeleteAccount(DeleteAccount {
+    "delete_account" Viewer Account DeleteAccount(DeleteAccount {
         /// The caller's, once more.
         password: Secret = secret,
     }),
 
     /// Lists the caller's own sessions and tokens.
-    "list_own_tokens" Viewer ListOwnTokens,
+    "list_own_tokens" Viewer Account ListOwnTokens,
 
     /// Revokes a token or session of the caller and closes its connections.
-    "revoke_own_token" Viewer RevokeOwnToken(RevokeOwnToken {
+    "revoke_own_token" Viewer Account RevokeOwnToken(RevokeOwnToken {
         /// As `list_own_tokens` has it.
         token_id: TokenId = id,
     }),
 
     /// Ends all sessions of the caller, this one included, and closes their connections.
-    "sign_out_everywhere" Viewer SignOutEverywhere(SignOutEverywhere {
+    "sign_out_everywhere" Viewer Account SignOutEverywhere(SignOutEverywhere {
         /// Whether the caller's API tokens are revoked, too.
         tokens: bool = false_by_default,
     }),

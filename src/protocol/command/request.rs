@@ -1,10 +1,9 @@
 //! A request as it arrives.
 
-use super::{Command, DECLARATIONS};
+use super::{Command, DECLARATIONS, Declaration};
 use crate::envelope::RequestId;
 use crate::fields::Fields;
 use base::error::{Error, Result};
-use base::role::UserRole;
 
 /// One request: a command and the client's own name for it.
 #[derive(Debug)]
@@ -14,8 +13,9 @@ pub struct Request {
     /// Whether it is a command other than `auth`, known or not: its sender must be
     /// signed in to learn anything about it.
     pub needs_identity: bool,
-    /// The least role that may send this command, also one with malformed fields.
-    pub needed_role: UserRole,
+    /// How the command is declared, if there is one of its name, also where its fields are
+    /// malformed.
+    pub declaration: Option<&'static Declaration>,
     /// What to do, or why it cannot be done.
     pub command: Result<Command>,
 }
@@ -30,13 +30,16 @@ impl Request {
             id = RequestId::from_member(fields.get("id"))?;
             let name = fields.string("type")?;
             needs_identity = name != "auth";
-            Ok(Command::read(&name, &mut fields))
+            Command::read(&name, &mut fields)
         };
-        let (needed_role, command) = read().unwrap_or_else(|error| (UserRole::Viewer, Err(error)));
+        let (declaration, command) = match read() {
+            Ok((declaration, command)) => (Some(declaration), command),
+            Err(error) => (None, Err(error)),
+        };
         Request {
             id,
             needs_identity,
-            needed_role,
+            declaration,
             command,
         }
     }

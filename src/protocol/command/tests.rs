@@ -98,11 +98,11 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
     assert_eq!(chat.role, UserRole::User);
     let Request {
         command: parsed,
-        needed_role,
+        declaration,
         ..
     } = Request::parse(r#"{"type":"chat","message":"hi"}"#);
     assert!(parsed.is_ok());
-    assert_eq!(needed_role, UserRole::User);
+    assert_eq!(declaration.unwrap().role, UserRole::User);
 }
 
 #[test]

@@ -31,8 +31,14 @@ const AUDIENCE: &str = "\"private\", \"household\" or a list of at most 100 name
 /// How somebody proves who they are.
 #[derive(Debug)]
 pub enum Credential {
-    /// A session token, from POST /auth or for a password, or an API token.
-    Token(Secret),
+    /// A session token, from POST /auth or for a password, or an API token; over
+    /// `hearth.sock`, the secret of this start.
+    Token {
+        /// What POST /auth returned, or what was shown once.
+        token: Secret,
+        /// The person in whose name the machine's owner acts; nobody else names one.
+        as_user: Option<String>,
+    },
     /// What POST /auth takes, for transports without HTTP, such as a relay.
     Password {
         /// The user's name.
@@ -43,7 +49,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    pub(super) const FIELDS: &[&str] = &["token", "username", "password"];
+    pub(super) const FIELDS: &[&str] = &["token", "as_user", "username", "password"];
 
     pub(super) fn read(fields: &mut Fields) -> Result<Credential> {
         Ok(match fields.optional_string("username")? {
@@ -51,7 +57,10 @@ impl Credential {
                 username,
                 password: secret(fields, "password")?,
             },
-            None => Credential::Token(secret(fields, "token")?),
+            None => Credential::Token {
+                token: secret(fields, "token")?,
+                as_user: fields.optional_string("as_user")?,
+            },
         })
     }
 }
@@ -249,6 +258,14 @@ pub(super) fn title(fields: &mut Fields, name: &str) -> Result<String> {
 
 pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
     short_text(fields, name, 1_000)
+}
+
+/// The same, which may be absent.
+pub(super) fn optional_query(fields: &mut Fields, name: &str) -> Result<Option<String>> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(_) => query(fields, name).map(Some),
+    }
 }
 
 /// The name of a model that may be absent.

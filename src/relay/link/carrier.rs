@@ -243,6 +243,7 @@ impl<'a> Carrier<'a> {
             address: arrived.address.to_canonical(),
             secure: arrived.secure,
             relay: Some(Arc::clone(self.name)),
+            is_local: false,
         };
         if self.clients.len() < self.most_clients {
             match Client::open(number, peer, self.common.clone()) {

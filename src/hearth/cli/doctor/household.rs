@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::token::narrowing;
+use crate::service::views;
 use base::people::{Audience, folded};
 use config::{Config, HOUSEHOLD_TOOLS, Permission, Settings, WebhookAccount};
+use serde_json::json;
 use store::{Actors, Token, UserRole, look_up_actors};
 
 /// Most tokens that are listed.
@@ -113,7 +115,8 @@ fn is_available(tool: &str, account: &WebhookAccount, config: &Config) -> bool {
 
 fn token_line(token: &Token) -> String {
     let (name, user, role) = (&token.name, &token.user, token.role.as_str());
-    let limits = narrowing(token).map_or(String::new(), |limits| format!(": {limits}"));
+    let limits = narrowing(&json!(views::token(token)))
+        .map_or(String::new(), |limits| format!(": {limits}"));
     format!("token {name:?}, as {user} ({role}){limits}")
 }
 

@@ -1,0 +1,211 @@
+//! The way of a command to the service: the running server's, else one in this process.
+//! Either way it sends what the page sends, as the owner of the machine.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::arguments::Arguments;
+use super::context::{CliContext, CliError};
+use super::data_directory::DataDirectory;
+use super::running_server::RunningServer;
+use crate::server::door::{OwnService, connect};
+use crate::server::{Holder, Lock};
+use base::clock::Clock;
+use base::secret::Secret;
+use config::Settings;
+use net::listener::LocalConnection;
+
+/// How long a server may take to start, or another command to end.
+const OPEN_TIME: Duration = Duration::from_secs(30);
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Time limit of one answer: a backup of a large household takes minutes.
+const ANSWER_TIME: Duration = Duration::from_secs(15 * 60);
+/// What stands for a variable of the server's environment that is not set here. A service
+/// in this process does not use it: what would, asks [`unset_variable`] first.
+const UNSET: &str = "unset";
+
+/// Whether a command works on a configuration that does not load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Configuration {
+    /// It does not.
+    Needed,
+    /// It does: it mends the file, or has nothing to do with it.
+    Unneeded,
+}
+
+/// The way to the service of a data directory. It opens with the first request.
+pub struct Door {
+    /// Or why none is named: what is wrong with the command line is said first.
+    directory: Result<DataDirectory, String>,
+    configuration: Configuration,
+    open: Option<Open>,
+}
+
+/// A connection to the service, signed in.
+struct Open {
+    stream: BufReader<UnixStream>,
+    server: Option<RunningServer>,
+    // Dropped in this order: the connection ends before its service.
+    _connection: Option<LocalConnection>,
+    _service: Option<OwnService>,
+}
+
+impl Door {
+    /// That of a command with `--data-dir`.
+    pub fn of(configuration: Configuration, arguments: &Arguments, context: &CliContext) -> Door {
+        Door {
+            directory: DataDirectory::of(arguments, context)
+                .map_err(|error| error.message().to_owned()),
+            configuration,
+            open: None,
+        }
+    }
+
+    /// The directory.
+    ///
+    /// # Errors
+    ///
+    /// As for [`DataDirectory::of`].
+    pub fn directory(&self) -> Result<&DataDirectory, CliError> {
+        self.directory.as_ref().map_err(CliError::failed)
+    }
+
+    /// The server that answers; without one, the service is in this process.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Door::ask`].
+    pub fn server(&mut self) -> Result<Option<&RunningServer>, CliError> {
+        Ok(self.open()?.server.as_ref())
+    }
+
+    /// Sends a request and returns the data of its response.
+    ///
+    /// # Errors
+    ///
+    /// There is no Hearth in the directory, this user may not use it, it is busy, or the
+    /// service refuses.
+    pub fn ask(&mut self, request: &Value) -> Result<Value, CliError> {
+        self.open()?.ask(request)
+    }
+
+    fn open(&mut self) -> Result<&mut Open, CliError> {
+        if self.open.is_none() {
+            self.open = Some(Open::new(self.directory()?, self.configuration)?);
+        }
+        Ok(self.open.as_mut().expect("it was just opened"))
+    }
+}
+
+impl Open {
+    fn new(directory: &DataDirectory, configuration: Configuration) -> Result<Open, CliError> {
+        directory.check_is_used()?;
+        let deadline = Instant::now() + OPEN_TIME;
+        let (mut open, key) = loop {
+            let lock = Lock::try_take(directory.path(), Holder::Command);
+            if let Some(lock) = lock.map_err(CliError::failed)? {
+                break Open::own_service(directory, configuration, lock)?;
+            }
+            match connect(directory.path()) {
+                Ok((stream, key)) => {
+                    let open = Open {
+                        stream: BufReader::new(stream),
+                        server: RunningServer::find(directory),
+                        _connection: None,
+                        _service: None,
+                    };
+                    break (open, key);
+                }
+                Err(error)
+                    if error.kind() == ErrorKind::PermissionDenied
+                        || Instant::now() >= deadline =>
+                {
+                    return Err(busy(directory, &error));
+                }
+                // It starts, or another command holds the directory.
+                Err(_) => thread::sleep(PAUSE),
+            }
+        };
+        let stream = open.stream.get_ref();
+        stream.set_read_timeout(Some(ANSWER_TIME))?;
+        stream.set_write_timeout(Some(ANSWER_TIME))?;
+        open.ask(&json!({ "type": "auth", "token": key.expose() }))?;
+        Ok(open)
+    }
+
+    fn own_service(
+        directory: &DataDirectory,
+        configuration: Configuration,
+        lock: Lock,
+    ) -> Result<(Open, Secret), CliError> {
+        let settings = settings(directory, configuration)?;
+        let store = directory.open_store()?;
+        let service = OwnService::open(directory.path(), settings, store, Clock::system(), lock)
+            .map_err(CliError::failed)?;
+        let (stream, connection, key) = service.connect()?;
+        let open = Open {
+            stream: BufReader::new(stream),
+            server: None,
+            _connection: Some(connection),
+            _service: Some(service),
+        };
+        Ok((open, key))
+    }
+
+    fn ask(&mut self, request: &Value) -> Result<Value, CliError> {
+        let ended = |error: std::io::Error| {
+            CliError::failed(format!("the server ended the connection: {error}"))
+        };
+        writeln!(self.stream.get_mut(), "{request}").map_err(ended)?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line).map_err(ended)?;
+        if line.is_empty() {
+            return Err(ended(ErrorKind::UnexpectedEof.into()));
+        }
+        let mut response: Value = serde_json::from_str(&line)
+            .map_err(|error| CliError::failed(format!("the server's response: {error}")))?;
+        match response["error"].take() {
+            Value::String(error) => Err(CliError::Failed(error)),
+            _ => Ok(response["data"].take()),
+        }
+    }
+}
+
+/// The settings for a service in this process. A directory without a configuration has the
+/// defaults.
+fn settings(directory: &DataDirectory, configuration: Configuration) -> Result<Settings, CliError> {
+    let path = directory.config();
+    let defaults = || Settings::from_text(&path, "{}", |_| None).map_err(CliError::failed);
+    if !path.exists() {
+        return defaults();
+    }
+    let environment = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| UNSET.to_owned()));
+    let loaded = Settings::load_with(&path, environment).or_else(|_| Settings::load(&path));
+    match (loaded, configuration) {
+        (Err(_), Configuration::Unneeded) => defaults(),
+        (loaded, _) => loaded.map_err(CliError::failed),
+    }
+}
+
+fn busy(directory: &DataDirectory, error: &std::io::Error) -> CliError {
+    CliError::failed(match RunningServer::find(directory) {
+        Some(server) if error.kind() == ErrorKind::PermissionDenied => format!(
+            "the server (process {}) is another user's: run this as that user, or with sudo",
+            server.process()
+        ),
+        Some(server) => format!(
+            "the server (process {}) does not answer: {error}. If it is of an older version, \
+             restart it",
+            server.process()
+        ),
+        None => format!(
+            "another command uses {} already; try again when it has ended",
+            directory.path().display()
+        ),
+    })
+}

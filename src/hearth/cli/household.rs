@@ -1,0 +1,334 @@
+//! `hearth memory`, `list`, `schedule` and `search`: the household's things.
+
+use serde_json::{Value, json};
+
+use super::arguments::Arguments;
+use super::command::Command;
+use super::context::CliError;
+use super::row::{Shown, audience, text, time};
+use super::table::truncated;
+use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
+
+pub const MEMORY: Command = Command::new(
+    "\
+memory: See and delete what the assistant remembers
+Works whether or not the server runs, and shows what is private to people, too.",
+)
+.members(&[
+    Command::new("list: List everything that is remembered, newest first\n--json\n--data-dir").row(
+        |_| Ok(json!({ "type": "list_memories" })),
+        memories("Nothing is remembered yet. Tell the assistant: remember that ..."),
+    ),
+    Command::new(
+        "\
+search WORD [WORD...]: Search what is remembered, best match first
+Any of the words may match, also as the start of a longer word.
+--limit N  Show at most N (default: 50)
+--json
+--data-dir",
+    )
+    .row(
+        |arguments| {
+            Ok(json!({
+                "type": "list_memories",
+                "query": arguments.joined(),
+                "limit": limit(arguments, LIST_DEFAULT)?,
+            }))
+        },
+        memories("No memory matches."),
+    ),
+    Command::new(
+        "\
+remove ID: Remove a memory
+`hearth memory list` shows the ID.
+--data-dir",
+    )
+    .row(
+        |arguments| Ok(json!({ "type": "delete_memory", "memory_id": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Removed {}.", text(&data["memory_id"]))),
+    ),
+]);
+
+const fn memories(empty: &'static str) -> Shown {
+    Shown::List {
+        member: "memories",
+        columns: &[
+            ("id", |memory| text(&memory["id"])),
+            ("since", |memory| time(&memory["created_at"])),
+            ("said by", |memory| text(&memory["speaker"])),
+            ("seen by", |memory| audience(&memory["audience"])),
+            ("what", |memory| truncated(&text(&memory["content"]), 100)),
+        ],
+        empty,
+    }
+}
+
+pub const LIST: Command = Command::new(
+    "\
+list: See and change the household's lists: shopping, to-do
+Works whether or not the server runs.",
+)
+.members(&[
+    Command::new(
+        "\
+show [LIST]: Show what is on a list, or which lists there are
+--json
+--data-dir",
+    )
+    .ask(|door, arguments, context| {
+        let (request, shown) = match arguments.operand(0) {
+            Some(list) => (json!({ "type": "get_list", "list": list }), ITEMS),
+            None => (json!({ "type": "list_lists" }), LISTS),
+        };
+        shown.print(&door.ask(&request)?, arguments, context)
+    }),
+    Command::new(
+        "\
+add LIST ITEM [ITEM...]: Add items to a list
+Quote an item of several words. A list that does not exist is made.
+--json
+--data-dir",
+    )
+    .row(|arguments| Ok(change(arguments, "add")), ITEMS),
+    Command::new("check LIST ITEM [ITEM...]: Tick off items\n--json\n--data-dir")
+        .row(|arguments| Ok(change(arguments, "check")), ITEMS),
+    Command::new("uncheck LIST ITEM [ITEM...]: Undo the ticking off of items\n--json\n--data-dir")
+        .row(|arguments| Ok(change(arguments, "uncheck")), ITEMS),
+    Command::new("remove LIST ITEM [ITEM...]: Remove items\n--json\n--data-dir")
+        .row(|arguments| Ok(change(arguments, "remove")), ITEMS),
+    Command::new("delete LIST: Delete a list with all that is on it\n--data-dir").row(
+        |arguments| Ok(json!({ "type": "delete_list", "list": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Deleted the list {}.", text(&data["list"]))),
+    ),
+]);
+
+const LISTS: Shown = Shown::List {
+    member: "lists",
+    columns: &[
+        ("list", |list| text(&list["list"])),
+        ("open", |list| text(&list["unchecked"])),
+        ("items", |list| text(&list["items"])),
+    ],
+    empty: "There are no lists yet. Begin one: hearth list add shopping milk",
+};
+
+const ITEMS: Shown = Shown::Record {
+    member: "items",
+    columns: &[
+        ("done", |item| {
+            if item["checked"] == true { "x" } else { "-" }.to_owned()
+        }),
+        ("item", |item| text(&item["text"])),
+    ],
+    empty: "There is nothing on this list.",
+};
+
+fn change(arguments: &Arguments, how: &str) -> Value {
+    let items: Vec<&str> = (1..).map_while(|place| arguments.operand(place)).collect();
+    json!({ "type": "update_list", "list": arguments.required(0), how: items })
+}
+
+pub const SCHEDULE: Command = Command::new(
+    "\
+schedule: Let the assistant do something later, once or repeatedly
+Works whether or not the server runs.",
+)
+.members(&[
+    Command::new(
+        "\
+add PROMPT [PROMPT...]: Add a prompt that runs at a time, and print its ID
+Times are in the setting time_zone. What was due while the server was stopped runs once at its
+next start, marked as late.
+--at TIME          Once: 18:30, 2026-11-22T18:30, or +20m (s, m, h, d)
+--cron FIELDS      Repeatedly: minute, hour, day, month, weekday,
+                   such as \"30 7 * * mon-fri\"
+--conversation ID  Where it runs (default: its own conversation)
+--webhook NAME     The webhook account that also gets the replies
+--data-dir",
+    )
+    .row(
+        |arguments| {
+            let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
+            if at.is_some() == cron.is_some() {
+                return Err(arguments.usage("give either --at, for a single run, or --cron"));
+            }
+            Ok(json!({
+                "type": "create_schedule",
+                "prompt": arguments.joined(),
+                "at": at,
+                "cron": cron,
+                "conversation_id": arguments.text("conversation")?,
+                "webhook": arguments.text("webhook")?,
+            }))
+        },
+        Shown::Result(
+            |data| text(&data["schedule_id"]),
+            |data| format!("Next run: {}", text(&data["next"])),
+        ),
+    ),
+    Command::new("list: List the schedules, the next one first\n--json\n--data-dir").row(
+        |_| Ok(json!({ "type": "list_schedules" })),
+        Shown::List {
+            member: "schedules",
+            columns: &[
+                ("id", |schedule| text(&schedule["schedule_id"])),
+                ("next", |schedule| match schedule["paused"] == true {
+                    true => "paused".to_owned(),
+                    false => text(&schedule["next"]),
+                }),
+                ("repeats", |schedule| text(&schedule["cron"])),
+                ("webhook", |schedule| text(&schedule["webhook"])),
+                ("prompt", |schedule| {
+                    truncated(&text(&schedule["prompt"]), 60)
+                }),
+            ],
+            empty: "Nothing is scheduled; add something with `hearth schedule add`.",
+        },
+    ),
+    Command::new(
+        "\
+pause ID: Pause a schedule until it is resumed
+`hearth schedule list` shows the ID.
+--data-dir",
+    )
+    .row(
+        |arguments| Ok(json!({ "type": "pause_schedule", "schedule_id": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Paused {}.", text(&data["schedule_id"]))),
+    ),
+    Command::new("resume ID: Resume a paused schedule\n--data-dir").row(
+        |arguments| {
+            let id = arguments.required(0);
+            Ok(json!({ "type": "pause_schedule", "schedule_id": id, "paused": false }))
+        },
+        Shown::Sentence(|data| {
+            let (id, next) = (text(&data["schedule_id"]), text(&data["next"]));
+            format!("Resumed {id}; next run: {next}")
+        }),
+    ),
+    Command::new("remove ID: Remove a schedule\n--data-dir").row(
+        |arguments| Ok(json!({ "type": "delete_schedule", "schedule_id": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Removed {}.", text(&data["schedule_id"]))),
+    ),
+]);
+
+pub const SEARCH: Command = Command::new(
+    "\
+search WORD [WORD...]: Search the messages of all conversations
+Shows the newest messages that contain all the words, ignoring accents and case; also those of
+private conversations, because whoever owns the data directory can read it.
+--limit N  Show at most N (default: 20)
+--json
+--data-dir",
+)
+.row(
+    |arguments| {
+        Ok(json!({
+            "type": "search_messages",
+            "query": arguments.joined(),
+            "limit": limit(arguments, 20)?,
+        }))
+    },
+    Shown::List {
+        member: "messages",
+        columns: &[
+            ("conversation", |message| text(&message["conversation_id"])),
+            ("when", |message| time(&message["timestamp"])),
+            ("who", |message| match message["role"] == "assistant" {
+                true => "assistant".to_owned(),
+                false => text(&message["speaker"]),
+            }),
+            ("what", |message| truncated(&text(&message["snippet"]), 100)),
+        ],
+        empty: "No message contains all these words.",
+    },
+);
+
+/// `--limit`.
+pub fn limit(arguments: &Arguments, default: u64) -> Result<u64, CliError> {
+    Ok(arguments
+        .number("limit", 1..=LIST_LIMIT)?
+        .unwrap_or(default))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::tests::{DataDirectoryUnderTest, run_with};
+    use base::clock::Clock;
+    use serde_json::Value;
+    use store::Store;
+
+    fn home() -> DataDirectoryUnderTest {
+        let root = DataDirectoryUnderTest::default();
+        let directory = root.data_directory();
+        Store::open(&directory.database(), Clock::system())
+            .unwrap()
+            .close();
+        std::fs::write(directory.config(), r#"{"time_zone": "UTC"}"#).unwrap();
+        root
+    }
+
+    #[test]
+    fn schedules_are_added_paused_and_removed() {
+        let root = home();
+        let nothing = root.run("schedule list", "");
+        assert!(nothing.errors.contains("Nothing is scheduled"));
+        let path = root.path().to_str().unwrap();
+        let words = [
+            "schedule",
+            "add",
+            "--cron",
+            "0 8 * * mon-fri",
+            "--data-dir",
+            path,
+            "Water",
+            "the plants",
+        ];
+        let added = run_with(&words, "", &[]);
+        assert_eq!(added.code, 0, "{}", added.errors);
+        assert!(added.errors.ends_with(" 08:00\n"), "{}", added.errors);
+        let id = added.output.trim();
+        let listed = root.run("schedule list", "").output;
+        let row = listed.lines().nth(1).unwrap();
+        assert!(row.starts_with(id), "{listed}");
+        assert!(
+            row.ends_with(" 08:00  0 8 * * mon-fri  -        Water the plants"),
+            "{listed}"
+        );
+        let paused = root.run(&format!("schedule pause {id}"), "");
+        assert_eq!(paused.errors, format!("Paused {id}.\n"));
+        assert!(root.run("schedule list", "").output.contains("  paused  "));
+        let resumed = root.run(&format!("schedule resume {id}"), "");
+        assert!(
+            resumed
+                .errors
+                .starts_with(&format!("Resumed {id}; next run: 2"))
+        );
+        let listed = root.run("schedule list --json", "").output;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed[0]["schedule_id"], id);
+        assert_eq!(listed[0]["cron"], "0 8 * * mon-fri");
+        assert_eq!(listed[0]["paused"], false);
+        let removed = root.run(&format!("schedule remove {id}"), "");
+        assert_eq!(removed.errors, format!("Removed {id}.\n"));
+        assert_eq!(root.run(&format!("schedule remove {id}"), "").code, 1);
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        let root = home();
+        root.check(
+            "
+                2 | schedule add Bins                            | give either --at
+                2 | schedule add --at +1m                        | PROMPT is missing
+                1 | schedule add --at 2020-01-01T00:00 Bins      | is in the past
+                1 | schedule add --at soon Bins                  | must be a time such as
+                1 | schedule add --cron 1 Bins                   | five fields
+                1 | schedule add --at +1m --webhook ci Bins      | no webhook account
+                1 | schedule add --at +1m --conversation x Bins  | no conversation
+                1 | schedule add --at +1m --conversation conv_0000000000001 Bins | there is no conversation
+                1 | schedule pause sched_0000000000001           | there is no schedule
+                1 | schedule resume x                            | there is no schedule
+            ",
+        );
+    }
+}

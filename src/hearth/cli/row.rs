@@ -1,0 +1,133 @@
+//! A command of the terminal as a row: the request that it sends, and how the response is
+//! shown.
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::context::{CliContext, CliError, CliResult};
+use super::door::{Configuration, Door};
+use super::table::{self, plain};
+use base::people::Audience;
+
+/// Makes the request of a command line, with its `type`.
+pub type Request = fn(&Arguments) -> Result<Value, CliError>;
+
+/// What a command sends, and how it shows the response.
+#[derive(Clone, Copy)]
+pub struct Row {
+    /// What is sent.
+    pub request: Request,
+    /// How the data of the response is shown. With `--json` it is printed as it is, but
+    /// for a list, which is an array.
+    pub shown: Shown,
+}
+
+/// How the data of a response is shown.
+#[derive(Clone, Copy)]
+pub enum Shown {
+    /// As a table.
+    List {
+        /// The member of the data that holds the records.
+        member: &'static str,
+        columns: &'static [Column],
+        /// Said instead of an empty table.
+        empty: &'static str,
+    },
+    /// The same, of one record with members of its own: `--json` prints all of it.
+    Record {
+        /// The member of the data that holds the rows.
+        member: &'static str,
+        columns: &'static [Column],
+        /// Said instead of an empty table.
+        empty: &'static str,
+    },
+    /// As a sentence for the person, on standard error.
+    Sentence(fn(&Value) -> String),
+    /// As a line on standard output, and a sentence for the person.
+    Result(fn(&Value) -> String, fn(&Value) -> String),
+}
+
+/// A column of a list: its title, and the cell of a record.
+pub type Column = (&'static str, fn(&Value) -> String);
+
+impl Row {
+    /// Runs the command. What is wrong with the arguments is said before anything is asked.
+    ///
+    /// # Errors
+    ///
+    /// The arguments are wrong, or the service refuses.
+    pub fn run(&self, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+        let request = (self.request)(arguments)?;
+        let data = Door::of(Configuration::Needed, arguments, context).ask(&request)?;
+        self.shown.print(&data, arguments, context)
+    }
+}
+
+impl Shown {
+    /// Prints the data of a response.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be written.
+    pub fn print(
+        &self,
+        data: &Value,
+        arguments: &Arguments,
+        context: &mut CliContext,
+    ) -> CliResult {
+        match self {
+            Shown::List { member, .. } if arguments.has("json") => {
+                table::print_json(context, &data[member])
+            }
+            _ if arguments.has("json") => table::print_json(context, data),
+            Shown::Sentence(sentence) => context.note(plain(&sentence(data))),
+            Shown::Result(line, sentence) => {
+                context.print(plain(&line(data)))?;
+                context.note(plain(&sentence(data)))
+            }
+            Shown::List {
+                member,
+                columns,
+                empty,
+            }
+            | Shown::Record {
+                member,
+                columns,
+                empty,
+            } => {
+                let records = data[member].as_array().map_or(&[][..], Vec::as_slice);
+                let rows: Vec<Vec<String>> = records
+                    .iter()
+                    .map(|record| columns.iter().map(|(_, cell)| cell(record)).collect())
+                    .collect();
+                let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
+                table::print(context, &titles, &rows, empty)
+            }
+        }
+    }
+}
+
+/// A text or a number, or `-` where there is none.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => "-".to_owned(),
+    }
+}
+
+/// A time as people read it, or `-` where there is none.
+pub fn time(value: &Value) -> String {
+    match serde_json::from_value(value.clone()) {
+        Ok(time) => table::time(time),
+        Err(_) => "-".to_owned(),
+    }
+}
+
+/// Who sees a thing.
+pub fn audience(value: &Value) -> String {
+    match serde_json::from_value(value.clone()) {
+        Ok(Audience::People(names)) => names.join(", "),
+        _ => text(value),
+    }
+}

@@ -1,0 +1,216 @@
+//! The terminal's way to the service: a socket in the data directory while a server runs,
+//! else a service in the terminal's own process.
+//!
+//! Whoever runs commands on the machine is its owner. The kernel says that a peer is the
+//! server's user or root, and the secret of this start that it may read the data directory:
+//! a tool in its sandbox runs as the same user, and nothing keeps it from a socket.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::StartError;
+use super::lock::Lock;
+use crate::http::{Router, RouterExtensions, Serves};
+use crate::notify::Notifier;
+use crate::service::session::sessions;
+use crate::service::{Parts, Service};
+use crate::webhook::deliver::Deliverer;
+use crate::webhook::incoming::Incoming;
+use base::clock::Clock;
+use base::secret::Secret;
+use config::Settings;
+use net::listener::{Listener, Listeners, LocalConnection};
+use store::Store;
+
+/// The socket's name in the data directory.
+pub const SOCKET_FILE: &str = "hearth.sock";
+/// The name of the file with the secret of this start.
+pub const KEY_FILE: &str = "hearth.sock.key";
+/// Most bytes of that file that are read.
+const KEY_BYTES: u64 = 256;
+
+/// The socket of a running server. Its files go with it.
+pub struct Door {
+    listener: Listener,
+    directory: PathBuf,
+}
+
+impl Door {
+    /// Listens in the data directory, whose lock the caller holds.
+    ///
+    /// # Errors
+    /// The files cannot be written, or no descriptor or thread is left.
+    pub(super) fn open(
+        service: &Arc<Service>,
+        directory: &Path,
+        router: Router,
+    ) -> Result<Door, StartError> {
+        let path = directory.join(SOCKET_FILE);
+        let listener = write_key(directory, service.owner_key())
+            .and_then(|()| remove(&path))
+            .and_then(|()| at(directory, |path| UnixListener::bind(path)))
+            .and_then(|socket| {
+                rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
+                // Counted by itself: a crowd on the network must not keep the owner out.
+                let listeners = Listeners::new(
+                    Arc::clone(service.settings()),
+                    sessions(Arc::clone(service)),
+                );
+                listeners.listen_local(socket, Arc::new(router))
+            })
+            .map_err(|error| StartError::unwritable(&path, &error))?;
+        Ok(Door {
+            listener,
+            directory: directory.to_owned(),
+        })
+    }
+
+    pub(super) fn refuse_new(&self) {
+        self.listener.refuse_new();
+    }
+
+    /// Ends its connections and removes its files.
+    pub(super) fn stop(self) {
+        self.listener.stop();
+        for name in [SOCKET_FILE, KEY_FILE] {
+            if let Err(error) = remove(&self.directory.join(name)) {
+                log::warn!("{name}: {error}");
+            }
+        }
+    }
+}
+
+/// Connects to the server that listens in a data directory.
+///
+/// # Errors
+/// None listens there, or this user may not connect.
+pub fn connect(directory: &Path) -> io::Result<(UnixStream, Secret)> {
+    let stream = at(directory, |path| UnixStream::connect(path))?;
+    let mut key = String::new();
+    File::open(directory.join(KEY_FILE))?
+        .take(KEY_BYTES)
+        .read_to_string(&mut key)?;
+    Ok((stream, Secret::new(key)))
+}
+
+/// A service without listeners, workers, MCP servers and relay, for one command while no
+/// server runs. It keeps servers out of the data directory until it is dropped.
+pub struct OwnService {
+    service: Arc<Service>,
+    listeners: Listeners,
+    router: Arc<Router>,
+    _lock: Lock,
+}
+
+impl OwnService {
+    /// Opens the database with these settings.
+    ///
+    /// # Errors
+    /// The database cannot be used.
+    pub fn open(
+        directory: &Path,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        lock: Lock,
+    ) -> Result<OwnService, StartError> {
+        let service = service(directory, Arc::new(settings), store, clock)?;
+        let router = Router::new(
+            Arc::clone(&service),
+            Incoming::new(Arc::clone(&service), None),
+            Serves::Everything,
+            RouterExtensions::default(),
+        );
+        Ok(OwnService {
+            listeners: Listeners::new(
+                Arc::clone(service.settings()),
+                sessions(Arc::clone(&service)),
+            ),
+            router: Arc::new(router),
+            service,
+            _lock: lock,
+        })
+    }
+
+    /// One connection, as a running server would take it, and the owner's secret.
+    ///
+    /// # Errors
+    /// No descriptor or thread is left.
+    pub fn connect(&self) -> io::Result<(UnixStream, LocalConnection, Secret)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let router = Arc::clone(&self.router);
+        let connection = self.listeners.serve_local(theirs, router)?;
+        Ok((ours, connection, self.service.owner_key().clone()))
+    }
+}
+
+impl Drop for OwnService {
+    fn drop(&mut self) {
+        self.service.store().close();
+    }
+}
+
+/// The service of a data directory, as a server and a command build it.
+pub(super) fn service(
+    directory: &Path,
+    settings: Arc<Settings>,
+    store: Store,
+    clock: Clock,
+) -> Result<Arc<Service>, StartError> {
+    let deliver = Deliverer::new(Arc::clone(&settings), store.clone(), clock.clone());
+    let notify = Notifier::new(
+        Arc::clone(&settings),
+        store.clone(),
+        clock.clone(),
+        directory.to_owned(),
+    );
+    Service::new(Parts {
+        settings,
+        store,
+        clock,
+        data_dir: directory.to_owned(),
+        deliver: Arc::new(deliver),
+        notify: Arc::new(notify),
+    })
+    .map_err(StartError::new)
+}
+
+/// Uses the socket's path, which may be longer than the 108 bytes of an address: the
+/// directory is open, and named by its descriptor.
+fn at<T>(directory: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let opened = rustix::fs::open(
+        directory,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    with(Path::new(&format!(
+        "/proc/self/fd/{}/{SOCKET_FILE}",
+        opened.as_raw_fd()
+    )))
+}
+
+fn write_key(directory: &Path, key: &Secret) -> io::Result<()> {
+    let path = directory.join(KEY_FILE);
+    remove(&path)?;
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(key.expose().as_bytes())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
