@@ -248,7 +248,8 @@ pub fn without_numbers(text: &str) -> String {
 /// What is wrong with a text that is no valid JSON, as a person says it: after "the
 /// message is not valid JSON: ". The parser's own words speak of its parts.
 pub fn json_problem(error: &serde_json::Error) -> String {
-    const WORDS: [(&str, &str); 12] = [
+    const HALF_A_PAIR: &str = "a \\u escape in a string is half of a surrogate pair";
+    const WORDS: [(&str, &str); 14] = [
         ("EOF", "it ends too early"),
         ("trailing characters", "something follows after its end"),
         ("trailing comma", "there is a comma too many"),
@@ -267,6 +268,8 @@ pub fn json_problem(error: &serde_json::Error) -> String {
         ("number out of range", "a number is too large"),
         ("recursion limit", "it is nested more than 128 levels deep"),
         ("invalid unicode", "a string is not valid Unicode"),
+        ("lone leading surrogate", HALF_A_PAIR),
+        ("unexpected end of hex escape", HALF_A_PAIR),
     ];
     let text = error.to_string();
     let known = WORDS.iter().find(|(theirs, _)| text.starts_with(theirs));
@@ -332,6 +335,14 @@ mod tests {
             ),
             ("{\"a\":1,}", "there is a comma too many"),
             ("{\"a\" 1}", "a colon is missing"),
+            (
+                "\"\\ud800\"",
+                "a \\u escape in a string is half of a surrogate pair (line 1, column 8)",
+            ),
+            (
+                "\"\\ude00 alone\"",
+                "a \\u escape in a string is half of a surrogate pair (line 1, column 7)",
+            ),
             (
                 "{\"a\":1 \"b\":2}",
                 "a comma or a closing bracket is missing",
