@@ -55,7 +55,6 @@ mod terminal;
 mod tls;
 mod token;
 mod tool;
-mod update;
 mod user;
 #[cfg(feature = "web")]
 mod web;
@@ -107,7 +106,6 @@ const COMMANDS: &[Command] = &[
     doctor::COMMAND,
     health::COMMAND,
     avahi::COMMAND,
-    update::COMMAND,
     completions::COMMAND,
     manual::COMMAND,
 ];
