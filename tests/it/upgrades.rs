@@ -18,7 +18,13 @@ const FROZEN: [(&str, i64); 2] = [("0.1.0", 6), ("schema-32", 32)];
 /// Tables that an upgrade drops on purpose.
 const DROPPED: [&str; 1] = ["allowed_tools"];
 /// Columns that an upgrade changes on purpose.
-const CHANGED: [(&str, &str); 2] = [("conversations", "owner_id"), ("schedules", "owner_id")];
+const CHANGED: [(&str, &str); 5] = [
+    ("approvals", "decided_at"),
+    ("approvals", "decided_by"),
+    ("approvals", "verdict"),
+    ("conversations", "owner_id"),
+    ("schedules", "owner_id"),
+];
 
 /// Everything in these columns, as text, sorted.
 fn rows(database: &Connection, table: &str, columns: &[String]) -> Vec<String> {

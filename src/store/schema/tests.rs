@@ -179,5 +179,5 @@ fn what_running_tools_asked_is_closed_and_permissions_stay_open() {
     let left = "SELECT group_concat(id || ifnull(verdict, '-') || ifnull(decided_at, '-'))
         FROM approvals";
     let left: String = connection.query_row(left, [], |row| row.get(0)).unwrap();
-    assert_eq!(left, "1expired9,2--");
+    assert_eq!(left, "1expired5,2--");
 }
