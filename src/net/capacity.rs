@@ -1,8 +1,10 @@
 //! What the limits of this process leave room for.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::thread;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
@@ -19,6 +21,9 @@ const MEMORY_EACH: u64 = 48 * 1024;
 /// Address space of a connection, in bytes: its stack, the stack on which an
 /// overflow is reported, and their guard pages.
 const ADDRESS_SPACE_EACH: u64 = STACK_BYTES as u64 + 64 * 1024;
+/// Address space that glibc reserves for an arena, from which it allocates. Each thread gets
+/// an arena of its own, as long as there are fewer than [`arenas`].
+const ARENA_BYTES: u64 = 64 * 1024 * 1024;
 /// Address space that must stay free when something large is allocated: the small
 /// allocations of other threads cannot fail without aborting the process.
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
@@ -37,8 +42,9 @@ pub fn connections() -> (usize, &'static str) {
             "the limit of threads (TasksMax=, LimitNPROC=, ulimit -u)",
         ),
         (
-            room(limit(Resource::As), memory_others, ADDRESS_SPACE_EACH),
-            "the limit of the address space (LimitAS=, ulimit -v)",
+            room_in_address_space(limit(Resource::As), arenas()),
+            "the limit of the address space (LimitAS=, ulimit -v; \
+             GLIBC_TUNABLES=glibc.malloc.arena_max=1 needs the least of it)",
         ),
         (
             room(control_group("memory.max"), memory_others, MEMORY_EACH),
@@ -89,6 +95,33 @@ fn room(limit: Option<u64>, others: u64, each: u64) -> usize {
     usize::try_from(most).unwrap_or(usize::MAX).max(1)
 }
 
+/// How many connections fit this limit of the address space beside the rest of the server,
+/// which gets half of it. The thread of each may be the one that gets an arena.
+fn room_in_address_space(limit: Option<u64>, arenas: u64) -> usize {
+    let Some(limit) = limit else {
+        return usize::MAX;
+    };
+    let own = limit - limit / 2;
+    let with_arenas = own / (ADDRESS_SPACE_EACH + ARENA_BYTES);
+    let beside_all_arenas = own.saturating_sub(arenas * ARENA_BYTES) / ADDRESS_SPACE_EACH;
+    usize::try_from(with_arenas.max(beside_all_arenas))
+        .unwrap_or(usize::MAX)
+        .max(1)
+}
+
+/// How many arenas glibc makes at most beside the first, which reserves nothing.
+fn arenas() -> u64 {
+    let tunables = env::var("GLIBC_TUNABLES").unwrap_or_default();
+    let tuned = tunables
+        .split(':')
+        .find_map(|tunable| tunable.strip_prefix("glibc.malloc.arena_max="))
+        .map(str::to_owned)
+        .or_else(|| env::var("MALLOC_ARENA_MAX").ok())
+        .and_then(|number| number.parse().ok());
+    let processors = || thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    tuned.unwrap_or_else(|| 8 * processors()).saturating_sub(1)
+}
+
 fn limit(resource: Resource) -> Option<u64> {
     getrlimit(resource).current
 }
@@ -137,6 +170,21 @@ mod tests {
         ] {
             assert_eq!(room(limit, others, each), fitting, "{limit:?}");
         }
+        let (each, arena) = (ADDRESS_SPACE_EACH, ARENA_BYTES);
+        for (own, arenas, fitting) in [
+            (0, 15, 1),
+            (2 * (each + arena), 15, 2),
+            (3 * each, 0, 3),
+            (3 * each + arena, 1, 3),
+            (100 * each + 15 * arena, 15, 100),
+        ] {
+            assert_eq!(
+                room_in_address_space(Some(2 * own), arenas),
+                fitting,
+                "{own}"
+            );
+        }
+        assert_eq!(room_in_address_space(None, 15), usize::MAX);
         assert!(address_space().unwrap() > 1024 * 1024);
         assert!(has_room(0));
         let (connections, _) = super::connections();

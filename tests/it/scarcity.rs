@@ -36,6 +36,9 @@ fn unlimited() -> serde_json::Value {
     } })
 }
 
+/// With the one arena of the C library that a small address space has room for.
+const ONE_ARENA: &str = "export GLIBC_TUNABLES=glibc.malloc.arena_max=1 &&";
+
 /// Serves in `folder` from a shell, behind these words of a command line.
 fn serve_with(folder: &Path, words: &str) -> Program {
     let program = hearth(folder);
@@ -122,10 +125,33 @@ fn strangers_cannot_use_up_the_address_space() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), unlimited());
     make_people(folder.path());
-    let program = serve_with(folder.path(), "ulimit -v 250000 && exec");
-    assert!(program.said.contains("address space"), "{}", program.said);
-    flood(&program, &[503]);
-    assert_eq!(program.signal("TERM"), Some(0));
+    let small = format!("{ONE_ARENA} ulimit -v 250000 && exec");
+    for words in [&*small, "ulimit -v 1500000 && exec"] {
+        let program = serve_with(folder.path(), words);
+        assert!(program.said.contains("address space"), "{}", program.said);
+        flood(&program, &[503]);
+        assert_eq!(program.signal("TERM"), Some(0));
+    }
+}
+
+/// Where the C library's arenas take all of it, few are served, and nothing ends the server.
+#[test]
+fn strangers_do_not_end_a_server_whose_address_space_is_used_up() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), unlimited());
+    make_people(folder.path());
+    for kilobytes in [150_000, 220_000, 250_000, 290_000, 400_000] {
+        let words = format!("ulimit -v {kilobytes} && exec");
+        let program = serve_with(folder.path(), &words);
+        assert!(program.said.contains("arena_max=1"), "{}", program.said);
+        let held = open_until_refused(&program);
+        assert!(held.len() <= 3, "{kilobytes}: {}", held.len());
+        for _ in 0..20 {
+            assert_eq!(status(&mut connect(program.address), HANDSHAKE), 503);
+        }
+        drop(held);
+        assert_eq!(program.signal("TERM"), Some(0), "{kilobytes}");
+    }
 }
 
 #[test]

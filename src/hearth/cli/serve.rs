@@ -3,8 +3,6 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::unix::process::CommandExt;
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -50,7 +48,6 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let port = port.map(|port| u16::try_from(port).expect("the range of --port is that of u16"));
     let directory = DataDirectory::of(arguments, context)?;
-    tune_allocation(context);
     let filter = context.variable("HEARTH_LOG");
     logging::checked(filter.as_deref())?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
@@ -209,40 +206,6 @@ fn status(server: &Server) -> String {
     match addresses.as_slice() {
         [] => "Running without a listening address".to_owned(),
         addresses => format!("Listening on {}", addresses.join(", ")),
-    }
-}
-
-/// Starts the program again with settings of glibc's allocation, which are read at a start
-/// alone; if that is not possible, goes on as it is. By itself glibc makes an arena for
-/// each of many threads, and raises its thresholds to the size of what was freed, such as
-/// the 19 MiB that a password takes: it would keep twice as much after a busy hour. Each
-/// arena but the first reserves 64 MiB of address space. Where that is limited, they would
-/// leave none for small allocations, which abort the process when they fail.
-fn tune_allocation(context: &CliContext) {
-    const TUNABLES: &str = "GLIBC_TUNABLES";
-    // A mark of our own: of a program with capabilities glibc takes its variables away.
-    const TUNED: &str = "HEARTH_TUNED";
-    if [TUNABLES, TUNED]
-        .iter()
-        .any(|name| context.variable(name).is_some())
-    {
-        return;
-    }
-    let arenas = match getrlimit(Resource::As).current {
-        Some(_) => 1,
-        None => 4,
-    };
-    let tunables = format!(
-        "glibc.malloc.arena_max={arenas}:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0:\
-         glibc.malloc.mmap_threshold=131072:glibc.malloc.trim_threshold=262144:\
-         glibc.malloc.top_pad=0:glibc.pthread.stack_cache_size=0"
-    );
-    let mut arguments = std::env::args_os();
-    if let (Ok(program), Some(name)) = (std::env::current_exe(), arguments.next()) {
-        let mut again = process::Command::new(program);
-        again.arg0(name).args(arguments).env(TUNABLES, tunables);
-        // It returns only if it fails.
-        let _ = again.env(TUNED, "1").exec();
     }
 }
 
