@@ -54,9 +54,10 @@ pub enum Event<'a> {
 }
 
 /// How an answer is sent.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sending {
     /// Whole.
+    #[default]
     Whole,
     /// Piece by piece.
     Streamed,
@@ -64,7 +65,19 @@ pub enum Sending {
     WholeIfSoon,
 }
 
+impl Sending {
+    /// As the client asks with `stream`.
+    pub fn of(stream: bool) -> Sending {
+        if stream {
+            Sending::Streamed
+        } else {
+            Sending::Whole
+        }
+    }
+}
+
 /// How an answer is given.
+#[derive(Default)]
 pub struct AnswerOptions {
     pub sending: Sending,
     /// Whether it goes on while somebody is asked for permission. What is spoken, or sent

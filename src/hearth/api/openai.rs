@@ -234,11 +234,16 @@ fn stop_reason(reply: &ModelReply) -> &'static str {
     }
 }
 
-/// Calls, and what was said beside them.
-fn message_of(text: &str, calls: &[ToolCall]) -> Value {
-    let calls: Value = calls.iter().map(call_object).collect();
-    let text = Some(text).filter(|text| !text.is_empty());
-    json!({ "role": "assistant", "content": text, "refusal": null, "tool_calls": calls })
+/// A reply; beside calls there may be no text.
+fn message_of(reply: &ModelReply) -> Value {
+    let mut message = json!({ "role": "assistant", "content": reply.text, "refusal": null });
+    if !reply.calls.is_empty() {
+        message["tool_calls"] = reply.calls.iter().map(call_object).collect();
+        if reply.text.is_empty() {
+            message["content"] = Value::Null;
+        }
+    }
+    message
 }
 
 fn call_object(call: &ToolCall) -> Value {
@@ -259,22 +264,15 @@ fn usage_object(usage: Usage) -> Value {
 
 impl Form for Chunks {
     fn whole(&self, reply: &ModelReply) -> Response {
-        // Written at once: the objects in between take longer than the rest of a response.
-        let model = json!(self.model);
-        let message = if reply.calls.is_empty() {
-            let text = Value::from(&*reply.text);
-            format!(r#"{{"role":"assistant","content":{text},"refusal":null}}"#)
-        } else {
-            message_of(&reply.text, &reply.calls).to_string()
-        };
-        let completion = format!(
-            r#"{{"id":"{}","object":"chat.completion","created":{},"model":{model},"choices":[{{"index":0,"message":{message},"logprobs":null,"finish_reason":"{}"}}],"usage":{}}}"#,
-            self.id,
-            self.created,
-            stop_reason(reply),
-            usage_object(reply.usage),
-        );
-        Response::json(200, completion)
+        let choice = json!({
+            "index": 0, "message": message_of(reply), "logprobs": null,
+            "finish_reason": stop_reason(reply),
+        });
+        let completion = json!({
+            "id": self.id, "object": "chat.completion", "created": self.created,
+            "model": self.model, "choices": [choice], "usage": usage_object(reply.usage),
+        });
+        Response::json(200, completion.to_string())
     }
 
     fn piece(&mut self, event: Event<'_>) -> String {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
 use super::exchange::Exchange;
 use super::options::OptionsRead;
-use super::transcript::{ClientMessage, Part};
+use super::transcript::{ClientCall, ClientMessage, Part, Role, append};
 use crate::service::reply_stream::Work;
 use agent::model::{ChatMessage, ModelReply};
 use agent::plain::{self, BroughtFiles, PlainRequest};
@@ -71,16 +71,10 @@ pub fn pass_on(
     let identity = exchange.asker.identity.as_ref();
     let reply = exchange.service.ask_model(identity, &waker, ask)?;
     let options = AnswerOptions {
-        sending: if stream {
-            Sending::Streamed
-        } else {
-            Sending::Whole
-        },
-        waits: false,
-        cancels: false,
+        sending: Sending::of(stream),
         longest: Duration::from_secs(exchange.config.limits.turn_seconds),
         ignored,
-        earlier: String::new(),
+        ..AnswerOptions::default()
     };
     Ok(PendingAnswer::new(exchange, reply, form, options).deferred())
 }
@@ -108,38 +102,22 @@ impl PlainChat {
         let mut called: Vec<ToolCall> = Vec::new();
         // Each with the place of its message.
         let mut newest: Vec<(usize, Part)> = Vec::new();
-        for said in messages {
-            let role = said.role.clone();
-            let calls = said.tool_calls.clone().unwrap_or_default();
-            let id = said.tool_call_id.clone();
-            let (text, parts) = said.read()?;
-            match role.as_str() {
-                "system" | "developer" => {
-                    if !chat.system.is_empty() {
-                        chat.system.push_str("\n\n");
-                    }
-                    chat.system.push_str(&text);
-                }
-                "user" => {
+        for mut message in messages {
+            let role = message.role()?;
+            let calls = message.tool_calls.take().unwrap_or_default();
+            let id = message.tool_call_id.take();
+            let (text, parts) = message.read()?;
+            match role {
+                Role::System => append(&mut chat.system, text),
+                Role::User => {
                     let place = chat.messages.len();
                     newest.extend(parts.into_iter().map(|part| (place, part)));
                     let (text, files) = (text.into(), Vec::new());
                     chat.messages.push(ChatMessage::User { text, files });
                 }
-                "assistant" => {
-                    let calls = calls.iter().enumerate();
-                    let calls: Vec<ToolCall> = calls
-                        .map(|(place, call)| ToolCall {
-                            id: call.id.clone().unwrap_or_else(|| format!("call{place:05}")),
-                            provider_id: None,
-                            tool: call.function.name.clone(),
-                            arguments: match &call.function.arguments {
-                                Value::String(text) => text.clone(),
-                                arguments => arguments.to_string(),
-                            },
-                            extra: None,
-                        })
-                        .collect();
+                Role::Assistant => {
+                    let calls = calls.into_iter().enumerate();
+                    let calls: Vec<ToolCall> = calls.map(called_tool).collect();
                     if calls.is_empty() && !text.trim().is_empty() {
                         newest.clear();
                     }
@@ -148,7 +126,7 @@ impl PlainChat {
                     chat.messages
                         .push(ChatMessage::Assistant { text, calls, extra });
                 }
-                "tool" | "function" => {
+                Role::Tool => {
                     let named = |call: &ToolCall| id.as_ref().is_none_or(|id| *id == call.id);
                     let place = called.iter().position(named).ok_or_else(|| {
                         Error::invalid_request("a tool's result must follow its call")
@@ -161,12 +139,6 @@ impl PlainChat {
                         ok: true,
                         files: Vec::new(),
                     });
-                }
-                _ => {
-                    let shown: String = role.chars().take(50).collect();
-                    return Err(Error::invalid_request(format!(
-                        "a message's role is system, user, assistant or tool, not {shown:?}"
-                    )));
                 }
             }
         }
@@ -183,5 +155,18 @@ impl PlainChat {
                 "the last of \"messages\" must be a user's, or a tool's result",
             )),
         }
+    }
+}
+
+fn called_tool((place, call): (usize, ClientCall)) -> ToolCall {
+    ToolCall {
+        id: call.id.unwrap_or_else(|| format!("call{place:05}")),
+        provider_id: None,
+        tool: call.function.name,
+        arguments: match call.function.arguments {
+            Value::String(text) => text,
+            arguments => arguments.to_string(),
+        },
+        extra: None,
     }
 }

@@ -143,17 +143,16 @@ impl ReplyRequest {
         let limits = &config.limits;
         // A streamed response can show that it goes on; one that is sent whole
         // cannot, and its client would give up first.
-        let (sending, seconds) = if self.stream {
-            let seconds = limits.turn_seconds.saturating_add(limits.approval_seconds);
-            (Sending::Streamed, seconds)
+        let beyond = if self.stream {
+            limits.approval_seconds
         } else {
-            (Sending::Whole, limits.turn_seconds)
+            0
         };
         let options = AnswerOptions {
-            sending,
+            sending: Sending::of(self.stream),
             waits: self.stream && self.waits,
             cancels: self.stream && config.openai_api.cancel_on_disconnect,
-            longest: Duration::from_secs(seconds),
+            longest: Duration::from_secs(limits.turn_seconds.saturating_add(beyond)),
             ignored,
             earlier,
         };

@@ -15,7 +15,7 @@ const INSTRUCTION_BYTES: usize = 256 * 1024;
 /// One message of a request, as both interfaces have it.
 #[derive(Debug, Deserialize)]
 pub struct ClientMessage {
-    pub role: String,
+    role: String,
     /// A text, or its parts.
     #[serde(default)]
     content: Value,
@@ -31,6 +31,15 @@ pub struct ClientMessage {
     /// Of a result: the tool, in Ollama's words and in OpenAI's older ones.
     #[serde(default, alias = "name")]
     tool_name: Option<String>,
+}
+
+/// Who says a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
 }
 
 /// A call of a client's own tool, as both interfaces have it.
@@ -68,9 +77,28 @@ impl ClientMessage {
         self
     }
 
+    /// Who says it.
+    ///
+    /// # Errors
+    /// `invalid_request` for an unknown role.
+    pub fn role(&self) -> Result<Role> {
+        Ok(match self.role.as_str() {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" | "function" => Role::Tool,
+            role => {
+                let shown: String = role.chars().take(50).collect();
+                return Err(Error::invalid_request(format!(
+                    "a message's role is system, user, assistant or tool, not {shown:?}"
+                )));
+            }
+        })
+    }
+
     /// Whether it names who says it, which has no effect.
     pub fn is_named(&self) -> bool {
-        self.tool_name.is_some() && !matches!(self.role.as_str(), "tool" | "function")
+        self.tool_name.is_some() && !matches!(self.role(), Ok(Role::Tool))
     }
 
     /// Its text, with a mark for everything else that it holds, and that.
@@ -236,10 +264,9 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
     let mut results: Vec<ClientResult> = Vec::new();
     let mut rounds = 0;
     for mut message in messages {
-        let role = std::mem::take(&mut message.role);
-        match role.as_str() {
-            "system" | "developer" => append(&mut instructions, message.read()?.0),
-            "user" => {
+        match message.role()? {
+            Role::System => append(&mut instructions, message.read()?.0),
+            Role::User => {
                 let reply = std::mem::take(&mut beside);
                 if !reply.is_empty() {
                     let message = std::mem::take(&mut pending);
@@ -251,9 +278,9 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                 append(&mut pending, text);
                 parts.extend(more);
             }
-            "assistant" => {
+            Role::Assistant => {
                 results.clear();
-                if let Some(more) = message.tool_calls.clone().filter(|calls| !calls.is_empty()) {
+                if let Some(more) = message.tool_calls.take().filter(|calls| !calls.is_empty()) {
                     calls = more;
                     rounds += 1;
                     append(&mut beside, message.read()?.0.trim().to_owned());
@@ -273,24 +300,16 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                     append(&mut last.reply, reply);
                 }
             }
-            "tool" | "function" => {
+            Role::Tool => {
                 let call = calls.get(results.len());
                 results.push(ClientResult {
-                    id: message
-                        .tool_call_id
-                        .clone()
+                    id: (message.tool_call_id.take())
                         .or_else(|| call.and_then(|call| call.id.clone())),
                     tool: call
                         .map(|call| call.function.name.clone())
-                        .or_else(|| message.tool_name.clone()),
+                        .or(message.tool_name.take()),
                     content: message.read()?.0,
                 });
-            }
-            _ => {
-                let shown: String = role.chars().take(50).collect();
-                return Err(Error::invalid_request(format!(
-                    "a message's role is system, user, assistant or tool, not {shown:?}"
-                )));
             }
         }
     }
@@ -321,7 +340,7 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
 }
 
 /// Adds a text as a paragraph of its own; white space alone is none.
-fn append(text: &mut String, more: String) {
+pub fn append(text: &mut String, more: String) {
     if more.trim().is_empty() {
         return;
     }

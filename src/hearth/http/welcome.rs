@@ -9,32 +9,7 @@ use base::url::{Authority, Host};
 use net::http::{Answer, Head, Response, checks};
 
 /// Static: nothing of a request is repeated in it.
-const PAGE: &str = concat!(
-    "<!doctype html>\n",
-    "<html lang=\"en\">\n",
-    "<head>\n",
-    "<meta charset=\"utf-8\">\n",
-    "<meta name=\"viewport\" content=\"width=device-width\">\n",
-    "<meta name=\"color-scheme\" content=\"light dark\">\n",
-    "<title>Hearth</title>\n",
-    "<style>",
-    "body{font:1.1rem/1.6 system-ui,sans-serif;max-width:38rem;margin:4rem auto;padding:0 1.5rem}",
-    "</style>\n",
-    "</head>\n",
-    "<body>\n",
-    "<main>\n",
-    "<h1>Hearth</h1>\n",
-    "<p>Hearth, the assistant of this home, is running.</p>\n",
-    "<ul>\n",
-    "<li>In a terminal: <code>hearth chat</code></li>\n",
-    "<li>For programs: a WebSocket at <code>/ws</code>, or JSON lines over plain TCP, on this same port</li>\n",
-    "<li>For a session token: <code>POST /auth</code></li>\n",
-    "<li>For monitors: <a href=\"/health\">/health</a></li>\n",
-    "</ul>\n",
-    "</main>\n",
-    "</body>\n",
-    "</html>\n",
-);
+const PAGE: &str = include_str!("welcome.html");
 
 /// Forbids everything but the page's one style, named by its hash
 /// (Content Security Policy Level 3).

@@ -100,12 +100,10 @@ pub fn ask(
         } else {
             Sending::Whole
         },
-        waits: false,
         // Without sessions a closed connection is the cancellation; with them it is not.
         cancels: revision == Revision::Stateless,
         longest: Duration::from_secs(exchange.config.limits.turn_seconds),
-        ignored: Vec::new(),
-        earlier: String::new(),
+        ..AnswerOptions::default()
     };
     let reports = token.is_some();
     let form = Box::new(Messages {
