@@ -1,5 +1,7 @@
-//! Who sends a request: the holder of a token, or a program at home that cannot
-//! send one.
+//! A program's request, and who sends it: the holder of a token, or a program at home that
+//! cannot send one.
+
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,8 +12,8 @@ use crate::service::program_turns::Asker;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::{AddressPatterns, Config};
-use net::http::Head;
 use net::http::checks::{bearer, is_forwarded};
+use net::http::{Head, Request};
 use store::UserRole;
 
 /// The header with the name of the person for whom a program asks, whose token speaks
@@ -19,6 +21,14 @@ use store::UserRole;
 const ON_BEHALF_OF: &str = "x-hearth-user";
 /// The same as Open WebUI sends it to all its connections, percent-encoded, if it is told to.
 const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
+
+/// A request of a program that was admitted, and what it is answered with.
+pub struct Exchange<'a> {
+    pub service: &'a Arc<Service>,
+    pub config: &'a Config,
+    pub asker: Asker,
+    pub request: &'a Request,
+}
 
 /// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///

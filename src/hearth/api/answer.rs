@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::exchange::Exchange;
+use super::access::Exchange;
 use super::options::{IGNORED, ignored_header};
 use crate::http::origin::share;
 use crate::service::reply_stream::{Progress, ReplyStream};
@@ -28,7 +28,10 @@ pub trait Form: Send {
     }
 
     /// The piece of a streamed answer for this event; empty if there is none.
-    fn piece(&mut self, event: Event<'_>) -> String;
+    fn piece(&mut self, event: Event<'_>) -> String {
+        let _ = event;
+        String::new()
+    }
 
     /// The whole answer.
     fn whole(&self, reply: &ModelReply) -> Response;

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::answer::{Event, Form};
-use super::exchange::Exchange;
+use super::access::Exchange;
+use super::answer::Form;
 use super::{models, openai, plain, request};
 use crate::service::reply_stream::Work;
 use agent::model::ModelReply;
@@ -58,10 +58,6 @@ pub fn embed(exchange: Exchange<'_>) -> Result<Answer> {
 struct Whole;
 
 impl Form for Whole {
-    fn piece(&mut self, _: Event<'_>) -> String {
-        String::new()
-    }
-
     fn whole(&self, reply: &ModelReply) -> Response {
         Response::json(200, reply.text.clone())
     }

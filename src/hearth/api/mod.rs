@@ -21,7 +21,6 @@
 pub(crate) mod access;
 mod answer;
 pub(crate) mod embeddings;
-pub(crate) mod exchange;
 pub(crate) mod mcp;
 mod models;
 pub(crate) mod ollama;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::access::Exchange;
 use super::answer::{Event, Form};
-use super::exchange::Exchange;
 use super::request::{self, ReplyRequest};
 use super::transcript::ClientMessage;
 use super::{models, options};

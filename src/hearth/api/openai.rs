@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::access::Exchange;
 use super::answer::{Event, Form};
-use super::exchange::Exchange;
 use super::models;
 use super::options;
 use super::request::{self, ReplyRequest};

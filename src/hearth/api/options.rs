@@ -54,8 +54,8 @@ const REFUSED: [&str; 12] = [
 /// What was read of a request.
 #[derive(Debug, Default, PartialEq)]
 pub struct OptionsRead {
-    /// What is passed on; none if there is nothing.
-    pub program: Option<ProgramOptions>,
+    /// What is passed on.
+    pub program: ProgramOptions,
     /// Names of what has no effect.
     pub ignored: Vec<String>,
 }
@@ -66,20 +66,20 @@ pub struct OptionsRead {
 /// # Errors
 /// `invalid_request` naming what cannot be passed on.
 pub fn of_openai(members: Map<String, Value>) -> Result<OptionsRead> {
-    let mut reader = Reader::default();
+    let mut read = OptionsRead::default();
     for (name, value) in members {
         if value.is_null() {
             continue;
         }
         match name.as_str() {
             "max_tokens" | "max_completion_tokens" | "max_output_tokens" => {
-                reader.limit(&name, &value)?
+                read.limit(&name, &value)?
             }
-            "response_format" => reader.format(value)?,
-            _ => reader.take(name, value)?,
+            "response_format" => read.format(value)?,
+            _ => read.take(name, value)?,
         }
     }
-    reader.finish()
+    read.checked()
 }
 
 /// The same for Ollama's interface.
@@ -87,7 +87,7 @@ pub fn of_openai(members: Map<String, Value>) -> Result<OptionsRead> {
 /// # Errors
 /// As [`of_openai`].
 pub fn of_ollama(members: Map<String, Value>) -> Result<OptionsRead> {
-    let mut reader = Reader::default();
+    let mut read = OptionsRead::default();
     for (name, value) in members {
         match (name.as_str(), value) {
             (_, Value::Null) => {}
@@ -95,19 +95,19 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<OptionsRead> {
                 for (name, value) in options {
                     match name.as_str() {
                         "num_predict" if value.as_i64().is_some_and(|most| most < 1) => {}
-                        "num_predict" => reader.limit(&name, &value)?,
-                        "stop" | "temperature" => reader.take(name, value)?,
-                        _ if is_sampling(&name) => reader.take(name, value)?,
-                        _ => reader.ignored.push(name),
+                        "num_predict" => read.limit(&name, &value)?,
+                        "stop" | "temperature" => read.take(name, value)?,
+                        _ if is_sampling(&name) => read.take(name, value)?,
+                        _ => read.ignored.push(name),
                     }
                 }
             }
             ("format", Value::String(text)) if text.is_empty() => {}
             ("format", Value::String(text)) if text == "json" => {
-                reader.wants.reply.format = Some(Format::Json);
+                read.program.reply.format = Some(Format::Json);
             }
             ("format", schema @ Value::Object(_)) => {
-                reader.wants.reply.format = Some(Format::Schema {
+                read.program.reply.format = Some(Format::Schema {
                     name: UNNAMED.to_owned(),
                     description: None,
                     schema,
@@ -115,21 +115,15 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<OptionsRead> {
                 });
             }
             ("format", _) => return Err(must_be("format", "\"json\" or a JSON Schema")),
-            (_, value) => reader.take(name, value)?,
+            (_, value) => read.take(name, value)?,
         }
     }
-    reader.finish()
+    read.checked()
 }
 
-#[derive(Default)]
-struct Reader {
-    wants: ProgramOptions,
-    ignored: Vec<String>,
-}
-
-impl Reader {
+impl OptionsRead {
     fn take(&mut self, name: String, value: Value) -> Result<()> {
-        let client = &mut self.wants.reply;
+        let client = &mut self.program.reply;
         match name.as_str() {
             "tools" => self.tools(value)?,
             "tool_choice" => {
@@ -178,14 +172,15 @@ impl Reader {
     fn limit(&mut self, name: &str, value: &Value) -> Result<()> {
         let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
         let most = most.filter(|most| *most > 0);
-        self.wants.reply.max_tokens = Some(most.ok_or_else(|| must_be(name, "a positive number"))?);
+        self.program.reply.max_tokens =
+            Some(most.ok_or_else(|| must_be(name, "a positive number"))?);
         Ok(())
     }
 
     fn format(&mut self, value: Value) -> Result<()> {
         const NAME: &str = "response_format";
         let mut format = Nested::of(NAME, value)?;
-        self.wants.reply.format = match format.text("type")?.as_deref() {
+        self.program.reply.format = match format.text("type")?.as_deref() {
             Some("text") => None,
             Some("json_object") => Some(Format::Json),
             Some("json_schema") => {
@@ -249,9 +244,9 @@ impl Reader {
                 parameters["properties"] = Value::Object(Map::new());
             }
             if function.flag("strict")? {
-                self.wants.reply.strict.push(name.clone());
+                self.program.reply.strict.push(name.clone());
             }
-            self.wants.tools.push(ToolSpec {
+            self.program.tools.push(ToolSpec {
                 name,
                 description: function.text("description")?.unwrap_or_default(),
                 parameters: parameters.into(),
@@ -261,13 +256,13 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Result<OptionsRead> {
-        let is_known = |name: &String| self.wants.tools.iter().any(|tool| tool.name == *name);
-        match &self.wants.reply.must_call {
+    fn checked(self) -> Result<OptionsRead> {
+        let is_known = |name: &String| self.program.tools.iter().any(|tool| tool.name == *name);
+        match &self.program.reply.must_call {
             Some(MustCall::Tool(name)) if !is_known(name) => {
                 return Err(must_be("tool_choice", "one of \"tools\""));
             }
-            Some(MustCall::Any) if self.wants.tools.is_empty() => {
+            Some(MustCall::Any) if self.program.tools.is_empty() => {
                 return Err(must_be(
                     "tool_choice",
                     "\"auto\" where there are no \"tools\"",
@@ -275,11 +270,7 @@ impl Reader {
             }
             _ => {}
         }
-        let is_empty = self.wants.tools.is_empty() && self.wants.reply == ClientOptions::default();
-        Ok(OptionsRead {
-            program: (!is_empty).then_some(self.wants),
-            ignored: self.ignored,
-        })
+        Ok(self)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
-use super::exchange::Exchange;
 use super::options::OptionsRead;
 use super::transcript::{ClientCall, ClientMessage, Part, Role, append};
 use crate::service::reply_stream::Work;
@@ -30,7 +30,7 @@ pub fn answer(
 ) -> Result<Answer> {
     let chat = PlainChat::read(messages)?;
     let OptionsRead { program, ignored } = options;
-    let (options, asker) = (program.unwrap_or_default(), exchange.asker.clone());
+    let asker = exchange.asker.clone();
     let ask = move |work: Work<'_>| {
         let service = work.service;
         let asked = PlainRequest {
@@ -38,8 +38,8 @@ pub fn answer(
             system: &chat.system,
             messages: &chat.messages,
             files: &chat.files,
-            tools: &options.tools,
-            client: &options.reply,
+            tools: &program.tools,
+            client: &program.reply,
             stream,
             deadline: work.deadline,
             cancel: work.cancel,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
+use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
-use super::exchange::Exchange;
 use super::options::{self, OptionsRead};
 use super::transcript::{self, ClientMessage};
 use super::{models, plain};
 use crate::service::program_turns::Question;
-use crate::service::programs::Results;
+use crate::service::programs::{ProgramOptions, Results};
 use base::error::{Error, Result, json_problem};
 use base::secret::sha256;
 use net::http::{Answer, Head, Request};
@@ -72,11 +72,9 @@ impl ReplyRequest {
     /// [`Service::ask_model`](crate::service::Service::ask_model); 503 without a descriptor
     /// for the wake-ups.
     pub fn answer(mut self, exchange: Exchange<'_>) -> Result<Answer> {
-        if let Some(program) = &self.options.program {
-            let hints = options::only_hints(exchange.config, &program.reply);
-            // First: the header is bounded.
-            self.options.ignored.splice(..0, hints);
-        }
+        let hints = options::only_hints(exchange.config, &self.options.program.reply);
+        // First: the header is bounded.
+        self.options.ignored.splice(..0, hints);
         let is_task = filled(&exchange.request.head, TASK).is_some();
         if is_task || models::is_plain(&self.model) {
             let (form, messages) = (self.form, self.messages);
@@ -108,7 +106,7 @@ impl ReplyRequest {
             check_idempotency_key("the header \"Idempotency-Key\"", key)?;
         }
         let OptionsRead { program, ignored } = self.options;
-        if let Some(program) = program.as_ref().filter(|one| !one.tools.is_empty()) {
+        if !program.tools.is_empty() {
             options::check_room(service, config, &program.tools)?;
         }
         let waker = waker
@@ -124,7 +122,7 @@ impl ReplyRequest {
                 instructions: transcript.instructions,
                 idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
                 channel: self.channel,
-                program,
+                program: Some(program).filter(|program| *program != ProgramOptions::default()),
                 stream: self.stream,
                 request: None,
             };

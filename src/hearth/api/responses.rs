@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::access::Exchange;
 use super::answer::{Event, Form};
-use super::exchange::Exchange;
 use super::openai::{self, CHANNEL, Metadata};
 use super::request::{self, ReplyRequest};
 use super::transcript::ClientMessage;

@@ -37,8 +37,7 @@ use config::Config;
 use net::client_handler::HandlerFactory;
 use net::http::{Admitted, Answer, Handler, Head, Refusal, Response};
 
-use crate::api::access;
-use crate::api::exchange::Exchange;
+use crate::api::access::{self, Exchange};
 use extension::Context;
 pub use extension::{OwnMachine, Pages, Relay, RouterExtensions};
 pub use route::Serves;

@@ -2,7 +2,7 @@
 
 use super::extension::Context;
 use super::{attachments, authentication, health, registration, welcome};
-use crate::api::exchange::Exchange;
+use crate::api::access::Exchange;
 use crate::api::{embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
 use crate::service::Service;

@@ -222,20 +222,13 @@ impl ProgramTurn {
     pub fn go_on(&self, returned: &[ClientResult], response: (ConnectionId, OnCalls)) {
         let (handover, told) = &*self.handover;
         let mut handover = lock(handover);
-        let results = handover
-            .handed
-            .calls
-            .iter()
-            .enumerate()
-            .map(|(place, call)| {
-                let by_id = returned
-                    .iter()
-                    .find(|one| one.id.as_ref() == Some(&call.id));
-                by_id
-                    .or_else(|| returned.get(place))
-                    .map(|one| one.content.clone())
-            });
-        handover.results = Some(results.collect());
+        let result_of = |(place, call): (usize, &ToolCall)| {
+            let is_its = |one: &&ClientResult| one.id.as_ref() == Some(&call.id);
+            let result = returned.iter().find(is_its).or(returned.get(place));
+            result.map(|one| one.content.clone())
+        };
+        let calls = handover.handed.calls.iter().enumerate();
+        handover.results = Some(calls.map(result_of).collect());
         handover.response = Some(response);
         told.notify_all();
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::super::access::Exchange;
 use super::super::answer::{AnswerOptions, Event, Form, PendingAnswer, Sending, new_waker};
-use super::super::exchange::Exchange;
 use super::message::{self, Fault, REFUSED, Request, Revision};
 use crate::service::program_turns::Question;
 use agent::message_text::MCP_CHANNEL;
@@ -62,17 +62,14 @@ pub fn ask(
 ) -> Result<Answer, Fault> {
     let head = &exchange.request.head;
     let (_, arguments) = request.call()?;
-    let arguments = match checked(&arguments) {
-        Ok(arguments) => arguments,
+    let (message, chat) = match checked(&arguments) {
+        Ok(checked) => checked,
         Err(why) => {
             let result = message::called(Err(why));
             let response = message::result_of(&request.id, result, revision);
             return Ok(Answer::Now(response));
         }
     };
-    let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
-    let message = text("message").unwrap_or_default();
-    let chat = text("chat").filter(|chat| !chat.is_empty());
     let accept = head.header("accept").unwrap_or_default();
     let takes_stream = accept.contains("text/event-stream");
     let token = request.meta("progressToken");
@@ -82,7 +79,7 @@ pub fn ask(
         history: Vec::new(),
         // Beside the names of the model API's programs.
         chat: chat.map(|chat| format!("mcp:{chat}")),
-        message: message.to_owned(),
+        message,
         files: Vec::new(),
         instructions: None,
         idempotency: None,
@@ -120,16 +117,19 @@ pub fn ask(
     Ok(answer.deferred())
 }
 
-/// The arguments of a call.
-fn checked(arguments: &str) -> Result<Map<String, Value>, String> {
+/// The message and the name of the chat.
+fn checked(arguments: &str) -> Result<(String, Option<String>), String> {
     let arguments = check_arguments(&spec(), arguments)?;
-    let text = |name| arguments.get(name).and_then(Value::as_str).map(str::trim);
-    let message = text("message").unwrap_or_default();
-    check_message(message).map_err(|error| error.message().to_owned())?;
-    if text("chat").is_some_and(|chat| chat.len() > MAX_CHAT_BYTES) {
+    let text = |name| {
+        let text = arguments.get(name).and_then(Value::as_str);
+        text.unwrap_or_default().trim().to_owned()
+    };
+    let (message, chat) = (text("message"), text("chat"));
+    check_message(&message).map_err(|error| error.message().to_owned())?;
+    if chat.len() > MAX_CHAT_BYTES {
         return Err(format!("\"chat\" may have {MAX_CHAT_BYTES} bytes"));
     }
-    Ok(arguments)
+    Ok((message, Some(chat).filter(|chat| !chat.is_empty())))
 }
 
 /// A stream of JSON-RPC's messages, or one.

@@ -20,7 +20,7 @@ mod revision;
 
 use serde_json::{Value, json};
 
-use super::exchange::Exchange;
+use super::access::Exchange;
 use base::error::{Error, Result};
 use base::secret::{base32_lower, random_bytes};
 use message::{

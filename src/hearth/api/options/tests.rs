@@ -21,7 +21,7 @@ fn what_a_program_wants_is_passed_on() {
     let ProgramOptions {
         reply: client,
         tools,
-    } = program.unwrap();
+    } = program;
     assert_eq!(tools[0].name, "light");
     assert_eq!(
         *tools[0].parameters,
@@ -56,13 +56,13 @@ fn what_a_program_wants_is_passed_on() {
     let ProgramOptions {
         reply: client,
         tools,
-    } = openai(none).unwrap().program.unwrap();
+    } = openai(none).unwrap().program;
     assert!(client.may_not_call && tools.len() == 1);
 
     let options = json!({ "format": "json", "options":
         { "stop": ["a", "b"], "num_predict": 9, "num_ctx": 8192, "top_k": 4 }, "think": true });
     let OptionsRead { program, ignored } = of_ollama(options.as_object().unwrap().clone()).unwrap();
-    let client = program.unwrap().reply;
+    let client = program.reply;
     assert_eq!(client.stop, ["a", "b"]);
     assert_eq!(
         (client.max_tokens, client.format),
@@ -143,7 +143,7 @@ fn what_is_only_a_hint_to_a_service_is_named() {
         "tools": [{ "function": { "name": "a", "strict": true } }],
         "response_format": { "type": "json_schema", "schema": {}, "description": "b" },
     }));
-    let client = read.unwrap().program.unwrap().reply;
+    let client = read.unwrap().program.reply;
     let (strict, described) = ("tools.strict", "response_format.description");
     for (provider, hints) in [
         ("openai", &[][..]),
