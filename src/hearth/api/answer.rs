@@ -210,9 +210,9 @@ impl PendingAnswer {
                 }
                 Progress::AwaitsApproval { tool } => self.say_that_it_waits(&tool),
             }
-        }
-        if self.is_over {
-            return;
+            if self.is_over {
+                return;
+            }
         }
         let now = Instant::now();
         match news.end {
@@ -236,7 +236,7 @@ impl PendingAnswer {
         if self.waits {
             let text = self.sent.notice(&text);
             self.text(&text);
-        } else if !self.is_over {
+        } else {
             self.finish(ModelReply {
                 text: format!("{text} {REPLY_FOLLOWS}"),
                 usage: self.stream.usage_so_far(),

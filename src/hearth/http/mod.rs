@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The modules above add the web front end ([`Pages`]) and a relay in the same server
-//! ([`Relay`]). All paths that are not in the table ([`route`]) belong to the webhook
+//! ([`Relay`]). All paths that are not in the table (`route`) belong to the webhook
 //! channel.
 
 mod attachments;

@@ -8,11 +8,11 @@
 //!
 //! # The walk of a request
 //!
-//! 1. The router looks up the token before the body is read; [`answer`] reads it
+//! 1. The router looks up the token before the body is read; `answer` reads it
 //!    (`message::read`).
 //! 2. `revision::of` finds the revision and checks what it demands of a request.
 //! 3. `request` answers at once, but for `ask`: `ask::ask` starts a turn
-//!    ([`Service::follow`]) and writes its progress and end.
+//!    (`Service::follow`) and writes its progress and end.
 
 mod ask;
 mod message;
