@@ -164,6 +164,21 @@ impl Settings {
         self.current().readable_by(name, role)
     }
 
+    /// One of the readable fields, or what is in it, as the user of this name and role may
+    /// see it.
+    ///
+    /// # Errors
+    /// `invalid_request` when there is no such key.
+    pub fn get_by(&self, name: &str, role: UserRole, key: &str) -> Result<Value> {
+        let path: KeyPath = key.parse()?;
+        let shown = Value::Object(self.readable_by(name, role));
+        match path.settle(&shown).find(&shown) {
+            Some(found) => Ok(found.clone()),
+            None if is_declared(&path) => Ok(Value::Null),
+            None => Err(unknown_key(key)),
+        }
+    }
+
     /// The value of a key such as `limits.turn_seconds` or
     /// `channels.webhook.accounts.ci.secret`: the value in the file, else the
     /// default, else null. Secrets are masked unless `reveal`; a `${NAME}` is

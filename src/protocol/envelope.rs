@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::record::{Callback, FailedCallback};
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
 use base::ids::{MessageId, TurnId};
@@ -59,10 +60,6 @@ struct Failure<'a> {
     code: Code,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conversation_id: Option<&'a str>,
-    #[serde(flatten)]
-    overtaken: Option<Overtaken>,
 }
 
 /// `{"status":"ok","data":...}` as text.
@@ -82,31 +79,17 @@ pub fn failure(id: Option<&RequestId>, error: &Error) -> String {
         error: error.message(),
         code: error.code(),
         retry_after: error.retry_after(),
-        conversation_id: None,
-        overtaken: None,
     })
 }
 
 /// Names the message that a callback answers, where other messages of the
 /// conversation came after it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Overtaken {
     /// The message, as in `get_messages`.
     pub in_reply_to: MessageId,
     /// Its turn, as in the answer to the request that brought it.
     pub turn_id: TurnId,
-}
-
-#[derive(Serialize)]
-struct Callback<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    message: &'a str,
-    conversation_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    finish_reason: Option<FinishReason>,
-    #[serde(flatten)]
-    overtaken: Option<Overtaken>,
 }
 
 /// The body of a webhook callback (contract section 4.3, outgoing):
@@ -120,10 +103,11 @@ pub fn callback(
 ) -> String {
     to_text(&Callback {
         status: None,
-        message,
-        conversation_id,
+        message: message.to_owned(),
+        conversation_id: conversation_id.to_owned(),
         finish_reason,
-        overtaken,
+        in_reply_to: overtaken.map(|message| message.in_reply_to),
+        turn_id: overtaken.map(|message| message.turn_id),
     })
 }
 
@@ -136,10 +120,11 @@ pub fn cancelled_callback(
 ) -> String {
     to_text(&Callback {
         status: Some("cancelled"),
-        message: said,
-        conversation_id,
+        message: said.to_owned(),
+        conversation_id: conversation_id.to_owned(),
         finish_reason: None,
-        overtaken,
+        in_reply_to: overtaken.map(|message| message.in_reply_to),
+        turn_id: overtaken.map(|message| message.turn_id),
     })
 }
 
@@ -150,14 +135,14 @@ pub fn failed_callback(
     conversation_id: &str,
     overtaken: Option<Overtaken>,
 ) -> String {
-    to_text(&Failure {
+    to_text(&FailedCallback {
         status: "error",
-        id: None,
-        error: error.message(),
+        error: error.message().to_owned(),
         code: error.code(),
         retry_after: error.retry_after(),
-        conversation_id: Some(conversation_id),
-        overtaken,
+        conversation_id: conversation_id.to_owned(),
+        in_reply_to: overtaken.map(|message| message.in_reply_to),
+        turn_id: overtaken.map(|message| message.turn_id),
     })
 }
 

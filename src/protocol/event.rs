@@ -1,9 +1,10 @@
 //! Events pushed to connections that asked for them (protocol section 5).
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::record::Message;
+use crate::schema::{self, Definitions, Schema, object, sentence};
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
 use base::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
@@ -45,6 +46,23 @@ pub struct Declaration {
     pub fields: &'static [&'static str],
     /// When it is sent.
     pub documentation: &'static str,
+    /// The schema of these fields.
+    data: fn(&mut Definitions) -> Map<String, Value>,
+}
+
+impl Declaration {
+    /// The schema of the whole event.
+    pub fn schema(&self, definitions: &mut Definitions) -> Value {
+        let mut schema = Value::Object((self.data)(definitions));
+        schema["description"] = json!(sentence(self.documentation));
+        for (name, value) in [("type", "event"), ("event", self.name)] {
+            schema["properties"][name] = json!({ "const": value });
+        }
+        schema["properties"]["seq"] = u64::schema(definitions);
+        schema["properties"]["turn_id"] = TurnId::schema(definitions);
+        schema["properties"]["conversation_id"] = ConversationId::schema(definitions);
+        schema
+    }
 }
 
 /// Declares every event once: `"name" Variant [traits] { fields }`.
@@ -52,7 +70,8 @@ macro_rules! events {
     ($(
         $(#[doc = $doc:literal])+
         $name:literal $variant:ident [$($trait:ident)*] $({
-            $( $(#[$field_attribute:meta])+ $field:ident: $type:ty, )+
+            $( $(#[doc = $field_doc:literal])+ $(#[serde($($field_serde:tt)+)])?
+               $field:ident: $type:ty, )+
         })?,
     )+) => {
         /// What happened, tagged on the wire by `event`.
@@ -62,7 +81,9 @@ macro_rules! events {
             $(
                 $(#[doc = $doc])+
                 #[serde(rename = $name)]
-                $variant $({ $( $(#[$field_attribute])+ $field: $type, )+ })?,
+                $variant $({
+                    $( $(#[doc = $field_doc])+ $(#[serde($($field_serde)+)])? $field: $type, )+
+                })?,
             )+
         }
 
@@ -79,6 +100,12 @@ macro_rules! events {
                 traits: &[$(EventTrait::$trait),*],
                 fields: &[$($(stringify!($field)),+)?],
                 documentation: concat!($($doc),+),
+                data: |definitions| object(
+                    schema::fields!($($(
+                        $(#[doc = $field_doc])+ $(#[serde($($field_serde)+)])? $field: $type,
+                    )+)?),
+                    definitions,
+                ),
             }, )+
         ];
 

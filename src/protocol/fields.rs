@@ -1,13 +1,20 @@
 //! Reads the members of a JSON object one by one, so that every error names
 //! the member, what it must be and what it was.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use crate::schema::{Description, sentence};
 use base::error::{Error, Result, json_problem};
 
 /// The members of one request or body.
-#[derive(Debug)]
-pub struct Fields(Map<String, Value>);
+///
+/// A reader also says what it asks for: where [`Fields::describe`] calls it, nothing is
+/// read, and each member that it takes becomes a property of the schema.
+#[derive(Debug, Default)]
+pub struct Fields {
+    members: Map<String, Value>,
+    description: Option<Description>,
+}
 
 /// A value's JSON type, for error messages.
 fn json_type(value: &Value) -> &'static str {
@@ -37,7 +44,7 @@ impl Fields {
     /// As [`Fields::parse`].
     pub fn parse_as(subject: &str, text: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(members)) => Ok(Fields(members)),
+            Ok(Value::Object(members)) => Ok(Fields::of(members)),
             Ok(other) => Err(Error::invalid_request(format!(
                 "{subject} must be a JSON object, not {}",
                 json_type(&other)
@@ -49,14 +56,62 @@ impl Fields {
         }
     }
 
-    /// The member as it is, if it is there.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+    fn of(members: Map<String, Value>) -> Fields {
+        Fields {
+            members,
+            description: None,
+        }
     }
 
-    /// Takes a member out; absent and null are the same.
-    fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
+    /// Adds what a reader of the member `name` asks for to the schema.
+    pub(crate) fn describe(
+        &mut self,
+        name: &str,
+        documentation: &str,
+        read: impl FnOnce(&mut Fields),
+    ) {
+        self.description.get_or_insert_default();
+        read(self);
+        if let Some(schema) = self.property(name) {
+            schema["description"] = json!(sentence(documentation));
+        }
+    }
+
+    /// The schema of all members that were described.
+    pub(crate) fn into_schema(self) -> Value {
+        json!(self.description.unwrap_or_default())
+    }
+
+    fn property(&mut self, name: &str) -> Option<&mut Value> {
+        self.description.as_mut()?.properties.get_mut(name)
+    }
+
+    /// Sets a keyword in the schema of a member.
+    pub(crate) fn restrict(&mut self, name: &str, keyword: &str, value: Value) {
+        if let Some(schema) = self.property(name) {
+            schema[keyword] = value;
+        }
+    }
+
+    /// The member as it is, if it is there.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.members.get(name)
+    }
+
+    /// Takes a member out, whose schema this is; absent and null are the same.
+    pub(crate) fn take(&mut self, name: &str, schema: impl FnOnce() -> Value) -> Option<Value> {
+        if let Some(description) = &mut self.description {
+            description.properties.insert(name.to_owned(), schema());
+        }
+        self.members.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// The error of a member that is absent.
+    fn missing(&mut self, name: &str, expected: &str) -> Error {
+        if let Some(description) = &mut self.description {
+            description.required.push(name.to_owned());
+        }
+        Error::invalid_request(format!("\"{name}\" is required and must be {expected}"))
     }
 
     /// A string that must be there.
@@ -65,7 +120,7 @@ impl Fields {
     /// `invalid_request` when it is absent or something else.
     pub fn string(&mut self, name: &str) -> Result<String> {
         self.optional_string(name)?
-            .ok_or_else(|| missing(name, "a string"))
+            .ok_or_else(|| self.missing(name, "a string"))
     }
 
     /// A string that may be absent.
@@ -73,7 +128,7 @@ impl Fields {
     /// # Errors
     /// `invalid_request` when it is something else.
     pub fn optional_string(&mut self, name: &str) -> Result<Option<String>> {
-        match self.take(name) {
+        match self.take(name, || json!({ "type": "string" })) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(other) => Err(mistyped(name, "a string", &other)),
@@ -85,7 +140,7 @@ impl Fields {
     /// # Errors
     /// `invalid_request` when it is something else.
     pub fn optional_bool(&mut self, name: &str) -> Result<Option<bool>> {
-        match self.take(name) {
+        match self.take(name, || json!({ "type": "boolean" })) {
             None => Ok(None),
             Some(Value::Bool(value)) => Ok(Some(value)),
             Some(other) => Err(mistyped(name, "a boolean", &other)),
@@ -105,7 +160,14 @@ impl Fields {
             u64::MAX => format!("an integer of at least {}", range.start()),
             end => format!("an integer from {} to {end}", range.start()),
         };
-        match self.take(name) {
+        let schema = || {
+            let mut schema = json!({ "type": "integer", "minimum": range.start() });
+            if *range.end() != u64::MAX {
+                schema["maximum"] = json!(range.end());
+            }
+            schema
+        };
+        match self.take(name, schema) {
             None => Ok(None),
             Some(value) => match value.as_u64().filter(|number| range.contains(number)) {
                 Some(number) => Ok(Some(number)),
@@ -124,7 +186,7 @@ impl Fields {
     /// `invalid_request` when it is absent, something else or out of range.
     pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
         self.optional_integer(name, range)?
-            .ok_or_else(|| missing(name, "an integer"))
+            .ok_or_else(|| self.missing(name, "an integer"))
     }
 
     /// An object that must be there.
@@ -132,8 +194,8 @@ impl Fields {
     /// # Errors
     /// `invalid_request` when it is absent or something else.
     pub fn object(&mut self, name: &str) -> Result<Map<String, Value>> {
-        match self.take(name) {
-            None => Err(missing(name, "an object")),
+        match self.take(name, || json!({ "type": "object" })) {
+            None => Err(self.missing(name, "an object")),
             Some(Value::Object(members)) => Ok(members),
             Some(other) => Err(mistyped(name, "an object", &other)),
         }
@@ -145,12 +207,15 @@ impl Fields {
     /// `invalid_request` when it is something else.
     pub fn optional_objects(&mut self, name: &str) -> Result<Option<Vec<Fields>>> {
         let expected = "an array of objects";
-        match self.take(name) {
+        match self.take(
+            name,
+            || json!({ "type": "array", "items": { "type": "object" } }),
+        ) {
             None => Ok(None),
             Some(Value::Array(items)) => items
                 .into_iter()
                 .map(|item| match item {
-                    Value::Object(members) => Ok(Fields(members)),
+                    Value::Object(members) => Ok(Fields::of(members)),
                     other => Err(mistyped(name, expected, &other)),
                 })
                 .collect::<Result<_>>()
@@ -165,7 +230,10 @@ impl Fields {
     /// `invalid_request` when it is something else.
     pub fn optional_strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
         let expected = "an array of strings";
-        match self.take(name) {
+        match self.take(
+            name,
+            || json!({ "type": "array", "items": { "type": "string" } }),
+        ) {
             None => Ok(None),
             Some(Value::Array(items)) => items
                 .into_iter()
@@ -180,11 +248,8 @@ impl Fields {
     }
 }
 
-fn missing(name: &str, expected: &str) -> Error {
-    Error::invalid_request(format!("\"{name}\" is required and must be {expected}"))
-}
-
-fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
+/// The error of a member of another type.
+pub(crate) fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
     Error::invalid_request(format!(
         "\"{name}\" must be {expected}, not {}",
         json_type(found)

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::fields::Fields;
 use base::error::{Error, Result};
@@ -38,7 +38,9 @@ impl Subscription {
     /// # Errors
     /// `invalid_request` when a part is absent or something else.
     pub fn read(fields: &mut Fields, name: &str) -> Result<Subscription> {
-        let members = fields.object(name)?;
+        let members = fields.object(name);
+        fields.restrict(name, "required", json!(["endpoint", "keys"]));
+        let members = members?;
         let keys = members.get("keys").and_then(Value::as_object);
         let key = |member: &str, bytes: usize| {
             let decoded = keys.and_then(|keys| keys.get(member)?.as_str());

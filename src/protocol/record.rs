@@ -18,7 +18,72 @@ use base::ids::{
 };
 use base::people::Audience;
 
+/// Settings by their names.
+pub type Settings = Map<String, Value>;
+
 records! {
+    /// Who has signed in, and to what.
+    pub struct Authenticated {
+        /// True.
+        pub authenticated: bool,
+        /// The name.
+        pub user: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
+        /// For how many seconds the token is valid; null if it does not expire.
+        pub expires_in: Option<u64>,
+        /// The server.
+        pub server: Server,
+        /// What a client must keep to.
+        pub limits: ConnectionLimits,
+        /// Created for a name and password; absent where a token was given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub token: Option<String>,
+    }
+
+    /// What the server is.
+    pub struct Server {
+        /// `hearth`.
+        pub name: &'static str,
+        /// Its version.
+        pub version: &'static str,
+        /// The version of the protocol.
+        pub protocol: u32,
+    }
+
+    /// What a client of a connection must keep to.
+    pub struct ConnectionLimits {
+        /// Longest message.
+        pub max_message_bytes: usize,
+        /// Most requests without a response.
+        pub max_in_flight: usize,
+        /// How often the server sends a ping.
+        pub ping_seconds: u64,
+    }
+
+    /// The response to a message.
+    pub struct Reply {
+        /// `cancelled` when somebody stopped the turn, else absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub state: Option<&'static str>,
+        /// The reply's text; of a cancelled turn, what was said so far.
+        pub response: String,
+        /// Where it was stored.
+        pub conversation_id: ConversationId,
+        /// The reply, for `get_messages`; a turn that was cancelled before its first word
+        /// has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub message_id: Option<MessageId>,
+        /// The message that it answers, if others came while it waited.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub in_reply_to: Option<MessageId>,
+        /// Why it is not whole.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub finish_reason: Option<FinishReason>,
+        /// The turn that it ended.
+        pub turn_id: TurnId,
+    }
+
     /// A conversation.
     pub struct Conversation {
         /// The same as `conversation_id`.
@@ -323,6 +388,25 @@ records! {
         pub was: Option<&'static str>,
     }
 
+    /// What belongs to a person: what is private goes with them, and what is shared stays
+    /// without an owner.
+    pub struct Belongings {
+        /// The person.
+        pub name: String,
+        /// Conversations that only they see.
+        pub private_conversations: u64,
+        /// Conversations that others see, too.
+        pub shared_conversations: u64,
+        /// Memories that only they see.
+        pub private_memories: u64,
+        /// Memories that others see, too.
+        pub shared_memories: u64,
+        /// Their schedules.
+        pub schedules: u64,
+        /// Their sessions and tokens.
+        pub tokens: u64,
+    }
+
     /// An invitation or a link that sets a new password.
     pub struct Invitation {
         /// Whose it is.
@@ -450,6 +534,14 @@ records! {
         pub is_secret: bool,
         /// Whether it may be left out.
         pub is_optional: bool,
+    }
+
+    /// What an answer to a question of the catalogue may mean.
+    pub struct Choice {
+        /// For a person.
+        pub label: String,
+        /// The answers that stand for it.
+        pub answers: Map<String, Value>,
     }
 
     /// A skill that is installed.
@@ -584,5 +676,71 @@ records! {
         /// What was used, and may be.
         #[serde(flatten)]
         pub budget: Budget,
+    }
+    /// What is posted to a webhook account without a `map`. The server reads it.
+    pub struct WebhookMessage {
+        /// 1 byte to 256 KiB of text, not only white space.
+        pub message: String,
+        /// Who says it: 1 to 128 printable characters.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub user_id: Option<String>,
+        /// The caller's own name for the conversation: 1 to 128 printable characters.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub conversation_id: Option<String>,
+        /// At most 16 files.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub attachments: Vec<IncludedFile>,
+    }
+
+    /// A file in a webhook's body.
+    pub struct IncludedFile {
+        /// What to call it.
+        pub name: String,
+        /// What it is, as a hint: the content decides.
+        #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+        pub media_type: Option<String>,
+        /// The file in base64.
+        pub data: String,
+    }
+
+    /// What is posted to a webhook account's `outgoing_url`.
+    pub struct Callback {
+        /// `cancelled` when somebody stopped the turn, else absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub status: Option<&'static str>,
+        /// The reply's text; of a cancelled turn, what was said so far.
+        pub message: String,
+        /// The caller's own name for the conversation, or its id.
+        pub conversation_id: String,
+        /// Why the reply is not whole; absent for one that is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub finish_reason: Option<FinishReason>,
+        /// The message that it answers, if others came while its turn waited.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub in_reply_to: Option<MessageId>,
+        /// The turn of that message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub turn_id: Option<TurnId>,
+    }
+
+    /// The same for a turn that failed.
+    pub struct FailedCallback {
+        /// `error`.
+        pub status: &'static str,
+        /// For a person.
+        pub error: String,
+        /// As in an error's envelope.
+        pub code: Code,
+        /// Seconds after which it may work.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub retry_after: Option<u32>,
+        /// The caller's own name for the conversation, or its id.
+        pub conversation_id: String,
+        /// The message that failed, if others came while its turn waited.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub in_reply_to: Option<MessageId>,
+        /// The turn of that message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub turn_id: Option<TurnId>,
     }
 }

@@ -73,6 +73,7 @@ mod sandbox;
 mod scarcity;
 #[path = "../faults/mod.rs"]
 mod scenarios;
+mod schemas;
 mod sdk_peers;
 mod service;
 mod skills;

@@ -9,6 +9,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
 use super::MAX_WAIT;
+use super::schema::PROTOCOL;
 use super::socket::{Socket, connect};
 
 /// One connection; every wait has a deadline.
@@ -64,8 +65,18 @@ impl Client {
         }
     }
 
-    /// The next message, or how the connection ended.
+    /// The next message, or how the connection ended. Each event fits the schema of the
+    /// protocol.
     pub fn next(&mut self) -> Result<Value, End> {
+        let message = self.next_unchecked()?;
+        if message["type"] == "event" {
+            let problems = PROTOCOL.event(&message);
+            assert!(problems.is_empty(), "{problems:#?}: {message}");
+        }
+        Ok(message)
+    }
+
+    fn next_unchecked(&mut self) -> Result<Value, End> {
         let began = Instant::now();
         match self {
             // Pings alone would keep the socket's own deadline from passing.
@@ -122,12 +133,16 @@ impl Client {
         }
     }
 
-    /// Sends a request and returns the data of its response.
+    /// Sends a request and returns the data of its response. Both fit the schema of the
+    /// protocol.
     pub fn ask(&mut self, request: Value) -> Value {
         self.send(&request);
-        let response = self.response();
+        let mut response = self.response();
         assert_eq!(response["status"], "ok", "{request}: {response}");
-        response["data"].clone()
+        let command = request["type"].as_str().unwrap();
+        let problems = PROTOCOL.response(command, &response["data"]);
+        assert!(problems.is_empty(), "{problems:#?}: {response}");
+        response["data"].take()
     }
 
     /// Sends a request and returns the code of its error.

@@ -27,6 +27,7 @@ pub mod receiver;
 pub mod relay;
 #[cfg(feature = "relay")]
 pub mod relay_peers;
+pub mod schema;
 pub mod served;
 pub mod socket;
 #[cfg(feature = "relay")]

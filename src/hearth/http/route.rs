@@ -75,6 +75,7 @@ static ROUTES: &[Route] = &[
     route(GET, "/health", Guard::Open, Whole(health::respond)),
     route(GET, "/", Guard::Open, Whole(welcome::page)),
     route(GET, "/help", Guard::Open, Whole(welcome::page)),
+    route(GET, "/help/protocol.json", Guard::Open, Whole(welcome::page)),
     route(GET, "/assets/", Guard::Open, Whole(welcome::page)),
     route("GET", "/ws", Guard::Open, Whole(welcome::no_upgrade)),
     route("POST, DELETE", "/auth", Guard::Credentials,

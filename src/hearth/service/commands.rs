@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
@@ -25,64 +24,49 @@ use protocol::record;
 use serde_json::json;
 use store::{DeliveryState, Identity, ListChange, UserRole, Viewer};
 
-/// The data of the response to `auth`.
-#[derive(Serialize)]
-pub struct Authenticated {
-    authenticated: bool,
-    user: String,
-    role: &'static str,
-    expires_in: Option<u64>,
-    server: Server,
-    limits: Limits,
-    /// Created for a name and password; absent where a token was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Server {
-    name: &'static str,
-    version: &'static str,
-    protocol: u32,
-}
-
-#[derive(Serialize)]
-struct Limits {
-    max_message_bytes: usize,
-    max_in_flight: usize,
-    ping_seconds: u64,
-}
-
-impl Authenticated {
-    /// The response for this identity; `token` is the session token that was
-    /// created for it, if one was.
-    pub fn of(service: &Service, identity: &Identity, token: Option<Secret>) -> Authenticated {
-        let config = service.settings.current();
-        let now = service.clock.now();
-        Authenticated {
-            authenticated: true,
-            user: identity.user.clone(),
-            role: identity.role.as_str(),
-            expires_in: identity
-                .expires_at
-                .map(|expiry| expiry.since(now).as_secs()),
-            server: Server {
-                name: "hearth",
-                version: env!("CARGO_PKG_VERSION"),
-                protocol: protocol::VERSION,
-            },
-            limits: Limits {
-                max_message_bytes: config.limits.message_bytes,
-                max_in_flight: config.limits.in_flight,
-                ping_seconds: config.limits.ping_seconds,
-            },
-            token: token.map(|token| token.expose().to_owned()),
-        }
+/// The data of the response to `auth` for this identity; `token` is the session token that
+/// was created for it, if one was.
+pub fn authenticated(
+    service: &Service,
+    identity: &Identity,
+    token: Option<Secret>,
+) -> record::Authenticated {
+    let config = service.settings.current();
+    let now = service.clock.now();
+    record::Authenticated {
+        authenticated: true,
+        user: identity.user.clone(),
+        role: identity.role.as_str(),
+        expires_in: identity
+            .expires_at
+            .map(|expiry| expiry.since(now).as_secs()),
+        server: record::Server {
+            name: "hearth",
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: protocol::VERSION,
+        },
+        limits: record::ConnectionLimits {
+            max_message_bytes: config.limits.message_bytes,
+            max_in_flight: config.limits.in_flight,
+            ping_seconds: config.limits.ping_seconds,
+        },
+        token: token.map(|token| token.expose().to_owned()),
     }
 }
 
 /// How long a provider may take to say whether it would answer.
 const TEST_TIME: Duration = Duration::from_secs(8);
+
+/// The settings that the caller may read, or one of them.
+fn get_config(service: &Service, caller: &Identity, path: Option<&str>) -> Result<Value> {
+    let settings = &service.settings;
+    match path {
+        None => Ok(settings.readable_by(&caller.user, caller.role).into()),
+        Some(path) => settings
+            .get_by(&caller.user, caller.role, path)
+            .map(|value| json!({ "path": path, "value": value })),
+    }
+}
 
 /// Asks the provider that the settings would name, with these changes, for its models.
 fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value> {
@@ -113,9 +97,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::Speak(asked) => return service.speak(asked, responder),
         // The session takes it before it comes here.
         Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
-        Command::GetConfig => Ok(Value::Object(
-            service.settings.readable_by(user, caller.identity.role),
-        )),
+        Command::GetConfig(get) => get_config(service, caller.identity, get.path.as_deref()),
         Command::UpdateConfig(update) if update.test => test_config(service, &update.config),
         Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
             service.config_changed(&updated);

@@ -172,14 +172,14 @@ impl Service {
     pub(super) fn belongings(&self, name: &str) -> Result<Value> {
         let known = self.find_user(name)?;
         let counts = self.store.belongings(known.id)?;
-        Ok(json!({
-            "name": known.name,
-            "private_conversations": counts.private_conversations,
-            "shared_conversations": counts.shared_conversations,
-            "private_memories": counts.private_memories,
-            "shared_memories": counts.shared_memories,
-            "schedules": counts.schedules,
-            "tokens": counts.tokens,
+        Ok(json!(record::Belongings {
+            name: known.name,
+            private_conversations: counts.private_conversations,
+            shared_conversations: counts.shared_conversations,
+            private_memories: counts.private_memories,
+            shared_memories: counts.shared_memories,
+            schedules: counts.schedules,
+            tokens: counts.tokens,
         }))
     }
 

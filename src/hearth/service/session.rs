@@ -115,7 +115,7 @@ impl Session {
                     self.peer,
                     identity.user
                 );
-                let answer = commands::Authenticated::of(&self.service, &identity, token);
+                let answer = commands::authenticated(&self.service, &identity, token);
                 responder.send(Ok(answer));
                 self.identity = Some(identity);
             }

@@ -61,9 +61,12 @@ impl Service {
         refuse_variables(&answers)?;
         let config = self.settings.current();
         let mut choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
-        let found: Vec<Value> = choices
+        let found: Vec<_> = choices
             .iter()
-            .map(|one| json!({ "label": one.label, "answers": one.values }))
+            .map(|one| record::Choice {
+                label: one.label.clone(),
+                answers: one.values.clone(),
+            })
             .collect();
         if !choices.is_empty() {
             answers.extend(choices.swap_remove(0).values);

@@ -55,6 +55,9 @@ const VERSION_MARK: &str = "{version}";
 /// stays the same worker to the browser.
 const WORKER: &str = "worker.js";
 
+/// The JSON Schema of the protocol, for programs.
+const SCHEMA: &str = "/help/protocol.json";
+
 /// The policy of the page (Content Security Policy Level 3): it loads only its own
 /// files, without inline scripts or styles, and connects to `$connect`.
 macro_rules! policy {
@@ -148,6 +151,10 @@ impl Pages for Web {
         if matches!(head.path.as_str(), "/" | "/help") {
             let body = Cow::Owned(self.index.clone().into_bytes());
             return respond(head, "text/html; charset=utf-8", REVALIDATE, body);
+        }
+        if head.path == SCHEMA {
+            let body = Cow::Owned(protocol::schema::document().to_string().into_bytes());
+            return respond(head, "application/schema+json", REVALIDATE, body);
         }
         let Some((asset, cache)) = self.asset(&head.path) else {
             return Response::error(&Error::not_found(

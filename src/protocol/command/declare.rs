@@ -1,5 +1,8 @@
 //! How a command is declared.
 
+use serde_json::{Value, json};
+
+use crate::schema::{Definitions, sentence};
 use base::role::UserRole;
 
 /// A command as it is declared, for error messages and documentation.
@@ -15,6 +18,25 @@ pub struct Declaration {
     pub fields: &'static [&'static str],
     /// What it does, in one or two sentences.
     pub documentation: &'static str,
+    /// The schema of its fields.
+    pub(super) request: fn() -> Value,
+    /// The schema of its response's data.
+    pub(super) response: fn(&mut Definitions) -> Value,
+}
+
+impl Declaration {
+    /// The schemas of its request and of its response's data.
+    pub fn schema(&self, definitions: &mut Definitions) -> Value {
+        let mut request = (self.request)();
+        request["properties"]["type"] = json!({ "const": self.name });
+        request["properties"]["id"] = json!({ "type": ["string", "integer"] });
+        json!({
+            "description": sentence(self.documentation),
+            "role": self.role.as_str(),
+            "request": request,
+            "response": (self.response)(definitions),
+        })
+    }
 }
 
 /// Which credentials of a role may send a command.
@@ -38,13 +60,19 @@ pub enum Scope {
 /// `"name" Role Scope Variant(Fields { field: Type = reader, ... })`: a reader takes the
 /// request's [`Fields`](crate::fields::Fields) and the field's name. A command
 /// without fields is a variant alone. `Variant(Type)` names a type that declares
-/// `FIELDS` and `read` itself.
+/// `FIELDS`, `read` and `schema` itself. `-> Record` or `-> { fields }` is the data of the
+/// response.
 macro_rules! commands {
     ($(
         $(#[doc = $doc:literal])+
         $name:literal $role:ident $scope:ident $variant:ident $(( $payload:ident $({
-            $( $(#[$field_doc:meta])+ $field:ident: $type:ty = $reader:path, )+
-        })? ))?,
+            $( $(#[doc = $field_doc:literal])+ $field:ident: $type:ty = $reader:path, )+
+        })? ))?
+        $( -> $record:ident )?
+        $( -> {
+            $( $(#[doc = $data_doc:literal])+ $(#[serde($($data_serde:tt)+)])?
+               $data:ident: $data_type:ty, )+
+        } )?,
     )+) => {
         /// What a client asks for.
         #[derive(Debug)]
@@ -60,6 +88,12 @@ macro_rules! commands {
                 scope: Scope::$scope,
                 fields: commands!(@fields $($payload)?),
                 documentation: concat!($($doc),+),
+                request: commands!(@schema $($payload)?),
+                response: |definitions| commands!(@response definitions
+                    $(, $record)?
+                    $(, { $( $(#[doc = $data_doc])+ $(#[serde($($data_serde)+)])?
+                             $data: $data_type, )+ })?
+                ),
             }, )+
         ];
 
@@ -81,7 +115,7 @@ macro_rules! commands {
             #[doc = concat!("The fields of `", $name, "`.")]
             #[derive(Debug)]
             pub struct $payload {
-                $( $(#[$field_doc])+ pub $field: $type, )+
+                $( $(#[doc = $field_doc])+ pub $field: $type, )+
             }
 
             impl $payload {
@@ -92,12 +126,31 @@ macro_rules! commands {
                         $( $field: $reader(fields, stringify!($field))?, )+
                     })
                 }
+
+                fn schema() -> Value {
+                    let mut fields = Fields::default();
+                    $( fields.describe(
+                        stringify!($field),
+                        concat!($($field_doc),+),
+                        |fields| drop::<Result<$type>>($reader(fields, stringify!($field))),
+                    ); )+
+                    fields.into_schema()
+                }
             }
         )?)?)+
     };
     (@read $fields:ident $variant:ident) => { Ok(Command::$variant) };
     (@read $fields:ident $variant:ident $payload:ident) => {
         $payload::read($fields).map(Command::$variant)
+    };
+    (@schema) => { || Fields::default().into_schema() };
+    (@schema $payload:ident) => { $payload::schema };
+    (@response $definitions:ident) => { { let _ = $definitions; Value::Null } };
+    (@response $definitions:ident, $record:ident) => {
+        <record::$record as Schema>::schema($definitions)
+    };
+    (@response $definitions:ident, { $($fields:tt)+ }) => {
+        Value::Object(object(schema::fields!($($fields)+), $definitions))
     };
     (@fields) => { &[] };
     (@fields $payload:ident) => { $payload::FIELDS };

@@ -20,6 +20,9 @@ use crate::attachment::data as attachment_data;
 use crate::event::EventSet;
 use crate::fields::Fields;
 use crate::push::Subscription;
+use crate::record;
+use crate::schema::{self, Schema, object};
+use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
@@ -46,7 +49,7 @@ pub use values::{
 
 commands! {
     /// Signs the connection in. It must come first.
-    "auth" Viewer Any Auth(Credential),
+    "auth" Viewer Any Auth(Credential) -> Authenticated,
 
     /// Sends the assistant a message. The response follows when its turn ends.
     "chat" User Person Chat(Chat {
@@ -68,10 +71,14 @@ commands! {
         replaces: Option<MessageId> = optional_id,
         /// The model to ask for this reply, if not the one of the conversation.
         model: Option<String> = model,
-    }),
+    }) -> Reply,
 
     /// Returns the settings, without secrets.
-    "get_config" Viewer Any GetConfig,
+    "get_config" Viewer Any GetConfig(GetConfig {
+        /// Only this one, such as `limits.turn_seconds`; then the response has `path` and
+        /// `value`.
+        path: Option<String> = Fields::optional_string,
+    }) -> Settings,
 
     /// Changes settings: all of them or, if one is refused, none.
     "update_config" Admin Any UpdateConfig(UpdateConfig {
@@ -79,7 +86,20 @@ commands! {
         config: Map<String, Value> = Fields::object,
         /// Only ask the model's provider whether it would answer with them; nothing is changed.
         test: bool = false_by_default,
-    }),
+    }) -> {
+        /// Names of the changed fields, in the order given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        updated_fields: Vec<String>,
+        /// Of a test: whether the provider would answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        is_usable: bool,
+        /// Of a test: the same, for a person.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: String,
+        /// Of a test: the provider's models, as far as it lists them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        models: Vec<String>,
+    },
 
     /// Lists the conversations that the caller may see, newest activity first.
     "list_conversations" Viewer Any ListConversations(ListConversations {
@@ -91,7 +111,12 @@ commands! {
         archived: bool = false_by_default,
         /// Only this one, archived or not; then nothing else counts.
         conversation_id: Option<ConversationId> = optional_id,
-    }),
+    }) -> {
+        /// The page.
+        conversations: Vec<record::Conversation>,
+        /// Where the next page begins; null on the last.
+        next_cursor: Option<MessageId>,
+    },
 
     /// Returns the latest messages of a conversation, oldest first.
     "get_messages" Viewer Any GetMessages(GetMessages {
@@ -103,16 +128,30 @@ commands! {
         before: Option<MessageId> = optional_id,
         /// Those that are not shown, instead: other versions, and what followed them.
         hidden: bool = false_by_default,
-    }),
+    }) -> {
+        /// Oldest first.
+        messages: Vec<record::Message>,
+        /// Whether there are older ones.
+        has_more: bool,
+    },
 
     /// Lists the tools, with their source and permission.
-    "list_tools" Viewer Any ListTools,
+    "list_tools" Viewer Any ListTools -> {
+        /// Also those that are denied at present.
+        tools: Vec<record::Tool>,
+    },
 
     /// Revokes the token that the connection is signed in with, and closes the connection.
-    "sign_out" Viewer Any SignOut,
+    "sign_out" Viewer Any SignOut -> {
+        /// True.
+        revoked: bool,
+    },
 
     /// Checks that the server answers.
-    "ping" Viewer Any Ping,
+    "ping" Viewer Any Ping -> {
+        /// The server's time.
+        time: Timestamp,
+    },
 
     /// Asks for events; replaces an earlier subscription.
     "subscribe" Viewer Any Subscribe(Subscribe {
@@ -120,19 +159,31 @@ commands! {
         events: EventSet = events,
         /// Replays kept events after this `seq`; none when absent.
         since: Option<u64> = sequence_number,
-    }),
+    }) -> {
+        /// The events that will be sent.
+        events: Vec<String>,
+        /// The number of the newest event.
+        seq: u64,
+        /// Whether events after `since` are no longer kept.
+        events_lost: bool,
+    },
 
     /// Returns a turn's state, and its reply once there is one.
     "get_turn" Viewer Any GetTurn(GetTurn {
         /// As the response to `chat` or an event names it.
         turn_id: TurnId = id,
-    }),
+    }) -> Turn,
 
     /// Stops a turn that runs or waits.
     "cancel" User Any Cancel(Cancel {
         /// One that has ended stays as it ended.
         turn_id: TurnId = id,
-    }),
+    }) -> {
+        /// The turn.
+        turn_id: TurnId,
+        /// `cancelling`, or the state in which it has ended.
+        state: String,
+    },
 
     /// Gives a conversation another title.
     "rename_conversation" User Any RenameConversation(RenameConversation {
@@ -140,7 +191,12 @@ commands! {
         conversation_id: ConversationId = id,
         /// The new title: 1 to 200 characters.
         title: String = title,
-    }),
+    }) -> {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Its title.
+        title: String,
+    },
 
     /// Changes how the caller keeps a conversation, or for all how it is answered.
     "update_conversation" User Any UpdateConversation(UpdateConversation {
@@ -154,31 +210,47 @@ commands! {
         model: Option<String> = choice_of_model,
         /// What the assistant is told in it: at most 4,000 characters; empty for nothing.
         instructions: Option<String> = instructions,
-    }),
+    }) -> Conversation,
 
     /// Notes that the caller has seen all messages of a conversation.
     "mark_read" Viewer Person MarkRead(MarkRead {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
-    }),
+    }) -> {
+        /// The conversation.
+        conversation_id: ConversationId,
+    },
 
     /// Shows a version of a message, and what followed it, instead of the one that is shown.
     "select_version" User Any SelectVersion(SelectVersion {
         /// One of the `versions` of a message.
         message_id: MessageId = id,
-    }),
+    }) -> {
+        /// The version that is shown.
+        message_id: MessageId,
+        /// Its conversation.
+        conversation_id: ConversationId,
+    },
 
     /// Deletes a message and its reply; one with several versions with all that follows it.
     "delete_message" User Any DeleteMessage(DeleteMessage {
         /// A message that exists.
         message_id: MessageId = id,
-    }),
+    }) -> {
+        /// The message.
+        message_id: MessageId,
+        /// Its conversation.
+        conversation_id: ConversationId,
+    },
 
     /// Deletes a conversation and all that belongs to it, for good.
     "delete_conversation" User Any DeleteConversation(DeleteConversation {
         /// A conversation that exists.
         conversation_id: ConversationId = id,
-    }),
+    }) -> {
+        /// The conversation.
+        conversation_id: ConversationId,
+    },
 
     /// Changes who sees a conversation. Its owner may do so.
     "share_conversation" User Any ShareConversation(ShareConversation {
@@ -186,7 +258,14 @@ commands! {
         conversation_id: ConversationId = id,
         /// `private`, `household`, or a list of names.
         audience: Audience = audience,
-    }),
+    }) -> {
+        /// The conversation.
+        conversation_id: ConversationId,
+        /// Whose it is.
+        owner: Option<String>,
+        /// Who sees it.
+        audience: Audience,
+    },
 
     /// Finds messages of the conversations that the caller may see by their words.
     "search_messages" User Any SearchMessages(SearchMessages {
@@ -194,7 +273,10 @@ commands! {
         query: String = query,
         /// Most hits: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
-    }),
+    }) -> {
+        /// The newest first.
+        messages: Vec<record::SearchHit>,
+    },
 
     /// Announces a file, which then comes in parts. One without bytes is complete at once.
     "put_attachment" User Person PutAttachment(PutAttachment {
@@ -204,7 +286,10 @@ commands! {
         media_type: Option<String> = Fields::optional_string,
         /// Its size.
         bytes: u64 = bytes,
-    }),
+    }) -> {
+        /// Names it in `put_attachment_part` and `chat`.
+        attachment_id: AttachmentId,
+    },
 
     /// Sends a part of an announced file. A part that came before is not stored again.
     "put_attachment_part" User Person PutAttachmentPart(PutAttachmentPart {
@@ -214,7 +299,22 @@ commands! {
         offset: u64 = offset,
         /// Up to 256 KiB in base64; none asks how much has arrived.
         data: Vec<u8> = part,
-    }),
+    }) -> {
+        /// The file.
+        attachment_id: AttachmentId,
+        /// Its size.
+        bytes: u64,
+        /// How much has arrived.
+        received: u64,
+        /// Whether that is all.
+        complete: bool,
+        /// Once it is complete: its name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: String,
+        /// Once it is complete: its media type, by its content.
+        #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+        media_type: String,
+    },
 
     /// Returns a part of a file.
     "get_attachment" Viewer Any GetAttachment(GetAttachment {
@@ -224,10 +324,21 @@ commands! {
         offset: u64 = offset,
         /// Most bytes of the part: 256 KiB, also when absent.
         length: usize = part_length,
-    }),
+    }) -> {
+        /// The file.
+        #[serde(flatten)]
+        attachment: record::Attachment,
+        /// Where the part begins.
+        offset: u64,
+        /// The part in base64.
+        data: String,
+    },
 
     /// Lists the tool calls that wait for a decision.
-    "list_approvals" User Any ListApprovals,
+    "list_approvals" User Any ListApprovals -> {
+        /// The oldest first.
+        approvals: Vec<record::Approval>,
+    },
 
     /// Lets a tool call run.
     "approve" User Any Approve(Approve {
@@ -235,13 +346,13 @@ commands! {
         approval_id: ApprovalId = id,
         /// Whether the same tool asks again.
         remember: Remember = Remember::read,
-    }),
+    }) -> Approval,
 
     /// Refuses a tool call. The model learns of it, and the turn continues.
     "deny" User Any Deny(Deny {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
-    }),
+    }) -> Approval,
 
     /// Lists what the assistant was asked to remember, as far as the caller may see it.
     "list_memories" User Any ListMemories(ListMemories {
@@ -251,22 +362,31 @@ commands! {
         query: Option<String> = optional_query,
         /// Most matches of `query`: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
-    }),
+    }) -> {
+        /// The newest first, or the best match.
+        memories: Vec<record::Memory>,
+    },
 
     /// Makes the assistant forget one thing.
     "delete_memory" User Any DeleteMemory(DeleteMemory {
         /// As `list_memories` names it.
         memory_id: MemoryId = id,
-    }),
+    }) -> {
+        /// The memory.
+        memory_id: MemoryId,
+    },
 
     /// Lists the lists of the household, oldest first.
-    "list_lists" User Any ListLists,
+    "list_lists" User Any ListLists -> {
+        /// The oldest first.
+        lists: Vec<record::ListSummary>,
+    },
 
     /// Returns a list with all that is on it.
     "get_list" User Any GetList(GetList {
         /// Its name, in any case.
         list: String = Fields::string,
-    }),
+    }) -> List,
 
     /// Changes a list: all of what is asked for or, if one part is refused, nothing. Returns it.
     "update_list" User Any UpdateList(UpdateList {
@@ -280,13 +400,16 @@ commands! {
         uncheck: Vec<String> = texts,
         /// Items to delete.
         remove: Vec<String> = texts,
-    }),
+    }) -> List,
 
     /// Deletes a list with all that is on it.
     "delete_list" User Any DeleteList(DeleteList {
         /// Its name, in any case.
         list: String = Fields::string,
-    }),
+    }) -> {
+        /// Its name.
+        list: String,
+    },
 
     /// Schedules a prompt.
     "create_schedule" User Schedules CreateSchedule(CreateSchedule {
@@ -300,16 +423,22 @@ commands! {
         conversation_id: Option<ConversationId> = optional_id,
         /// A webhook account that also gets the replies.
         webhook: Option<String> = Fields::optional_string,
-    }),
+    }) -> Schedule,
 
     /// Lists what is scheduled, as far as the caller may see it, the next first.
-    "list_schedules" Viewer Any ListSchedules,
+    "list_schedules" Viewer Any ListSchedules -> {
+        /// The next first.
+        schedules: Vec<record::Schedule>,
+    },
 
     /// Deletes a schedule.
     "delete_schedule" Viewer Schedules DeleteSchedule(DeleteSchedule {
         /// As `list_schedules` names it.
         schedule_id: ScheduleId = id,
-    }),
+    }) -> {
+        /// The schedule.
+        schedule_id: ScheduleId,
+    },
 
     /// Pauses a schedule, or resumes it.
     "pause_schedule" User Schedules PauseSchedule(PauseSchedule {
@@ -317,10 +446,13 @@ commands! {
         schedule_id: ScheduleId = id,
         /// False to resume it.
         paused: bool = true_by_default,
-    }),
+    }) -> Schedule,
 
     /// Lists the tools of the catalogue that can be added.
-    "list_available_tools" Admin Any ListAvailableTools,
+    "list_available_tools" Admin Any ListAvailableTools -> {
+        /// By name.
+        tools: Vec<record::CatalogueEntry>,
+    },
 
     /// Adds a tool of the catalogue to the configuration.
     "add_tool" Admin Any AddTool(AddTool {
@@ -332,28 +464,58 @@ commands! {
         answers: Map<String, Value> = Fields::object,
         /// Only try it; nothing is changed.
         test: bool = false_by_default,
-    }),
+    }) -> {
+        /// The name under which it was added.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: String,
+        /// What was allowed or denied.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_permissions: Map<String, Value>,
+        /// Of a test: whether it works.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        works: bool,
+        /// Of a test: the same, for a person.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: String,
+        /// Of a test: what an answer may mean.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        choices: Vec<record::Choice>,
+    },
 
     /// Removes tools or an MCP server from the configuration.
     "remove_tool" Admin Any RemoveTool(RemoveTool {
         /// Of a tool or a server, or under which they were added.
         name: String = Fields::string,
-    }),
+    }) -> {
+        /// The tools that are gone.
+        tools: Vec<String>,
+        /// The MCP servers that are gone.
+        servers: Vec<String>,
+    },
 
     /// Draws an address as a QR code, for another device.
     "draw_address" Viewer Any DrawAddress(DrawAddress {
         /// Of the page.
         url: String = Fields::string,
-    }),
+    }) -> {
+        /// Its rows.
+        qr: Vec<String>,
+    },
 
     /// Lists the skills that are installed for the household.
-    "list_skills" User Any ListSkills,
+    "list_skills" User Any ListSkills -> {
+        /// By name.
+        skills: Vec<record::Skill>,
+    },
 
     /// Removes a skill.
     "remove_skill" Admin Any RemoveSkill(RemoveSkill {
         /// As `list_skills` has it.
         name: String = Fields::string,
-    }),
+    }) -> {
+        /// Its name.
+        name: String,
+    },
 
     /// Lists webhook callbacks and their attempts.
     "list_deliveries" Admin Any ListDeliveries(ListDeliveries {
@@ -361,13 +523,16 @@ commands! {
         state: Option<String> = Fields::optional_string,
         /// Rows: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
-    }),
+    }) -> {
+        /// The newest first.
+        deliveries: Vec<record::Delivery>,
+    },
 
     /// Sends a callback again that was given up.
     "retry_delivery" Admin Any RetryDelivery(RetryDelivery {
         /// As `list_deliveries` names it.
         delivery_id: DeliveryId = id,
-    }),
+    }) -> Delivery,
 
     /// Returns what is said in a recording, where `voice.transcription` is set.
     "transcribe" User Any Transcribe(Transcribe {
@@ -375,29 +540,43 @@ commands! {
         audio: Vec<u8> = attachment_data,
         /// What it is, such as `audio/webm`.
         media_type: String = Fields::string,
-    }),
+    }) -> {
+        /// What was said.
+        text: String,
+    },
 
     /// Returns a text as speech, where `voice.speech` is set.
     "speak" User Any Speak(Speak {
         /// At most 2,000 bytes.
         text: String = Fields::string,
-    }),
+    }) -> {
+        /// The speech in base64.
+        audio: String,
+        /// What it is, such as `audio/mpeg`.
+        media_type: String,
+    },
 
     /// Names a browser that is to be told what waits for the caller, through its push service, until
     /// the session ends.
     "push_subscribe" User Account PushSubscribe(PushSubscribe {
         /// As the browser has it: `endpoint`, and `keys` with `p256dh` and `auth`.
         subscription: Subscription = Subscription::read,
-    }),
+    }) -> {
+        /// True.
+        subscribed: bool,
+    },
 
     /// Tells a browser of the caller nothing any more.
     "push_unsubscribe" User Account PushUnsubscribe(PushUnsubscribe {
         /// The browser's `endpoint`.
         endpoint: Secret = secret,
-    }),
+    }) -> {
+        /// Whether the browser was known.
+        unsubscribed: bool,
+    },
 
     /// Returns version, uptime, and counts of what is under way.
-    "server_info" Viewer Any ServerInfo,
+    "server_info" Viewer Any ServerInfo -> ServerInfo,
 
     /// Returns the tokens that the models used, the newest day or month first, in UTC.
     "get_usage" Admin Any GetUsage(GetUsage {
@@ -405,10 +584,13 @@ commands! {
         by: Option<String> = Fields::optional_string,
         /// Most rows: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
-    }),
+    }) -> Usage,
 
     /// Lists everybody who may sign in.
-    "list_users" Admin Any ListUsers,
+    "list_users" Admin Any ListUsers -> {
+        /// By name.
+        users: Vec<record::Person>,
+    },
 
     /// Adds a person.
     "add_user" Admin Any AddUser(AddUser {
@@ -420,7 +602,7 @@ commands! {
         password: Secret = secret,
         /// Whether the person is a child: `people.NAME` is then written to the configuration.
         child: bool = false_by_default,
-    }),
+    }) -> Person,
 
     /// Adds a person without a password, and makes a link that sets one: it works once, and
     /// for a day.
@@ -433,7 +615,7 @@ commands! {
         child: bool = false_by_default,
         /// The address of the page to which the link leads.
         url: String = Fields::string,
-    }),
+    }) -> Invitation,
 
     /// Makes a link that sets a new password of a person: it works once, and for a day.
     "reset_password" Admin Any ResetPassword(ResetPassword {
@@ -441,16 +623,22 @@ commands! {
         name: String = Fields::string,
         /// The address of the page to which the link leads.
         url: String = Fields::string,
-    }),
+    }) -> Invitation,
 
     /// Lists the links that still work.
-    "list_invitations" Admin Any ListInvitations,
+    "list_invitations" Admin Any ListInvitations -> {
+        /// The links that work.
+        invitations: Vec<record::Invitation>,
+    },
 
     /// Makes a link useless. Whoever was invited by it and has no password yet is removed.
     "revoke_invitation" Admin Any RevokeInvitation(RevokeInvitation {
         /// Whose link, as `list_invitations` has it.
         name: String = Fields::string,
-    }),
+    }) -> {
+        /// Whose link it was.
+        name: String,
+    },
 
     /// Sets somebody's password and ends their sessions.
     "set_password" Admin Any SetPassword(SetPassword {
@@ -458,7 +646,7 @@ commands! {
         name: String = Fields::string,
         /// 8 characters to 1,024 bytes.
         password: Secret = secret,
-    }),
+    }) -> Person,
 
     /// Changes what a person may do and ends their sessions. Tokens with a higher role are
     /// lowered to it.
@@ -467,31 +655,44 @@ commands! {
         name: String = Fields::string,
         /// `viewer`, `user` or `admin`.
         role: String = Fields::string,
-    }),
+    }) -> Person,
 
     /// Counts what goes with a person who is removed, and what stays without an owner.
     "get_belongings" Admin Any GetBelongings(GetBelongings {
         /// As `list_users` has it.
         name: String = Fields::string,
-    }),
+    }) -> Belongings,
 
     /// Begins a session of a person on the machine itself, for an hour.
     "create_session" Owner Any CreateSession(CreateSession {
         /// As `list_users` has it; the first admin when absent.
         user: Option<String> = Fields::optional_string,
-    }),
+    }) -> {
+        /// Whose session it is.
+        user: String,
+        /// Its token.
+        token: String,
+        /// For how many seconds it is valid.
+        expires_in: u64,
+    },
 
     /// Removes a person with all their tokens and schedules.
     "remove_user" Admin Any RemoveUser(RemoveUser {
         /// As `list_users` has it; not the last admin.
         name: String = Fields::string,
-    }),
+    }) -> {
+        /// Who is gone.
+        name: String,
+    },
 
     /// Lists the API tokens.
     "list_tokens" Admin Any ListTokens(ListTokens {
         /// Whether sessions are listed, too.
         sessions: bool = false_by_default,
-    }),
+    }) -> {
+        /// The newest first.
+        tokens: Vec<record::Token>,
+    },
 
     /// Creates an API token, which is shown once.
     "create_token" Admin Any CreateToken(CreateToken {
@@ -509,13 +710,16 @@ commands! {
         only: Option<String> = Fields::optional_string,
         /// The people beside its owner in whose name it may ask; none when absent.
         speaks_for: Option<Vec<String>> = Fields::optional_strings,
-    }),
+    }) -> Token,
 
     /// Revokes a token or session and closes its connections.
     "revoke_token" Admin Any RevokeToken(RevokeToken {
         /// As `list_tokens` has it.
         token_id: TokenId = id,
-    }),
+    }) -> {
+        /// The token.
+        token_id: TokenId,
+    },
 
     /// Sets the caller's own password and ends their other sessions.
     "change_password" Viewer Account ChangePassword(ChangePassword {
@@ -523,26 +727,41 @@ commands! {
         old_password: Secret = secret,
         /// 8 characters to 1,024 bytes.
         new_password: Secret = secret,
-    }),
+    }) -> {
+        /// The caller.
+        name: String,
+    },
 
     /// Removes the caller with everything that belongs to them, shared or not.
     "delete_account" Viewer Account DeleteAccount(DeleteAccount {
         /// The caller's, once more.
         password: Secret = secret,
-    }),
+    }) -> {
+        /// Who is gone.
+        name: String,
+    },
 
     /// Lists the caller's own sessions and tokens.
-    "list_own_tokens" Viewer Account ListOwnTokens,
+    "list_own_tokens" Viewer Account ListOwnTokens -> {
+        /// The newest first.
+        tokens: Vec<record::Token>,
+    },
 
     /// Revokes a token or session of the caller and closes its connections.
     "revoke_own_token" Viewer Account RevokeOwnToken(RevokeOwnToken {
         /// As `list_own_tokens` has it.
         token_id: TokenId = id,
-    }),
+    }) -> {
+        /// The token.
+        token_id: TokenId,
+    },
 
     /// Ends all sessions of the caller, this one included, and closes their connections.
     "sign_out_everywhere" Viewer Account SignOutEverywhere(SignOutEverywhere {
         /// Whether the caller's API tokens are revoked, too.
         tokens: bool = false_by_default,
-    }),
+    }) -> {
+        /// How many sessions and tokens were revoked.
+        revoked: u64,
+    },
 }

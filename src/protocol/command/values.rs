@@ -4,11 +4,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
-use crate::fields::Fields;
+use crate::fields::{Fields, mistyped};
+use crate::schema::{Definitions, Schema};
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId};
 use base::people::Audience;
@@ -51,6 +52,20 @@ pub enum Credential {
 impl Credential {
     pub(super) const FIELDS: &[&str] = &["token", "as_user", "username", "password"];
 
+    pub(super) fn schema() -> Value {
+        let text = || json!({ "type": "string" });
+        json!({
+            "type": "object",
+            "properties": {
+                "token": text(),
+                "as_user": text(),
+                "username": text(),
+                "password": text(),
+            },
+            "anyOf": [{ "required": ["token"] }, { "required": ["username", "password"] }],
+        })
+    }
+
     pub(super) fn read(fields: &mut Fields) -> Result<Credential> {
         Ok(match fields.optional_string("username")? {
             Some(username) => Credential::Password {
@@ -76,27 +91,36 @@ pub enum Remember {
     Always,
 }
 
+/// One of these words, if it is there.
+fn word(fields: &mut Fields, name: &str, words: &[&str]) -> Result<Option<String>> {
+    let word = fields.optional_string(name)?;
+    fields.restrict(name, "enum", json!(words));
+    match word {
+        Some(word) if !words.contains(&word.as_str()) => {
+            let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+            let (last, others) = quoted.split_last().unwrap_or((&word, &[]));
+            Err(Error::invalid_request(format!(
+                "\"{name}\" must be {} or {last}",
+                others.join(", ")
+            )))
+        }
+        word => Ok(word),
+    }
+}
+
 pub(super) fn surface(fields: &mut Fields, name: &str) -> Result<Option<Surface>> {
-    let Some(word) = fields.optional_string(name)? else {
-        return Ok(None);
-    };
-    Surface::parse(&word).map(Some).ok_or_else(|| {
-        Error::invalid_request(format!(
-            "\"{name}\" must be \"page\", \"terminal\", \"voice\" or \"plain\""
-        ))
-    })
+    let word = word(fields, name, &["page", "terminal", "voice", "plain"])?;
+    Ok(word.as_deref().and_then(Surface::parse))
 }
 
 impl Remember {
     pub(super) fn read(fields: &mut Fields, name: &str) -> Result<Remember> {
-        match fields.optional_string(name)?.as_deref() {
-            None | Some("once") => Ok(Remember::Once),
-            Some("conversation") => Ok(Remember::Conversation),
-            Some("always") => Ok(Remember::Always),
-            Some(_) => Err(Error::invalid_request(format!(
-                "\"{name}\" must be \"once\", \"conversation\" or \"always\""
-            ))),
-        }
+        let word = word(fields, name, &["once", "conversation", "always"])?;
+        Ok(match word.as_deref() {
+            Some("conversation") => Remember::Conversation,
+            Some("always") => Remember::Always,
+            _ => Remember::Once,
+        })
     }
 }
 
@@ -146,13 +170,16 @@ pub fn check_idempotency_key(subject: &str, key: &str) -> Result<()> {
 }
 
 pub(super) fn message(fields: &mut Fields, name: &str) -> Result<String> {
-    let message = fields.string(name)?;
+    let message = fields.string(name);
+    fields.restrict(name, "minLength", json!(1));
+    let message = message?;
     check_message(&message)?;
     Ok(message)
 }
 
 pub(super) fn idempotency_key(fields: &mut Fields, name: &str) -> Result<Option<String>> {
     let key = fields.optional_string(name)?;
+    fields.restrict(name, "maxLength", json!(255));
     if let Some(key) = &key {
         check_idempotency_key(&format!("\"{name}\""), key)?;
     }
@@ -167,8 +194,9 @@ pub(super) fn audience(fields: &mut Fields, name: &str) -> Result<Audience> {
 
 pub(super) fn optional_audience(fields: &mut Fields, name: &str) -> Result<Option<Audience>> {
     let mistyped = || Error::invalid_request(format!("\"{name}\" must be {AUDIENCE}"));
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
+    let schema = || Audience::schema(&mut Definitions::new());
+    match fields.take(name, schema) {
+        None => Ok(None),
         Some(written) => match Audience::deserialize(written).map_err(|_| mistyped())? {
             Audience::People(names) if names.len() > AUDIENCE_NAMES => Err(mistyped()),
             audience => Ok(Some(audience)),
@@ -257,22 +285,22 @@ pub(super) fn title(fields: &mut Fields, name: &str) -> Result<String> {
 }
 
 pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
-    short_text(fields, name, 1_000)
+    short_text(fields, name, QUERY_CHARACTERS)
 }
 
 /// The same, which may be absent.
 pub(super) fn optional_query(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(_) => query(fields, name).map(Some),
+    match fields.optional_string(name)? {
+        None => Ok(None),
+        Some(text) => check_short(text, name, QUERY_CHARACTERS).map(Some),
     }
 }
 
 /// The name of a model that may be absent.
 pub(super) fn model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(_) => short_text(fields, name, MODEL_CHARACTERS).map(Some),
+    match fields.optional_string(name)? {
+        None => Ok(None),
+        Some(text) => check_short(text, name, MODEL_CHARACTERS).map(Some),
     }
 }
 
@@ -285,15 +313,16 @@ pub(super) fn instructions(fields: &mut Fields, name: &str) -> Result<Option<Str
     optional_text(fields, name, 4_000)
 }
 
+/// Longest query of a search, in characters.
+const QUERY_CHARACTERS: usize = 1_000;
 /// Longest name of a model, in characters.
 const MODEL_CHARACTERS: usize = 200;
 
 /// A text that may be absent, or empty.
 fn optional_text(fields: &mut Fields, name: &str, most: usize) -> Result<Option<String>> {
-    let text = fields
-        .optional_string(name)?
-        .map(|text| text.trim().to_owned());
-    match text {
+    let text = fields.optional_string(name)?;
+    fields.restrict(name, "maxLength", json!(most));
+    match text.map(|text| text.trim().to_owned()) {
         Some(text) if text.chars().count() > most => Err(Error::invalid_request(format!(
             "\"{name}\" must have at most {most} characters"
         ))),
@@ -302,7 +331,12 @@ fn optional_text(fields: &mut Fields, name: &str, most: usize) -> Result<Option<
 }
 
 fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
-    let text = fields.string(name)?;
+    let text = fields.string(name);
+    fields.restrict(name, "maxLength", json!(most));
+    check_short(text?, name, most)
+}
+
+fn check_short(text: String, name: &str, most: usize) -> Result<String> {
     if text.trim().is_empty() || text.chars().count() > most {
         return Err(Error::invalid_request(format!(
             "\"{name}\" must have 1 to {most} characters, not only white space"

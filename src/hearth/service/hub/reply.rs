@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Person;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
-use base::ids::{ConversationId, MessageId, TurnId};
+use protocol::record;
 use store::{Durable, Message, Readers, Turn, TurnState, Usage};
 
 /// The data of the response to `chat`.
@@ -31,25 +31,8 @@ use store::{Durable, Message, Readers, Turn, TurnState, Usage};
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Reply {
-    /// `cancelled` when somebody stopped the turn, else absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
-    /// The reply's text; of a cancelled turn, what was said so far.
-    response: String,
-    /// Where it was stored.
-    conversation_id: ConversationId,
-    /// The reply, for `get_messages`; a turn that was cancelled before its first word has
-    /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_id: Option<MessageId>,
-    /// The message that it answers, if others came while it waited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    in_reply_to: Option<MessageId>,
-    /// Why it is not whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    finish_reason: Option<FinishReason>,
-    /// The turn that it ended.
-    turn_id: TurnId,
+    #[serde(flatten)]
+    data: record::Reply,
     /// Tokens that the turn used.
     #[serde(skip)]
     usage: Usage,
@@ -70,7 +53,7 @@ impl Reply {
         let message_id = reply.as_ref().map(|reply| reply.id);
         let in_reply_to = reply.as_ref().and_then(|reply| reply.in_reply_to);
         let finish_reason = reply.as_ref().and_then(|reply| reply.finish_reason);
-        Ok(Reply {
+        let data = record::Reply {
             state: (turn.state == TurnState::Cancelled).then_some(turn.state.as_str()),
             response: match reply {
                 Some(reply) => reply.into_inner().content,
@@ -81,6 +64,9 @@ impl Reply {
             in_reply_to,
             finish_reason,
             turn_id: turn.id,
+        };
+        Ok(Reply {
+            data,
             usage: turn.usage,
             readers: turn.readers.clone(),
         })
@@ -88,7 +74,7 @@ impl Reply {
 
     /// Why it is not whole.
     pub fn finish_reason(&self) -> Option<FinishReason> {
-        self.finish_reason
+        self.data.finish_reason
     }
 
     /// Tokens that the turn used.
@@ -98,7 +84,7 @@ impl Reply {
 
     /// Its text.
     pub fn text(&self) -> &str {
-        &self.response
+        &self.data.response
     }
 
     /// The same for somebody who waits for it.
@@ -111,13 +97,13 @@ impl Reply {
             true => Ok(self.clone()),
             false => Err(Error::not_found(format!(
                 "there is no conversation {}",
-                self.conversation_id
+                self.data.conversation_id
             ))),
         }
     }
 
     /// `cancelled` when somebody stopped the turn.
     pub fn state(&self) -> Option<&'static str> {
-        self.state
+        self.data.state
     }
 }
