@@ -4,12 +4,13 @@
 use std::net::IpAddr;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::address_patterns::AddressPatterns;
 use super::collections::{addresses, read_section};
-use super::declaration::{Declared, Rule, Setting, SettingDoc, is_comment, section};
+use super::declaration::{COMMENT, Declared, Rule, Setting, SettingDoc, is_comment, section};
 use super::key_path::KeyPath;
+use super::readable::{by_name, is_set, relay_url};
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
 use super::rules::{Choice, Parsed, SecretText, Text, UrlText, integer};
@@ -21,19 +22,23 @@ use base::url::is_exposed;
 pub const DEFAULT_PORT: u16 = 5000;
 
 /// One channel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type")]
 pub enum Channel {
     /// A listening port for WebSocket, JSON lines and HTTP.
+    #[serde(rename = "tcp")]
     Tcp(TcpChannel),
     /// A link to a relay.
+    #[serde(rename = "websocket")]
     Relay(RelayChannel),
     /// Accounts of external systems.
+    #[serde(rename = "webhook")]
     Webhook(WebhookChannel),
 }
 
 section! {
     /// A listening port (channel type `tcp`).
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct TcpChannel {
         /// The channel's name in logs.
         pub name: String = name();
@@ -49,13 +54,15 @@ section! {
 
 section! {
     /// A link to a relay (channel type `websocket`).
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct RelayChannel {
         /// The channel's name in logs.
         pub name: String = name();
         /// The relay's WebSocket address, best with `wss://`.
+        #[serde(serialize_with = "relay_url")]
         pub url: String = UrlText(&["wss", "ws"]).required();
         /// The relay's AUTH_TOKEN, which lets this machine link to it.
+        #[serde(rename = "auth_token_set", serialize_with = "is_set")]
         pub auth_token: Option<Secret> = SecretText.optional("none");
         /// Whether clients must encrypt what they send, so that the relay cannot read it:
         /// `required` refuses those that do not, `optional` accepts both. This concerns connections
@@ -66,11 +73,14 @@ section! {
 
 section! {
     /// The webhook channel: its accounts, and its own port if it has one.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct WebhookChannel {
+        /// Not used: an array of channels may name each of them.
+        pub name: String = name();
         /// A port that serves only webhooks and /health, so that you can expose nothing else.
         pub port: Option<u16> = integer(0..=65_535).optional("every tcp channel serves webhooks");
         /// External systems, by name.
+        #[serde(serialize_with = "by_name")]
         pub accounts: Vec<WebhookAccount> = accounts().required();
     }
 }
@@ -120,7 +130,7 @@ impl Channel {
         match self {
             Channel::Tcp(channel) => &channel.name,
             Channel::Relay(channel) => &channel.name,
-            Channel::Webhook(_) => "webhook",
+            Channel::Webhook(channel) => &channel.name,
         }
     }
 
@@ -142,6 +152,36 @@ impl Rule for Channels {
 
     fn expected(&self) -> String {
         "an array of channels, or an object of them by name".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        let kind = |word: &str, mut schema: Value, is_required: bool| {
+            schema["properties"]["type"] = json!({ "const": word });
+            if let (true, Some(required)) = (is_required, schema["required"].as_array_mut()) {
+                required.push(json!("type"));
+            }
+            schema
+        };
+        let any = |is_required| {
+            json!({ "anyOf": [
+                kind("tcp", TcpChannel::schema(&[]), is_required),
+                kind("websocket", RelayChannel::schema(&[]), is_required),
+                kind("webhook", WebhookChannel::schema(&[]), is_required),
+            ] })
+        };
+        json!({ "anyOf": [
+            { "type": "array", "items": any(true), "minItems": 1 },
+            {
+                "type": "object",
+                "properties": {
+                    "tcp": any(false),
+                    "websocket": any(false),
+                    "webhook": any(false),
+                },
+                "patternProperties": { COMMENT: {} },
+                "additionalProperties": any(true),
+            },
+        ] })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Vec<Channel>> {
@@ -250,11 +290,9 @@ fn read_channel(
             Channel::Relay(relay)
         }
         Kind::Webhook => {
-            // The contract allows a name in every entry of the array; this one is not used.
-            if let Some(name) = members.get("name") {
-                Text(1..=64).read(reader, &path.key("name"), name)?;
-            }
-            Channel::Webhook(read_section(reader, path, members, &["type", "name"])?)
+            let mut webhook: WebhookChannel = read_section(reader, path, members, &["type"])?;
+            webhook.name = "webhook".to_owned();
+            Channel::Webhook(webhook)
         }
     };
     match &channel {

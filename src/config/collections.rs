@@ -2,10 +2,10 @@
 
 use std::marker::PhantomData;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::address_patterns::AddressPatterns;
-use super::declaration::{Declared, Rule, Section, Setting, SettingDoc, is_comment};
+use super::declaration::{COMMENT, Declared, Rule, Section, Setting, SettingDoc, is_comment};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::Parsed;
@@ -39,6 +39,11 @@ impl<R: Rule> Rule for List<R> {
             ""
         };
         format!("an array{filled}, each {}", self.item.expected())
+    }
+
+    fn schema(&self) -> Value {
+        let (item, least) = (self.item.schema(), self.least);
+        json!({ "type": "array", "items": item, "minItems": least, "maxItems": ITEMS })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output> {
@@ -102,6 +107,14 @@ impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> 
             self.key.expected,
             self.value.expected()
         )
+    }
+
+    fn schema(&self) -> Value {
+        json!({
+            "type": "object",
+            "patternProperties": { COMMENT: {} },
+            "additionalProperties": self.value.schema(),
+        })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<C> {
@@ -173,6 +186,10 @@ impl Rule for Json {
         "any JSON value".to_owned()
     }
 
+    fn schema(&self) -> Value {
+        json!({})
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Value> {
         reader.resolve_all(path, value)
     }
@@ -229,6 +246,10 @@ impl<D: Declared> Rule for Object<D> {
             (None, 0..=8) => format!("an object with {}", keys.join(", ")),
             (None, _) => "an object".to_owned(),
         }
+    }
+
+    fn schema(&self) -> Value {
+        D::schema(self.beside)
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<D> {

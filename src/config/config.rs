@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use base::calendar::Zone;
 use base::error::{Error, Result};
@@ -23,6 +24,7 @@ use super::notifications::WebPush;
 use super::people::{Person, Privacy, people};
 use super::problems::suggestion;
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
+use super::readable::{by_name, is_set, temperature, url};
 use super::relay::RelaySettings;
 use super::rules::{
     Choice, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, TOOL_NAME, Text, UrlText, integer,
@@ -66,27 +68,30 @@ before anything that cannot be undone.";
 section! {
     /// The current configuration. It is made only by loading and validating a file,
     /// and never changes.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct Config {
         /// Model provider. `offline` answers from simple rules and needs neither key nor network.
         pub provider: String = ProviderName.or(OFFLINE.to_owned()), writable;
+        /// The model's name at the provider.
+        pub model: String = Text(1..=200).or(OFFLINE.to_owned()), writable;
+        /// Sampling temperature; sent to the provider only when set.
+        #[serde(serialize_with = "temperature")]
+        pub temperature: Option<f64> = Number(0.0..=2.0).optional("the provider's own"), writable;
         /// The provider's API key. If it is missing and the provider is at its usual address,
         /// Hearth reads the provider's usual environment variable (OPENAI_API_KEY,
         /// ANTHROPIC_API_KEY, ...). It belongs to the address that it was given for: a change of
         /// `provider` or `base_url` to another scheme, host or port removes it, unless the same
         /// change sets a new one.
+        #[serde(rename = "api_key_set", serialize_with = "is_set")]
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable"), writable;
-        /// The model's name at the provider.
-        pub model: String = Text(1..=200).or(OFFLINE.to_owned()), writable;
         /// The models of the same provider that people may choose for a conversation or a reply,
         /// beside `model`; any when empty.
         pub models: Vec<String> = list(Text(1..=200)).or(Vec::new()), writable;
         /// Whether the model is asked for a title of each conversation that begins in the page, with
         /// one small request after the first reply. Without it the title is the first line.
         pub titles: bool = Flag.or(true), writable;
-        /// Sampling temperature; sent to the provider only when set.
-        pub temperature: Option<f64> = Number(0.0..=2.0).optional("the provider's own"), writable;
         /// The provider's address, if it is not the usual one; required for `openai-compatible`.
+        #[serde(serialize_with = "url")]
         pub base_url: Option<String> = UrlText(&["https", "http"])
             .optional("the provider's usual address"), writable;
         /// Who the assistant is.
@@ -143,6 +148,7 @@ section! {
         /// Tools that the model may use: settings of built-in ones, and your own.
         pub tools: Tools = tools();
         /// Servers of the Model Context Protocol, by name, whose tools the model may use.
+        #[serde(serialize_with = "by_name")]
         pub mcp_servers: Vec<McpServer> = mcp_servers();
         /// The servers that turn speech into text, and text into speech.
         pub voice: Voice = section_of();
@@ -207,11 +213,12 @@ section! {
 
 section! {
     /// The section `metrics`.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct Metrics {
         /// Whether `GET /metrics` answers, in Prometheus's text format.
         pub enabled: bool = Flag.or(false);
         /// The token that a scraper must send as `Authorization: Bearer ...`, whatever its address.
+        #[serde(rename = "token_set", serialize_with = "is_set")]
         pub token: Option<Secret> = SecretText.optional("none: only loopback may ask");
     }
 }
@@ -222,6 +229,21 @@ pub fn documentation() -> Vec<SettingDoc> {
     let mut docs = Vec::new();
     Config::document("", &mut docs);
     docs
+}
+
+/// The JSON Schema of the file (draft 2020-12), for editors.
+pub fn schema() -> Value {
+    let mut schema = Config::schema(&[]);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Hearth's configuration");
+    schema["$defs"] = json!({
+        "unset_or_variable": {
+            "description": "null for the default, or the name of an environment variable.",
+            "type": ["null", "string"],
+            "pattern": r"^\$\{",
+        },
+    });
+    schema
 }
 
 impl Config {

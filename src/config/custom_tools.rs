@@ -322,6 +322,10 @@ impl Rule for Parameters {
             .to_owned()
     }
 
+    fn schema(&self) -> Value {
+        json!({ "type": "object" })
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Value> {
         let members = reader.members(path, &self.expected(), value)?;
         if members.get("type").and_then(Value::as_str) == Some("object") {

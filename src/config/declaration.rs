@@ -3,7 +3,7 @@
 //! its defaults and its documentation are all made from that one declaration.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::key_path::KeyPath;
 use super::problems::suggestion;
@@ -39,6 +39,11 @@ pub(super) trait Rule: Sized {
 
     /// What a value must be, after the words `must be`.
     fn expected(&self) -> String;
+
+    /// The JSON Schema of a value.
+    fn schema(&self) -> Value {
+        json!({ "type": "string" })
+    }
 
     /// Reads a value; none after having reported what is wrong.
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output>;
@@ -106,6 +111,10 @@ impl<R: Rule, T> Rule for Then<R, T> {
         self.rule.expected()
     }
 
+    fn schema(&self) -> Value {
+        self.rule.schema()
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
         let read = self.rule.read(reader, path, value)?;
         (self.then)(reader, path, value, read)
@@ -151,6 +160,25 @@ impl<R: Rule, T> Setting<R, T> {
         self.default
     }
 
+    /// The JSON Schema of a value, of its absence, and of the name of a variable of the
+    /// environment.
+    fn schema(&self, documentation: String) -> Value {
+        let mut schema = json!({
+            "description": documentation,
+            "anyOf": [self.rule.schema(), { "$ref": "#/$defs/unset_or_variable" }],
+        });
+        match self.absence {
+            Absence::Refused => {}
+            Absence::Json(text) => {
+                schema["default"] = serde_json::from_str(&text(&self.default)).unwrap_or_default();
+            }
+            Absence::Words(words) => {
+                schema["description"] = json!(format!("{documentation} Default: {words}."));
+            }
+        }
+        schema
+    }
+
     fn default_text(&self) -> String {
         match self.absence {
             Absence::Refused => "required".to_owned(),
@@ -182,6 +210,9 @@ pub(super) trait Declared: Sized {
 
     /// Adds the documentation of each setting; `key` is that of the section.
     fn document(key: &str, docs: &mut Vec<SettingDoc>);
+
+    /// The JSON Schema of the section. It may also have the keys `beside`.
+    fn schema(beside: &[&str]) -> Value;
 }
 
 /// The object that a section is read from.
@@ -256,6 +287,9 @@ impl Section<'_, '_> {
     }
 }
 
+/// What [`is_comment`] says, as a regular expression.
+pub(super) const COMMENT: &str = r"^(_|\$|//$)";
+
 /// Whether a key is a comment: ignored, and kept in the file.
 pub(super) fn is_comment(key: &str) -> bool {
     key.starts_with('_') || key.starts_with('$') || key == "//"
@@ -289,6 +323,36 @@ pub(super) fn document<T>(
     setting.rule.document_members(&full, docs);
 }
 
+/// Adds a setting to the JSON Schema of its section.
+pub(super) fn describe<T>(
+    schema: &mut Value,
+    key: &str,
+    setting: &Setting<impl Rule, T>,
+    doc_lines: &[&str],
+) {
+    schema["properties"][key] = setting.schema(sentence(doc_lines));
+    if let (Absence::Refused, Some(required)) =
+        (&setting.absence, schema["required"].as_array_mut())
+    {
+        required.push(json!(key));
+    }
+}
+
+/// The JSON Schema of a section that has no setting yet.
+pub(super) fn section_schema(beside: &[&str]) -> Value {
+    let beside: Map<String, Value> = beside
+        .iter()
+        .map(|&key| (key.to_owned(), json!({})))
+        .collect();
+    json!({
+        "type": "object",
+        "properties": beside,
+        "required": [],
+        "patternProperties": { COMMENT: {} },
+        "additionalProperties": false,
+    })
+}
+
 fn sentence(doc_lines: &[&str]) -> String {
     let lines: Vec<&str> = doc_lines.iter().map(|line| line.trim()).collect();
     lines.join(" ")
@@ -307,6 +371,9 @@ fn sentence(doc_lines: &[&str]) -> String {
 /// }
 /// ```
 ///
+/// A section that derives `Serialize` is readable: so does `get_config` show it. What is
+/// secret, and what may hold a secret, has a form in `readable` for that.
+///
 /// `field("key")` names a key that differs from the field's name, and `,
 /// writable` after a rule lets `update_config` write the setting.
 macro_rules! section {
@@ -315,6 +382,7 @@ macro_rules! section {
         $(#[derive($($derived:ident),*)])?
         $visible:vis struct $name:ident {$(
             $(#[doc = $doc:literal])+
+            $(#[serde($($serde:tt)+)])?
             $field_visible:vis $field:ident $(($key:literal))? : $type:ty = $rule:expr $(, $flag:ident)?;
         )*}
     ) => {
@@ -322,6 +390,7 @@ macro_rules! section {
         $(#[derive($($derived),*)])?
         $visible struct $name {$(
             $(#[doc = $doc])+
+            $(#[serde($($serde)+)])?
             $field_visible $field: $type,
         )*}
 
@@ -351,6 +420,17 @@ macro_rules! section {
                     &[$($doc),+],
                     docs,
                 );)*
+            }
+
+            fn schema(beside: &[&str]) -> serde_json::Value {
+                let mut schema = $crate::declaration::section_schema(beside);
+                $($crate::declaration::describe::<$type>(
+                    &mut schema,
+                    section!(@key $field $($key)?),
+                    &$rule,
+                    &[$($doc),+],
+                );)*
+                schema
             }
         }
     };

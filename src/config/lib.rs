@@ -11,7 +11,8 @@
 //! - [`Settings::update`] and [`Settings::set`] change the file as it is on disk,
 //!   validate the whole, save it atomically with comments and order, and put it in
 //!   force.
-//! - [`documentation`] lists the settings for the handbook and `hearth config keys`.
+//! - [`documentation`] lists the settings for the handbook and `hearth config keys`, and
+//!   [`schema`] describes them to editors.
 //!
 //! A new setting is one entry in a `section!`, from which the struct's field, the
 //! reader, the default and the documentation are made.
@@ -56,7 +57,7 @@ pub use address_patterns::AddressPatterns;
 pub use assistant::Identity;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use config::{
-    Config, McpApi, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation,
+    Config, McpApi, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation, schema,
 };
 pub use custom_tools::{
     AnswerForm, BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::collections::{list, map_of, object};
 use super::declaration::{Rule, Setting, default_is_absent, section};
@@ -136,6 +136,10 @@ impl Rule for SharedAudience {
 
     fn expected(&self) -> String {
         "\"household\", or an array of names of users".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "anyOf": [{ "const": "household" }, list(PERSON).schema()] })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Audience> {

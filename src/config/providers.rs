@@ -1,10 +1,12 @@
 //! The model providers: a table with a row for each value of `provider`, and the
 //! rules for the settings that name one.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
+use super::readable::{is_set, url};
 use super::reader::Reader;
 use super::rules::{SecretText, Text, UrlText, choose, integer};
 use base::secret::Secret;
@@ -138,6 +140,10 @@ impl Rule for ProviderName {
         format!("one of {}", names.join(", "))
     }
 
+    fn schema(&self) -> Value {
+        json!({ "enum": PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>() })
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         let place = choose(&names, &self.expected(), reader, path, value)?;
@@ -147,7 +153,7 @@ impl Rule for ProviderName {
 
 section! {
     /// A model at a provider: one entry of `fallback`.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct ModelChoice {
         /// Model provider, as `provider`.
         pub provider: String = ProviderName.required();
@@ -155,8 +161,10 @@ section! {
         pub model: String = Text(1..=200).required();
         /// This provider's API key. If it is missing, Hearth reads the provider's usual environment
         /// variable.
+        #[serde(rename = "api_key_set", serialize_with = "is_set")]
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable");
         /// This provider's address, if it is not the usual one.
+        #[serde(serialize_with = "url")]
         pub base_url: Option<String> = UrlText(&["https", "http"])
             .optional("the provider's usual address");
         /// Context window of this model, in tokens, as `context_tokens`.
@@ -184,7 +192,7 @@ impl ModelChoice {
 
 section! {
     /// What models may cost: the section `budget`.
-    #[derive(Clone, Debug, Default)]
+    #[derive(Clone, Debug, Default, Serialize)]
     pub struct Budget {
         /// Tokens per calendar month (UTC), input and output together. When they are used up, turns
         /// end with an error until the next month or until you raise the budget.

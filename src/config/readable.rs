@@ -1,94 +1,25 @@
-//! What `get_config` shows: every current setting, and no secret.
+//! What `get_config` shows: every current setting as it is declared, and no secret.
 
-use serde_json::{Map, Value};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
-use super::channels::Channel;
 use super::config::{Config, PROVIDER_TEMPERATURE};
+use super::custom_tools::CustomTool;
 use super::mcp_servers::{McpServer, McpWay};
-use super::providers::ModelChoice;
 use super::webhook_accounts::WebhookAccount;
 use base::people::folded;
 use base::role::UserRole;
 use base::url::{host_only, masked};
-use serde_json::json;
 
 impl Config {
     /// The readable fields, in order: the contract's three first.
     pub(super) fn readable(&self) -> Map<String, Value> {
-        let custom: Vec<&str> = self
-            .tools
-            .custom
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
-        let channels: Vec<Value> = self.channels.iter().map(channel).collect();
-        let mcp_servers: Map<String, Value> = self
-            .mcp_servers
-            .iter()
-            .map(|server| (server.name.clone(), mcp_server(server)))
-            .collect();
-        let fallback: Vec<Value> = self.fallback.iter().map(model_choice).collect();
-        let fields = json!({
-            "provider": self.provider,
-            "model": self.model,
-            "temperature": self.temperature.unwrap_or(PROVIDER_TEMPERATURE),
-            "api_key_set": self.api_key.is_some(),
-            "models": self.models,
-            "titles": self.titles,
-            "base_url": self.base_url.as_deref().map(masked),
-            "assistant": self.assistant,
-            "system_prompt": self.system_prompt,
-            "max_tokens": self.max_tokens,
-            "context_tokens": self.context_tokens,
-            "reasoning_effort": self.reasoning_effort,
-            "keep_alive_minutes": self.keep_alive_minutes,
-            "fallback": fallback,
-            "memory": self.memory,
-            "budget": { "monthly_tokens": self.budget.monthly_tokens },
-            "permission_mode": self.permission_mode,
-            "tool_permissions": self.tool_permissions,
-            "people": self.people,
-            "notifications": self.notifications,
-            "privacy": self.privacy,
-            "time_zone": self.time_zone,
-            "workers": self.workers,
-            "log_level": self.log_level,
-            "session_days": self.session_days,
-            "limits": self.limits,
-            "backup": self.backup,
-            "retention": self.retention,
-            "channels": channels,
-            "tls": self.tls,
-            "tools": {
-                "custom": custom,
-                "web_fetch": self.tools.web_fetch,
-                "files": self.tools.files,
-                "run_command": self.tools.run_command,
-            },
-            "mcp_servers": mcp_servers,
-            "relay": {
-                "enabled": self.relay.enabled,
-                "auth_token_set": self.relay.auth_token.is_some(),
-            },
-            "voice": self.voice,
-            "openai_api": self.openai_api,
-            "mcp_api": self.mcp_api,
-            "metrics": {
-                "enabled": self.metrics.enabled,
-                "token_set": self.metrics.token.is_some(),
-            },
-            "allowed_origins": self.allowed_origins,
-            "allowed_hosts": self.allowed_hosts,
-            "trusted_proxies": self.trusted_proxies,
-        });
-        match fields {
+        match json!(self) {
             Value::Object(fields) => fields,
             _ => Map::new(),
         }
     }
-}
 
-impl Config {
     /// The readable fields as the user of this name and role may see them.
     pub(super) fn readable_by(&self, name: &str, role: UserRole) -> Map<String, Value> {
         let mut fields = self.readable();
@@ -107,71 +38,109 @@ impl Config {
     }
 }
 
-fn channel(channel: &Channel) -> Value {
-    match channel {
-        Channel::Tcp(tcp) => json!({
-            "name": tcp.name,
-            "type": channel.kind(),
-            "port": tcp.port,
-            "bind": tcp.bind,
-            "allow_from": tcp.allow_from,
-        }),
-        Channel::Relay(relay) => json!({
-            "name": relay.name,
-            "type": channel.kind(),
-            "url": masked(&relay.url),
-            "auth_token_set": relay.auth_token.is_some(),
-            "encryption": relay.encryption,
-        }),
-        Channel::Webhook(webhook) => {
-            let accounts: Map<String, Value> = webhook
-                .accounts
-                .iter()
-                .map(|account| (account.name.clone(), webhook_account(account)))
-                .collect();
-            json!({
-                "name": channel.name(),
-                "type": channel.kind(),
-                "port": webhook.port,
-                "accounts": accounts,
-            })
-        }
+/// What is too long to show, or a secret: whether it is there.
+pub(super) fn is_set<T, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(value.is_some())
+}
+
+/// An address that may hold a password.
+pub(super) fn url<S: Serializer>(url: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+    url.as_deref().map(masked).serialize(to)
+}
+
+/// An address that may hold a password, and must be there.
+pub(super) fn relay_url<S: Serializer>(url: &str, to: S) -> Result<S::Ok, S::Error> {
+    masked(url).serialize(to)
+}
+
+/// An address whose path may be a secret, too.
+pub(super) fn host<S: Serializer>(url: &str, to: S) -> Result<S::Ok, S::Error> {
+    host_only(url).serialize(to)
+}
+
+/// What the provider uses where none is set: the contract wants a number.
+pub(super) fn temperature<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(value.unwrap_or(PROVIDER_TEMPERATURE))
+}
+
+/// What the file has by name.
+pub(super) fn by_name<T: Serialize + Named, S: Serializer>(
+    named: &[T],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(named.iter().map(|one| (one.name(), one)))
+}
+
+/// What the file has by name.
+pub(super) trait Named {
+    fn name(&self) -> &str;
+}
+
+impl Named for WebhookAccount {
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 
-fn webhook_account(account: &WebhookAccount) -> Value {
-    json!({
-        "incoming_path": account.incoming_path,
-        "outgoing_url": host_only(&account.outgoing_url),
-        "secret_set": account.secret.is_some(),
-        "model": account.model,
-        "permission_mode": account.permission_mode,
-        "tools": account.tools,
-        "tool_permissions": account.tool_permissions,
-        "audience": account.audience,
-        "trusted": account.trusted,
-    })
+impl Named for McpServer {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
-fn model_choice(choice: &ModelChoice) -> Value {
-    json!({
-        "provider": choice.provider,
-        "model": choice.model,
-        "api_key_set": choice.api_key.is_some(),
-        "base_url": choice.base_url.as_deref().map(masked),
-        "context_tokens": choice.context_tokens,
-    })
+/// The names of tools: what they run is for whoever reads the file.
+pub(super) fn names<S: Serializer>(tools: &[CustomTool], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(tools.iter().map(|tool| &tool.name))
 }
 
-fn mcp_server(server: &McpServer) -> Value {
-    let (key, place) = match &server.way {
-        McpWay::Stdio { command, .. } => ("command", command.clone()),
-        McpWay::Http { url, .. } => ("url", host_only(url)),
-    };
-    json!({
-        key: place,
-        "disabled": server.disabled,
-        "timeout_seconds": server.timeout_seconds,
-        "trusted": server.trusted,
-    })
+impl Serialize for McpServer {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut shown = json!({
+            "disabled": self.disabled,
+            "timeout_seconds": self.timeout_seconds,
+            "trusted": self.trusted,
+            "household": self.household,
+        });
+        match &self.way {
+            McpWay::Stdio {
+                command, sandbox, ..
+            } => {
+                shown["command"] = json!(command);
+                shown["sandbox"] = json!(sandbox);
+            }
+            McpWay::Http { url, .. } => shown["url"] = json!(host_only(url)),
+        }
+        shown.serialize(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::documentation;
+    use crate::declaration::Declared;
+    use crate::key_path::KeyPath;
+
+    #[test]
+    fn every_setting_is_readable() {
+        let shown = Value::Object(Config::absent().readable());
+        let is_shown = |key: &str| key.parse::<KeyPath>().unwrap().find(&shown).is_some();
+        for doc in documentation() {
+            // What has a name of the owner's choice is not there, and of `voice` only whether
+            // it is.
+            let is_inside = doc.key.contains("NAME") || doc.key.contains('[');
+            if is_inside
+                || ["channels.", "voice."]
+                    .iter()
+                    .any(|key| doc.key.starts_with(key))
+            {
+                continue;
+            }
+            assert!(
+                is_shown(&doc.key) || is_shown(&format!("{}_set", doc.key)),
+                "{}",
+                doc.key
+            );
+        }
+    }
 }

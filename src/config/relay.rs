@@ -1,6 +1,9 @@
 //! `relay`: being a relay for other machines too.
 
+use serde::Serialize;
+
 use super::declaration::{Rule, section};
+use super::readable::is_set;
 use super::rules::{Flag, SecretText};
 use base::secret::Secret;
 
@@ -9,12 +12,13 @@ pub(super) const TOKEN_CHARACTERS: usize = 32;
 
 section! {
     /// The section `relay`.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct RelaySettings {
         /// Whether this server is also a relay: other machines link to it, and it connects clients
         /// to them.
         pub enabled: bool = Flag.or(false);
         /// The token that machines and clients must send to use the relay: at least 32 characters.
+        #[serde(rename = "auth_token_set", serialize_with = "is_set")]
         pub auth_token: Option<Secret> = relay_token().optional("the environment variable AUTH_TOKEN");
     }
 }

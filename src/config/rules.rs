@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::declaration::{Rule, is_comment};
 use super::key_path::KeyPath;
@@ -36,6 +36,10 @@ impl<T: TryFrom<u64>> Rule for Integer<T> {
         format!("an integer from {least} to {most}")
     }
 
+    fn schema(&self) -> Value {
+        json!({ "type": "integer", "minimum": self.range.start(), "maximum": self.range.end() })
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
         let number = |value: &Value| {
             let number = value.as_u64().filter(|number| self.range.contains(number));
@@ -55,6 +59,10 @@ impl Rule for Number {
         format!("a number from {} to {}", self.0.start(), self.0.end())
     }
 
+    fn schema(&self) -> Value {
+        json!({ "type": "number", "minimum": self.0.start(), "maximum": self.0.end() })
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<f64> {
         let number = |value: &Value| value.as_f64().filter(|number| self.0.contains(number));
         reader.scalar(path, &self.expected(), value, number)
@@ -71,6 +79,10 @@ impl Rule for Flag {
         "true or false".to_owned()
     }
 
+    fn schema(&self) -> Value {
+        json!({ "type": "boolean" })
+    }
+
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<bool> {
         reader.scalar(path, &self.expected(), value, Value::as_bool)
     }
@@ -85,6 +97,10 @@ impl Rule for Text {
     fn expected(&self) -> String {
         let (least, most) = (self.0.start(), self.0.end());
         format!("a string of {least} to {most} characters")
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "string", "minLength": self.0.start(), "maxLength": self.0.end() })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
@@ -224,6 +240,10 @@ impl<T: Copy> Rule for Choice<T> {
 
     fn expected(&self) -> String {
         one_of(&self.words())
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "enum": self.words() })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {

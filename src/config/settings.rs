@@ -201,6 +201,7 @@ impl Settings {
                 return Err(unknown_key(key));
             }
             let shown = Value::Object(document.config.readable());
+            let path = path.settle(&shown);
             Ok(path.find(&shown).cloned().unwrap_or(Value::Null))
         })
     }

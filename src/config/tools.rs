@@ -9,13 +9,15 @@ use super::address_patterns::AddressPatterns;
 use super::collections::{list, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, custom_tool};
 use super::declaration::{Declared, Rule, Setting, section};
+use super::readable::names;
 use super::rules::{Choice, DIRECTORY, Flag, HOST, Parsed, integer};
 
 section! {
     /// The section `tools`.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct Tools {
         /// Tools of your own: each a program (`command`) or an HTTP request (`http`).
+        #[serde(serialize_with = "names")]
         pub custom: Vec<CustomTool> = list(custom_tool()).or_shown(Vec::new(), "[]");
         /// The tool that reads web pages.
         pub web_fetch: WebFetch = section_of();

@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::collections::{list, map_of, object, object_as};
 use super::declaration::{Rule, is_comment, section};
 use super::key_path::KeyPath;
 use super::people::SharedAudience;
+use super::readable::{host, is_set};
 use super::reader::Reader;
 use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission};
@@ -31,7 +33,7 @@ const TAKEN: [&str; 7] = [
 
 section! {
     /// One external system (contract section 2, `channels.webhook.accounts`).
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct WebhookAccount {
         /// The account's name.
         pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
@@ -40,12 +42,15 @@ section! {
         /// the webhook channel has its own `port`.
         pub incoming_path: String = INCOMING_PATH.required();
         /// URL that receives the replies by POST.
+        #[serde(serialize_with = "host")]
         pub outgoing_url: String = UrlText(&["https", "http"]).required();
         /// Shared secret. Incoming requests must send it, and outgoing ones do, in
         /// `X-Service-Secret`.
+        #[serde(rename = "secret_set", serialize_with = "is_set")]
         pub secret: Option<Secret> = SecretText.optional("none: anyone who can connect may post");
         /// The previous secret, for the time until the other side knows the new one. It is accepted
         /// as well as `secret`, and callbacks are signed with both.
+        #[serde(rename = "secret_previous_set", serialize_with = "is_set")]
         pub secret_previous: Option<Secret> = SecretText.optional("none");
         /// Model for this account's turns.
         pub model: Option<String> = Text(1..=200).optional("the server's `model`");
@@ -74,6 +79,7 @@ section! {
         /// Whether new messages are accepted. Earlier ones are still answered.
         pub enabled: bool = Flag.or(true);
         /// How to turn JSON of a different form into a message.
+        #[serde(rename = "mapped", serialize_with = "is_set")]
         pub map: Option<WebhookMap> = object::<WebhookMap>()
             .optional("the body has `message`, `user_id` and `conversation_id`");
         /// Which events are taken: for each JSON pointer into the body, the value it must have or a

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::collections::{Json, map_of};
 use super::declaration::{Rule, section};
@@ -150,6 +150,11 @@ impl Rule for Values {
 
     fn expected(&self) -> String {
         "a text, a number, true or false, or a list of these (* is anything, [] nothing)".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        let plain = json!({ "type": ["string", "number", "boolean"] });
+        json!({ "anyOf": [plain, { "type": "array", "items": plain }] })
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Vec<Value>> {

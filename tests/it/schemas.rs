@@ -1,11 +1,15 @@
-//! JSON Schema of what goes over the wire. The test client checks every response and event
-//! that it receives against it.
+//! JSON Schema of what goes over the wire, and of the configuration. The test client checks
+//! every response and event that it receives against the former.
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory};
 use support::http::get;
-use support::schema::PROTOCOL;
+use support::program::{Program, printed, run};
+use support::schema::{PROTOCOL, Schema};
 
 #[test]
 fn the_schema_of_the_protocol_is_served() {
@@ -117,5 +121,72 @@ fn what_does_not_fit_is_found() {
     assert_eq!(
         problems(|token| drop(token.as_object_mut().unwrap().remove("name"))).len(),
         1
+    );
+}
+
+fn problems_of_configuration(config: &Value) -> Vec<String> {
+    let schema = Schema {
+        document: config::schema(),
+        is_strict: false,
+    };
+    schema.problems("config", &schema.document, config)
+}
+
+#[test]
+fn every_configuration_that_is_valid_fits_the_schema() {
+    let folder = TemporaryDirectory::new();
+    drop(Program::serve(folder.path()));
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let samples = fs::read_dir(project.join("examples/config")).unwrap();
+    let mut files: Vec<PathBuf> = samples.map(|entry| entry.unwrap().path()).collect();
+    files.push(folder.path().join("config.json"));
+    files.extend(
+        ["0.1.0", "schema-32"]
+            .map(|data| project.join("tests/data").join(data).join("config.json")),
+    );
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let problems = problems_of_configuration(&serde_json::from_str(&text).unwrap());
+        assert!(problems.is_empty(), "{}: {problems:#?}", file.display());
+    }
+    let others = json!({
+        "_comment": "x",
+        "model": null,
+        "workers": "${WORKERS}",
+        "channels": { "lan": { "type": "tcp" }, "webhook": { "accounts": {} } },
+        "memory": { "_why": "x" },
+    });
+    assert_eq!(problems_of_configuration(&others), [""; 0]);
+}
+
+#[test]
+fn a_configuration_that_is_wrong_does_not_fit() {
+    for wrong in [
+        json!({ "modell": "offline" }),
+        json!({ "provider": "opanai" }),
+        json!({ "temperature": 3 }),
+        json!({ "workers": "many" }),
+        json!({ "limits": { "turn_seconds": 0 } }),
+        json!({ "limits": { "turn_second": 10 } }),
+        json!({ "tools": { "web_fetch": { "enabled": "yes" } } }),
+        json!({ "tools": { "custom": [{ "name": "a" }] } }),
+        json!({ "channels": [] }),
+        json!({ "channels": [{ "port": 5000 }] }),
+        json!({ "channels": [{ "type": "tcp", "url": "wss://a" }] }),
+        json!({ "channels": { "webhook": { "accounts": { "a": { "incoming_path": "/a" } } } } }),
+        json!({ "fallback": [{ "provider": "openai" }] }),
+        json!({ "tool_permissions": { "recall": "always" } }),
+    ] {
+        assert!(!problems_of_configuration(&wrong).is_empty(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_terminal_prints_the_schema_of_the_configuration() {
+    let folder = TemporaryDirectory::new();
+    let shown = printed(&run(folder.path(), &["config", "schema"]));
+    assert_eq!(
+        serde_json::from_str::<Value>(&shown).unwrap(),
+        config::schema()
     );
 }

@@ -114,8 +114,8 @@ impl Schema {
                 }
                 // Only beginnings are used.
                 "pattern" => {
-                    let start = wanted.as_str().unwrap().trim_start_matches('^');
-                    value.as_str().is_none_or(|text| text.starts_with(start))
+                    let start = wanted.as_str().unwrap().replace(['^', '\\'], "");
+                    value.as_str().is_none_or(|text| text.starts_with(&start))
                 }
                 "$schema"
                 | "$defs"

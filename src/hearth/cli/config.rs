@@ -48,6 +48,12 @@ KEY may be dotted. A running server reloads its configuration.
     .run(unset),
     Command::new("path: Print the path of the configuration file\n--data-dir").run(path),
     Command::new("keys: Explain every setting\n--json").run(keys),
+    Command::new(
+        "\
+schema: Print the JSON Schema of the configuration
+An editor that is given it completes and explains settings while you write.",
+    )
+    .run(schema),
 ]);
 
 /// `hearth config check`
@@ -81,6 +87,11 @@ fn get(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         value => table::print_json(context, &value)?,
     }
     Ok(())
+}
+
+/// `hearth config schema`
+fn schema(_: &Arguments, context: &mut CliContext) -> CliResult {
+    table::print_json(context, &::config::schema())
 }
 
 /// `hearth config set KEY VALUE`
