@@ -248,8 +248,7 @@ impl Fields {
     }
 }
 
-/// The error of a member of another type.
-pub(crate) fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
+fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
     Error::invalid_request(format!(
         "\"{name}\" must be {expected}, not {}",
         json_type(found)

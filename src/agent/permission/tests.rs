@@ -296,6 +296,7 @@ fn an_account_is_offered_the_household_s_tools_by_name_alone() {
     let names = |listed: &str| {
         let mut config = config(Allow, "-");
         config.channels = vec![Channel::Webhook(WebhookChannel {
+            name: "webhook".to_owned(),
             port: None,
             accounts: vec![account("-", listed, "-")],
         })];
@@ -313,6 +314,7 @@ fn in_an_account_s_conversation_everybody_has_the_household_s_tools_that_it_has(
     let names = |caller: &str| {
         let mut config = config(Allow, "-");
         config.channels = vec![Channel::Webhook(WebhookChannel {
+            name: "webhook".to_owned(),
             port: None,
             accounts: vec![account("deny", "recall,light", "-")],
         })];

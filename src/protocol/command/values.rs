@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
-use crate::fields::{Fields, mistyped};
+use crate::fields::Fields;
 use crate::schema::{Definitions, Schema};
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId};
