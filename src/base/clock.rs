@@ -1,12 +1,12 @@
 //! Time: timestamps of the wire and the database, and an injected clock.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z. Its text is
@@ -64,11 +64,20 @@ impl Serialize for Timestamp {
     }
 }
 
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    /// A time in ISO 8601, with its offset.
+    fn from_str(text: &str) -> Result<Timestamp, jiff::Error> {
+        let time: jiff::Timestamp = text.parse()?;
+        Ok(Timestamp(time.as_millisecond()))
+    }
+}
+
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
-        Ok(Timestamp(time.as_millisecond()))
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

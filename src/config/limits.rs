@@ -89,6 +89,9 @@ section! {
         pub attachment_bytes: u64 = integer(KIB..=4 * GIB).or(20 * MIB);
         /// Bytes of all attachments together; further ones are refused.
         pub attachments_total_bytes: u64 = integer(KIB..=16 * 1024 * GIB).or(2 * GIB);
+        /// Bytes of a file that is imported. Its attachments count towards
+        /// `attachments_total_bytes`, too.
+        pub import_bytes: u64 = integer(MIB..=1024 * GIB).or(2 * GIB);
         /// Seconds until an attachment must have arrived.
         pub attachment_seconds: u64 = integer(1..=86_400).or(300);
         /// Seconds after which a tool call that waits for approval is denied.

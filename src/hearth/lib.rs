@@ -39,7 +39,7 @@
 //! | [`net`] | listeners, limits, TLS; framing of HTTP, WebSocket and JSON lines; dialling, HTTP client, child processes |
 //! | [`agent`] | model providers, tools, MCP, context, permissions, the turn |
 //! | `relay` | the relay, a machine's link to one, and the encryption that the relay cannot read |
-//! | this one | [`handbook`], [`catalogue`], [`service`], [`http`], [`webhook`], [`notify`], [`api`], `web`, [`metrics`], [`server`], [`cli`] |
+//! | this one | [`handbook`], [`catalogue`], [`transfer`], [`service`], [`http`], [`webhook`], [`notify`], [`api`], `web`, [`metrics`], [`server`], [`cli`] |
 //!
 //! # What always holds
 //!
@@ -66,6 +66,7 @@ pub mod notify;
 pub mod qr;
 pub mod server;
 pub mod service;
+pub mod transfer;
 #[cfg(feature = "web")]
 pub mod web;
 pub mod webhook;

@@ -1,20 +1,28 @@
-//! Import conversations from elsewhere.
+//! Importing what was exported, here or elsewhere.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use rusqlite::params;
 
 use crate::attachments::imported::AttachmentImport;
-use crate::audience::{Audience, UnknownName, intern};
+use crate::attachments::{self, UploadLimits};
+use crate::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::Role;
+use crate::people::is_guest;
 use crate::query::row;
 use crate::turns::TurnState;
+use crate::{schedules, search_words};
+use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{self, ConversationId, MessageId, TurnId, UserId};
+use base::finish_reason::FinishReason;
+use base::ids::{
+    self, AttachmentId, ConversationId, MemoryId, MessageId, ScheduleId, TurnId, UserId,
+};
+use base::surface::Surface;
 use base::visible::label;
 
 /// Prefix of the source until its import is complete.
@@ -28,6 +36,8 @@ const SPREAD: i64 = 1 << 20;
 pub struct ImportedConversation {
     /// Its name at the source, such as `chatgpt:1b2c`. It is imported once.
     pub source: String,
+    /// Once for this person, whatever others import, and then they own it.
+    pub copy_for: Option<UserId>,
     /// The id to use, if it is free.
     pub id: Option<ConversationId>,
     /// Its title.
@@ -38,8 +48,37 @@ pub struct ImportedConversation {
     pub owner: Option<UserId>,
     /// Who sees it. Names that nobody has are left out.
     pub audience: Audience,
+    /// The webhook account whose it is.
+    pub account: Option<String>,
+    /// That account's name for it. It is left out where another conversation has it.
+    pub external_name: Option<String>,
+    /// The model that is asked in it.
+    pub model: Option<String>,
+    /// What its owner wants of the assistant in it.
+    pub instructions: Option<String>,
+    /// Where its replies are read.
+    pub surface: Option<Surface>,
+    /// Whether text from outside may be in it.
+    pub is_outside: bool,
+    /// How people keep it.
+    pub marks: Vec<ImportedMarks>,
     /// When it began.
     pub created_at: Timestamp,
+    /// When its newest message was stored, if that is not in it any more.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// How one person keeps a conversation.
+#[derive(Clone, Debug)]
+pub struct ImportedMarks {
+    /// The person.
+    pub user: UserId,
+    /// Kept at the top of the list.
+    pub is_pinned: bool,
+    /// Left out of the list.
+    pub is_archived: bool,
+    /// The newest message that the person has seen.
+    pub read_until: Option<MessageId>,
 }
 
 /// A message to import.
@@ -53,10 +92,81 @@ pub struct ImportedMessage {
     pub content: String,
     /// The name of who wrote it.
     pub speaker: Option<String>,
+    /// The person whose turn it begins.
+    pub asked_by: Option<UserId>,
+    /// The channel of the turn that it begins, if that is not the conversation's.
+    pub channel: Option<String>,
     /// When it was written; a time in the future counts as now.
     pub created_at: Timestamp,
     /// The `id` of the message that it answers, if that is not the one before it.
     pub in_reply_to: Option<MessageId>,
+    /// Why it is not whole.
+    pub finish_reason: Option<FinishReason>,
+    /// What all its versions have in common, if it has other versions.
+    pub version_of: Option<MessageId>,
+    /// The `id` of the version that it goes with, if it is not shown. A version of a message
+    /// that was not imported hides nothing.
+    pub hidden_with: Option<MessageId>,
+}
+
+/// A memory to import. The same words are imported once for each audience.
+#[derive(Clone, Debug)]
+pub struct ImportedMemory {
+    /// The id to use, if it is free.
+    pub id: Option<MemoryId>,
+    /// One fact.
+    pub content: String,
+    /// Other words by which it is found.
+    pub search_words: Vec<String>,
+    /// Who said it, as it is shown.
+    pub speaker: Option<String>,
+    /// The person whose it becomes.
+    pub owner: Option<UserId>,
+    /// Who sees it.
+    pub audience: Audience,
+    /// Where it was said.
+    pub channel: Option<String>,
+    /// The webhook account through which it came.
+    pub account: Option<String>,
+    /// Whether text from outside may be in it.
+    pub is_outside: bool,
+    /// When it was first remembered.
+    pub created_at: Timestamp,
+}
+
+/// A schedule to import. A prompt of the same person and time is imported once.
+#[derive(Clone, Debug)]
+pub struct ImportedSchedule {
+    /// The id to use, if it is free.
+    pub id: Option<ScheduleId>,
+    /// What it asks the assistant.
+    pub prompt: String,
+    /// The user who created it, as it is shown.
+    pub owner_name: Option<String>,
+    /// The person whose it becomes.
+    pub owner: Option<UserId>,
+    /// Who sees it.
+    pub audience: Audience,
+    /// The conversation in which it runs, as the file names it.
+    pub conversation_id: Option<ConversationId>,
+    /// The person whose copy of that conversation is meant.
+    pub copy_for: Option<UserId>,
+    /// The channel of its turns.
+    pub channel: String,
+    /// A webhook account that also gets the replies.
+    pub account: Option<String>,
+    /// When it runs.
+    pub timing: Timing,
+    /// When its next time was computed.
+    pub planned_at: Timestamp,
+    /// When it last ran.
+    pub last_at: Option<Timestamp>,
+    /// Whether it does not run until it is resumed.
+    pub is_paused: bool,
+    /// Whether its runs are as careful as with text from outside.
+    pub is_outside: bool,
+    /// When it was created.
+    pub created_at: Timestamp,
 }
 
 /// A conversation that is being imported. A crash before [`Import::finish`] leaves
@@ -64,14 +174,20 @@ pub struct ImportedMessage {
 pub struct Import {
     store: Store,
     id: ConversationId,
-    source: String,
+    name: String,
     channel: String,
+    account: Option<String>,
+    updated_at: Option<Timestamp>,
     last: Last,
+    is_finished: bool,
 }
 
 /// Most questions without a reply of which one can come late: more than may wait for a
 /// person at a time.
 const MOST_QUESTIONS: usize = 1_000;
+
+/// Most messages with versions of one conversation.
+const MOST_VERSIONS: usize = 10_000;
 
 /// The last ids, after which the next message continues.
 #[derive(Default)]
@@ -82,6 +198,10 @@ struct Last {
     open: Option<TurnId>,
     /// The newest messages of people without a reply.
     questions: VecDeque<Question>,
+    /// The messages that have versions, by their ids in the file, and the oldest version of
+    /// each by what the file calls all of them.
+    versions: HashMap<MessageId, MessageId>,
+    roots: HashMap<MessageId, MessageId>,
 }
 
 struct Question {
@@ -101,6 +221,26 @@ impl Last {
         });
         self.questions.remove(place?)
     }
+
+    /// What all versions of this message have in common, and with which one it is hidden.
+    /// Only what was imported with it is named: a file may name anything.
+    fn version(
+        &mut self,
+        message: &ImportedMessage,
+        id: MessageId,
+    ) -> (Option<MessageId>, Option<MessageId>) {
+        let root = (message
+            .version_of
+            .filter(|_| self.versions.len() < MOST_VERSIONS))
+        .map(|root| *self.roots.entry(root).or_insert(id));
+        if let (Some(_), Some(exported)) = (root, message.id) {
+            self.versions.insert(exported, id);
+        }
+        let hidden = message
+            .hidden_with
+            .and_then(|with| self.versions.get(&with));
+        (root, hidden.copied())
+    }
 }
 
 impl Store {
@@ -110,28 +250,68 @@ impl Store {
     /// `invalid_request` for a private one without an owner;
     /// `server_error` when the database cannot be written.
     pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Import>> {
-        let (source, channel) = (new.source.clone(), new.channel.clone());
+        let (name, channel) = (name_of(&new.source, new.copy_for), new.channel.clone());
+        let (account, updated_at) = (new.account.clone(), new.updated_at);
         let begun = self.write(move |write| begin(write, &new))?;
         Ok(begun.map(|id| Import {
             store: self.clone(),
             id,
-            source,
+            name,
             channel,
+            account,
+            updated_at,
             last: Last::default(),
+            is_finished: false,
         }))
+    }
+
+    /// Imports memories, all or none. Returns how many of them were not there yet.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn import_memories(&self, memories: Vec<ImportedMemory>) -> Result<usize> {
+        self.write(move |write| {
+            let mut added = 0;
+            for memory in &memories {
+                added += usize::from(add_memory(write, memory)?);
+            }
+            Ok(added)
+        })
+    }
+
+    /// Imports a schedule. Returns whether it was not there yet.
+    ///
+    /// # Errors
+    /// As of [`Store::add_schedule`].
+    pub fn import_schedule(&self, new: ImportedSchedule) -> Result<bool> {
+        self.write(move |write| add_schedule(write, &new))
+    }
+}
+
+/// What a conversation is called that was imported from this source.
+fn name_of(source: &str, copy_for: Option<UserId>) -> String {
+    match copy_for {
+        Some(user) => format!("{source} for {user}"),
+        None => source.to_owned(),
     }
 }
 
 fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<ConversationId>> {
-    let partial = format!("{PARTIAL}{}", new.source);
+    let name = name_of(&new.source, new.copy_for);
+    let partial = format!("{PARTIAL}{name}");
     write.execute(
         "DELETE FROM conversations WHERE imported_from = ?",
         params![&partial],
     )?;
+    // The id alone proves nothing: somebody else's conversation may have taken it.
     let known = row(
         write.connection,
-        "SELECT 1 FROM conversations WHERE imported_from = ?1 OR id = ?2",
-        params![new.source, new.id],
+        "SELECT 1 FROM conversations WHERE imported_from = ?1
+         UNION ALL
+         SELECT 1 FROM conversations WHERE imported_from = ?2 AND owner_id IS ?4
+         UNION ALL
+         SELECT 1 FROM conversations WHERE id = ?3 AND owner_id IS ?4",
+        params![name, new.source, new.id, new.owner],
         |_| Ok(()),
     )?;
     if known.is_some() {
@@ -142,8 +322,12 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
     let id = free_id(write, "conversations", wanted, created_at, 0)?;
     write.execute(
         "INSERT INTO conversations (id, title, channel, created_at, updated_at, message_count,
-             latest, imported_from, imported_at, owner_id, audience_id)
-         VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8)",
+             latest, imported_from, imported_at, owner_id, audience_id, account, external_name,
+             model, instructions, surface, has_outside_text)
+         VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8, ?9,
+             (SELECT ?10 WHERE NOT EXISTS (
+                 SELECT 1 FROM conversations WHERE account = ?9 AND external_name = ?10)),
+             ?11, ?12, ?13, ?14)",
         params![
             id,
             label(&new.title),
@@ -153,8 +337,28 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
             write.now,
             new.owner,
             intern(write, new.owner, &new.audience, UnknownName::Skip)?,
+            new.account,
+            new.external_name,
+            new.model,
+            new.instructions,
+            new.surface,
+            new.is_outside,
         ],
     )?;
+    for marks in &new.marks {
+        write.execute(
+            "INSERT OR IGNORE INTO conversation_marks
+                 (user_id, conversation_id, is_pinned, is_archived, read_until)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                marks.user,
+                id,
+                marks.is_pinned,
+                marks.is_archived,
+                marks.read_until,
+            ],
+        )?;
+    }
     Ok(Some(ConversationId::from(id)))
 }
 
@@ -170,49 +374,91 @@ impl Import {
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn add(&mut self, messages: Vec<ImportedMessage>) -> Result<()> {
-        let (id, channel) = (self.id, self.channel.clone());
+        let id = self.id;
+        let (channel, account) = (self.channel.clone(), self.account.clone());
         let mut last = std::mem::take(&mut self.last);
         self.last = self.store.write(move |write| {
             for message in &messages {
-                append(write, id, &channel, message, &mut last)?;
+                append(
+                    write,
+                    id,
+                    (&channel, account.as_deref()),
+                    message,
+                    &mut last,
+                )?;
             }
             Ok(last)
         })?;
         Ok(())
     }
 
-    /// Begins a file of the message that was added last.
+    /// Begins a file of the message that was added last, with this id if it is free.
     ///
     /// # Errors
     /// `not_found` before the first message; `server_error` when the database cannot be
-    /// written.
+    /// written, and 507 without space.
     pub fn begin_attachment(
         &self,
+        id: Option<AttachmentId>,
         name: &str,
         declared_type: Option<String>,
+        bytes: u64,
+        limits: UploadLimits,
     ) -> Result<AttachmentImport> {
         if self.last.message == 0 {
             return Err(Error::not_found("no message comes before the attachment"));
         }
+        let (name, declared) = (name.to_owned(), declared_type.clone());
         let message = MessageId::from(self.last.message);
-        AttachmentImport::begin(&self.store, message, name, declared_type)
+        let id = self.store.write(move |write| {
+            let wanted = id.map(AttachmentId::as_i64);
+            let id = free_id(write, "attachments", wanted, write.now, 0)?.into();
+            attachments::imported::begin(write, id, message, &name, declared, bytes, &limits)?;
+            Ok(id)
+        })?;
+        Ok(AttachmentImport::new(
+            &self.store,
+            id,
+            message,
+            declared_type,
+        ))
     }
 
-    /// Marks the import as complete.
+    /// Marks the import as complete. Returns who sees the conversation.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn finish(self) -> Result<()> {
-        let Import {
-            store, id, source, ..
-        } = self;
-        store.write(move |write| {
+    pub fn finish(mut self) -> Result<Readers> {
+        let (id, name, updated_at) = (self.id, self.name.clone(), self.updated_at);
+        let readers = self.store.write(move |write| {
+            let updated_at = updated_at.map(|at| at.min(write.now));
             write.execute(
-                "UPDATE conversations SET imported_from = ?2 WHERE id = ?1",
-                params![id, source],
+                "UPDATE conversations SET imported_from = ?2,
+                     updated_at = max(updated_at, ifnull(?3, updated_at)) WHERE id = ?1",
+                params![id, name, updated_at],
             )?;
-            Ok(())
-        })
+            Ok(audience::readers_of(write.connection, id)?)
+        })?;
+        self.is_finished = true;
+        Ok(readers)
+    }
+}
+
+impl Drop for Import {
+    /// Deletes what has no end.
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let partial = format!("{PARTIAL}{}", self.name);
+            let deleted = self.store.write(move |write| {
+                let delete = "DELETE FROM conversations WHERE imported_from = ?";
+                write.execute(delete, params![partial])?;
+                Ok(())
+            });
+            if let Err(error) = deleted {
+                // The next import of it does so.
+                log::warn!("half a conversation stays: {error}");
+            }
+        }
     }
 }
 
@@ -221,7 +467,7 @@ impl Import {
 fn append(
     write: &Write<'_>,
     conversation: ConversationId,
-    channel: &str,
+    (channel, account): (&str, Option<&str>),
     message: &ImportedMessage,
     last: &mut Last,
 ) -> Outcome<()> {
@@ -234,11 +480,22 @@ fn append(
         Role::User => {
             let turn = free_id(write, "turns", None, at, last.turn)?;
             last.turn = turn;
+            let channel = message.channel.as_deref().unwrap_or(channel);
+            let is_caller = channel.starts_with("webhook:");
             write.execute(
                 "INSERT INTO turns (id, conversation_id, state, channel, message_id, created_at,
-                     started_at, finished_at, ended)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6, ?5)",
-                params![turn, conversation, TurnState::Done, channel, id, at],
+                     started_at, finished_at, ended, user_id, account)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6, ?5, ?7, ?8)",
+                params![
+                    turn,
+                    conversation,
+                    TurnState::Done,
+                    channel,
+                    id,
+                    at,
+                    message.asked_by,
+                    account.filter(|_| is_caller),
+                ],
             )?;
             last.open = Some(TurnId::from(turn));
             last.questions.push_back(Question {
@@ -264,10 +521,11 @@ fn append(
             }
         }
     };
+    let (version_of, hidden_with) = last.version(message, MessageId::from(id));
     write.execute(
         "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at,
-             in_reply_to)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+             in_reply_to, finish_reason, version_of, hidden_with)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             id,
             conversation,
@@ -277,14 +535,102 @@ fn append(
             message.speaker,
             at,
             answered,
+            message.finish_reason.map(FinishReason::as_str),
+            version_of,
+            hidden_with,
         ],
     )?;
+    // What is counted is what is shown.
     write.execute(
         "UPDATE conversations SET updated_at = max(updated_at, ?2),
-             message_count = message_count + 1, latest = ?3 WHERE id = ?1",
-        params![conversation, at, id],
+             message_count = message_count + (?4 IS NULL), latest = ?3 WHERE id = ?1",
+        params![conversation, at, id, hidden_with],
     )?;
     Ok(())
+}
+
+/// Stores a memory unless it is there already.
+fn add_memory(write: &Write<'_>, new: &ImportedMemory) -> Outcome<bool> {
+    let audience = intern(write, new.owner, &new.audience, UnknownName::Skip)?;
+    let at = new.created_at.min(write.now);
+    let search_words = search_words::clean(&new.search_words);
+    let id = free_id(write, "memories", new.id.map(MemoryId::as_i64), at, 0)?;
+    let added = write.execute(
+        "INSERT OR IGNORE INTO memories (id, content, speaker, created_at, owner_id, audience_id,
+             channel, account, is_outside, search_words)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            id,
+            new.content.trim(),
+            new.speaker,
+            at,
+            new.owner,
+            audience,
+            new.channel,
+            new.account,
+            new.is_outside,
+            search_words::to_column(&search_words),
+        ],
+    )?;
+    Ok(added > 0)
+}
+
+/// Stores a schedule unless it is there already.
+fn add_schedule(write: &Write<'_>, new: &ImportedSchedule) -> Outcome<bool> {
+    let known = row(
+        write.connection,
+        "SELECT 1 FROM schedules WHERE owner_id IS ?1 AND prompt = ?2 AND created_at = ?3",
+        params![new.owner, new.prompt, new.created_at],
+        |_| Ok(()),
+    )?;
+    if known.is_some() {
+        return Ok(false);
+    }
+    schedules::check_new(write.connection, &new.prompt)?;
+    let conversation: Option<ConversationId> = match new.conversation_id {
+        None => None,
+        Some(id) => row(
+            write.connection,
+            "SELECT id FROM conversations WHERE imported_from IN (?2, 'hearth:' || ?4)
+                 AND owner_id IS ?3
+             UNION ALL
+             SELECT id FROM conversations WHERE id = ?1 AND (owner_id IS ?3 OR ?5)",
+            params![
+                id,
+                name_of(&format!("hearth:{id}"), new.copy_for),
+                new.owner,
+                id.to_string(),
+                new.copy_for.is_none(),
+            ],
+            |row| row.get(0),
+        )?,
+    };
+    let at = new.created_at.min(write.now);
+    write.execute(
+        "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account, cron,
+             next_at, planned_at, last_at, is_paused, created_at, is_wait, owner_id,
+             audience_id, is_outside)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        params![
+            free_id(write, "schedules", new.id.map(ScheduleId::as_i64), at, 0)?,
+            new.prompt,
+            new.owner_name,
+            conversation,
+            new.channel,
+            new.account,
+            new.timing.cron,
+            new.timing.next_at,
+            new.planned_at.min(write.now),
+            new.last_at,
+            new.is_paused || is_guest(write.connection, new.owner)?,
+            new.created_at,
+            new.timing.is_wait,
+            new.owner,
+            intern(write, new.owner, &new.audience, UnknownName::Skip)?,
+            new.is_outside,
+        ],
+    )?;
+    Ok(true)
 }
 
 /// A free id of the time `at`, above `last`. `wanted` is not used if it lies in the

@@ -45,6 +45,7 @@ mod database;
 mod deliveries;
 mod durability;
 mod excerpt;
+mod export;
 mod failure;
 mod forgetting;
 mod fulltext;
@@ -118,9 +119,12 @@ pub use database::Store;
 pub use deliveries::{Attempt, Delivery, DeliveryState, NewDelivery};
 pub use durability::{Durable, Provisional};
 pub use excerpt::excerpt;
+pub use export::{ConversationDetails, ExportedMessage, KeptMarks};
 pub use history::{Past, PastTurn, Summary, WantedPast};
 pub use idempotency::IdempotencyKey;
-pub use import::{Import, ImportedConversation, ImportedMessage};
+pub use import::{
+    Import, ImportedConversation, ImportedMarks, ImportedMemory, ImportedMessage, ImportedSchedule,
+};
 pub use integrity::{Examination, check_at_start, check_integrity, examine};
 pub use invitations::{Invitation, NewInvitation};
 pub use kept_reads::Memo;

@@ -136,6 +136,39 @@ impl Store {
         })
     }
 
+    /// Adds to the list of this name what is not on it yet, all or nothing. What is there stays
+    /// as it is. Returns how many items that were, and whether the list is new.
+    ///
+    /// # Errors
+    /// As of [`Store::update_list`].
+    pub fn import_list(&self, viewer: &Viewer, new: List) -> Result<(usize, bool)> {
+        let viewer = viewer.clone();
+        self.write(move |write| {
+            check_sees(write.connection, &viewer)?;
+            let found = find(write.connection, &new.name)?;
+            let is_new = found.is_none();
+            let (id, mut list) = match found {
+                Some(found) => found,
+                None => make(write, &new.name, new.is_outside)?,
+            };
+            list.items = rows(write.connection, ITEMS_OF, params![id], item)?;
+            let before = list.items.len();
+            for item in &new.items {
+                let text = checked_line(&item.text, "an item", ITEM_BYTES)?;
+                if known(&mut list, &text).is_none() {
+                    add(
+                        write,
+                        id,
+                        &mut list,
+                        text,
+                        (item.is_checked, item.is_outside),
+                    )?;
+                }
+            }
+            Ok((list.items.len() - before, is_new))
+        })
+    }
+
     /// Deletes a list with all that is on it, and returns its name.
     ///
     /// # Errors
@@ -237,32 +270,10 @@ fn apply(write: &Write<'_>, id: i64, list: &mut List, change: &ListChange) -> Ou
     }
     for text in &change.add {
         let text = checked_line(text, "an item", ITEM_BYTES)?;
-        let wanted = folded(&text);
-        if let Some(known) = list
-            .items
-            .iter_mut()
-            .find(|one| folded(&one.text) == wanted)
-        {
-            check(write, known, false)?;
-            continue;
+        match known(list, &text) {
+            Some(known) => check(write, known, false)?,
+            None => add(write, id, list, text, (false, change.is_outside))?,
         }
-        if list.items.len() >= ITEMS {
-            return Err(Error::invalid_request(format!(
-                "a list has at most {ITEMS} items: remove some first"
-            ))
-            .into());
-        }
-        let item = ListItem {
-            id: write.id(),
-            text,
-            is_checked: false,
-            is_outside: change.is_outside,
-        };
-        write.execute(
-            "INSERT INTO list_items (id, list_id, text, is_outside) VALUES (?1, ?2, ?3, ?4)",
-            params![item.id, id, item.text, item.is_outside],
-        )?;
-        list.items.push(item);
     }
     for (named, is_checked) in [(&change.check, true), (&change.uncheck, false)] {
         for item in named {
@@ -274,6 +285,40 @@ fn apply(write: &Write<'_>, id: i64, list: &mut List, change: &ListChange) -> Ou
         let gone = list.items.remove(place_of(list, item)?);
         write.execute("DELETE FROM list_items WHERE id = ?", params![gone.id])?;
     }
+    Ok(())
+}
+
+/// The item with this text.
+fn known<'a>(list: &'a mut List, text: &str) -> Option<&'a mut ListItem> {
+    let wanted = folded(text);
+    (list.items.iter_mut()).find(|one| folded(&one.text) == wanted)
+}
+
+fn add(
+    write: &Write<'_>,
+    id: i64,
+    list: &mut List,
+    text: String,
+    (is_checked, is_outside): (bool, bool),
+) -> Outcome<()> {
+    if list.items.len() >= ITEMS {
+        return Err(Error::invalid_request(format!(
+            "a list has at most {ITEMS} items: remove some first"
+        ))
+        .into());
+    }
+    let item = ListItem {
+        id: write.id(),
+        text,
+        is_checked,
+        is_outside,
+    };
+    write.execute(
+        "INSERT INTO list_items (id, list_id, text, is_checked, is_outside)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![item.id, id, item.text, item.is_checked, item.is_outside],
+    )?;
+    list.items.push(item);
     Ok(())
 }
 

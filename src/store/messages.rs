@@ -1,6 +1,7 @@
 //! Messages, and pages of them.
 
 use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, Serialize};
 
 use crate::attachments;
 use crate::conversations;
@@ -25,7 +26,8 @@ pub(crate) const PAGE: usize = 1000;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Who wrote a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person, or a program on behalf of one.
     User,
@@ -129,40 +131,6 @@ impl Store {
         Ok(MessagePage { messages, has_more })
     }
 
-    /// The next `limit` messages (at most 1,000, and about 4 MiB of text, but
-    /// always one) after `after`, oldest first: those that are shown, or the
-    /// others. Empty at the end.
-    ///
-    /// # Errors
-    /// `not_found`: no such conversation.
-    pub fn messages_after(
-        &self,
-        viewer: &Viewer,
-        id: ConversationId,
-        limit: usize,
-        after: Option<MessageId>,
-        hidden: bool,
-    ) -> Result<Vec<Message>> {
-        let limit = limit.min(PAGE);
-        let after = after.map_or(i64::MIN, MessageId::as_i64);
-        self.read(|connection| {
-            conversations::check_seen(connection, &viewer.sight(connection)?, id)?;
-            let page = page_of_messages(
-                connection,
-                concat!(
-                    "SELECT ",
-                    message_columns!(),
-                    " FROM messages m \
-                     WHERE conversation_id = ?1 AND id > ?2 \
-                         AND (hidden_with IS NOT NULL) = ?4 ORDER BY id LIMIT ?3"
-                ),
-                params![id, after, limit as i64, hidden],
-                limit,
-            )?;
-            Ok(page.0)
-        })
-    }
-
     /// One message.
     ///
     /// # Errors
@@ -197,14 +165,14 @@ pub(crate) fn page_of_messages(
 }
 
 /// Messages up to a number, and [`PAGE_BYTES`] of text, but always one.
-pub(crate) struct Page {
-    pub messages: Vec<Message>,
+pub(crate) struct Page<T = Message> {
+    pub messages: Vec<T>,
     limit: usize,
     bytes: usize,
 }
 
-impl Page {
-    pub fn new(limit: usize) -> Page {
+impl<T> Page<T> {
+    pub fn new(limit: usize) -> Page<T> {
         Page {
             messages: Vec::new(),
             limit,

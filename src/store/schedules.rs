@@ -95,18 +95,7 @@ impl Store {
         let viewer = viewer.clone();
         self.write(move |write| {
             let prompt = new.prompt.trim().to_owned();
-            if !(1..=PROMPT_CHARACTERS).contains(&prompt.chars().count()) {
-                return Err(Error::invalid_request(format!(
-                    "\"prompt\" must have 1 to {PROMPT_CHARACTERS} characters, not only white space"
-                ))
-                .into());
-            }
-            if count(write.connection)? >= MOST {
-                return Err(Error::invalid_request(format!(
-                    "there are already {MOST} schedules; delete one first"
-                ))
-                .into());
-            }
+            check_new(write.connection, &prompt)?;
             let audience_id = match new.conversation_id {
                 Some(conversation) => {
                     let sight = viewer.sight(write.connection)?;
@@ -371,6 +360,26 @@ const SCHEDULE: &str = concat!(
 
 pub(crate) const NEXT_SCHEDULE: &str =
     "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
+
+/// Refuses a prompt that is empty or too long, and more schedules than there may be.
+///
+/// # Errors
+/// `invalid_request`.
+pub(crate) fn check_new(connection: &Connection, prompt: &str) -> Outcome<()> {
+    if !(1..=PROMPT_CHARACTERS).contains(&prompt.chars().count()) {
+        return Err(Error::invalid_request(format!(
+            "\"prompt\" must have 1 to {PROMPT_CHARACTERS} characters, not only white space"
+        ))
+        .into());
+    }
+    if count(connection)? >= MOST {
+        return Err(Error::invalid_request(format!(
+            "there are already {MOST} schedules; delete one first"
+        ))
+        .into());
+    }
+    Ok(())
+}
 
 fn count(connection: &Connection) -> Outcome<usize> {
     let count = row(

@@ -56,7 +56,8 @@ fn a_conversation_is_saved_and_printed_whole() {
     ));
     choose(&mut page, "Export");
     let text = saved(&folder.path().join("question 0.md"));
-    assert!(text.starts_with("# question 0\n\n## admin, "), "{text}");
+    assert!(text.starts_with("# question 0\n\nconv_"), "{text}");
+    assert!(text.contains("\n\n## admin, "), "{text}");
     let places = (0..300).flat_map(|number| {
         let answer = format!("\n\nanswer {number} with **some** `text`\n");
         [format!("\n\nquestion {number}\n"), answer].map(|part| {
@@ -113,7 +114,7 @@ fn a_file_of_a_message_is_downloaded_as_it_was_sent() {
     let name = page.evaluate("document.querySelector('.top h1').textContent");
     let text = saved(&folder.path().join(format!("{}.md", name.as_str().unwrap())));
     assert!(
-        text.contains("for Sunday\n\nFile: pancakes.txt\n"),
+        text.contains("for Sunday\n\n- Attached: pancakes.txt (text/plain"),
         "{text}"
     );
     check(&page, &home);

@@ -5,6 +5,7 @@ mod files;
 mod imports;
 mod interruptions;
 mod nights;
+mod round_trip;
 
 use std::fs;
 use std::path::Path;

@@ -409,7 +409,7 @@ fn the_command_line_looks_after_one_s_own_account() {
     let (done, said) = account(&folder, &["export", "--output", path], &word);
     assert!(done && said.contains("1 conversation"), "{said}");
     let exported = std::fs::read_to_string(&file).unwrap();
-    assert!(exported.starts_with(r#"{"type":"hearth_export","version":1}"#));
+    assert!(exported.starts_with(r#"{"type":"hearth_export","version":1,"has_end":true}"#));
     assert!(
         exported.contains("mine alone") && !exported.contains("of the admin"),
         "{exported}"
@@ -444,9 +444,18 @@ fn the_command_line_looks_after_one_s_own_account() {
         admin.ask(sought)["messages"].as_array().unwrap().len()
     };
     assert_eq!(found(), 0, "what was theirs is gone");
+    // Nobody has that name any more: what was theirs is private to whoever imports it.
     let imported = run(folder.path(), &["import", path]);
-    assert!(imported.status.success(), "{}", printed(&imported));
+    let said = printed(&imported);
+    assert!(imported.status.success(), "{said}");
+    assert!(said.contains("Nobody here is called user"), "{said}");
     assert!(found() > 0);
+    let listed = admin.ask(json!({ "type": "list_conversations" }));
+    let own = |one: &Value| one["owner"] == "admin" && one["audience"] == "private";
+    assert!(
+        listed["conversations"].as_array().unwrap().iter().all(own),
+        "{listed}"
+    );
     let last = json!({ "type": "delete_account", "password": PASSWORD });
     assert_eq!(
         admin.refused(last),

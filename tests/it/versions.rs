@@ -466,7 +466,7 @@ fn a_title_that_a_person_gave_stays() {
 }
 
 #[test]
-fn what_is_not_shown_is_exported_but_not_imported() {
+fn what_is_not_shown_is_exported_and_imported() {
     let model = echo();
     let home = Home::start(model.config());
     let mut client = home.admin();
@@ -514,6 +514,15 @@ fn what_is_not_shown_is_exported_but_not_imported() {
     let id = &listed["conversations"][0]["id"];
     let imported = texts(&mut client, id);
     assert_eq!(imported, ["how warm is it", "scripted: how warm is it"]);
+    let asked = ids(&mut client, id).remove(0);
+    let earlier = client.ask(json!({ "type": "get_messages", "conversation_id": id }));
+    let earlier = earlier["messages"][0]["versions"][0].clone();
+    assert_ne!(earlier, json!(asked));
+    client.ask(json!({ "type": "select_version", "message_id": earlier }));
+    assert_eq!(
+        texts(&mut client, id),
+        ["how war is it", "scripted: how war is it"]
+    );
 }
 
 /// What a person notes for themselves, their other devices learn and nobody else.

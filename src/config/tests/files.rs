@@ -145,6 +145,7 @@ fn limits_are_those_of_protocol_section_7() {
         log_lines_per_address: 10,
         attachment_bytes: 20 << 20,
         attachments_total_bytes: 2 << 30,
+        import_bytes: 2 << 30,
         attachment_seconds: 300,
         approval_seconds: 86_400,
     };

@@ -12,7 +12,7 @@ use crate::service::program_turns::Asker;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::{AddressPatterns, Config};
-use net::http::checks::{bearer, is_forwarded};
+use net::http::checks::{bearer, is_forwarded, percent_decoded};
 use net::http::{Head, Request};
 use store::UserRole;
 
@@ -92,37 +92,10 @@ fn needs_no_token(head: &Head) -> bool {
         && AddressPatterns::private().allows(head.peer.address)
 }
 
-/// The text without its percent-encoding; what is not a code stays.
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).filter(|_| *first == b'%');
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use net::testing::head;
-
-    #[test]
-    fn names_are_decoded() {
-        for (encoded, expected) in [
-            ("Ada Lovelace", "Ada Lovelace"),
-            ("J%C3%BCrgen", "Jürgen"),
-            ("100%", "100%"),
-            ("%zz%41", "%zzA"),
-            ("%ff", "\u{fffd}"),
-        ] {
-            assert_eq!(percent_decoded(encoded), expected);
-        }
-    }
 
     #[test]
     fn only_programs_at_home_need_no_token() {

@@ -1,8 +1,6 @@
 //! `hearth account`: what people do with their own account, through the server.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -12,7 +10,7 @@ use super::chat::access::ServerAccess;
 use super::chat::connection::ChatConnection;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::export::{ExportCounts, to_file, unwritten};
+use super::export::{Parts, to_file, unwritten, write_all};
 use super::password;
 use super::progress::count;
 use super::prompter::confirm;
@@ -50,7 +48,7 @@ Needs a server that runs, and --user NAME or a token in HEARTH_TOKEN.",
         .run(forget),
     member!(
         "\
-export: Write your conversations to a file that `hearth import` reads
+export: Write what is yours to a file that `hearth import` reads
 --output FILE        Write to this file (default: standard output)
 --force              Replace FILE if it exists
 --shared             Also write what others share with you"
@@ -61,10 +59,6 @@ export: Write your conversations to a file that `hearth import` reads
 
 /// Time limit of an answer, in which a password may be hashed.
 const ANSWER: Duration = Duration::from_secs(30);
-/// The pause between the requests of an export, for `limits.commands_per_second`.
-const PAUSE: Duration = Duration::from_millis(25);
-/// Rows of a page.
-const PAGE: u64 = 500;
 
 /// A signed-in connection.
 struct Account {
@@ -256,11 +250,17 @@ fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let output = output.map(PathBuf::from);
     let with_shared = arguments.has("shared");
     let force = arguments.has("force");
-    let written = with(arguments, context, |account, context| match &output {
-        Some(path) => to_file(path, force, |writer| {
-            write_all(account, with_shared, writer, Some(path))
-        }),
-        None => write_all(account, with_shared, context.output, None),
+    let written = with(arguments, context, |account, context| {
+        let request = json!({ "type": "export", "shared": with_shared });
+        let mut ask = |request: &Value| account.ask(request);
+        let mut parts = Parts::new(request, &mut ask);
+        let mut next = || parts.next();
+        match &output {
+            Some(path) => to_file(path, force, |writer| {
+                write_all(writer, &mut next, |error| unwritten(path, &error))
+            }),
+            None => write_all(context.output, &mut next, CliError::from),
+        }
     })?;
     match output {
         None => Ok(()),
@@ -270,72 +270,5 @@ fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             count(written.conversations, "conversation"),
             path.display()
         )),
-    }
-}
-
-/// Writes the conversations as `hearth export` does, from what the server shows.
-fn write_all(
-    account: &mut Account,
-    with_shared: bool,
-    writer: &mut dyn Write,
-    path: Option<&Path>,
-) -> Result<ExportCounts, CliError> {
-    let failed = |error: io::Error| match path {
-        Some(path) => unwritten(path, &error),
-        None => CliError::from(error),
-    };
-    let mut written = ExportCounts::default();
-    let head = json!({ "type": "hearth_export", "version": 1 });
-    writeln!(writer, "{head}").map_err(failed)?;
-    let mut request = json!({ "type": "list_conversations", "limit": PAGE });
-    loop {
-        let page = account.ask(&request)?;
-        for one in page["conversations"].as_array().into_iter().flatten() {
-            if one["owner"] != account.user.as_str() && !with_shared {
-                continue;
-            }
-            let mut line = json!({ "type": "conversation" });
-            for member in ["id", "title", "channel", "created_at", "updated_at"] {
-                line[member] = one[member].clone();
-            }
-            writeln!(writer, "{line}").map_err(failed)?;
-            written.conversations += 1;
-            for message in messages(account, &one["id"])? {
-                let mut line = json!({ "type": "message" });
-                for member in ["id", "role", "speaker", "timestamp", "content"] {
-                    line[member] = message[member].clone();
-                }
-                if let Some(question) = message.get("in_reply_to") {
-                    line["in_reply_to"] = question.clone();
-                }
-                writeln!(writer, "{line}").map_err(failed)?;
-                written.messages += 1;
-            }
-        }
-        if page["next_cursor"].is_null() {
-            writer.flush().map_err(failed)?;
-            return Ok(written);
-        }
-        request["cursor"] = page["next_cursor"].clone();
-    }
-}
-
-/// The messages of a conversation, the oldest first; pages come from the end.
-fn messages(account: &mut Account, conversation: &Value) -> Result<Vec<Value>, CliError> {
-    let mut pages = Vec::new();
-    let mut request = json!({
-        "type": "get_messages", "conversation_id": conversation, "limit": PAGE,
-    });
-    loop {
-        thread::sleep(PAUSE);
-        let mut page = account.ask(&request)?;
-        let has_more = page["has_more"] == true;
-        request["before"] = page["messages"][0]["id"].clone();
-        if let Value::Array(messages) = page["messages"].take() {
-            pages.push(messages);
-        }
-        if !has_more || request["before"].is_null() {
-            return Ok(pages.into_iter().rev().flatten().collect());
-        }
     }
 }

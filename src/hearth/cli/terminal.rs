@@ -36,7 +36,7 @@ mod tests {
     use crate::cli::tests::{DataDirectoryUnderTest, run_on};
     use base::clock::Clock;
     use serde_json::json;
-    use store::Store;
+    use store::{Store, UserRole};
 
     /// What a terminal would act on, and the same without it.
     const HOSTILE: (&str, &str) = (
@@ -48,7 +48,9 @@ mod tests {
     fn a_terminal_gets_no_control_characters_and_a_file_gets_all() {
         let root = DataDirectoryUnderTest::default();
         let database = root.data_directory().database();
-        Store::open(&database, Clock::system()).unwrap().close();
+        let store = Store::open(&database, Clock::system()).unwrap();
+        store.add_user("ada", UserRole::Admin, "").unwrap();
+        store.close();
         let (hostile, harmless) = HOSTILE;
         let file = root.path().join("import.jsonl");
         let time = "2026-01-02T03:04:05.000Z";

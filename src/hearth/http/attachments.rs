@@ -101,7 +101,7 @@ fn file(store: &Store, viewer: Viewer, id: AttachmentId, head: &Head) -> Result<
         start += piece.len() as u64;
         Ok(piece)
     };
-    Ok(Answer::Pieces(response, end - start, Box::new(next)))
+    Ok(Answer::Pieces(response, Some(end - start), Box::new(next)))
 }
 
 /// A file is never a page of our origin: whatever it holds runs in a sandbox, is taken

@@ -24,6 +24,7 @@ mod health;
 pub mod origin;
 mod registration;
 mod route;
+mod transfer;
 mod upgrade;
 mod welcome;
 

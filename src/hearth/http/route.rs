@@ -1,7 +1,7 @@
 //! The table of paths: what each takes, whom it admits, and what answers.
 
 use super::extension::Context;
-use super::{attachments, authentication, health, registration, welcome};
+use super::{attachments, authentication, health, registration, transfer, welcome};
 use crate::api::access::Exchange;
 use crate::api::{embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
@@ -84,6 +84,8 @@ static ROUTES: &[Route] = &[
     route(POST, "/register", Guard::Relay, Whole(registration::register)),
     route(POST, "/attachments", Guard::Bearer, Streamed(attachments::put)),
     route(GET, "/attachments/", Guard::Bearer, Whole(attachments::get)),
+    route("GET", "/export", Guard::Bearer, Whole(transfer::export)),
+    route(POST, "/import", Guard::Bearer, Streamed(transfer::import)),
     route(GET, "/metrics", Guard::Metrics, Whole(metrics::respond)),
     route(POST, "/mcp", Guard::Mcp, Program(mcp::answer)),
     route(GET, "/v1/models", Guard::OpenAi, Program(openai::models)),
@@ -244,6 +246,12 @@ mod tests {
             GET     | /attachments         | -          | 405
             GET     | /attachments/att_1   | token      | -
             DELETE  | /attachments/att_1   | -          | 405
+            GET     | /export              | token      | -
+            GET     | /export              | -          | 401
+            HEAD    | /export              | token      | 405
+            POST    | /import              | text,token | -
+            POST    | /import              | text       | 401
+            GET     | /import              | token      | 405
             POST    | /mcp                 | text       | -
             GET     | /mcp                 | -          | 405
             POST    | /v1/chat/completions | -          | -
@@ -287,6 +295,8 @@ mod tests {
             /attachments/        | /attachments/
             /attachments/a       | /attachments/
             /attachmentsa        | -
+            /export              | /export
+            /import              | /import
             /assets              | -
             /auth/               | -
             /Health              | -

@@ -129,6 +129,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),
+        Command::Export(wanted) => service.export_part(caller, &wanted),
         Command::ListApprovals => service.list_approvals(caller.identity),
         Command::Approve(approve) => {
             service.approve(approve.approval_id, approve.remember, caller.identity)

@@ -54,6 +54,7 @@ pub mod session;
 mod state;
 mod throttle;
 mod tools;
+pub mod transfer;
 pub mod turn_wait;
 mod turns;
 pub mod views;

@@ -108,6 +108,7 @@ impl Session {
                     connections.authenticated(self.id, &identity, &self.outbox);
                 }
                 self.service.hub.leave(self.id);
+                self.service.end_export(self.id);
                 log::info!(
                     peer:% = self.peer.place();
                     "{} from {}: signed in as {}",
@@ -152,6 +153,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.service.connections.close(self.id);
         self.service.hub.leave(self.id);
+        self.service.end_export(self.id);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::connections::Connections;
 use super::guesser::Guesser;
-use super::hub::Hub;
+use super::hub::{ConnectionId, Hub};
 use super::meter::Meter;
 use super::password::Verifier;
 use super::programs::Programs;
@@ -16,12 +16,13 @@ use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
 use super::voices::Voices;
 use super::wakes::Wakes;
+use crate::transfer::Exporter;
 use agent::Assistant;
 use agent::mcp::Mcp;
 use agent::meter::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
-use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId};
+use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId, UserId};
 use base::secret::Secret;
 use base::sync::{lock, read, write};
 use config::Settings;
@@ -58,6 +59,10 @@ pub struct Service {
     pub(super) tells_browsers: AtomicBool,
     /// Files that arrive over HTTP.
     pub(super) arriving_files: AtomicUsize,
+    /// The exports that connections read, and the part that is next.
+    pub(super) exports: Mutex<HashMap<ConnectionId, (u64, Exporter)>>,
+    /// For whom something is imported at the moment.
+    pub(super) imports: Mutex<Vec<UserId>>,
     /// Webhook requests that wait for their turn's end.
     pub(super) waiting_requests: AtomicUsize,
     pub(super) meter: Meter,
@@ -135,6 +140,8 @@ impl Service {
             queue: WorkQueue::new(config.workers),
             tells_browsers: AtomicBool::new(tells_browsers),
             arriving_files: AtomicUsize::new(0),
+            exports: Mutex::default(),
+            imports: Mutex::default(),
             waiting_requests: AtomicUsize::new(0),
             meter: Meter::default(),
             deferred: Mutex::default(),

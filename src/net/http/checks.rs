@@ -92,6 +92,20 @@ fn split_pair(pair: &str) -> (&str, &str) {
     pair.split_once('=').unwrap_or((pair, ""))
 }
 
+/// The text without its percent-encoding; what is not a code stays.
+pub fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).filter(|_| *first == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The token of `Authorization: Bearer <token>` (RFC 6750 section 2.1).
 ///
 /// # Errors
@@ -141,6 +155,19 @@ mod tests {
 
     use super::*;
     use crate::testing::head;
+
+    #[test]
+    fn names_are_decoded() {
+        for (encoded, expected) in [
+            ("Ada Lovelace", "Ada Lovelace"),
+            ("J%C3%BCrgen", "Jürgen"),
+            ("100%", "100%"),
+            ("%zz%41", "%zzA"),
+            ("%ff", "\u{fffd}"),
+        ] {
+            assert_eq!(percent_decoded(encoded), expected);
+        }
+    }
 
     #[test]
     fn a_wrong_method_is_answered_with_the_right_ones() {

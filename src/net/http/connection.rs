@@ -343,14 +343,18 @@ impl<'a> HttpConnection<'a> {
                 let head = pieces::Head {
                     response: &response,
                     length,
+                    is_current,
                     is_head,
                     persistence,
                 };
                 let written = catch_unwind(AssertUnwindSafe(|| {
                     pieces::send(head, &mut *next, connection, responder, self.stream)
                 }));
-                let panicked = |_| Err(io::ErrorKind::Other.into());
-                self.after_response(written.unwrap_or_else(panicked), persistence)
+                match written {
+                    Ok(Ok(persistence)) => self.after_response(Ok(()), persistence),
+                    // The response has begun, so no error can be sent.
+                    Ok(Err(_)) | Err(_) => AfterResponse::Close,
+                }
             }
         }
     }

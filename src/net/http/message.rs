@@ -103,10 +103,11 @@ pub enum Answer {
     Confirmed(Response, Box<dyn FnOnce(bool)>),
     /// A response that is not complete yet.
     Deferred(Box<dyn DeferredResponse>),
-    /// A response whose body of this many bytes is produced piece by piece, so that
-    /// it is never in memory as a whole; its own body is ignored. An empty piece or
-    /// an error before the end closes the connection.
-    Pieces(Response, u64, Box<dyn FnMut() -> Result<Vec<u8>>>),
+    /// A response whose body is produced piece by piece, so that it is never in memory
+    /// as a whole; its own body is ignored. It has this many bytes, and an empty piece
+    /// before the end closes the connection; or an empty piece is the end. An error
+    /// closes the connection.
+    Pieces(Response, Option<u64>, Box<dyn FnMut() -> Result<Vec<u8>>>),
 }
 
 impl Answer {

@@ -193,7 +193,7 @@ fn in_pieces(query: Option<&str>) -> HttpAnswer {
         left -= piece.len();
         Ok(piece)
     };
-    HttpAnswer::Pieces(Response::empty(200), 10_000, Box::new(next))
+    HttpAnswer::Pieces(Response::empty(200), Some(10_000), Box::new(next))
 }
 
 impl Echo {

@@ -334,6 +334,21 @@ commands! {
         data: String,
     },
 
+    /// Returns a part of an export, as GET /export writes it: what is the caller's, or one
+    /// conversation.
+    "export" Viewer Any Export(Export {
+        /// 0 begins; then one more each time, until `done`.
+        part: u64 = offset,
+        /// Only this conversation.
+        conversation_id: Option<ConversationId> = optional_id,
+        /// Also what others share with the caller.
+        shared: bool = false_by_default,
+        /// Everything; for the owner of the machine.
+        all: bool = false_by_default,
+        /// `jsonl`, also when absent, or `markdown`.
+        format: Option<String> = Fields::optional_string,
+    }),
+
     /// Lists the tool calls that wait for a decision.
     "list_approvals" User Any ListApprovals -> {
         /// The oldest first.

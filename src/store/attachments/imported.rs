@@ -2,8 +2,10 @@
 
 use rusqlite::params;
 
-use super::{PIECE_BYTES, append, count, name};
+use super::{PIECE_BYTES, UploadLimits, append, check_space, count, name};
 use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
 use base::error::Result;
 use base::ids::{AttachmentId, MessageId};
 
@@ -17,30 +19,42 @@ pub struct AttachmentImport {
     received: u64,
 }
 
+/// Stores the row of a file that is about to come.
+///
+/// # Errors
+/// `server_error` 507 without space.
+pub(crate) fn begin(
+    write: &Write<'_>,
+    id: AttachmentId,
+    message: MessageId,
+    name: &str,
+    declared_type: Option<String>,
+    bytes: u64,
+    limits: &UploadLimits,
+) -> Outcome<()> {
+    check_space(write, bytes, limits)?;
+    write.execute(
+        "INSERT INTO attachments (id, name, declared_type, bytes, message_id)
+         VALUES (?1, ?2, ?3, 0, ?4)",
+        params![id, name::cleaned(name), declared_type, message],
+    )?;
+    Ok(())
+}
+
 impl AttachmentImport {
-    pub(crate) fn begin(
+    pub(crate) fn new(
         store: &Store,
+        id: AttachmentId,
         message: MessageId,
-        name: &str,
         declared_type: Option<String>,
-    ) -> Result<AttachmentImport> {
-        let (name, declared) = (name::cleaned(name), declared_type.clone());
-        let id = store.write(move |write| {
-            let id: AttachmentId = write.id();
-            write.execute(
-                "INSERT INTO attachments (id, name, declared_type, bytes, message_id)
-                 VALUES (?1, ?2, ?3, 0, ?4)",
-                params![id, name, declared, message],
-            )?;
-            Ok(id)
-        })?;
-        Ok(AttachmentImport {
+    ) -> AttachmentImport {
+        AttachmentImport {
             store: store.clone(),
             id,
             message,
             declared_type,
             received: 0,
-        })
+        }
     }
 
     /// Adds what follows, in a transaction for each [`PIECE_BYTES`].

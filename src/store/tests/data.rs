@@ -18,7 +18,16 @@ fn imported(source: &str, id: Option<ConversationId>) -> ImportedConversation {
         channel: "import".to_owned(),
         owner: None,
         audience: Audience::Household,
+        copy_for: None,
+        account: None,
+        external_name: None,
+        model: None,
+        instructions: None,
+        surface: None,
+        is_outside: false,
+        marks: Vec::new(),
         created_at: Timestamp::from_millis(LONG_AGO),
+        updated_at: None,
     }
 }
 
@@ -29,6 +38,11 @@ fn said(role: Role, content: &str, millis: i64) -> ImportedMessage {
         role,
         content: content.to_owned(),
         speaker: None,
+        asked_by: None,
+        channel: None,
+        finish_reason: None,
+        version_of: None,
+        hidden_with: None,
         created_at: Timestamp::from_millis(LONG_AGO + millis),
     }
 }

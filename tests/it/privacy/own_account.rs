@@ -63,6 +63,7 @@ const COMMANDS: &str = r#"
     gt   | {"type":"pause_schedule","schedule_id":"sched_0000000000001"}
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
+    -    | {"type":"export","part":0}
     -    | {"type":"server_info"}
     g    | {"type":"transcribe","audio":"AAAA","media_type":"audio/webm"}
     g    | {"type":"speak","text":"x"}

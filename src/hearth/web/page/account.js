@@ -7,6 +7,8 @@ export async function show(household) {
   const user = household.identity.user;
   const tokens = rowList();
   const memories = rowList();
+  const { download, mayUpload, upload } = await import("./exporting.js");
+  const chosen = h("input", { type: "file", hidden: true, "aria-label": "File to import", onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
   const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
@@ -16,7 +18,9 @@ export async function show(household) {
     card("Signed in", h("p.help", "Your sessions, and the tokens of your programs."), tokens,
       h("button", { onclick: signOutEverywhere }, "Sign out everywhere")),
     household.maySend && card("What is remembered about you", memories),
-    card("Your conversations", h("p.help", "A file that “hearth import” can read."), h("button", { onclick: () => tried(download) }, "Export")),
+    card("Your data", h("p.help", "All that is yours as one file: conversations with their files, memories, reminders. What you import, also from ChatGPT or Claude, is private to you."),
+      h("button", { onclick: () => tried(() => download(household, `hearth-${user}.jsonl`)) }, "Export"),
+      household.maySend && mayUpload() && h("button", { onclick: () => chosen.click() }, "Import"), chosen),
     card("Delete account", h("p.help", "Deletes you and everything that is yours, also what you shared: conversations, memories, reminders, tokens. It cannot be undone."),
       form("Delete my account", deleteAccount, secret("Password", "current-password")))) };
 
@@ -49,32 +53,6 @@ export async function show(household) {
     const name = await ask({ title: "Delete your account?", text: `Type your name, ${user}, to delete everything that is yours.`, value: "", action: "Delete", danger: true });
     if (name === user) await household.request("delete_account", { password });
     else if (name !== null) throw new Error("That is not your name. Nothing was deleted.");
-  }
-
-  async function download() {
-    const lines = [{ type: "hearth_export", version: 1 }];
-    let cursor;
-    do {
-      const page = await household.read("list_conversations", { limit: 500, ...(cursor && { cursor }) });
-      for (const one of page.conversations.filter(({ owner }) => owner === user)) lines.push(...await conversation(one));
-      cursor = page.next_cursor;
-    } while (cursor);
-    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-    const link = h("a", { href: URL.createObjectURL(new Blob([text])), download: `hearth-${user}.jsonl` });
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }
-
-  /** The lines of a conversation, as “hearth export” writes them. */
-  async function conversation({ id, title, channel, created_at, updated_at }) {
-    let messages = [];
-    let page;
-    do {
-      page = await household.read("get_messages", { conversation_id: id, limit: 500, ...(messages.length && { before: messages[0].id }) });
-      messages = [...page.messages, ...messages];
-    } while (page.has_more);
-    return [{ type: "conversation", id, title, channel, created_at, updated_at },
-      ...messages.map(({ id, role, speaker, timestamp, content, in_reply_to }) => ({ type: "message", id, role, speaker: speaker ?? null, timestamp, content, in_reply_to }))];
   }
 
   async function tried(send) {

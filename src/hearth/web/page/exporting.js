@@ -1,35 +1,42 @@
-// A conversation as a file, and on paper.
+// What the server exports as a file, a file to import, and a conversation on paper.
 
 import { h, complain, toast } from "./dom.js";
+import { savedEndpoint, token } from "./session.js";
 
 /** Saves all of a conversation as Markdown on this device. */
 export async function save(household, { id, title }) {
   try {
-    const parts = await paragraphs(household, id, false);
-    const hidden = await paragraphs(household, id, true);
-    if (hidden.length) parts.push("# Versions that are not shown\n", ...hidden);
-    const address = URL.createObjectURL(new Blob([`# ${title}\n\n`, parts.join("\n")], { type: "text/markdown" }));
-    h("a", { href: address, download: `${title.replace(/[^\p{L}\p{N} _-]+/gu, " ").trim().slice(0, 60) || "conversation"}.md` }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 60000);
+    const name = title.replace(/[^\p{L}\p{N} _-]+/gu, " ").trim().slice(0, 60) || "conversation";
+    await download(household, `${name}.md`, { conversation_id: id, format: "markdown" });
     toast("Exported.");
   } catch (error) {
     complain(error);
   }
 }
 
-/** The messages of a conversation: those that are shown, or other versions of them with what followed. */
-async function paragraphs(household, id, hidden) {
-  const messages = [];
-  for (let before, hasMore = true; hasMore;) {
-    const page = await household.read("get_messages", { conversation_id: id, limit: 500, hidden, ...(before && { before }) });
-    messages.unshift(...page.messages);
-    before = page.messages[0]?.id;
-    hasMore = page.has_more && Boolean(before);
+/** Saves an export on this device. It comes in parts over the connection, and so through a relay too. */
+export async function download(household, name, fields) {
+  const parts = [];
+  for (let done = false; !done;) {
+    const part = await household.request("export", { ...fields, part: parts.length }, { timeout: 0 });
+    parts.push(part.text);
+    ({ done } = part);
   }
-  return messages.map((one) => {
-    const files = one.attachments?.map(({ name }) => `\n\nFile: ${name}`).join("") ?? "";
-    return `## ${one.role === "user" ? one.speaker ?? "Unknown" : "Hearth"}, ${new Date(one.timestamp).toLocaleString()}\n\n${one.content}${files}\n`;
-  });
+  const address = URL.createObjectURL(new Blob(parts, { type: "text/plain" }));
+  h("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
+/** Whether files can be imported from here: a relay carries no file of any size. */
+export const mayUpload = () => !savedEndpoint().relay;
+
+/** Sends a file to import. Resolves to what was imported, as a sentence. */
+export async function upload(file) {
+  const response = await fetch(new URL("/import", savedEndpoint().address ?? location.href), { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body: file });
+  const answer = await response.json().catch(() => ({ error: `The server responded with status ${response.status}.` }));
+  if (answer.status !== "ok") throw new Error(answer.error);
+  const { imported, messages, already_there: known, left_out: skipped } = answer.data;
+  return `Imported ${messages} messages in ${imported} conversations; ${known} were already there${skipped ? `, and ${skipped} entries were skipped` : ""}.`;
 }
 
 /** Loads what is earlier, and prints. */

@@ -135,7 +135,7 @@ fn everybody_sees_their_own_part_of_everything() {
             );
             let messages = |id| store.messages(viewer, id, 10, None).map(drop);
             check("messages", messages(id), messages(nowhere), &text);
-            let after = |id| store.messages_after(viewer, id, 10, None, false).map(drop);
+            let after = |id| store.messages_after(viewer, id, 10, None).map(drop);
             check("messages after", after(id), after(nowhere), &text);
             let view = |id| store.turn(viewer, id).map(drop);
             check("turn", view(turn), view(TurnId::from(9)), &turn.to_string());

@@ -9,20 +9,21 @@ use std::rc::Rc;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::importer::Importer;
-use super::{chatgpt, claude};
-use crate::cli::context::{CliError, CliResult};
+use super::importer::{ForeignConversation, Importer, unread};
+use base::error::{Error, Result};
+
+mod chatgpt;
+mod claude;
 
 /// Largest conversation that is read.
-const ITEM_BYTES: u64 = 256 * 1024 * 1024;
+const ITEM_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Imports a whole file.
 ///
 /// # Errors
 ///
 /// The file cannot be read or is not valid JSON, or the database fails.
-pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult {
-    let unread = |error| CliError::failed(format!("the file cannot be read: {error}"));
+pub fn read(reader: &mut impl BufRead, importer: &mut Importer<'_>) -> Result<()> {
     let mark = reader
         .fill_buf()
         .map_err(unread)?
@@ -30,7 +31,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
     reader.consume(if mark { 3 } else { 0 });
     let position = Rc::new(ReadPosition::default());
     let bounded = BoundedReader {
-        reader,
+        reader: &mut *reader,
         position: Rc::clone(&position),
     };
     let mut failure = None;
@@ -41,13 +42,14 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
     };
     let mut parser = serde_json::Deserializer::from_reader(bounded);
     let parsed = items.deserialize(&mut parser);
-    match (failure, parsed) {
-        (Some(failure), _) => Err(failure),
-        (None, Err(error)) => Err(CliError::failed(format!(
-            "the file is incomplete or invalid: {error}"
-        ))),
-        (None, Ok(())) => Ok(()),
-    }
+    let failure = match (failure, parsed) {
+        (Some(failure), _) => failure,
+        (None, Err(error)) => {
+            Error::invalid_request(format!("the file is incomplete or invalid: {error}"))
+        }
+        (None, Ok(())) => return Ok(()),
+    };
+    Err(importer.stopped("", &failure))
 }
 
 /// How much of a file has been read.
@@ -71,7 +73,7 @@ impl<R: Read> Read for BoundedReader<R> {
         self.position.read.set(read);
         match self.position.bound.get() {
             Some(bound) if read > bound => {
-                Err(io::Error::other("a conversation is larger than 256 MiB"))
+                Err(io::Error::other("a conversation is larger than 32 MiB"))
             }
             _ => Ok(count),
         }
@@ -82,7 +84,7 @@ impl<R: Read> Read for BoundedReader<R> {
 struct ItemVisitor<'i, 'a> {
     importer: &'i mut Importer<'a>,
     position: Rc<ReadPosition>,
-    failure: &'i mut Option<CliError>,
+    failure: &'i mut Option<Error>,
 }
 
 impl<'de> DeserializeSeed<'de> for ItemVisitor<'_, '_> {
@@ -107,11 +109,7 @@ impl<'de> Visitor<'de> for ItemVisitor<'_, '_> {
             let Some(item) = items.next_element::<Box<RawValue>>()? else {
                 return Ok(());
             };
-            let taken = self
-                .importer
-                .note(read)
-                .and_then(|()| import_item(&item, self.importer));
-            if let Err(failure) = taken {
+            if let Err(failure) = import_item(&item, self.importer) {
                 *self.failure = Some(failure);
                 return Err(serde::de::Error::custom("stopped"));
             }
@@ -120,20 +118,19 @@ impl<'de> Visitor<'de> for ItemVisitor<'_, '_> {
 }
 
 /// Imports one item of either service.
-fn import_item(item: &RawValue, importer: &mut Importer<'_>) -> CliResult {
+fn import_item(item: &RawValue, importer: &mut Importer<'_>) -> Result<()> {
     let text = item.get();
-    let taken = match text {
+    let taken: Option<ForeignConversation> = match text {
         _ if !text.starts_with('{') => None,
         _ if text.contains("\"mapping\"") => chatgpt::conversation(text),
         _ if text.contains("\"chat_messages\"") => claude::conversation(text),
         _ => None,
     };
     match taken {
-        Some((conversation, messages)) => importer.add(conversation, messages),
+        Some(found) => importer.foreign(found),
         None => {
-            importer
-                .counts
-                .skip("items that are not conversations of ChatGPT or Claude");
+            let reason = "items that are not conversations of ChatGPT or Claude";
+            importer.report.skip(reason);
             Ok(())
         }
     }

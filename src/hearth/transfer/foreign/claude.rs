@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::importer::{CHANNEL, attached, time};
+use crate::transfer::importer::{ForeignConversation, attached, foreign_message};
 use base::clock::Timestamp;
-use store::{Audience, ImportedConversation, ImportedMessage, Role};
+use store::Role;
 
 #[derive(Deserialize)]
 struct ClaudeConversation {
@@ -16,7 +16,7 @@ struct ClaudeConversation {
 }
 
 /// The conversation and its messages; none when the text has another structure.
-pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
+pub fn conversation(text: &str) -> Option<ForeignConversation> {
     let found: ClaudeConversation = serde_json::from_str(text).ok()?;
     let began = found.created_at.as_deref().and_then(time);
     let mut now = began;
@@ -26,26 +26,24 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
             continue;
         };
         now = value["created_at"].as_str().and_then(time).or(now);
-        messages.push(ImportedMessage {
-            in_reply_to: None,
-            id: None,
+        messages.push(foreign_message(
             role,
             content,
-            speaker: None,
-            created_at: now.unwrap_or(Timestamp::from_millis(0)),
-        });
+            now.unwrap_or(Timestamp::from_millis(0)),
+        ));
     }
     let title = found.name.filter(|name| !name.is_empty());
-    let conversation = ImportedConversation {
-        owner: None,
-        audience: Audience::Household,
+    Some(ForeignConversation {
         source: format!("claude:{}", found.uuid),
-        id: None,
         title: title.unwrap_or_else(|| "Claude".to_owned()),
-        channel: CHANNEL.to_owned(),
-        created_at: began.or(messages.first().map(|message| message.created_at))?,
-    };
-    Some((conversation, messages))
+        created_at: began.or(messages.first().map(|message| message.timestamp))?,
+        messages,
+    })
+}
+
+/// A time in ISO 8601.
+fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
 }
 
 /// The role and text of a message, with the text of its attachments; none when it

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::importer::{CHANNEL, attached};
+use crate::transfer::importer::{ForeignConversation, attached, foreign_message};
+use crate::transfer::line::MessageLine;
 use base::clock::Timestamp;
-use store::{Audience, ImportedConversation, ImportedMessage, Role};
+use store::Role;
 
 #[derive(Deserialize)]
 struct ChatGptConversation {
@@ -29,10 +30,10 @@ struct Node {
 }
 
 /// The conversation and its messages; none when the text has another structure.
-pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
+pub fn conversation(text: &str) -> Option<ForeignConversation> {
     let found: ChatGptConversation = serde_json::from_str(text).ok()?;
     let id = found.conversation_id.as_deref().or(found.id.as_deref())?;
-    let mut messages: Vec<ImportedMessage> = Vec::new();
+    let mut messages: Vec<MessageLine> = Vec::new();
     let mut now = found.create_time.and_then(seconds);
     for node in branch(&found) {
         let Some(value) = &node.message else {
@@ -48,29 +49,22 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
                 last.content.push_str("\n\n");
                 last.content.push_str(&content);
             }
-            _ => messages.push(ImportedMessage {
-                in_reply_to: None,
-                id: None,
+            _ => messages.push(foreign_message(
                 role,
                 content,
-                speaker: None,
-                created_at: now.unwrap_or(Timestamp::from_millis(0)),
-            }),
+                now.unwrap_or(Timestamp::from_millis(0)),
+            )),
         }
     }
-    let conversation = ImportedConversation {
-        owner: None,
-        audience: Audience::Household,
+    Some(ForeignConversation {
         source: format!("chatgpt:{id}"),
-        id: None,
         title: found.title.clone().unwrap_or_else(|| "ChatGPT".to_owned()),
-        channel: CHANNEL.to_owned(),
         created_at: found
             .create_time
             .and_then(seconds)
-            .or(messages.first().map(|message| message.created_at))?,
-    };
-    Some((conversation, messages))
+            .or(messages.first().map(|message| message.timestamp))?,
+        messages,
+    })
 }
 
 /// The nodes from the root to the current one.

@@ -1,0 +1,628 @@
+//! Stores what the readers of the formats parse, for whom it is imported.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::line::{ConversationLine, ItemLine, MemoryLine, MessageLine, ScheduleLine};
+use base::calendar::{Timing, Zone};
+use base::clock::Timestamp;
+use base::error::{Code, Error, Result};
+use base::ids::{AttachmentId, ConversationId, MessageId, UserId};
+use base::people::{Audience, folded};
+use base::surface::Surface;
+use protocol::attachment::decode;
+use store::{
+    AttachmentImport, Import, ImportedConversation, ImportedMarks, ImportedMemory, ImportedMessage,
+    ImportedSchedule, List, ListItem, Readers, SCHEDULE_CHANNEL, Store, UploadLimits, User, Viewer,
+};
+
+/// The channel of conversations from other assistants.
+pub const CHANNEL: &str = "import";
+/// Most messages or memories, and about most bytes, of one transaction.
+const BATCH: usize = 200;
+const BATCH_BYTES: usize = 1024 * 1024;
+/// Most reasons, names and audiences that are kept apart.
+const MOST_NOTED: usize = 20;
+/// Most names that are remembered.
+const MOST_NAMES: usize = 10_000;
+/// Longest title, name and memory, in characters.
+const TITLE_CHARACTERS: usize = 200;
+const NAME_CHARACTERS: usize = 200;
+const MEMORY_CHARACTERS: usize = 4_000;
+
+/// For whom, and with which rights, something is imported.
+#[derive(Clone, Debug)]
+pub struct ImportRequest {
+    /// Whose it becomes, privately, unless it is given back to those who had it.
+    pub importer: User,
+    /// Whether things go to whom the file names, as only the machine's owner may decide. What
+    /// names nobody who is here becomes the importer's all the same.
+    pub restores: bool,
+    /// Whether the marks of outside text in the file count. Otherwise all of it is marked.
+    pub is_trusted: bool,
+    /// Who changes the household's lists.
+    pub viewer: Viewer,
+    /// What files may take.
+    pub limits: UploadLimits,
+    /// In which the next times of schedules are found.
+    pub zone: Zone,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The result of an import.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ImportReport {
+    /// Conversations.
+    pub imported: u64,
+    /// Their messages.
+    pub messages: u64,
+    /// Conversations that were there already.
+    #[serde(rename = "already_there")]
+    pub known: u64,
+    /// Memories.
+    pub memories: u64,
+    /// Schedules.
+    pub schedules: u64,
+    /// Items of lists.
+    pub items: u64,
+    /// What was skipped.
+    pub left_out: u64,
+    /// Why it was skipped, and how often.
+    pub reasons: BTreeMap<String, u64>,
+    /// Names in the file that nobody has here.
+    pub unknown_names: BTreeSet<String>,
+    /// Whose it became that had no owner here.
+    pub owner: String,
+    /// For each audience of what was imported, its latest conversation.
+    #[serde(skip)]
+    pub seen_by: Vec<(Readers, ConversationId)>,
+    /// The lists that were changed.
+    #[serde(skip)]
+    pub lists: Vec<String>,
+}
+
+impl ImportReport {
+    /// Counts what is skipped.
+    pub fn skip(&mut self, reason: &str) {
+        self.left_out += 1;
+        let is_new = !self.reasons.contains_key(reason);
+        let is_full = self.reasons.len() >= MOST_NOTED;
+        let reason = if is_new && is_full {
+            "for other reasons"
+        } else {
+            reason
+        };
+        *self.reasons.entry(reason.to_owned()).or_insert(0) += 1;
+    }
+}
+
+/// Whose a thing becomes.
+struct Place {
+    owner: Option<UserId>,
+    audience: Audience,
+    /// The importer, for what is theirs now whoever had it.
+    copy_for: Option<UserId>,
+}
+
+/// A conversation of another assistant.
+pub struct ForeignConversation {
+    /// Its name at the source, such as `chatgpt:1b2c`.
+    pub source: String,
+    pub title: String,
+    pub created_at: Timestamp,
+    pub messages: Vec<MessageLine>,
+}
+
+/// Stores what the readers of the formats parse.
+pub struct Importer<'a> {
+    store: &'a Store,
+    request: ImportRequest,
+    pub report: ImportReport,
+    names: HashMap<String, Option<UserId>>,
+    /// The conversation that is being imported; none while one is skipped.
+    open: Option<OpenImport>,
+    memories: Vec<ImportedMemory>,
+}
+
+/// A conversation that is being imported, with the messages not stored yet.
+struct OpenImport {
+    import: Import,
+    waiting: Vec<ImportedMessage>,
+    bytes: usize,
+    messages: u64,
+    /// Whether the last message was taken: files that follow are its.
+    has_message: bool,
+    /// The file that is being read, and how many bytes of it are missing.
+    file: Option<(AttachmentImport, u64)>,
+}
+
+impl<'a> Importer<'a> {
+    pub fn new(store: &'a Store, request: ImportRequest) -> Importer<'a> {
+        let owner = request.importer.name.clone();
+        Importer {
+            store,
+            request,
+            report: ImportReport {
+                owner,
+                ..ImportReport::default()
+            },
+            names: HashMap::new(),
+            open: None,
+            memories: Vec::new(),
+        }
+    }
+
+    /// The person of this name, if there is one here.
+    fn person(&mut self, name: &str) -> Result<Option<UserId>> {
+        let key = folded(name);
+        if let Some(known) = self.names.get(&key) {
+            return Ok(*known);
+        }
+        let found = self.store.user(name)?.map(|user| user.id);
+        if found.is_none() && self.report.unknown_names.len() < MOST_NOTED {
+            self.report.unknown_names.insert(shortened(name));
+        }
+        if self.names.len() < MOST_NAMES {
+            self.names.insert(key, found);
+        }
+        Ok(found)
+    }
+
+    /// Whose a thing becomes that says this of itself.
+    fn place(&mut self, owner: Option<&str>, audience: Option<Audience>) -> Result<Place> {
+        let importer = self.request.importer.id;
+        let theirs = Place {
+            owner: Some(importer),
+            audience: Audience::Private,
+            copy_for: Some(importer),
+        };
+        if !self.request.restores {
+            return Ok(theirs);
+        }
+        let had = match owner {
+            Some(name) => match self.person(name)? {
+                None => return Ok(theirs),
+                known => known,
+            },
+            None => None,
+        };
+        let audience = match audience {
+            Some(Audience::People(names)) => {
+                let mut known = Vec::new();
+                for name in names {
+                    if self.person(&name)?.is_some() {
+                        known.push(name);
+                    }
+                }
+                if known.is_empty() {
+                    Audience::Private
+                } else {
+                    Audience::People(known)
+                }
+            }
+            audience => audience.unwrap_or(Audience::Private),
+        };
+        // What nobody owns and nobody would see.
+        if had.is_none() && audience == Audience::Private {
+            return Ok(theirs);
+        }
+        Ok(Place {
+            owner: had,
+            audience,
+            copy_for: None,
+        })
+    }
+
+    /// Whether text from outside counts as being in something that says this of itself.
+    fn is_outside(&self, says: Option<bool>) -> bool {
+        says.filter(|_| self.request.is_trusted).unwrap_or(true)
+    }
+
+    /// Begins a conversation of Hearth's own export.
+    pub fn conversation(&mut self, line: ConversationLine) -> Result<()> {
+        self.finish()?;
+        let restores = self.request.restores;
+        let place = self.place(line.owner.as_deref(), line.audience)?;
+        let mut marks = Vec::new();
+        for one in line.marks.into_iter().take(MOST_NAMES) {
+            // Nobody sorts the conversations of others.
+            let user = if restores {
+                self.person(&one.user)?
+            } else {
+                let importer = &self.request.importer;
+                let is_own = folded(&one.user) == folded(&importer.name);
+                is_own.then_some(importer.id)
+            };
+            marks.extend(user.map(|user| ImportedMarks {
+                user,
+                is_pinned: one.pinned,
+                is_archived: one.archived,
+                read_until: one.read_until.filter(|_| restores),
+            }));
+        }
+        // The model obeys them: they come from whom the owner of the machine trusts.
+        let trusted = |text: Option<String>| text.filter(|_| self.request.is_trusted);
+        self.begin(ImportedConversation {
+            source: format!("hearth:{}", line.id),
+            copy_for: place.copy_for,
+            id: Some(line.id),
+            title: line.title,
+            // The model must know which conversations came from a webhook.
+            channel: shortened(&line.channel.unwrap_or_else(|| CHANNEL.to_owned())),
+            owner: place.owner,
+            audience: place.audience,
+            account: line.account.filter(|_| restores),
+            external_name: line.external_name.filter(|_| restores),
+            model: trusted(line.model),
+            instructions: trusted(line.instructions),
+            surface: line.surface.as_deref().and_then(Surface::parse),
+            is_outside: self.is_outside(line.outside),
+            marks,
+            created_at: line.created_at,
+            updated_at: line.updated_at,
+        })
+    }
+
+    /// Stores a whole conversation of another assistant, which may quote anybody.
+    pub fn foreign(&mut self, found: ForeignConversation) -> Result<()> {
+        if found.messages.is_empty() {
+            self.report.skip("conversations without messages");
+            return Ok(());
+        }
+        let place = self.place(None, None)?;
+        self.begin(ImportedConversation {
+            source: found.source,
+            copy_for: place.copy_for,
+            id: None,
+            title: found.title,
+            channel: CHANNEL.to_owned(),
+            owner: place.owner,
+            audience: place.audience,
+            account: None,
+            external_name: None,
+            model: None,
+            instructions: None,
+            surface: None,
+            is_outside: true,
+            marks: Vec::new(),
+            created_at: found.created_at,
+            updated_at: None,
+        })?;
+        for message in found.messages {
+            self.message(message)?;
+        }
+        self.finish()
+    }
+
+    fn begin(&mut self, mut new: ImportedConversation) -> Result<()> {
+        let title = new.title.trim();
+        new.title = title.chars().take(TITLE_CHARACTERS).collect();
+        let begun = self.store.begin_import(new)?;
+        self.report.known += u64::from(begun.is_none());
+        self.open = begun.map(|import| OpenImport {
+            import,
+            waiting: Vec::new(),
+            bytes: 0,
+            messages: 0,
+            has_message: false,
+            file: None,
+        });
+        Ok(())
+    }
+
+    /// A message of the conversation that was begun last.
+    pub fn message(&mut self, line: MessageLine) -> Result<()> {
+        let asked_by = match &line.asked_by {
+            Some(name) if self.request.restores && self.open.is_some() => self.person(name)?,
+            _ => None,
+        };
+        self.finish_file()?;
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        open.has_message = true;
+        open.bytes += line.content.len();
+        open.messages += u64::from(line.hidden_with.is_none());
+        open.waiting.push(ImportedMessage {
+            id: line.id,
+            role: line.role,
+            content: line.content,
+            speaker: line.speaker.as_deref().map(shortened),
+            asked_by,
+            channel: line.channel.as_deref().map(shortened),
+            created_at: line.timestamp,
+            in_reply_to: line.in_reply_to,
+            finish_reason: line.finish_reason,
+            version_of: line.version_of,
+            hidden_with: line.hidden_with,
+        });
+        if open.waiting.len() >= BATCH || open.bytes >= BATCH_BYTES {
+            open.store_waiting()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out a message, and the files that follow.
+    pub fn skip_message(&mut self, reason: &str) -> Result<()> {
+        self.finish_file()?;
+        if let Some(open) = &mut self.open {
+            open.has_message = false;
+            self.report.skip(reason);
+        }
+        Ok(())
+    }
+
+    /// Begins a file of the last message.
+    pub fn begin_file(
+        &mut self,
+        id: Option<AttachmentId>,
+        name: &str,
+        media_type: Option<String>,
+        bytes: u64,
+    ) -> Result<()> {
+        self.finish_file()?;
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        let limits = self.request.limits;
+        let is_too_large = !self.request.restores && bytes > limits.bytes;
+        if !open.has_message || is_too_large {
+            self.report.skip(if is_too_large {
+                "attachments over limits.attachment_bytes"
+            } else {
+                "attachments without a message"
+            });
+            return Ok(());
+        }
+        open.store_waiting()?;
+        match (open.import).begin_attachment(id, name, media_type, bytes, limits) {
+            Ok(file) => open.file = Some((file, bytes)),
+            Err(error) if error.status() == 507 => {
+                let reason = "attachments beyond limits.attachments_total_bytes";
+                self.report.skip(reason);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Adds a part, in base64, to the file.
+    pub fn add_to_file(&mut self, data: &str) -> Result<()> {
+        let Some((file, missing)) = self.open.as_mut().and_then(|open| open.file.as_mut()) else {
+            return Ok(());
+        };
+        let part = decode(data).unwrap_or_default();
+        match missing.checked_sub(part.len() as u64) {
+            Some(rest) if !part.is_empty() => {
+                *missing = rest;
+                file.add(&part)?;
+            }
+            // The rest does not count either.
+            _ => *missing = u64::MAX,
+        }
+        Ok(())
+    }
+
+    fn finish_file(&mut self) -> Result<()> {
+        match self.open.as_mut().and_then(|open| open.file.take()) {
+            Some((file, 0)) => file.finish()?,
+            Some((file, _)) => {
+                file.discard();
+                self.report.skip("attachments that are not whole");
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A memory.
+    pub fn memory(&mut self, line: MemoryLine) -> Result<()> {
+        let length = line.content.trim().chars().count();
+        if !(1..=MEMORY_CHARACTERS).contains(&length) {
+            self.report.skip("memories that are empty or too long");
+            return Ok(());
+        }
+        let place = self.place(line.owner.as_deref(), line.audience)?;
+        let restores = self.request.restores;
+        self.memories.push(ImportedMemory {
+            id: line.memory_id,
+            content: line.content,
+            search_words: line.search_words,
+            speaker: line.speaker.as_deref().map(shortened),
+            owner: place.owner,
+            audience: place.audience,
+            channel: line.channel.as_deref().map(shortened),
+            account: line.account.filter(|_| restores),
+            is_outside: self.is_outside(Some(line.outside)),
+            created_at: line.created_at,
+        });
+        if self.memories.len() >= BATCH {
+            self.store_memories()?;
+        }
+        Ok(())
+    }
+
+    fn store_memories(&mut self) -> Result<()> {
+        if !self.memories.is_empty() {
+            let memories = std::mem::take(&mut self.memories);
+            self.report.memories += self.store.import_memories(memories)? as u64;
+        }
+        Ok(())
+    }
+
+    /// A schedule.
+    pub fn schedule(&mut self, line: ScheduleLine) -> Result<()> {
+        self.finish()?;
+        let restores = self.request.restores;
+        let (now, zone) = (self.request.now, &self.request.zone);
+        let Ok(cron) = line.cron.as_deref().map(str::parse).transpose() else {
+            self.report.skip("schedules whose times cannot be read");
+            return Ok(());
+        };
+        let mut timing = Timing {
+            cron,
+            next_at: line.next_at,
+            is_wait: line.is_wait,
+        };
+        if timing.next_at <= now && !line.paused {
+            if timing.cron.is_none() {
+                self.report.skip("reminders whose time has passed");
+                return Ok(());
+            }
+            timing.next_at = timing.after(now, zone);
+        }
+        let place = self.place(line.owner.as_deref(), line.audience)?;
+        let owner_name = if place.copy_for.is_some() {
+            Some(self.request.importer.name.clone())
+        } else {
+            line.owner.or(line.made_by)
+        };
+        let new = ImportedSchedule {
+            id: line.schedule_id,
+            prompt: line.prompt.trim().to_owned(),
+            owner_name,
+            owner: place.owner,
+            audience: place.audience,
+            conversation_id: line.conversation_id,
+            copy_for: place.copy_for,
+            channel: if restores {
+                shortened(&line.channel)
+            } else {
+                SCHEDULE_CHANNEL.to_owned()
+            },
+            account: line.webhook.filter(|_| restores),
+            timing,
+            planned_at: line.planned_at,
+            last_at: line.last_at,
+            is_paused: line.paused,
+            is_outside: self.is_outside(Some(line.outside)),
+            created_at: line.created_at,
+        };
+        match self.store.import_schedule(new) {
+            Ok(is_new) => self.report.schedules += u64::from(is_new),
+            Err(error) if error.code() == Code::InvalidRequest => {
+                self.report.skip("schedules over a limit");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Adds to a list of the household what is not on it yet.
+    pub fn list(&mut self, name: String, outside: bool, items: Vec<ItemLine>) -> Result<()> {
+        self.finish()?;
+        let items = items.into_iter().map(|item| ListItem {
+            id: 0.into(),
+            text: item.text,
+            is_checked: item.checked,
+            is_outside: self.is_outside(Some(item.outside)),
+        });
+        let list = List {
+            items: items.collect(),
+            is_outside: self.is_outside(Some(outside)),
+            name: name.clone(),
+        };
+        match self.store.import_list(&self.request.viewer, list) {
+            Ok((0, false)) => {}
+            Ok((added, _)) => {
+                self.report.items += added as u64;
+                self.report.lists.push(name);
+            }
+            Err(error) if error.code() == Code::InvalidRequest => {
+                self.report.skip("lists over a limit");
+            }
+            Err(error) if error.code() == Code::Unauthorized => {
+                self.report.skip("lists, which are the household's");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Ends the conversation that is open, and stores what waits.
+    pub fn finish(&mut self) -> Result<()> {
+        self.store_memories()?;
+        self.finish_file()?;
+        let Some(mut open) = self.open.take() else {
+            return Ok(());
+        };
+        open.store_waiting()?;
+        let (id, messages) = (open.import.id(), open.messages);
+        let readers = open.import.finish()?;
+        self.report.imported += 1;
+        self.report.messages += messages;
+        let seen_by = &mut self.report.seen_by;
+        seen_by.retain(|(known, _)| *known != readers);
+        if seen_by.len() < MOST_NOTED {
+            seen_by.push((readers, id));
+        }
+        Ok(())
+    }
+
+    /// Why the import ends here, and what has been imported until then.
+    pub fn stopped(&self, place: &str, why: &Error) -> Error {
+        // The owner finds what is wrong in the log.
+        if why.code() == Code::ServerError {
+            return why.clone();
+        }
+        let ImportReport {
+            imported, messages, ..
+        } = self.report;
+        let plural = |count| if count == 1 { "" } else { "s" };
+        let text = format!(
+            "{place}{}; imported until there: {imported} conversation{}, {messages} message{}. \
+             What exists is skipped when you import it again",
+            why.message(),
+            plural(imported),
+            plural(messages),
+        );
+        Error::new(why.code(), text).with_status(why.status())
+    }
+}
+
+impl OpenImport {
+    fn store_waiting(&mut self) -> Result<()> {
+        self.bytes = 0;
+        if !self.waiting.is_empty() {
+            self.import.add(std::mem::take(&mut self.waiting))?;
+        }
+        Ok(())
+    }
+}
+
+/// A message of another assistant.
+pub fn foreign_message(role: store::Role, content: String, timestamp: Timestamp) -> MessageLine {
+    MessageLine {
+        id: None::<MessageId>,
+        role,
+        speaker: None,
+        timestamp,
+        content,
+        in_reply_to: None,
+        finish_reason: None,
+        version_of: None,
+        hidden_with: None,
+        asked_by: None,
+        channel: None,
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(NAME_CHARACTERS).collect()
+}
+
+/// A file that cannot be read.
+pub fn unread(error: std::io::Error) -> Error {
+    Error::invalid_request(format!("the file cannot be read: {error}"))
+}
+
+/// The line of a message that stands for a file.
+pub fn attached(kind: &str, name: Option<&Value>) -> String {
+    match name.and_then(Value::as_str) {
+        Some(name) => format!("[{kind}: {name}]"),
+        None => format!("[{kind}]"),
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads a file to import: Hearth's own export line by line, those of other assistants item by
+//! item. What cannot be read is skipped and counted.
+
+use std::io::{BufRead, BufReader, Read};
+
+use super::foreign;
+use super::importer::{ImportReport, ImportRequest, Importer, unread};
+use super::line::{Line, VERSION};
+use base::error::{Error, Result};
+use store::Store;
+
+/// Longest line that is read: a message is far shorter, and a file comes in parts.
+const LINE_BYTES: u64 = 16 * 1024 * 1024;
+/// What is read at a time.
+const BUFFER: usize = 64 * 1024;
+/// Where a file of unicode text may begin with this mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Imports a whole file: Hearth's own export, or conversations.json of an account export of
+/// ChatGPT or Claude.
+///
+/// # Errors
+/// `invalid_request` for another format, and for a file that ends early or has an overlong
+/// line, with the line and what has been imported until then; `server_error` when the database
+/// cannot be written. What has been imported stays.
+pub fn import(store: &Store, request: ImportRequest, file: impl Read) -> Result<ImportReport> {
+    let mut importer = Importer::new(store, request);
+    let mut reader = BufReader::with_capacity(BUFFER, file);
+    let beginning = reader.fill_buf().map_err(unread)?;
+    let read = match FileFormat::of(beginning) {
+        FileFormat::Hearth => lines(&mut reader, &mut importer),
+        FileFormat::Array => foreign::read(&mut reader, &mut importer),
+        FileFormat::Zip => Err(Error::invalid_request(
+            "it is a zip archive; unzip it and import its conversations.json",
+        )),
+        FileFormat::Unknown => Err(Error::invalid_request(
+            "it is not a known export: it must be Hearth's own JSON Lines, or conversations.json \
+             of a ChatGPT or Claude account export",
+        )),
+    };
+    read.map(|()| importer.report)
+}
+
+/// The format of a file, judged by its beginning.
+#[derive(Debug, PartialEq, Eq)]
+enum FileFormat {
+    Hearth,
+    Array,
+    Zip,
+    Unknown,
+}
+
+impl FileFormat {
+    fn of(beginning: &[u8]) -> FileFormat {
+        if beginning.starts_with(b"PK\x03\x04") {
+            return FileFormat::Zip;
+        }
+        let line = without_mark(beginning).trim_ascii_start();
+        let first = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        match line.first() {
+            Some(b'[') => FileFormat::Array,
+            Some(b'{') => match serde_json::from_slice(first) {
+                Ok(Line::Head { version, .. }) if version == VERSION => FileFormat::Hearth,
+                _ => FileFormat::Unknown,
+            },
+            _ => FileFormat::Unknown,
+        }
+    }
+}
+
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(MARK).unwrap_or(text)
+}
+
+/// Imports the lines of Hearth's own export.
+fn lines(reader: &mut impl BufRead, importer: &mut Importer<'_>) -> Result<()> {
+    let (mut line, mut number, mut misses_end) = (Vec::new(), 0_u64, false);
+    loop {
+        let place = |importer: &Importer<'_>, why: &Error| {
+            importer.stopped(&format!("line {number}: "), why)
+        };
+        line.clear();
+        let count = (&mut *reader)
+            .take(LINE_BYTES)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| place(importer, &unread(error)))?;
+        if count == 0 {
+            break;
+        }
+        number += 1;
+        let place = |importer: &Importer<'_>, why: &Error| {
+            importer.stopped(&format!("line {number}: "), why)
+        };
+        if count as u64 == LINE_BYTES {
+            let long = Error::invalid_request("a line is longer than 16 MiB");
+            return Err(place(importer, &long));
+        }
+        let text = without_mark(&line).trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(text) {
+            Ok(Line::Head { has_end, .. }) => misses_end = has_end,
+            Ok(Line::End { .. }) => misses_end = false,
+            Ok(read) => take(read, importer).map_err(|error| place(importer, &error))?,
+            Err(_) if misses_end && !line.ends_with(b"\n") => {
+                let cut = Error::invalid_request("the file ends in the middle of this line");
+                return Err(place(importer, &cut));
+            }
+            Err(_) => importer
+                .report
+                .skip("lines that do not belong to an export"),
+        }
+    }
+    if misses_end {
+        let cut = Error::invalid_request("the file ends here, before the end of the export");
+        return Err(importer.stopped(&format!("line {number}: "), &cut));
+    }
+    importer.finish()
+}
+
+fn take(line: Line, importer: &mut Importer<'_>) -> Result<()> {
+    match line {
+        Line::Head { .. } | Line::End { .. } => Ok(()),
+        Line::Conversation(one) => importer.conversation(*one),
+        Line::Message(message) => importer.message(*message),
+        // Older exports do not say what it is hidden with.
+        Line::HiddenMessage(message) if message.hidden_with.is_none() => importer
+            .skip_message("versions that are not shown, in an export that does not place them"),
+        Line::HiddenMessage(message) => importer.message(*message),
+        Line::Attachment {
+            attachment_id,
+            name,
+            media_type,
+            bytes,
+        } => importer.begin_file(attachment_id, &name, media_type, bytes),
+        Line::AttachmentPart { data } => importer.add_to_file(&data),
+        Line::Memory(memory) => importer.memory(*memory),
+        Line::Schedule(schedule) => importer.schedule(*schedule),
+        Line::List {
+            list,
+            outside,
+            items,
+        } => importer.list(list, outside, items),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_recognised_by_the_beginning() {
+        for (beginning, kind) in [
+            (&b"PK\x03\x04rest"[..], FileFormat::Zip),
+            (b"\xef\xbb\xbf\n [ {", FileFormat::Array),
+            (
+                b"{\"type\":\"hearth_export\",\"version\":1}\n{",
+                FileFormat::Hearth,
+            ),
+            (
+                b"{\"type\":\"hearth_export\",\"version\":2}\n{",
+                FileFormat::Unknown,
+            ),
+            (b"{\"mapping\": {}}", FileFormat::Unknown),
+            (b"# Title", FileFormat::Unknown),
+            (b"", FileFormat::Unknown),
+        ] {
+            assert_eq!(FileFormat::of(beginning), kind);
+        }
+    }
+}

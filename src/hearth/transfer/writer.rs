@@ -1,0 +1,438 @@
+//! Writes an export piece by piece.
+
+use std::io::Write;
+
+use super::line::{ConversationLine, ItemLine, Line, MarksLine, MemoryLine, MessageLine};
+use super::line::{ScheduleLine, VERSION};
+use base::error::{Code, Result};
+use base::ids::{ConversationId, MemoryId, MessageId, UserId};
+use base::measure::byte_count;
+use protocol::attachment::encode;
+use protocol::command::ConversationCursor;
+use store::{Attachment, Conversation, ExportedMessage, List, Memory, PIECE_BYTES, Role};
+use store::{Schedule, Store, Viewer};
+
+/// Rows per query.
+const PAGE: usize = 200;
+/// Bytes after which a piece is long enough.
+const PIECE: usize = 256 * 1024;
+
+/// The file formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// What [`import`](super::import) reads.
+    JsonLines,
+    /// For people to read.
+    Markdown,
+}
+
+/// Which things are exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportScope {
+    /// One conversation that the viewer sees.
+    Conversation(ConversationId),
+    /// What this person owns.
+    Own(UserId),
+    /// What this person owns, and the conversations that others share with them.
+    Shared(UserId),
+    /// Everything, with what only the server knows.
+    All,
+}
+
+/// What to export.
+#[derive(Clone, Debug)]
+pub struct ExportRequest {
+    /// For whom: what they do not see is not exported.
+    pub viewer: Viewer,
+    /// Which of what they see.
+    pub scope: ExportScope,
+    /// How it is written.
+    pub format: ExportFormat,
+}
+
+/// What was exported.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExportCounts {
+    /// Conversations.
+    pub conversations: u64,
+    /// Their messages that are shown.
+    pub messages: u64,
+}
+
+/// Writes an export. It holds a page of rows and a part of a file at most.
+pub struct Exporter {
+    store: Store,
+    request: ExportRequest,
+    /// What is still to be written, the next last.
+    left: Vec<Work>,
+    piece: Vec<u8>,
+    counts: ExportCounts,
+}
+
+/// A step of an export, which may leave more to do.
+enum Work {
+    Head,
+    Conversations(Option<ConversationCursor>),
+    One(ConversationId),
+    Conversation(Box<Conversation>),
+    Messages(Pass, Option<MessageId>),
+    Message(String, Box<ExportedMessage>),
+    File(Attachment, u64),
+    Memories(Option<MemoryId>),
+    Schedules,
+    Lists,
+    End,
+}
+
+/// Which messages of a conversation are written: people read those that are not shown
+/// after the others.
+#[derive(Clone)]
+struct Pass {
+    id: ConversationId,
+    channel: String,
+    hidden: Option<bool>,
+    has_begun: bool,
+}
+
+impl Exporter {
+    /// An export of what `store` holds.
+    pub fn new(store: Store, request: ExportRequest) -> Exporter {
+        let is_data = request.format == ExportFormat::JsonLines;
+        let mut left = Vec::new();
+        if is_data {
+            left.extend([Work::End, Work::Head]);
+        }
+        match request.scope {
+            ExportScope::Conversation(id) => left.insert(left.len().min(1), Work::One(id)),
+            scope => {
+                let mut all = vec![Work::Conversations(None)];
+                if is_data {
+                    all.splice(0..0, [Work::Schedules, Work::Memories(None)]);
+                }
+                if scope == ExportScope::All {
+                    all.insert(0, Work::Lists);
+                }
+                let place = left.len().min(1);
+                left.splice(place..place, all);
+            }
+        }
+        Exporter {
+            store,
+            request,
+            left,
+            piece: Vec::new(),
+            counts: ExportCounts::default(),
+        }
+    }
+
+    /// What was written so far.
+    pub fn counts(&self) -> ExportCounts {
+        self.counts
+    }
+
+    /// The next piece, of whole lines; none after the end.
+    ///
+    /// # Errors
+    /// `not_found` for a conversation that is not seen; `server_error` when the database
+    /// cannot be read.
+    pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>> {
+        while self.piece.len() < PIECE {
+            let Some(work) = self.left.pop() else { break };
+            self.advance(work)?;
+        }
+        let piece = std::mem::take(&mut self.piece);
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+
+    fn is_data(&self) -> bool {
+        self.request.format == ExportFormat::JsonLines
+    }
+
+    fn is_whole(&self) -> bool {
+        self.request.scope == ExportScope::All
+    }
+
+    fn is_wanted(&self, owner: Option<UserId>) -> bool {
+        match self.request.scope {
+            ExportScope::Own(user) | ExportScope::Shared(user) => owner == Some(user),
+            ExportScope::Conversation(_) | ExportScope::All => true,
+        }
+    }
+
+    fn advance(&mut self, work: Work) -> Result<()> {
+        let viewer = &self.request.viewer;
+        match work {
+            Work::Head => self.line(&Line::Head {
+                version: VERSION,
+                has_end: true,
+            }),
+            Work::One(id) => {
+                let found = self.store.conversation(viewer, id)?;
+                self.left.push(Work::Conversation(Box::new(found)));
+            }
+            Work::Conversations(cursor) => {
+                let page = self.store.conversations(viewer, PAGE, cursor, true)?;
+                if page.next.is_some() {
+                    self.left.push(Work::Conversations(page.next));
+                }
+                for one in page.conversations.into_iter().rev() {
+                    let is_shared = matches!(self.request.scope, ExportScope::Shared(_));
+                    if is_shared || self.is_wanted(one.owner_id) {
+                        self.left.push(Work::Conversation(Box::new(one)));
+                    }
+                }
+            }
+            Work::Conversation(conversation) => {
+                unless_gone(self.conversation(*conversation))?;
+            }
+            Work::Messages(pass, after) => unless_gone(self.messages(pass, after))?,
+            Work::Message(channel, message) => self.message(&channel, *message),
+            Work::File(file, start) => unless_gone(self.part(file, start))?,
+            Work::Memories(after) => {
+                let page = self.store.memories_after(viewer, after, PAGE)?;
+                if let Some(last) = page.last() {
+                    self.left.push(Work::Memories(Some(last.id)));
+                }
+                for memory in page {
+                    if self.is_wanted(memory.owner_id) {
+                        self.line(&Line::Memory(Box::new(memory_line(memory))));
+                    }
+                }
+            }
+            Work::Schedules => {
+                for schedule in self.store.schedules(viewer)? {
+                    if self.is_wanted(schedule.owner_id) {
+                        self.line(&Line::Schedule(Box::new(schedule_line(schedule))));
+                    }
+                }
+            }
+            Work::Lists => {
+                for summary in self.store.lists(viewer)? {
+                    let list = self.store.list(&self.request.viewer, &summary.name);
+                    unless_gone(list.map(|list| self.list(list)))?;
+                }
+            }
+            Work::End => {
+                let ExportCounts {
+                    conversations,
+                    messages,
+                } = self.counts;
+                self.line(&Line::End {
+                    conversations,
+                    messages,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Line) {
+        // Neither a vector nor these types can fail.
+        let _ = serde_json::to_writer(&mut self.piece, line);
+        self.piece.push(b'\n');
+    }
+
+    fn text(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.piece.write_fmt(text);
+    }
+
+    fn conversation(&mut self, one: Conversation) -> Result<()> {
+        self.counts.conversations += 1;
+        let pass = |hidden| Pass {
+            id: one.id,
+            channel: one.channel.clone(),
+            hidden,
+            has_begun: false,
+        };
+        if !self.is_data() {
+            self.left.push(Work::Messages(pass(Some(true)), None));
+            self.left.push(Work::Messages(pass(Some(false)), None));
+            let words: Vec<&str> = one.title.split_whitespace().collect();
+            let (title, channel, began) = (words.join(" "), &one.channel, one.created_at);
+            self.text(format_args!(
+                "# {title}\n\n{}, {channel}, {began}\n\n",
+                one.id
+            ));
+            return Ok(());
+        }
+        let details = (self.store).conversation_details(&self.request.viewer, one.id)?;
+        self.left.push(Work::Messages(pass(None), None));
+        let is_whole = self.is_whole();
+        self.line(&Line::Conversation(Box::new(ConversationLine {
+            id: one.id,
+            title: one.title,
+            channel: Some(one.channel),
+            owner: one.owner,
+            audience: Some(one.audience),
+            account: one.account.filter(|_| is_whole),
+            external_name: one.external_name.filter(|_| is_whole),
+            model: one.model,
+            instructions: one.instructions,
+            surface: details.surface.map(|surface| surface.as_str().to_owned()),
+            outside: Some(details.is_outside),
+            marks: details.marks.into_iter().map(marks_line).collect(),
+            created_at: one.created_at,
+            updated_at: Some(one.updated_at),
+        })));
+        Ok(())
+    }
+
+    fn messages(&mut self, mut pass: Pass, after: Option<MessageId>) -> Result<()> {
+        let viewer = &self.request.viewer;
+        let page = self.store.messages_after(viewer, pass.id, PAGE, after)?;
+        let Some(last) = page.last().map(|last| last.message.id) else {
+            return Ok(());
+        };
+        let is_wanted = |one: &ExportedMessage| {
+            let is_hidden = one.hidden_with.is_some();
+            pass.hidden.is_none_or(|hidden| hidden == is_hidden)
+        };
+        let wanted: Vec<ExportedMessage> = page.into_iter().filter(is_wanted).collect();
+        if pass.hidden == Some(true) && !pass.has_begun && !wanted.is_empty() {
+            pass.has_begun = true;
+            self.text(format_args!("# Versions that are not shown\n\n"));
+        }
+        let channel = pass.channel.clone();
+        self.left.push(Work::Messages(pass, Some(last)));
+        for message in wanted.into_iter().rev() {
+            let work = Work::Message(channel.clone(), Box::new(message));
+            self.left.push(work);
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, channel: &str, exported: ExportedMessage) {
+        let is_hidden = exported.hidden_with.is_some();
+        self.counts.messages += u64::from(!is_hidden);
+        let message = exported.message;
+        if !self.is_data() {
+            let who = match (message.role, &message.speaker) {
+                (Role::Assistant, _) => "Assistant",
+                (Role::User, Some(speaker)) => speaker,
+                (Role::User, None) => "User",
+            };
+            let (at, content) = (message.created_at, message.content.trim_end());
+            self.text(format_args!("## {who}, {at}\n\n{content}\n\n"));
+            for file in &message.attachments {
+                let (name, kind, size) = (&file.name, &file.media_type, byte_count(file.bytes));
+                self.text(format_args!("- Attached: {name} ({kind}, {size})\n\n"));
+            }
+            return;
+        }
+        let is_whole = self.is_whole();
+        let line = Box::new(MessageLine {
+            id: Some(message.id),
+            role: message.role,
+            speaker: message.speaker,
+            timestamp: message.created_at,
+            content: message.content,
+            in_reply_to: message.in_reply_to,
+            finish_reason: message.finish_reason,
+            version_of: exported.version_of,
+            hidden_with: exported.hidden_with,
+            asked_by: exported.asked_by.filter(|_| is_whole),
+            channel: exported.channel.filter(|own| own != channel),
+        });
+        self.line(&if is_hidden {
+            Line::HiddenMessage(line)
+        } else {
+            Line::Message(line)
+        });
+        let files = message.attachments.into_iter().rev();
+        self.left.extend(files.map(|file| Work::File(file, 0)));
+    }
+
+    fn part(&mut self, file: Attachment, start: u64) -> Result<()> {
+        if start == 0 {
+            self.line(&Line::Attachment {
+                attachment_id: Some(file.attachment_id),
+                name: file.name.clone(),
+                media_type: Some(file.media_type.clone()),
+                bytes: file.bytes,
+            });
+        }
+        if start < file.bytes {
+            let (viewer, id) = (&self.request.viewer, file.attachment_id);
+            let (_, part) = (self.store).attachment_part(viewer, id, start, PIECE_BYTES)?;
+            let data = encode(&part);
+            self.line(&Line::AttachmentPart { data });
+            self.left.push(Work::File(file, start + part.len() as u64));
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, list: List) {
+        if !self.is_data() {
+            self.text(format_args!("# {}\n\n", list.name));
+            for item in &list.items {
+                let mark = if item.is_checked { 'x' } else { ' ' };
+                self.text(format_args!("- [{mark}] {}\n", item.text));
+            }
+            return self.text(format_args!("\n"));
+        }
+        let items = list.items.into_iter().map(|item| ItemLine {
+            text: item.text,
+            checked: item.is_checked,
+            outside: item.is_outside || list.is_outside,
+        });
+        self.line(&Line::List {
+            items: items.collect(),
+            list: list.name,
+            outside: list.is_outside,
+        });
+    }
+}
+
+/// What was deleted while the export was written is not in it.
+fn unless_gone(written: Result<()>) -> Result<()> {
+    match written {
+        Err(error) if error.code() == Code::NotFound => Ok(()),
+        written => written,
+    }
+}
+
+fn marks_line(marks: store::KeptMarks) -> MarksLine {
+    MarksLine {
+        user: marks.user,
+        pinned: marks.is_pinned,
+        archived: marks.is_archived,
+        read_until: marks.read_until,
+    }
+}
+
+fn memory_line(memory: Memory) -> MemoryLine {
+    MemoryLine {
+        memory_id: Some(memory.id),
+        content: memory.content,
+        search_words: memory.search_words,
+        speaker: memory.speaker,
+        owner: memory.owner,
+        audience: Some(memory.audience),
+        channel: memory.channel,
+        account: memory.account,
+        outside: memory.is_outside,
+        created_at: memory.created_at,
+    }
+}
+
+fn schedule_line(schedule: Schedule) -> ScheduleLine {
+    let is_of_person = schedule.owner_id.is_some();
+    ScheduleLine {
+        schedule_id: Some(schedule.id),
+        prompt: schedule.prompt,
+        made_by: schedule.owner.clone().filter(|_| !is_of_person),
+        owner: schedule.owner.filter(|_| is_of_person),
+        audience: Some(schedule.audience),
+        conversation_id: schedule.conversation_id,
+        channel: schedule.channel,
+        webhook: schedule.account,
+        cron: schedule.timing.cron.map(|cron| cron.to_string()),
+        next_at: schedule.timing.next_at,
+        is_wait: schedule.timing.is_wait,
+        planned_at: schedule.planned_at,
+        last_at: schedule.last_at,
+        paused: schedule.is_paused,
+        outside: schedule.is_outside,
+        created_at: schedule.created_at,
+    }
+}
