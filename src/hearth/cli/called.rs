@@ -1,16 +1,18 @@
 //! The name under which a person can call this program again, in what it prints.
 
+use std::cell::OnceCell;
 use std::env;
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// How the texts call the program.
 const NAME: &str = "hearth";
 
 /// How a person can call this program again: by name if a shell finds it, else by
 /// the path that was used.
-pub fn name() -> String {
+fn name() -> String {
     let called = env::args().next().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
     match !called.contains('/') || is_found(Path::new(&called), env::split_paths(&path)) {
@@ -20,28 +22,26 @@ pub fn name() -> String {
 }
 
 /// Whether the first `hearth` of these directories is this program.
-fn is_found(called: &Path, mut directories: impl Iterator<Item = std::path::PathBuf>) -> bool {
-    let found = directories.find_map(|directory| fs::canonicalize(directory.join(NAME)).ok());
-    found.is_some() && found == fs::canonicalize(called).ok()
+fn is_found(called: &Path, mut directories: impl Iterator<Item = PathBuf>) -> bool {
+    let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let found = directories.find_map(|directory| file(&directory.join(NAME)));
+    found.is_some() && found == file(called)
 }
 
 /// Replaces the program's name in the commands that are written to `inner`.
 pub struct Renamed<'a> {
     inner: &'a mut dyn Write,
-    name: String,
+    /// Looked for with the first command.
+    name: OnceCell<String>,
     /// Whether a word is a command.
     is_command: &'a dyn Fn(&str) -> bool,
 }
 
 impl<'a> Renamed<'a> {
-    pub fn new(
-        inner: &'a mut dyn Write,
-        name: String,
-        is_command: &'a dyn Fn(&str) -> bool,
-    ) -> Renamed<'a> {
+    pub fn new(inner: &'a mut dyn Write, is_command: &'a dyn Fn(&str) -> bool) -> Renamed<'a> {
         Renamed {
             inner,
-            name,
+            name: OnceCell::new(),
             is_command,
         }
     }
@@ -61,7 +61,8 @@ impl<'a> Renamed<'a> {
                 &next[..end.unwrap_or(next.len())]
             });
             let is_called = begins && word.is_some_and(|word| (self.is_command)(word));
-            renamed.push_str(if is_called { &self.name } else { NAME });
+            let shown = is_called.then(|| self.name.get_or_init(name).as_str());
+            renamed.push_str(shown.unwrap_or(NAME));
         }
         renamed + rest
     }
@@ -70,7 +71,7 @@ impl<'a> Renamed<'a> {
 impl Write for Renamed<'_> {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         match std::str::from_utf8(text) {
-            Ok(readable) if self.name != NAME => {
+            Ok(readable) if readable.contains(NAME) => {
                 self.inner.write_all(self.renamed(readable).as_bytes())?;
             }
             _ => self.inner.write_all(text)?,
@@ -109,7 +110,8 @@ mod tests {
         ] {
             let mut written = Vec::new();
             let is_command = |word: &str| ["chat", "config"].contains(&word);
-            let mut renamed = Renamed::new(&mut written, "./hearth".to_owned(), &is_command);
+            let mut renamed = Renamed::new(&mut written, &is_command);
+            renamed.name = OnceCell::from("./hearth".to_owned());
             renamed.write_all(text.as_bytes()).unwrap();
             assert_eq!(String::from_utf8(written).unwrap(), expected);
         }

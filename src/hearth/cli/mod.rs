@@ -123,7 +123,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         ["help", "--help"].contains(&word) || COMMANDS.iter().any(|one| one.name() == word)
     };
     let (mut output, mut errors) = (io::stdout(), io::stderr());
-    let mut renamed = Renamed::new(&mut output, called::name(), &is_command);
+    let mut renamed = Renamed::new(&mut output, &is_command);
     let mut plain = io::stdout();
     let command = arguments.first().and_then(|word| word.to_str());
     let mut context = CliContext {
@@ -136,7 +136,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             // What others wrote stays as it is.
             _ => &mut plain,
         },
-        errors: &mut Renamed::new(&mut errors, called::name(), &is_command),
+        errors: &mut Renamed::new(&mut errors, &is_command),
     };
     ExitCode::from(run_in(arguments, &mut context))
 }
