@@ -28,7 +28,6 @@ mod log_lines;
 mod message;
 mod names;
 mod peer;
-mod progress_source;
 mod server;
 mod session;
 mod stdio;

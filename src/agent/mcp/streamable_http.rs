@@ -12,9 +12,8 @@ use crossbeam_channel::Receiver;
 
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Peer, ReadTimeout};
-use super::progress_source::ProgressSource;
 use super::transport::{Call, Revision, Transport};
-use crate::provider::event_stream::EventStream;
+use crate::provider::event_stream::{EventStream, Source};
 use crate::tool::output::shorten;
 use base::secret::Secret;
 use base::sync::lock;
@@ -437,4 +436,24 @@ pub(super) fn is_event_stream(answer: &ClientResponse) -> bool {
     answer
         .header("content-type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+/// The body of an answer as a stream of events, with a deadline that each report of progress extends.
+/// Comments that keep the connection alive do not.
+struct ProgressSource<'a> {
+    answer: &'a mut ClientResponse,
+    until: &'a Cell<Instant>,
+}
+
+impl Source for ProgressSource<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
+        let left = self
+            .until
+            .get()
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+            .ok_or(ClientError::TimedOut)?;
+        self.answer.limit_silence(left);
+        self.answer.read(buffer)
+    }
 }

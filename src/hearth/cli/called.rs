@@ -87,6 +87,31 @@ impl Write for Renamed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::TemporaryDirectory;
+
+    #[test]
+    fn a_shell_finds_the_program_by_a_link_and_before_another_of_its_name() {
+        let folder = TemporaryDirectory::new();
+        let [own, linked, other, empty] =
+            ["own", "linked", "other", "empty"].map(|name| folder.path().join(name));
+        for directory in [&own, &linked, &other, &empty] {
+            fs::create_dir(directory).unwrap();
+        }
+        fs::write(own.join(NAME), "").unwrap();
+        fs::write(other.join(NAME), "").unwrap();
+        std::os::unix::fs::symlink(own.join(NAME), linked.join(NAME)).unwrap();
+        for (directories, expected) in [
+            (vec![&empty, &linked, &other], true),
+            (vec![&other, &own], false),
+            (vec![&empty], false),
+        ] {
+            let found = is_found(
+                &own.join(NAME),
+                directories.iter().map(|one| one.to_path_buf()),
+            );
+            assert_eq!(found, expected, "{directories:?}");
+        }
+    }
 
     #[test]
     fn commands_name_the_program_as_it_was_called() {
