@@ -15,7 +15,7 @@ use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
 use crate::removals;
 use crate::schema::OpenError;
-use crate::tokens::{SESSION, UserRole};
+use crate::tokens::{Identity, SESSION, UserRole};
 use crate::viewer::{Belongs, Viewer};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -50,6 +50,16 @@ impl User {
     /// Whether this person was invited and has not chosen a password yet.
     pub fn is_invited(&self) -> bool {
         self.password_hash == NO_PASSWORD
+    }
+
+    /// In this person's name the machine's owner acts, without a token.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            user_id: self.id,
+            user: self.name.clone(),
+            role: self.role,
+            ..Identity::owner()
+        }
     }
 }
 

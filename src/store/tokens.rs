@@ -7,7 +7,6 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::people::User;
 use crate::query::{check_changed, find, row, rows};
 use crate::viewer::Viewer;
 use base::clock::Timestamp;
@@ -128,16 +127,6 @@ impl Identity {
             scope: TokenScope::default(),
             is_narrowed: false,
             speaks_for_others: false,
-        }
-    }
-
-    /// A person in whose name the machine's owner acts, without a token.
-    pub fn of(user: &User) -> Identity {
-        Identity {
-            user_id: user.id,
-            user: user.name.clone(),
-            role: user.role,
-            ..Identity::owner()
         }
     }
 

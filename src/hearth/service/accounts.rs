@@ -129,7 +129,7 @@ impl Service {
                 "\"as_user\" is for whoever owns the machine",
             ));
         }
-        Ok(Identity::of(&self.find_user(name)?))
+        Ok(self.find_user(name)?.identity())
     }
 
     /// Revokes a token and closes the connections that it opened.
