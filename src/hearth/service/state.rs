@@ -103,7 +103,8 @@ pub struct Parts {
 }
 
 impl Service {
-    /// A service that runs no turns until [`Workers::start`](super::workers::Workers::start).
+    /// A service that runs no turns and sends no events until
+    /// [`Workers::start`](super::workers::Workers::start).
     ///
     /// # Errors
     /// The database cannot be read or written.
@@ -164,7 +165,6 @@ impl Service {
             deliver,
             notify,
         });
-        service.reserve_event_numbers();
         Ok(service)
     }
 

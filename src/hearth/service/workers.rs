@@ -62,6 +62,7 @@ impl Workers {
     /// # Errors
     /// The database cannot be read, or a thread cannot be started.
     pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
+        service.reserve_event_numbers();
         service.finish_removals();
         service.apply_account_audiences();
         let unfinished = service.resume_unfinished()?;
