@@ -345,11 +345,11 @@ fn every_setting_is_documented() {
         writable,
         [
             "provider",
-            "api_key",
             "model",
+            "temperature",
+            "api_key",
             "models",
             "titles",
-            "temperature",
             "base_url",
             "assistant",
             "system_prompt",

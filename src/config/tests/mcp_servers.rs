@@ -47,9 +47,12 @@ fn entries_of_other_clients_are_understood() {
     assert_eq!(
         shown["mcp_servers"],
         json!({
-            "time": {"command": "uvx", "disabled": false, "timeout_seconds": 60, "trusted": false},
-            "home assistant": {"url": "https://ha.lan/***", "disabled": false, "timeout_seconds": 5, "trusted": false},
-            "off": {"command": "x", "disabled": true, "timeout_seconds": 60, "trusted": false},
+            "time": {"command": "uvx", "disabled": false, "timeout_seconds": 60, "trusted": false,
+                "household": false, "sandbox": false},
+            "home assistant": {"url": "https://ha.lan/***", "disabled": false, "timeout_seconds": 5, "trusted": false,
+                "household": false},
+            "off": {"command": "x", "disabled": true, "timeout_seconds": 60, "trusted": false,
+                "household": false, "sandbox": false},
         })
     );
 }
