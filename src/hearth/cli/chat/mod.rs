@@ -16,8 +16,6 @@ mod listing;
 mod screen;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod transcripts;
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;

@@ -1,5 +1,7 @@
 //! The client as a whole, against real sockets.
 
+mod transcripts;
+
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::thread;

@@ -1,10 +1,10 @@
 //! The client by transcripts: events, and the actions that follow.
 
-use super::action::Action;
-use super::client::{ChatClient, ChatMode, ClientEvent};
+use crate::cli::chat::action::Action;
+use crate::cli::chat::client::{ChatClient, ChatMode, ClientEvent};
 
 /// The messages of the transcripts, and the longer actions, each after its name.
-const NAMES: &str = include_str!("transcripts/names.txt");
+const NAMES: &str = include_str!("names.txt");
 
 /// The text of this name, or the word itself.
 fn named(word: &str) -> String {
