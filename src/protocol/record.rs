@@ -365,8 +365,8 @@ records! {
         pub attempts: u32,
         /// When the turn ended.
         pub created_at: Timestamp,
-        /// When it is tried next; null unless it is pending.
-        pub next_at: Option<Timestamp>,
+        /// When it is tried next, if it is pending.
+        pub next_at: Timestamp,
         /// Why the last attempt failed.
         pub last_error: Option<String>,
     }

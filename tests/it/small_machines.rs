@@ -88,7 +88,8 @@ fn memory_is_given_back_when_a_crowd_has_gone() {
     });
     write_config(folder.path(), config);
     let tokens = make_people(folder.path());
-    let program = Program::serve(folder.path());
+    // As the unit file and the image set it.
+    let program = Program::start_in(folder.path(), &[], &[("GLIBC_TUNABLES", &tunables())]);
     let Some(before) = private_kib(program.id()) else {
         return skipped("only root may see the private memory of Hearth");
     };

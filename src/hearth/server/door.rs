@@ -35,6 +35,8 @@ pub const SOCKET_FILE: &str = "hearth.sock";
 pub const KEY_FILE: &str = "hearth.sock.key";
 /// Most bytes of that file that are read.
 const KEY_BYTES: u64 = 256;
+/// Bytes of the address of a socket in the file system, its end included.
+const ADDRESS_BYTES: usize = 108;
 
 /// The socket of a running server. Its files go with it.
 pub struct Door {
@@ -182,9 +184,13 @@ pub(super) fn service(
     .map_err(StartError::new)
 }
 
-/// Uses the socket's path, which may be longer than the 108 bytes of an address: the
-/// directory is open, and named by its descriptor.
+/// Uses the socket's path. One that is longer than an address may be (unix(7)) is named by
+/// the descriptor of its directory.
 fn at<T>(directory: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let path = directory.join(SOCKET_FILE);
+    if path.as_os_str().len() < ADDRESS_BYTES {
+        return with(&path);
+    }
     let opened = rustix::fs::open(
         directory,
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,

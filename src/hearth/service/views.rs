@@ -12,7 +12,7 @@ use config::{Person, WebhookAccount};
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
-    Approval, Conversation, Delivery, DeliveryState, Invitation, List, ListItem, ListSummary,
+    Approval, Conversation, Delivery, Invitation, List, ListItem, ListSummary,
     Memory, Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
 };
 
@@ -246,7 +246,7 @@ pub fn delivery(delivery: &Delivery) -> record::Delivery {
         state: delivery.state.as_str(),
         attempts: delivery.attempts,
         created_at: delivery.created_at,
-        next_at: (delivery.state == DeliveryState::Pending).then_some(delivery.next_at),
+        next_at: delivery.next_at,
         last_error: delivery.last_error.clone(),
     }
 }

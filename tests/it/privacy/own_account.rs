@@ -76,6 +76,10 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_invitations"}
     ghts | {"type":"revoke_invitation","name":"user"}
     ghts | {"type":"set_password","name":"user","password":"correct horse"}
+    ghts | {"type":"set_role","name":"user","role":"viewer"}
+    ghts | {"type":"get_belongings","name":"user"}
+    ghts | {"type":"create_session"}
+    ghts | {"type":"get_usage"}
     ghts | {"type":"remove_user","name":"user"}
     ghts | {"type":"list_tokens"}
     ghts | {"type":"create_token","name":"wide"}
