@@ -13,7 +13,6 @@ ONLY ?=
 PEERS ?= peers
 ARCHES ?= amd64 arm64 armhf
 BROWSER ?= chromium
-BUILD ?=
 SECONDS ?= 60
 SCHEDULES ?= 500
 SEED ?=
@@ -57,8 +56,8 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 test-browser: tools ## Test the web page in a real browser (needs Chromium, BROWSER=path for another; the main way in Firefox, too)
 	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored --skip peers
 
-bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
-	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
+bench: tools ## Measure speed and memory (ONLY="health turns" for some)
+	$(CARGO) bench --locked --bench bench -- $(ONLY)
 
 soak: tools ## Run the long fault tests: a crash at each system call, power cut, full disk, overload (FAULT=life/thread/call/1/kill for one)
 	FAULT="$(FAULT)" $(CARGO) test --locked --release --test soak -- --ignored --nocapture --skip fuzz::

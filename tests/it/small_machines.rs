@@ -14,7 +14,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::process::{private_kib, status};
-use support::program::{Program, hearth, printed, skipped};
+use support::program::{Program, hearth, printed, skipped, unit_environment};
 
 /// The ceiling, in bytes: what is left of a small machine.
 const MEMORY: u64 = 64_000_000;
@@ -88,8 +88,8 @@ fn memory_is_given_back_when_a_crowd_has_gone() {
     });
     write_config(folder.path(), config);
     let tokens = make_people(folder.path());
-    // As the unit file and the image set it.
-    let program = Program::start_in(folder.path(), &[], &[("GLIBC_TUNABLES", &tunables())]);
+    let serve = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+    let program = Program::start_in(folder.path(), &serve, &unit_environment());
     let Some(before) = private_kib(program.id()) else {
         return skipped("only root may see the private memory of Hearth");
     };

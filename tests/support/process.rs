@@ -31,32 +31,22 @@ fn number(process: u32, file: &str, field: &str) -> Option<u64> {
 }
 
 /// Numbered fields of /proc/PID/stat, from field 3 (`state`) on.
-pub fn stat(process: &str) -> Option<Vec<String>> {
+fn stat(process: &str) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name in parentheses may hold anything.
     let (_, fields) = stat.rsplit_once(')')?;
     Some(fields.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Seconds of processor time, of two neighbouring fields of /proc/PID/stat.
-fn seconds(process: &str, field: usize) -> f64 {
-    let fields = stat(process).expect("the process runs");
+/// Processor seconds, user and system, that a process has used.
+pub fn cpu_seconds(process: u32) -> f64 {
+    let fields = stat(&process.to_string()).expect("the process runs");
     let ticks = |field: usize| {
         fields[field - 3]
             .parse::<f64>()
             .expect("ticks are a number")
     };
-    (ticks(field) + ticks(field + 1)) / TICKS
-}
-
-/// Processor seconds, user and system, that a process has used.
-pub fn cpu_seconds(process: u32) -> f64 {
-    seconds(&process.to_string(), 14)
-}
-
-/// The same of all ended children of this process, and of theirs.
-pub fn children_cpu_seconds() -> f64 {
-    seconds("self", 16)
+    (ticks(14) + ticks(15)) / TICKS
 }
 
 /// Bytes that a process has had written to the disk: whole pages of files that

@@ -51,6 +51,13 @@ pub struct Program {
     child: Child,
 }
 
+/// What the unit file sets in the environment, such as for the C library.
+pub fn unit_environment() -> Vec<(&'static str, &'static str)> {
+    let unit = include_str!("../../examples/hearth.service");
+    let set = |line: &'static str| line.strip_prefix("Environment=")?.split_once('=');
+    unit.lines().filter_map(set).collect()
+}
+
 impl Program {
     /// Starts on a free port and waits until it listens.
     pub fn serve(folder: &Path) -> Program {

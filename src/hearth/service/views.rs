@@ -12,8 +12,8 @@ use config::{Person, WebhookAccount};
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
-    Approval, Conversation, Delivery, Invitation, List, ListItem, ListSummary,
-    Memory, Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
+    Approval, Conversation, Delivery, Invitation, List, ListItem, ListSummary, Memory, Message,
+    Role, Schedule, Token, Turn, Usage, User, excerpt,
 };
 
 /// The word for a token that sees only what is the household's.

@@ -1,0 +1,212 @@
+//! Whether starting, reading, searching and remembering get slower as years gather.
+
+use std::collections::HashSet;
+use std::thread;
+
+use base::clock::Clock;
+use base::ids::ConversationId;
+use rusqlite::{Connection, params};
+use serde_json::json;
+use store::{NewMemory, Store, Viewer};
+use support::recall::{Questions, SearchWords, measure};
+
+use crate::clients::{WebSocket, one_by_one};
+use crate::home::{Home, Server, directory_on_disk};
+use crate::table::{Figure, Table, median, milliseconds};
+
+const FEW: i64 = 10_000;
+const MANY: i64 = 1_000_000;
+const PER_CONVERSATION: i64 = 50;
+const RUNS: usize = 5;
+const STARTS: usize = 11;
+const REQUESTS: usize = 1_000;
+/// Searches of a run.
+const SEARCHES: usize = 200;
+/// An id's step of one millisecond.
+const MILLISECOND: i64 = 1 << 22;
+/// The id of the first conversation: some day in 2025.
+const FIRST: i64 = 10_000_000_000 * MILLISECOND;
+/// Memories of one of the largest households.
+const MEMORIES: usize = 10_000;
+const WRITERS: usize = 16;
+
+/// Numbers that are the same in every run (Knuth's MMIX generator).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: i64) -> i64 {
+        let next = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = next.wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as i64 % limit
+    }
+
+    /// So many of 50,000 words: as in a language, the n-th is used 1/n as often as the first.
+    fn words(&mut self, count: i64) -> String {
+        let word = |_| {
+            let fraction = self.below(1 << 24) as f64 / f64::from(1 << 24);
+            match 50_000f64.powf(fraction) as u32 {
+                0 | 1 => "the".to_owned(),
+                rank => format!("w{rank:x}"),
+            }
+        };
+        (0..count).map(word).collect::<Vec<String>>().join(" ")
+    }
+}
+
+pub fn history(table: &mut Table) {
+    let homes = [FEW, MANY].map(|messages| {
+        let home = Home::new(json!({}));
+        fill(&home, messages);
+        // After a crash the whole database would be checked first.
+        home.start().stop();
+        home
+    });
+    let start = |home: &Home| {
+        let starts = (0..STARTS).map(|_| {
+            let server = home.start();
+            let took = milliseconds(server.started_in);
+            server.stop();
+            took
+        });
+        median(starts)
+    };
+    let [few, many] = homes.each_ref().map(start);
+    let figure = Figure::new("start with 1,000,000 messages", many, "ms").at_most(10.0);
+    table.add(figure.floor(few, "with 10,000"));
+
+    let servers = homes.each_ref().map(Home::start);
+    let mut clients = servers.each_ref().map(Server::client);
+    let mut random = Random(1);
+    let mut took = [vec![], vec![]];
+    for run in 0..=RUNS {
+        // By turns, so that what else the machine does meets both.
+        for (place, messages) in [FEW, MANY].into_iter().enumerate() {
+            let latencies = one_by_one(REQUESTS, |_| {
+                let id = conversation_id(random.below(messages / PER_CONVERSATION));
+                let id = ConversationId::from(id);
+                clients[place].ask(&format!(
+                    r#"{{"type":"get_messages","conversation_id":"{id}","limit":50}}"#
+                ));
+            });
+            // The first run fills caches.
+            if run > 0 {
+                took[place].push(latencies.p99());
+            }
+        }
+    }
+    let [few, many] = took.map(median);
+    let figure = Figure::new("get_messages of 1,000,000, p99", many, "ms");
+    table.add(figure.floor(few, "of 10,000").at_most(few * 1.5));
+
+    let mut search = |query: &mut dyn FnMut() -> String, share| {
+        let runs = (0..RUNS).map(|_| {
+            let searches = one_by_one(SEARCHES, |_| search(&mut clients[1], &query()));
+            searches.percentile(share)
+        });
+        median(runs)
+    };
+    let common = search(&mut || "the".to_owned(), 0.99);
+    table.add(Figure::new("search for a common word, p99", common, "ms").at_most(5.0));
+    let three = search(&mut || random.words(3), 1.0);
+    table.add(Figure::new("search for three words, longest", three, "ms").at_most(30.0));
+}
+
+fn search(client: &mut WebSocket, query: &str) {
+    client.ask(&format!(
+        r#"{{"type":"search_messages","query":"{query}","limit":50}}"#
+    ));
+}
+
+/// Conversations come one after the other, each with its messages behind it.
+fn conversation_id(number: i64) -> i64 {
+    FIRST + number * (PER_CONVERSATION + 1) * MILLISECOND
+}
+
+/// Writes messages straight into the database, and the index of their words at the end:
+/// faster than word by word.
+fn fill(home: &Home, messages: i64) {
+    let connection = Connection::open(home.database()).unwrap();
+    let sql = "SELECT sql FROM sqlite_schema WHERE name = 'messages_fts_insert'";
+    let trigger: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    connection
+        .execute_batch("PRAGMA synchronous = OFF; DROP TRIGGER messages_fts_insert; BEGIN;")
+        .unwrap();
+    let mut conversation = connection
+        .prepare(
+            "INSERT INTO conversations
+                 (id, title, channel, created_at, updated_at, message_count, latest)
+             VALUES (?1, 'Conversation', 'websocket', ?2, ?2, ?3, ?4)",
+        )
+        .unwrap();
+    let mut message = connection
+        .prepare(
+            "INSERT INTO messages (id, conversation_id, role, content, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )
+        .unwrap();
+    let mut random = Random(42);
+    for number in 0..messages {
+        let (place, now) = (number % PER_CONVERSATION, 1_750_000_000_000 + number);
+        let id = conversation_id(number / PER_CONVERSATION);
+        if place == 0 {
+            let latest = id + PER_CONVERSATION * MILLISECOND;
+            conversation
+                .execute(params![id, now, PER_CONVERSATION, latest])
+                .unwrap();
+        }
+        let role = ["user", "assistant"][(number % 2) as usize];
+        let count = 4 + random.below(36);
+        let row = params![
+            id + (place + 1) * MILLISECOND,
+            id,
+            role,
+            random.words(count),
+            now
+        ];
+        message.execute(row).unwrap();
+    }
+    drop((conversation, message));
+    let rest = "INSERT INTO messages_fts (messages_fts) VALUES ('rebuild');
+        COMMIT;
+        PRAGMA wal_checkpoint(TRUNCATE);";
+    connection
+        .execute_batch(&format!("{trigger};{rest}"))
+        .unwrap();
+}
+
+/// Whether the memories that a message needs are found, and no others; and how long that
+/// takes.
+pub fn recall(table: &mut Table) {
+    let (_, found) = measure(Questions::HeldOut, SearchWords::With);
+    table.add(Figure::new("relevant memories that are shown", found.recall(), "%").at_least(85.0));
+    let precision = found.precision();
+    table.add(Figure::new("shown memories that are relevant", precision, "%").at_least(80.0));
+
+    let folder = directory_on_disk();
+    let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
+    let remember = |number: usize| {
+        let content = format!(
+            "The {} of box {number} is kept in the {} beside item{}.",
+            ["key", "lamp", "manual", "receipt", "warranty"][number / 5 % 5],
+            ["kitchen", "cellar", "garden", "attic", "hall"][number % 5],
+            number * 7 % 4_001,
+        );
+        let new = NewMemory {
+            content,
+            ..NewMemory::default()
+        };
+        store.remember(new).unwrap();
+    };
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || (writer..MEMORIES).step_by(WRITERS).for_each(remember));
+        }
+    });
+    let message = "where did we put the manual of the lamp from item77 in the cellar?";
+    let took = one_by_one(21, |_| {
+        let found = store.relevant_memories(&Viewer::server(), message, None, &HashSet::new());
+        assert!(!found.unwrap().is_empty());
+    });
+    table.add(Figure::new("choice among 10,000 memories, p50", took.p50(), "ms").at_most(10.0));
+    store.close();
+}
