@@ -39,7 +39,7 @@
 //! | [`net`] | listeners, limits, TLS; framing of HTTP, WebSocket and JSON lines; dialling, HTTP client, child processes |
 //! | [`agent`] | model providers, tools, MCP, context, permissions, the turn |
 //! | `relay` | the relay, a machine's link to one, and the encryption that the relay cannot read |
-//! | this one | [`handbook`], [`catalogue`], [`transfer`], [`service`], [`http`], [`webhook`], [`notify`], [`api`], `web`, [`metrics`], [`server`], [`cli`] |
+//! | this one | [`handbook`], [`catalogue`], [`transfer`], [`service`], [`http`], [`webhook`], [`outgoing`], [`api`], `web`, [`metrics`], [`server`], [`cli`] |
 //!
 //! # What always holds
 //!
@@ -62,7 +62,7 @@ pub mod cli;
 pub mod handbook;
 pub mod http;
 pub mod metrics;
-pub mod notify;
+pub mod outgoing;
 pub mod qr;
 pub mod server;
 pub mod service;

@@ -95,7 +95,9 @@ impl Cancel {
             }
         }
         let result = work();
-        self.hooks().take(number);
+        // Dropped after the lock: what it holds may take it.
+        let unused = self.hooks().take(number);
+        drop(unused);
         result
     }
 }

@@ -44,11 +44,7 @@ impl Fields {
     /// As [`Fields::parse`].
     pub fn parse_as(subject: &str, text: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(members)) => Ok(Fields::of(members)),
-            Ok(other) => Err(Error::invalid_request(format!(
-                "{subject} must be a JSON object, not {}",
-                json_type(&other)
-            ))),
+            Ok(value) => Fields::of_value(subject, value),
             Err(error) => Err(Error::invalid_request(format!(
                 "{subject} is not valid JSON: {}",
                 json_problem(&error)
@@ -60,6 +56,20 @@ impl Fields {
         Fields {
             members,
             description: None,
+        }
+    }
+
+    /// The fields of a value, which must be an object.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn of_value(subject: &str, value: Value) -> Result<Fields> {
+        match value {
+            Value::Object(members) => Ok(Fields::of(members)),
+            other => Err(Error::invalid_request(format!(
+                "{subject} must be a JSON object, not {}",
+                json_type(&other)
+            ))),
         }
     }
 

@@ -3,11 +3,15 @@
 
 use std::path::Path;
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row, params};
 
+use crate::database::Store;
+use crate::durability::Provisional;
 use crate::integrity::open_to_look;
+use crate::query::rows;
 use crate::schema::OpenError;
 use crate::tokens::{self, Token};
+use base::error::Result;
 
 /// The users, and what acts in their name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,12 +28,28 @@ pub struct Actors {
     pub schedules: Vec<(Option<String>, u64)>,
 }
 
+/// Guests whom no conversation names.
+const BLIND_GUESTS: &str = "SELECT name FROM users WHERE role = 'viewer'
+     AND id NOT IN (SELECT user_id FROM audience_members) ORDER BY folded_name";
+
+impl Store {
+    /// The guests of [`Actors::guests`].
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn blind_guests(&self) -> Result<Vec<String>> {
+        let look =
+            |connection: &Connection| rows(connection, BLIND_GUESTS, params![], |row| row.get(0));
+        self.look(look).map(Provisional::uncommitted)
+    }
+}
+
 /// The users of the database at `path` and what acts in their name, without changing
 /// it; a server may be using it.
 ///
 /// # Errors
 /// It does not exist, cannot be read, or is not a database of this version of Hearth.
-pub fn look_up_actors(path: &Path) -> Result<Actors, OpenError> {
+pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
     let connection = open_to_look(path)?;
     let failed = |error| OpenError::new(path, error);
     Ok(Actors {
@@ -39,13 +59,7 @@ pub fn look_up_actors(path: &Path) -> Result<Actors, OpenError> {
             |row| row.get(0),
         )
         .map_err(failed)?,
-        guests: all(
-            &connection,
-            "SELECT name FROM users WHERE role = 'viewer'
-             AND id NOT IN (SELECT user_id FROM audience_members) ORDER BY folded_name",
-            |row| row.get(0),
-        )
-        .map_err(failed)?,
+        guests: all(&connection, BLIND_GUESTS, |row| row.get(0)).map_err(failed)?,
         tokens: tokens::of_programs(&connection).map_err(failed)?,
         schedules: all(
             &connection,

@@ -201,15 +201,10 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Provisional<Vec<ApprovalId>>> {
-        // Called every second: on the writer's connection, so that an idle server
-        // opens no other.
-        self.deferred_write(move |write| {
-            rows(
-                write.connection,
-                EXPIRED_APPROVALS,
-                params![now, MOST],
-                |row| row.get(0),
-            )
+        self.look(move |connection| {
+            rows(connection, EXPIRED_APPROVALS, params![now, MOST], |row| {
+                row.get(0)
+            })
         })
     }
 

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::params;
 
 use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
 use crate::query::row;
 use base::clock::Timestamp;
 use base::error::Result;
@@ -87,40 +89,35 @@ impl Store {
     pub fn last_at_open(&self) -> i64 {
         self.inner.last_at_open
     }
+}
 
-    /// Corrects the due times of callbacks at a start. Those that were delayed
-    /// because an HTTP response might replace them are due: no such response is open
-    /// any more. And if the clock is behind the last attempt, the others wait as long
-    /// as after that: a Raspberry Pi has no battery clock.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn release_deliveries(&self) -> Result<()> {
-        self.write(move |write| {
-            let last: Option<Timestamp> = row(
-                write.connection,
-                "SELECT value FROM meta WHERE key = ?",
-                params![LAST_ATTEMPT],
-                |row| row.get(0),
-            )?;
-            let behind = last.map_or(0, |last| last.since(write.now).as_millis() as i64);
-            write.execute(
-                "UPDATE deliveries INDEXED BY deliveries_by_state
-                 SET next_at = ?1
-                 WHERE state IN ('pending', 'held') AND attempts = 0 AND next_at > ?1",
-                params![write.now],
-            )?;
-            if behind > 0 {
-                write.execute(
-                    "UPDATE deliveries INDEXED BY deliveries_by_state
-                     SET next_at = next_at - ?1
-                     WHERE state IN ('pending', 'held') AND attempts > 0",
-                    params![behind],
-                )?;
-                // Not subtracted again at the next start.
-                write.execute(NOTE_ATTEMPT, params![write.now])?;
-            }
-            Ok(())
-        })
+/// Corrects the due times of callbacks at a start. Those that were delayed
+/// because an HTTP response might replace them are due: no such response is open
+/// any more. And if the clock is behind the last attempt, the others wait as long
+/// as after that: a Raspberry Pi has no battery clock.
+pub(crate) fn release_deliveries(write: &Write<'_>) -> Outcome<()> {
+    let last: Option<Timestamp> = row(
+        write.connection,
+        "SELECT value FROM meta WHERE key = ?",
+        params![LAST_ATTEMPT],
+        |row| row.get(0),
+    )?;
+    let behind = last.map_or(0, |last| last.since(write.now).as_millis() as i64);
+    write.execute(
+        "UPDATE deliveries INDEXED BY deliveries_by_state
+         SET next_at = ?1
+         WHERE state IN ('pending', 'held') AND attempts = 0 AND next_at > ?1",
+        params![write.now],
+    )?;
+    if behind > 0 {
+        write.execute(
+            "UPDATE deliveries INDEXED BY deliveries_by_state
+             SET next_at = next_at - ?1
+             WHERE state IN ('pending', 'held') AND attempts > 0",
+            params![behind],
+        )?;
+        // Not subtracted again at the next start.
+        write.execute(NOTE_ATTEMPT, params![write.now])?;
     }
+    Ok(())
 }

@@ -20,6 +20,7 @@ use base::error::{Error, Result};
 use base::ids::Sequence;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::channel::{Receiver, RecvTimeoutError};
+use base::sync::{Mutex, lock};
 
 /// How long a transaction stays open for more jobs when nobody waits for it.
 const DEFERRED_COMMIT: Duration = Duration::from_millis(5);
@@ -34,6 +35,15 @@ const PROBE_BYTES: i32 = 64 * 1024;
 /// not in the database file.
 const CHECKPOINT_FRAMES: i64 = 1000;
 
+/// Changes whenever something is committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// By this process.
+    pub own: u64,
+    /// By others: the command line, while the server runs.
+    pub others: u64,
+}
+
 /// The writer thread's own state.
 pub(crate) struct Committer {
     connection: Connection,
@@ -47,8 +57,9 @@ pub(crate) struct Committer {
     kept: Arc<KeptReads>,
     /// Whether the running job only adds to the end of a conversation.
     adds: Cell<bool>,
-    /// Changes with the writes of other processes.
+    /// SQLite's own, which changes with the writes of other processes.
     data_version: Option<i64>,
+    version: Arc<Mutex<Version>>,
     /// When to probe next, while unwritable.
     probe_at: Instant,
 }
@@ -84,6 +95,7 @@ impl Committer {
         writable: Arc<AtomicBool>,
         meter: Arc<WriterMeter>,
         kept: Arc<KeptReads>,
+        version: Arc<Mutex<Version>>,
     ) -> Committer {
         Committer {
             file: OpenFile::of(&connection),
@@ -96,6 +108,7 @@ impl Committer {
             kept,
             adds: Cell::new(false),
             data_version: None,
+            version,
             probe_at: Instant::now(),
         }
     }
@@ -149,6 +162,11 @@ impl Committer {
     fn run_job(&mut self, mut job: Box<Job>, batch: &mut Batch) {
         batch.jobs += 1;
         if self.connection.is_autocommit() {
+            if job.acknowledge == Acknowledge::AfterLook {
+                self.notice_other_processes();
+                let result = job.run(&self.write()).map_err(Failure::on_read);
+                return job.answer(result);
+            }
             if let Err(error) = self.execute("BEGIN IMMEDIATE") {
                 self.note_fault(&error);
                 job.answer(Err(Failure::from(error).on_write()));
@@ -178,7 +196,7 @@ impl Committer {
         }
         match job.acknowledge {
             Acknowledge::AfterCommit => batch.waiting.push((job, result)),
-            Acknowledge::AfterRun => {
+            Acknowledge::AfterRun | Acknowledge::AfterLook => {
                 batch.deferred_since.get_or_insert_with(Instant::now);
                 job.answer(result);
             }
@@ -196,12 +214,7 @@ impl Committer {
 
     fn try_job(&self, job: &mut Job) -> Outcome<()> {
         self.execute("SAVEPOINT job")?;
-        let ran = job.run(&Write {
-            connection: &self.connection,
-            now: self.clock.now(),
-            ids: &self.ids,
-            adds: &self.adds,
-        });
+        let ran = job.run(&self.write());
         if self.connection.is_autocommit() {
             return ran;
         }
@@ -209,6 +222,15 @@ impl Committer {
         // any statement.
         ran.and_then(|()| Ok(self.execute("RELEASE job")?))
             .inspect_err(|_| self.undo_job())
+    }
+
+    fn write(&self) -> Write<'_> {
+        Write {
+            connection: &self.connection,
+            now: self.clock.now(),
+            ids: &self.ids,
+            adds: &self.adds,
+        }
     }
 
     /// Undoes the running job, or the whole transaction if that fails.
@@ -244,6 +266,7 @@ impl Committer {
                 self.meter.batch.note(batch.jobs as u64);
                 self.meter.commit.note_time(began.elapsed());
                 if batch.changed {
+                    lock(&self.version).own += 1;
                     self.set_writable(true);
                 }
                 batch.answer(None);
@@ -284,6 +307,9 @@ impl Committer {
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
         let version = version.ok();
         if version.is_none() || version != self.data_version {
+            if self.data_version.is_some() {
+                lock(&self.version).others += 1;
+            }
             self.data_version = version;
             // Twice, as with a commit of our own: it is over.
             self.kept.throw_away();

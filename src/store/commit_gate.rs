@@ -1,9 +1,10 @@
-//! Commits that a test holds back, or lets fail.
+//! Commits that a test holds back, or lets fail, and statements that it counts.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
 
 /// How long a test waits for a commit.
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -31,6 +32,16 @@ struct State {
     is_concerned: bool,
     /// Commits that came to the gate.
     arrived: usize,
+    statements: Statements,
+}
+
+/// Statements on the writer's connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statements {
+    /// All of them.
+    pub all: usize,
+    /// Those that began a write transaction.
+    pub transactions: usize,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -106,6 +117,15 @@ impl CommitHooks {
             state.is_concerned |= state.tables.contains(&table);
         }))?;
         connection.commit_hook(Some(move || commits.refuse()))?;
+        let statements = Arc::clone(&hooks);
+        let count = move |event: TraceEvent<'_>| {
+            if let TraceEvent::Stmt(_, sql) = event {
+                let counts = &mut statements.lock().statements;
+                counts.all += 1;
+                counts.transactions += usize::from(sql == "BEGIN IMMEDIATE");
+            }
+        };
+        connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(count))?;
         Ok(hooks)
     }
 
@@ -115,6 +135,11 @@ impl CommitHooks {
         CommitGate {
             hooks: Arc::clone(self),
         }
+    }
+
+    /// How many statements have run.
+    pub fn statements(&self) -> Statements {
+        self.lock().statements
     }
 
     /// Called by a commit. Returns once it may go on (false), or fail (true).

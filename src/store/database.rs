@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rusqlite::{Connection, params};
 
 use crate::backup;
+use crate::commit::Version;
 #[cfg(any(test, feature = "testing"))]
-use crate::commit_gate::{CommitGate, CommitHooks};
+use crate::commit_gate::{CommitGate, CommitHooks, Statements};
 use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
@@ -123,20 +124,21 @@ impl Store {
         self.inner.commit_hooks.gate(tables)
     }
 
+    /// How many statements have run on the writer's connection.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn statements(&self) -> Statements {
+        self.inner.commit_hooks.statements()
+    }
+
     /// A value of the `meta` table.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn meta(&self, key: &str) -> Result<Provisional<Option<String>>> {
         let key = key.to_owned();
-        // Read once, at the start: on the connection that is open anyway.
-        self.deferred_write(move |write| {
-            row(
-                write.connection,
-                "SELECT value FROM meta WHERE key = ?",
-                params![key],
-                |row| row.get(0),
-            )
+        self.look(move |connection| {
+            let sql = "SELECT value FROM meta WHERE key = ?";
+            row(connection, sql, params![key], |row| row.get(0))
         })
     }
 
@@ -156,19 +158,15 @@ impl Store {
         })
     }
 
-    /// A number that changes when another process has written to the database
-    /// (the command line, while the server runs): SQLite's `data_version`.
+    /// Tells whether anything was committed since it was asked for before, here or by
+    /// another process.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn foreign_changes(&self) -> Result<Provisional<i64>> {
-        // On the writer's connection: any other would count its commits too.
-        self.deferred_write(|write| {
-            let version = write
-                .prepare("PRAGMA data_version")?
-                .query_row([], |row| row.get(0))?;
-            Ok(version)
-        })
+    pub fn version(&self) -> Result<Version> {
+        // The writer looks for the commits of other processes before each job.
+        self.look(|_| Ok(()))?;
+        Ok(self.inner.writer.version())
     }
 
     /// Runs statements on a reader.
@@ -212,6 +210,15 @@ impl Store {
     /// Whether what a turn would read of the past may not be committed yet.
     pub(crate) fn is_rearranging(&self) -> bool {
         self.inner.rearrangements.load(Ordering::SeqCst) > 0
+    }
+
+    /// Runs statements that only read on the writer's connection, without a transaction: an
+    /// idle server has no other connection. They see what is not committed yet.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<Provisional<T>> {
+        Provisional::look(&self.inner.writer, work)
     }
 
     /// Runs statements on the writer and returns before their commit, which

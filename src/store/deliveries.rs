@@ -13,7 +13,7 @@ use crate::database::Store;
 use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{self, row, rows};
+use crate::query::{self, row};
 use crate::viewer::{Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
@@ -58,7 +58,7 @@ words! { DeliveryState {
     Dead: "dead",
 } }
 
-/// A webhook callback with all its attempts.
+/// A webhook callback with all its attempts, without what is sent.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// Sent as `webhook-id`, the same on every attempt.
@@ -71,8 +71,6 @@ pub struct Delivery {
     pub readers: Readers,
     /// The webhook account; the callback goes to its `outgoing_url`.
     pub account: String,
-    /// The JSON body, exactly as it is sent on every attempt.
-    pub body: String,
     /// Whether it is to be sent, was accepted, or was given up.
     pub state: DeliveryState,
     /// Attempts made so far.
@@ -83,6 +81,15 @@ pub struct Delivery {
     pub next_at: Timestamp,
     /// Why the last attempt failed.
     pub last_error: Option<String>,
+}
+
+/// A webhook callback to send.
+#[derive(Clone, Debug)]
+pub struct Callback {
+    /// What is known of it.
+    pub delivery: Delivery,
+    /// The JSON body, exactly as it is sent on every attempt.
+    pub body: String,
 }
 
 /// The outcome of one attempt at a delivery.
@@ -118,58 +125,30 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`, also until the delivery itself is committed.
-    pub fn delivery_to_send(
+    pub fn callback_to_send(
         &self,
         id: DeliveryId,
         now: Timestamp,
-    ) -> Result<Option<Durable<Delivery>>> {
-        let is_due = |delivery: &Delivery| {
-            delivery.state == DeliveryState::Pending && delivery.next_at <= now
-        };
+    ) -> Result<Option<Durable<Callback>>> {
         // First a reader, which sees only what is committed. If the commit of a
         // delivery failed, its turn would run again and send it under another id.
-        let stored = self.durable_read(|connection| find(connection, id))?;
-        if !is_due(&stored) {
-            return Ok(None);
-        }
+        let stored = self.durable_read(|connection| {
+            let sql = "SELECT * FROM deliveries WHERE id = ?";
+            query::find(connection, "delivery", sql, id, |row| {
+                Ok(Callback {
+                    delivery: from_row(connection, row)?,
+                    body: row.get("body")?,
+                })
+            })
+        })?;
         // Then the writer's connection, which sees a success that is recorded but
         // not committed yet.
-        let latest = self.deferred_write(move |write| find(write.connection, id))?;
+        let latest = self.look(move |connection| find(connection, id))?;
         let latest = latest.uncommitted();
-        let is_unchanged = is_due(&latest) && latest.attempts == stored.attempts;
-        Ok(is_unchanged.then_some(stored))
-    }
-
-    /// Pending deliveries that are due at `now`, the longest due first, at most
-    /// `limit` (and 1,000). Waits until they are committed; with no commit
-    /// pending that takes no time.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
-    pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
-        // On the writer's connection, because a reader does not see a success that
-        // is recorded but not committed yet. And not before the commit, because a
-        // due delivery may be lost with it.
-        self.write(move |write| {
-            rows(
-                write.connection,
-                DUE_DELIVERIES,
-                params![now, limit.min(MOST) as i64],
-                |row| from_row(write.connection, row),
-            )
-        })
-    }
-
-    /// When the next pending delivery is due. Only a time to look again: the
-    /// delivery may not be committed yet.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn next_delivery_at(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.deferred_write(|write| {
-            let next = row(write.connection, NEXT_DELIVERY, params![], |row| row.get(0))?;
-            Ok(next.flatten())
-        })
+        let is_due = latest.state == DeliveryState::Pending && latest.next_at <= now;
+        let known = &stored.delivery;
+        let is_unchanged = (known.state, known.attempts) == (latest.state, latest.attempts);
+        Ok((is_due && is_unchanged).then_some(stored))
     }
 
     /// Stores the outcome of an attempt and moves the next held one up. `Delivered`
@@ -243,12 +222,6 @@ impl Store {
     }
 }
 
-pub(crate) const DUE_DELIVERIES: &str = "SELECT * FROM deliveries INDEXED BY deliveries_due \
-     WHERE state = 'pending' AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
-
-pub(crate) const NEXT_DELIVERY: &str = "SELECT min(next_at) FROM deliveries \
-     INDEXED BY deliveries_due WHERE state = 'pending'";
-
 pub(crate) const DELIVERIES_OF_STATE: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
@@ -264,12 +237,16 @@ const DELIVERIES: &str = concat!(
      ORDER BY d.id DESC"
 );
 
-const DELIVERY: &str = concat!(
+const SEEN_DELIVERY: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
     ", d.* FROM deliveries d CROSS JOIN conversations c ON c.id = d.conversation_id \
      WHERE d.id = ?"
 );
+
+/// All but the body, which may be long.
+const DELIVERY: &str = "SELECT id, turn_id, conversation_id, account, state, attempts, \
+     created_at, next_at, last_error FROM deliveries WHERE id = ?";
 
 pub(crate) const UNDELIVERED_STATES: &str = concat!(
     "SELECT ",
@@ -305,7 +282,6 @@ pub(crate) fn insert(
         conversation_id,
         readers: audience::readers_of(write.connection, conversation_id)?,
         account: new.account,
-        body: (new.body)(lost, in_reply_to),
         state,
         attempts: 0,
         created_at: write.now,
@@ -321,7 +297,7 @@ pub(crate) fn insert(
             delivery.turn_id,
             delivery.conversation_id,
             delivery.account,
-            delivery.body,
+            (new.body)(lost, in_reply_to),
             delivery.state,
             delivery.created_at,
             delivery.next_at,
@@ -395,20 +371,16 @@ fn oldest_undelivered(
 fn find_seen(connection: &Connection, viewer: &Viewer, id: DeliveryId) -> Outcome<Delivery> {
     let sight = viewer.sight(connection)?;
     Ok(sight
-        .find(connection, "delivery", DELIVERY, id, |row| {
+        .find(connection, "delivery", SEEN_DELIVERY, id, |row| {
             from_row(connection, row)
         })?
         .0)
 }
 
 fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
-    query::find(
-        connection,
-        "delivery",
-        "SELECT * FROM deliveries WHERE id = ?",
-        id,
-        |row| from_row(connection, row),
-    )
+    query::find(connection, "delivery", DELIVERY, id, |row| {
+        from_row(connection, row)
+    })
 }
 
 fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Delivery> {
@@ -419,7 +391,6 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Delivery
         conversation_id,
         readers: audience::readers_of(connection, conversation_id)?,
         account: row.get("account")?,
-        body: row.get("body")?,
         state: row.get("state")?,
         attempts: row.get("attempts")?,
         created_at: row.get("created_at")?,

@@ -135,6 +135,15 @@ impl<T: Send + 'static> Provisional<T> {
     ) -> Result<Provisional<T>> {
         writer.call(Acknowledge::AfterRun, work).map(Provisional)
     }
+
+    /// Runs statements that only read on the writer's connection.
+    pub(crate) fn look(
+        writer: &Writer,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<Provisional<T>> {
+        let work = |write: &Write<'_>| work(write.connection);
+        writer.call(Acknowledge::AfterLook, work).map(Provisional)
+    }
 }
 
 impl<T> Provisional<T> {

@@ -1,4 +1,4 @@
-//! Integrity checks: quick at the start of the server, thorough on request.
+//! Integrity checks: quick at a start after a crash, thorough on request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,7 @@ use crate::connection::{self, Purpose};
 use crate::schema::{self, Cause, OpenError};
 use base::clock::Timestamp;
 
-/// Largest file that every start reads in full, which takes milliseconds. A larger
-/// one is read by nightly backups, and after a crash.
-const SMALL_BYTES: u64 = 4 * 1024 * 1024;
-/// How long the check at the start may take.
+/// How long the check after a crash may take.
 const CRASH_TIME: Duration = Duration::from_secs(10);
 /// How long to wait for the lock of another program.
 const BUSY_WAIT: Duration = Duration::from_secs(2);
@@ -57,32 +54,31 @@ pub fn check_integrity(
     }
 }
 
-/// Checks the database before the server opens it: a small one always, a large one
-/// only after a crash, for at most ten seconds. Changes nothing. A missing or empty
-/// file is not an error.
+/// Checks the database before the server opens it, if the last one crashed, for at most
+/// ten seconds: otherwise it is read by the nightly backups. Changes nothing. A missing or
+/// empty file is not an error. Returns whether it was to be checked.
 ///
 /// # Errors
 /// The file is damaged.
-pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
-    let length = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
+pub fn check_after_crash(path: &Path) -> Result<bool, OpenError> {
+    let is_empty = |path: &Path| std::fs::metadata(path).map_or(true, |about| about.len() == 0);
     // A clean shutdown leaves no write-ahead log, or an empty one.
-    let has_crashed = length(&connection::log_of(path)) > 0;
-    if length(path) == 0 || (length(path) > SMALL_BYTES && !has_crashed) {
-        return Ok(());
+    if is_empty(&connection::log_of(path)) || is_empty(path) {
+        return Ok(false);
     }
     // Opening the database reports it better. Reading it would leave an index of the
     // log that nobody may write either, even when the file itself may be again.
     if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
-        return Ok(());
+        return Ok(true);
     }
     match check(path, "PRAGMA quick_check", &time_limit(CRASH_TIME)) {
         Ok(findings) => match findings.unwrap_or_default().into_iter().next() {
             Some(finding) => Err(OpenError::new(path, Cause::Inconsistent(finding))),
-            None => Ok(()),
+            None => Ok(true),
         },
         Err(error) if is_damage(&error) => Err(OpenError::new(path, error)),
         // Opening the database reports other errors better.
-        Err(_) => Ok(()),
+        Err(_) => Ok(true),
     }
 }
 

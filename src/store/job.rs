@@ -55,6 +55,9 @@ pub(crate) enum Acknowledge {
     /// As soon as the statements have run. The commit follows within
     /// `commit::DEFERRED_COMMIT`; if it fails, the write is lost.
     AfterRun,
+    /// The same for statements that only read: they see the open transaction, and begin
+    /// none.
+    AfterLook,
 }
 
 /// One entry of the queue. Only its caller knows the type of its result.

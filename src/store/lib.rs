@@ -43,6 +43,7 @@ mod conversations;
 mod counts;
 mod database;
 mod deliveries;
+mod due;
 mod durability;
 mod excerpt;
 mod export;
@@ -109,14 +110,16 @@ pub use backup::{
 };
 pub use belongings::Belongings;
 pub use check::{Progress, ProgressWatcher};
+pub use commit::Version;
 #[cfg(any(test, feature = "testing"))]
-pub use commit_gate::CommitGate;
+pub use commit_gate::{CommitGate, Statements};
 pub use conversation_list::ConversationPage;
 pub use conversation_marks::ConversationChange;
 pub use conversations::{Conversation, Marks};
 pub use counts::Counts;
 pub use database::Store;
-pub use deliveries::{Attempt, Delivery, DeliveryState, NewDelivery};
+pub use deliveries::{Attempt, Callback, Delivery, DeliveryState, NewDelivery};
+pub use due::Outgoing;
 pub use durability::{Durable, Provisional};
 pub use excerpt::excerpt;
 pub use export::{ConversationDetails, ExportedMessage, KeptMarks};
@@ -125,7 +128,7 @@ pub use idempotency::IdempotencyKey;
 pub use import::{
     Import, ImportedConversation, ImportedMarks, ImportedMemory, ImportedMessage, ImportedSchedule,
 };
-pub use integrity::{Examination, check_at_start, check_integrity, examine};
+pub use integrity::{Examination, check_after_crash, check_integrity, examine};
 pub use invitations::{Invitation, NewInvitation};
 pub use kept_reads::Memo;
 pub use kept_results::{KEPT_RESULT_BYTES, KEPT_RESULTS};

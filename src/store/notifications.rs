@@ -11,11 +11,11 @@ use crate::audience;
 use crate::clock_step::NOTE_ATTEMPT;
 use crate::database::Store;
 use crate::deliveries::Attempt;
-use crate::durability::{Durable, Provisional};
+use crate::durability::Durable;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::push_subscriptions::{self, PUSH, PushSubscription};
-use crate::query::{self, row, rows};
+use crate::query;
 use crate::viewer::Viewer;
 use crate::words::words;
 use base::clock::Timestamp;
@@ -25,8 +25,6 @@ use base::role::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.
 const MOST_WAITING: i64 = 100;
-/// Most that are read at a time.
-const MOST: usize = 1000;
 /// How long it is tried to send one.
 const LIFE: Duration = Duration::from_secs(36 * 60 * 60);
 
@@ -104,35 +102,6 @@ impl Store {
         self.write(move |write| insert(write, new))
     }
 
-    /// The notifications that are due at `now`, the longest due first, at most `limit`
-    /// (and 1,000). Waits until they are committed.
-    ///
-    /// # Errors
-    /// `server_error` when the commit failed.
-    pub fn due_notifications(&self, now: Timestamp, limit: usize) -> Result<Vec<NotificationId>> {
-        self.write(move |write| {
-            rows(
-                write.connection,
-                DUE_NOTIFICATIONS,
-                params![now, limit.min(MOST) as i64],
-                |row| row.get(0),
-            )
-        })
-    }
-
-    /// When the next notification is due. Only a time to look again.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn next_notification_at(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.deferred_write(|write| {
-            let next = row(write.connection, NEXT_NOTIFICATION, params![], |row| {
-                row.get(0)
-            })?;
-            Ok(next.flatten())
-        })
-    }
-
     /// A notification if it is to be sent at `now`.
     ///
     /// # Errors
@@ -207,13 +176,6 @@ impl Store {
         })
     }
 }
-
-pub(crate) const DUE_NOTIFICATIONS: &str = "SELECT id FROM notifications \
-     INDEXED BY notifications_due \
-     WHERE finished_at IS NULL AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
-
-pub(crate) const NEXT_NOTIFICATION: &str = "SELECT min(next_at) FROM notifications \
-     INDEXED BY notifications_due WHERE finished_at IS NULL";
 
 /// Stores what phones are told; returns how many were stored.
 pub(crate) fn insert(write: &Write<'_>, new: Vec<NewNotification>) -> Outcome<usize> {

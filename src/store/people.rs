@@ -69,15 +69,9 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn in_use_since(&self) -> Result<Provisional<Option<Timestamp>>> {
-        // On the connection that is open anyway: an idle server opens no reader.
-        self.deferred_write(|write| {
-            let since = row(
-                write.connection,
-                "SELECT min(created_at) FROM users",
-                params![],
-                |row| row.get(0),
-            )?;
-            Ok(since.flatten())
+        self.look(|connection| {
+            let sql = "SELECT min(created_at) FROM users";
+            Ok(row(connection, sql, params![], |row| row.get(0))?.flatten())
         })
     }
 

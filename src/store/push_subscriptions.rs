@@ -76,15 +76,9 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn has_push_subscriptions(&self) -> Result<Provisional<bool>> {
-        // Asked at the start: on the connection that is open anyway.
-        self.deferred_write(|write| {
-            let found = row(
-                write.connection,
-                "SELECT 1 FROM push_subscriptions LIMIT 1",
-                params![],
-                |_| Ok(()),
-            )?;
-            Ok(found.is_some())
+        self.look(|connection| {
+            let sql = "SELECT 1 FROM push_subscriptions LIMIT 1";
+            Ok(row(connection, sql, params![], |_| Ok(()))?.is_some())
         })
     }
 

@@ -110,11 +110,13 @@ impl Readers {
             });
             match opened {
                 Ok(connection) => return Ok(connection),
-                // Without a descriptor for another, this one takes its turn.
-                Err(error) if self.opened.fetch_sub(1, Ordering::SeqCst) > 1 => {
+                Err(error) => {
+                    if self.opened.fetch_sub(1, Ordering::SeqCst) == 1 {
+                        return Err(Failure::from(error).on_read());
+                    }
+                    // Without a descriptor for another, this one takes its turn.
                     log::debug!("no further reader of the database: {error}");
                 }
-                Err(error) => return Err(Failure::from(error).on_read()),
             }
         }
         self.idle.recv_timeout(self.wait).map_err(|_| {

@@ -17,11 +17,10 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn removed_names(&self) -> Result<Provisional<Vec<String>>> {
-        // On the connection that is open anyway.
-        self.deferred_write(|write| {
+        self.look(|connection| {
             let (from, until) = (removal_key(""), removal_key("\u{10FFFF}"));
             rows(
-                write.connection,
+                connection,
                 "SELECT value FROM meta WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
                 params![from, until],
                 |row| row.get(0),

@@ -215,11 +215,10 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
-        // On the writer's connection: an idle server opens no reader.
-        self.deferred_write(move |write| {
+        self.look(move |connection| {
             let mut directory = Directory::default();
-            rows(write.connection, DUE_SCHEDULES, params![now], |row| {
-                from_row(write.connection, &mut directory, row)
+            rows(connection, DUE_SCHEDULES, params![now], |row| {
+                from_row(connection, &mut directory, row)
             })
         })
     }
@@ -229,9 +228,8 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn next_schedule_at(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.deferred_write(|write| {
-            let next = row(write.connection, NEXT_SCHEDULE, params![], |row| row.get(0))?;
-            Ok(next.flatten())
+        self.look(|connection| {
+            Ok(row(connection, NEXT_SCHEDULE, params![], |row| row.get(0))?.flatten())
         })
     }
 

@@ -24,6 +24,8 @@ pub struct Reshared {
     pub before: Readers,
     /// Who sees it.
     pub now: Readers,
+    /// The same as the configuration says it.
+    pub audience: Audience,
     /// Whether it had an unfinished turn, which knows the earlier readers.
     pub has_turn: bool,
 }
@@ -121,72 +123,88 @@ impl Store {
         })
     }
 
-    /// Gives the conversations of a webhook account this audience. Names that nobody
-    /// has are left out. Costs nothing when it is as it was. Returns those that change.
+    /// Gives the conversations of webhook accounts their audiences. Names that nobody has
+    /// are left out. Costs nothing where it is as it was. Returns those that change.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn set_account_audience(
+    pub fn set_account_audiences(
         &self,
-        account: &str,
-        audience: &Audience,
+        accounts: Vec<(String, Audience)>,
     ) -> Result<Vec<Reshared>> {
-        let (account, audience) = (account.to_owned(), audience.clone());
-        self.write(move |write| {
-            let audience_id = intern(write, None, &audience, UnknownName::Skip)?;
-            let now = audience::readers(write.connection, audience_id)?;
-            // Somebody who was removed changes nothing for the others.
-            if let Some(applied) = applied_audience(write, &account)?
-                && (applied == audience_id || audience::readers(write.connection, applied)? == now)
-            {
-                return Ok(Vec::new());
-            }
-            let mut directory = Directory::default();
-            let changed = rows(
-                write.connection,
-                "SELECT id, audience_id, EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
-                     WHERE conversation_id = c.id AND finished_at IS NULL)
-                 FROM conversations c
-                 WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL
-                     AND audience_id <> ?2",
-                params![account, audience_id],
-                |row| {
-                    let before = row.get(1)?;
-                    let reshared = Reshared {
-                        conversation_id: row.get(0)?,
-                        before: directory.readers(write.connection, before)?,
-                        now: now.clone(),
-                        has_turn: row.get(2)?,
-                    };
-                    Ok((before, reshared))
-                },
-            )?;
-            for (before, reshared) in &changed {
-                if audience::is_wider(write.connection, *before, audience_id)? {
-                    steps::withdraw_private(write, reshared.conversation_id)?;
-                }
-            }
-            for sql in [
-                "UPDATE conversations SET audience_id = ?2
-                 WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL",
-                "UPDATE schedules SET audience_id = ?2 WHERE account = ?1 AND owner_id IS NULL",
-            ] {
-                write.execute(sql, params![account, audience_id])?;
-            }
-            for (_, reshared) in &changed {
-                follow(write, reshared.conversation_id, audience_id)?;
-            }
-            write.execute(
-                "INSERT INTO meta (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = ?2",
-                params![audience_key(&account), audience_id],
-            )?;
-            Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
-        })
+        self.write(move |write| set_account_audiences(write, &accounts))
     }
 }
 
-/// The audience that [`Store::set_account_audience`] has given to an account.
+pub(crate) fn set_account_audiences(
+    write: &Write<'_>,
+    accounts: &[(String, Audience)],
+) -> Outcome<Vec<Reshared>> {
+    let mut changed = Vec::new();
+    for (account, audience) in accounts {
+        changed.extend(set_account_audience(write, account, audience)?);
+    }
+    Ok(changed)
+}
+
+fn set_account_audience(
+    write: &Write<'_>,
+    account: &str,
+    audience: &Audience,
+) -> Outcome<Vec<Reshared>> {
+    let audience_id = intern(write, None, audience, UnknownName::Skip)?;
+    let now = audience::readers(write.connection, audience_id)?;
+    // Somebody who was removed changes nothing for the others.
+    if let Some(applied) = applied_audience(write, account)?
+        && (applied == audience_id || audience::readers(write.connection, applied)? == now)
+    {
+        return Ok(Vec::new());
+    }
+    let mut directory = Directory::default();
+    let changed = rows(
+        write.connection,
+        "SELECT id, audience_id, EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
+             WHERE conversation_id = c.id AND finished_at IS NULL)
+         FROM conversations c
+         WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL
+             AND audience_id <> ?2",
+        params![account, audience_id],
+        |row| {
+            let before = row.get(1)?;
+            let reshared = Reshared {
+                conversation_id: row.get(0)?,
+                before: directory.readers(write.connection, before)?,
+                now: now.clone(),
+                audience: audience.clone(),
+                has_turn: row.get(2)?,
+            };
+            Ok((before, reshared))
+        },
+    )?;
+    for (before, reshared) in &changed {
+        if audience::is_wider(write.connection, *before, audience_id)? {
+            steps::withdraw_private(write, reshared.conversation_id)?;
+        }
+    }
+    for sql in [
+        "UPDATE conversations SET audience_id = ?2
+         WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL",
+        "UPDATE schedules SET audience_id = ?2 WHERE account = ?1 AND owner_id IS NULL",
+    ] {
+        write.execute(sql, params![account, audience_id])?;
+    }
+    for (_, reshared) in &changed {
+        follow(write, reshared.conversation_id, audience_id)?;
+    }
+    write.execute(
+        "INSERT INTO meta (key, value) VALUES (?1, ?2)
+         ON CONFLICT (key) DO UPDATE SET value = ?2",
+        params![audience_key(account), audience_id],
+    )?;
+    Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
+}
+
+/// The audience that [`Store::set_account_audiences`] has given to an account.
 fn applied_audience(write: &Write<'_>, account: &str) -> Outcome<Option<AudienceId>> {
     row(
         write.connection,

@@ -14,7 +14,7 @@ pub use crate::*;
 pub use base::clock::Clock;
 pub use base::error::{Error, Result};
 pub use base::finish_reason::FinishReason;
-use base::ids::ConversationId;
+use base::ids::{ConversationId, DeliveryId};
 pub use base::testing::TemporaryDirectory;
 
 /// The database of a test.
@@ -137,6 +137,13 @@ pub fn callback(body: &str) -> NewDelivery {
         },
         delay: Duration::ZERO,
     }
+}
+
+/// What a callback sends.
+pub fn body(store: &Store, id: DeliveryId) -> String {
+    let sql = "SELECT body FROM deliveries WHERE id = ?";
+    let read = store.read(|connection| row(connection, sql, params![id], |row| row.get(0)));
+    read.unwrap().unwrap()
 }
 
 /// The end of a turn with a reply.

@@ -133,13 +133,12 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn unfinished_turns(&self) -> Result<Provisional<Vec<Turn>>> {
-        // Read once, at the start: on the connection that is open anyway.
-        self.deferred_write(|write| {
+        self.look(|connection| {
             rows(
-                write.connection,
+                connection,
                 UNFINISHED_TURNS,
                 params![MOST_UNFINISHED],
-                |row| from_row(write.connection, row),
+                |row| from_row(connection, row),
             )
         })
     }

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::database::Store;
+use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{row, rows};
@@ -58,15 +59,10 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn newest_memory(&self) -> Result<Option<MemoryId>> {
-        self.read(|connection| {
-            let newest = row(
-                connection,
-                "SELECT max(id) FROM memories",
-                params![],
-                |row| row.get(0),
-            )?;
-            Ok(newest.flatten())
+    pub fn newest_memory(&self) -> Result<Provisional<Option<MemoryId>>> {
+        self.look(|connection| {
+            let sql = "SELECT max(id) FROM memories";
+            Ok(row(connection, sql, params![], |row| row.get(0))?.flatten())
         })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::commit::Committer;
+use crate::commit::{Committer, Version};
 use crate::failure::{Outcome, closed};
 use crate::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
 use crate::kept_reads::KeptReads;
@@ -18,7 +18,7 @@ use base::ids::Sequence;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use base::sync::thread::{self, JoinHandle};
-use base::sync::{Mutex, RwLock};
+use base::sync::{Mutex, RwLock, lock};
 
 /// Most jobs that wait for the writer. The channel allocates 16 bytes for each
 /// at the start.
@@ -39,6 +39,7 @@ pub(crate) struct Writer {
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
     kept: Arc<KeptReads>,
+    version: Arc<Mutex<Version>>,
 }
 
 impl Writer {
@@ -48,6 +49,7 @@ impl Writer {
         let writable = Arc::new(AtomicBool::new(true));
         let meter = Arc::new(WriterMeter::default());
         let kept = Arc::new(KeptReads::default());
+        let version = Arc::<Mutex<Version>>::default();
         let committer = Committer::new(
             connection,
             ids,
@@ -56,6 +58,7 @@ impl Writer {
             Arc::clone(&writable),
             Arc::clone(&meter),
             Arc::clone(&kept),
+            Arc::clone(&version),
         );
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
@@ -66,6 +69,7 @@ impl Writer {
             writable,
             meter,
             kept,
+            version,
         })
     }
 
@@ -77,6 +81,11 @@ impl Writer {
     /// What is kept of the past, as long as no commit changes it.
     pub fn kept(&self) -> &KeptReads {
         &self.kept
+    }
+
+    /// What was committed, as far as is known.
+    pub fn version(&self) -> Version {
+        *lock(&self.version)
     }
 
     /// How many jobs wait.

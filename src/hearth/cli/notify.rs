@@ -6,9 +6,8 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
-use crate::notify::{self, Push};
-use crate::webhook::post::Poster;
-use crate::webhook::schedule::Outcome;
+use crate::outgoing::notification::{self, Push};
+use crate::outgoing::post::{Outcome, Poster};
 use base::clock::Clock;
 use net::tls::Trust;
 
@@ -43,7 +42,7 @@ fn test(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let now = Clock::system().now();
     let mut has_failed = false;
     for service in services.services() {
-        let outcome = notify::post(&poster, services, service, &Push::test(), limit, now);
+        let outcome = notification::post(&poster, services, service, &Push::test(), limit, now);
         let (is_sent, said) = match outcome {
             Outcome::Answered { status, .. } => match status {
                 200..300 => (true, format!("sent (status {status})")),

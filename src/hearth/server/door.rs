@@ -18,10 +18,8 @@ use rustix::fs::{Mode, OFlags};
 use super::StartError;
 use super::lock::Lock;
 use crate::http::{Router, RouterExtensions, Serves};
-use crate::notify::Notifier;
 use crate::service::session::sessions;
 use crate::service::{Parts, Service};
-use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use base::secret::Secret;
@@ -166,20 +164,11 @@ pub(super) fn service(
     store: Store,
     clock: Clock,
 ) -> Result<Arc<Service>, StartError> {
-    let deliver = Deliverer::new(Arc::clone(&settings), store.clone(), clock.clone());
-    let notify = Notifier::new(
-        Arc::clone(&settings),
-        store.clone(),
-        clock.clone(),
-        directory.to_owned(),
-    );
     Service::new(Parts {
         settings,
         store,
         clock,
         data_dir: directory.to_owned(),
-        deliver: Arc::new(deliver),
-        notify: Arc::new(notify),
     })
     .map_err(StartError::new)
 }

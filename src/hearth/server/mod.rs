@@ -27,7 +27,7 @@ use config::{Config, Problems, Settings};
 use door::Door;
 use net::listener::{Listener, Listeners};
 use relay::Links;
-use store::{Store, check_at_start, look_up_actors};
+use store::{Store, check_after_crash};
 
 pub use lock::{Holder, Lock, Reload};
 pub use start_error::StartError;
@@ -85,8 +85,8 @@ impl Server {
         let identity = identity::open(&config)?;
         let relay = relay::open(&config)?;
         let database = options.data_dir.join(restore::DATABASE_FILE);
-        let store = check_at_start(&database)
-            .and_then(|()| Store::open(&database, clock.clone()))
+        let store = check_after_crash(&database)
+            .and_then(|_| Store::open(&database, clock.clone()))
             .map_err(|error| {
                 let advice = match error.is_damage() {
                     true => how_to_restore(&config.backup, &options.data_dir),
@@ -94,9 +94,6 @@ impl Server {
                 };
                 StartError::new(format_args!("{error}{advice}"))
             })?;
-        for guest in look_up_actors(&database).unwrap_or_default().guests {
-            log::info!("guest {guest} sees no conversation: none names them; see `hearth doctor`");
-        }
         // Ports are bound before anything runs, so that a start that cannot serve
         // does no work either.
         let sockets = ports::bind(&config, options.bind, options.port)?;

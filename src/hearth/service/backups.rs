@@ -20,7 +20,9 @@ use base::clock::Timestamp;
 use config::{Backup, TimeOfDay, without_secrets};
 use protocol::record::BackupStatus;
 use serde_json::json;
-use store::{BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up};
+use store::{
+    BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up, check_integrity,
+};
 
 /// How often the timekeeper checks whether a backup is due.
 const LOOK: Duration = Duration::from_secs(60);
@@ -319,6 +321,14 @@ impl Service {
             files,
         };
         let made = back_up(&order, watch).map_err(|error| error.to_string())?;
+        let faults = check_integrity(order.target, watch).map_err(|error| error.to_string())?;
+        if let Some(fault) = faults.unwrap_or_default().first() {
+            let removed = fs::remove_file(order.target);
+            removed.map_err(|error| format!("{}: {error}", order.target.display()))?;
+            return Err(format!(
+                "the database is damaged ({fault}); older backups are kept: restore one of them"
+            ));
+        }
         let (ahead, old): (Vec<_>, Vec<_>) = nightly_backups(&directory)
             .into_iter()
             .partition(|(made, _)| is_ahead(*made, night));

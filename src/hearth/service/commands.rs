@@ -223,6 +223,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
 }
 
 fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, responder: Responder) {
+    service.reserve_event_numbers();
     service.hub.subscribe(
         caller.connection,
         caller.outbox,
@@ -395,7 +396,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
             .map(|(state, count)| (state.as_str().to_owned(), *count))
             .collect(),
         mcp_servers: mcp_servers.map(mcp_server).collect(),
-        push_key: service.notify.push_key(),
+        push_key: service.sender.push_key(),
         tokens: views::tokens(counts.usage),
         budget: record::Budget {
             monthly_tokens: budget,

@@ -13,7 +13,7 @@ use base::visible::label;
 use protocol::command::{GetMessages, ListConversations, UpdateConversation};
 use protocol::event::EventKind;
 use serde_json::json;
-use store::{ConversationChange, Identity, Viewer};
+use store::{ConversationChange, Identity, Reshared, Viewer};
 
 impl Service {
     /// Who sees a new conversation of a person who does not say.
@@ -214,37 +214,47 @@ impl Service {
     /// says.
     pub fn apply_account_audiences(&self) {
         let _order = lock(&self.sharing);
-        for account in self.settings.current().webhook_accounts() {
-            let changed = match self
-                .store
-                .set_account_audience(&account.name, &account.audience)
-            {
-                Ok(changed) => changed,
-                Err(error) => {
-                    log::warn!("webhook account {:?}: {error}", account.name);
-                    continue;
-                }
-            };
-            // A turn that began before the commit is either not queued yet, and then
-            // `has_turn`, or it is queued now, or all its events are published.
-            let mut busy = self.queue.conversations();
-            let with_turn = changed.iter().filter(|one| one.has_turn);
-            busy.extend(with_turn.map(|one| one.conversation_id));
-            let mut known = self.hub.conversations();
-            known.extend(&busy);
-            // Nobody has heard of the others, and none of their turns holds readers.
-            for one in changed {
-                let (id, has_turn) = (one.conversation_id, one.has_turn);
-                if known.contains(&one.conversation_id) {
-                    let kind = EventKind::ConversationShared {
-                        owner: None,
-                        audience: account.audience.clone(),
-                    };
-                    (self.hub).share(one.conversation_id, one.before, one.now, &busy, kind);
-                }
-                if has_turn {
-                    self.end_turns_of_former_readers(id, "the configuration");
-                }
+        match self.store.set_account_audiences(self.account_audiences()) {
+            Ok(changed) => self.publish_reshared(changed),
+            Err(error) => log::warn!("audiences of webhook accounts: {error}"),
+        }
+    }
+
+    /// Corrects what the last run has left, and the same.
+    pub(super) fn settle(&self) -> Result<()> {
+        let changed = self.store.settle(self.account_audiences())?;
+        self.publish_reshared(changed);
+        Ok(())
+    }
+
+    fn account_audiences(&self) -> Vec<(String, Audience)> {
+        let config = self.settings.current();
+        let accounts = config.webhook_accounts();
+        accounts
+            .map(|account| (account.name.clone(), account.audience.clone()))
+            .collect()
+    }
+
+    fn publish_reshared(&self, changed: Vec<Reshared>) {
+        // A turn that began before the commit is either not queued yet, and then
+        // `has_turn`, or it is queued now, or all its events are published.
+        let mut busy = self.queue.conversations();
+        let with_turn = changed.iter().filter(|one| one.has_turn);
+        busy.extend(with_turn.map(|one| one.conversation_id));
+        let mut known = self.hub.conversations();
+        known.extend(&busy);
+        // Nobody has heard of the others, and none of their turns holds readers.
+        for one in changed {
+            let (id, has_turn) = (one.conversation_id, one.has_turn);
+            if known.contains(&id) {
+                let kind = EventKind::ConversationShared {
+                    owner: None,
+                    audience: one.audience,
+                };
+                (self.hub).share(id, one.before, one.now, &busy, kind);
+            }
+            if has_turn {
+                self.end_turns_of_former_readers(id, "the configuration");
             }
         }
     }

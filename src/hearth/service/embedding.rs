@@ -31,8 +31,9 @@ pub(super) struct Embedding {
 type Done = (String, Option<MemoryId>);
 
 impl Embedding {
-    /// Starts the thread if it has something to do and does not run.
-    pub fn tick(&mut self, service: &Arc<Service>) {
+    /// Starts the thread if it has something to do and does not run. Asks only where
+    /// something has changed, in the database or here.
+    pub fn tick(&mut self, service: &Arc<Service>, has_changed: bool) {
         if let Some((thread, _)) = self.running.take_if(|(thread, _)| thread.is_finished()) {
             self.done = thread.join().unwrap_or_default();
             self.failures = match self.done {
@@ -52,12 +53,18 @@ impl Embedding {
         let Some(embedder) = service.assistant().embedder.clone() else {
             return;
         };
+        let key = embedder.key();
+        let is_known = |(known, _): &Done| *known == key;
+        if !has_changed && self.done.as_ref().is_some_and(is_known) {
+            return;
+        }
         let newest = match service.store.newest_memory() {
-            Ok(newest) => newest,
+            Ok(newest) => newest.uncommitted(),
             Err(error) => return log::warn!("memories: {error}"),
         };
-        let done = (embedder.key(), newest);
+        let done = (key, newest);
         if newest.is_none() || self.done.as_ref() == Some(&done) {
+            self.done = Some(done);
             return;
         }
         let cancel = Cancel::default();

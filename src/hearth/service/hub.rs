@@ -41,6 +41,8 @@ struct HubState {
     seq: u64,
     /// The last number that may be given out: a start after a crash continues above it.
     reserved: u64,
+    /// Whether events have got no number, because none was reserved.
+    has_lost: bool,
     kept: KeptEvents,
     subscribers: HashMap<ConnectionId, Subscriber>,
     watchers: HashMap<TurnId, Vec<Watching>>,
@@ -82,7 +84,14 @@ impl Hub {
     /// The numbers up to `last` may be given out: it is on disk that they may be in
     /// use.
     pub fn reserved(&self, last: u64) {
-        self.lock().reserved = last;
+        let mut state = self.lock();
+        state.reserved = last;
+        if std::mem::take(&mut state.has_lost) {
+            // Whoever has heard of those before it has missed something.
+            state.seq += 1;
+            let seq = state.seq;
+            state.kept.forget(seq);
+        }
     }
 
     /// Numbers an event, keeps it, and passes it to the turn's watchers and to those
@@ -320,6 +329,7 @@ impl HubState {
             }
         }
         if self.seq >= self.reserved {
+            self.has_lost |= name.is(EventTrait::Kept);
             return;
         }
         self.seq += 1;

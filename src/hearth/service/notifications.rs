@@ -1,15 +1,14 @@
 //! What phones are told: of questions, reminders and replies. The settings of a person
-//! say by which services; [`Notify`](super::Notify) sends it.
+//! say by which services; [`Sender`](crate::outgoing::Sender) sends it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Service;
 use agent::permission;
 use agent::tool::Arguments;
-use base::error::{Code, Result};
-use base::ids::{ConversationId, NotificationId, UserId};
+use base::error::Result;
+use base::ids::{ConversationId, UserId};
 use config::{Config, PushService};
 use store::{
     Approval, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, Turn, TurnEnd, User,
@@ -21,8 +20,6 @@ use store::{
 const QUESTION_DELAY: Duration = Duration::from_secs(10);
 /// How long a turn takes after which its reply is news to somebody who has gone.
 const LONG: Duration = Duration::from_secs(10);
-/// Notifications that are fetched from the database at a time.
-const DUE_AT_A_TIME: usize = 64;
 
 /// What is told to one person, by each of their services and to each of their browsers.
 fn told<'a>(
@@ -148,29 +145,5 @@ impl Service {
             self.notify_of_requests(&self.store.waiting_approvals(&Viewer::server())?);
         }
         Ok(())
-    }
-
-    /// Gives what is due to the workers.
-    pub(super) fn offer_due_notifications(&self) -> Result<()> {
-        let now = self.clock.now();
-        let next = self.store.next_notification_at()?.uncommitted();
-        if next.is_some_and(|next| next <= now) {
-            let due = self.store.due_notifications(now, DUE_AT_A_TIME)?;
-            self.queue.offer_deliveries(due);
-        }
-        Ok(())
-    }
-
-    pub(super) fn work_on_notification(&self, id: NotificationId) {
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.notify.notify(id)));
-        self.queue.delivery_ended(id);
-        match attempt {
-            Ok(Ok(())) => {}
-            // Its conversation or its person has gone.
-            Ok(Err(error)) if error.code() == Code::NotFound => {}
-            // Still due in the database: the timekeeper offers it again.
-            Ok(Err(error)) => log::warn!("{id}: {error}"),
-            Err(_) => log::error!("{id}: panicked"),
-        }
     }
 }

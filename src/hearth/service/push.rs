@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use serde_json::{Value, json};
 
 use super::Service;
+use crate::outgoing::is_public_key;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use base::url::Url;
@@ -22,7 +23,7 @@ impl Service {
                 endpoint.origin()
             )));
         }
-        if !self.notify.is_public_key(&new.public_key) {
+        if !is_public_key(&new.public_key) {
             return Err(Error::invalid_request(
                 "\"subscription.keys.p256dh\" is no public key of P-256",
             ));

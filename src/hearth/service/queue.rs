@@ -1,5 +1,5 @@
-//! What the workers do next: turns, one at a time in each conversation, and
-//! deliveries. Only ids wait here; everything else is in the database.
+//! What the workers do next: turns, one at a time in each conversation, and what
+//! goes out. Only ids wait here; everything else is in the database.
 
 mod lanes;
 
@@ -8,39 +8,22 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use base::error::{Error, Result};
-use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId};
+use base::ids::{ConversationId, TurnId};
 use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use config::Limits;
 use lanes::Lanes;
 use net::cancel::Cancel;
+use store::Outgoing;
 
 pub use lanes::TurnJob;
 
-/// Deliveries that may wait in memory; the rest wait in the database.
-const DUE_DELIVERIES: usize = 1_024;
+/// What may wait in memory to go out; the rest waits in the database.
+const MAX_DUE: usize = 1_024;
+
 /// What a worker is given.
 pub enum Job {
     Turn(TurnJob, Cancel),
-    Deliver(Outgoing),
-}
-
-/// What goes out: a callback, or what a phone is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outgoing {
-    Callback(DeliveryId),
-    Notification(NotificationId),
-}
-
-impl From<DeliveryId> for Outgoing {
-    fn from(id: DeliveryId) -> Outgoing {
-        Outgoing::Callback(id)
-    }
-}
-
-impl From<NotificationId> for Outgoing {
-    fn from(id: NotificationId) -> Outgoing {
-        Outgoing::Notification(id)
-    }
+    Outgoing(Outgoing),
 }
 
 /// How much runs and how much waits.
@@ -50,7 +33,7 @@ pub struct Load {
     pub running: usize,
     /// Turns that wait for a worker.
     pub waiting: usize,
-    /// Deliveries that wait for a worker.
+    /// What waits for a worker to go out.
     pub due_deliveries: usize,
 }
 
@@ -70,10 +53,10 @@ pub enum Withdrawn {
 pub struct WorkQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
-    /// Most turns, and most deliveries, that run at a time: neither may take
-    /// all workers from the other.
+    /// Most turns, and most that goes out, at a time: neither may take all workers from
+    /// the other.
     most_turns: usize,
-    most_deliveries: usize,
+    most_outgoing: usize,
 }
 
 #[derive(Default)]
@@ -81,9 +64,9 @@ struct QueueState {
     turns: Lanes,
     running: HashMap<TurnId, Cancel>,
     due: VecDeque<Outgoing>,
-    /// Deliveries in `due` or with a worker.
-    delivering: HashSet<Outgoing>,
-    deliveries_running: usize,
+    /// What is in `due` or with a worker.
+    known: HashSet<Outgoing>,
+    outgoing_running: usize,
     /// Workers that wait for something to do.
     idle: usize,
     /// How many of them are to end.
@@ -111,7 +94,7 @@ impl WorkQueue {
             state: Mutex::default(),
             changed: Condvar::new(),
             most_turns: (workers - (workers / 8).max(usize::from(workers > 1))).max(1),
-            most_deliveries: (workers / 2).max(1),
+            most_outgoing: (workers / 2).max(1),
         }
     }
 
@@ -156,19 +139,23 @@ impl WorkQueue {
 
     /// Queues a turn that was stored.
     pub fn submit(&self, job: TurnJob) {
-        self.announce(job, || ());
+        if self.lock().turns.add(job) {
+            self.changed.notify_one();
+        }
     }
 
     /// Queues a turn that was stored, and publishes it by `publish`: before it runs,
-    /// but not before it can be withdrawn. `publish` must not call the queue.
+    /// but not before it can be withdrawn.
     pub fn announce(&self, job: TurnJob, publish: impl FnOnce()) {
-        let mut state = self.lock();
-        let is_ready = state.turns.add(job);
-        publish();
-        drop(state);
-        if is_ready {
-            self.changed.notify_one();
+        let turn = job.turn;
+        {
+            let mut state = self.lock();
+            state.turns.hold(turn);
+            state.turns.add(job);
         }
+        publish();
+        self.lock().turns.release_held(turn);
+        self.changed.notify_one();
     }
 
     /// Adds a turn that waited for a person when the server last stopped.
@@ -184,12 +171,12 @@ impl WorkQueue {
             if state.is_stopping {
                 return None;
             }
-            // Deliveries first: they are short, and bounded to their share.
-            if state.deliveries_running < self.most_deliveries
-                && let Some(delivery) = state.due.pop_front()
+            // What goes out first: it is short, and bounded to its share.
+            if state.outgoing_running < self.most_outgoing
+                && let Some(outgoing) = state.due.pop_front()
             {
-                state.deliveries_running += 1;
-                return Some(Job::Deliver(delivery));
+                state.outgoing_running += 1;
+                return Some(Job::Outgoing(outgoing));
             }
             if state.running.len() < self.most_turns
                 && let Some(job) = state.turns.take()
@@ -294,26 +281,25 @@ impl WorkQueue {
         turns
     }
 
-    /// Queues deliveries that are due and not queued yet.
-    pub fn offer_deliveries(&self, due: impl IntoIterator<Item: Into<Outgoing>>) {
+    /// Queues what is due to go out and not queued yet.
+    pub fn offer(&self, due: impl IntoIterator<Item = Outgoing>) {
         let mut state = self.lock();
         let mut offered = 0;
-        for delivery in due.into_iter().map(Into::into) {
+        for outgoing in due {
             // The rest stay due in the database and are offered again.
-            if state.due.len() < DUE_DELIVERIES && state.delivering.insert(delivery) {
-                state.due.push_back(delivery);
+            if state.due.len() < MAX_DUE && state.known.insert(outgoing) {
+                state.due.push_back(outgoing);
                 offered += 1;
             }
         }
         self.wake(&state, offered);
     }
 
-    /// An attempt at a delivery has ended.
-    pub fn delivery_ended(&self, delivery: impl Into<Outgoing>) {
-        let delivery = delivery.into();
+    /// An attempt has ended.
+    pub fn attempt_ended(&self, outgoing: Outgoing) {
         let mut state = self.lock();
-        state.deliveries_running -= 1;
-        state.delivering.remove(&delivery);
+        state.outgoing_running -= 1;
+        state.known.remove(&outgoing);
         self.wake(&state, 1);
     }
 
@@ -345,7 +331,7 @@ impl WorkQueue {
         let mut state = self.lock();
         state.is_stopping = true;
         self.changed.notify_all();
-        while !state.running.is_empty() || state.deliveries_running > 0 {
+        while !state.running.is_empty() || state.outgoing_running > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -369,7 +355,7 @@ impl WorkQueue {
         if state.is_stopping {
             self.changed.notify_all();
         } else {
-            for _ in 0..jobs.min(self.most_deliveries) {
+            for _ in 0..jobs.min(self.most_outgoing) {
                 self.changed.notify_one();
             }
         }

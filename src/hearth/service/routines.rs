@@ -195,6 +195,10 @@ impl Service {
         if planner.zone.as_ref() == Some(zone) {
             return Ok(());
         }
+        if self.store.next_schedule_at()?.uncommitted().is_none() {
+            planner.zone = Some(zone.clone());
+            return Ok(());
+        }
         let now = self.clock.now();
         self.plan(planner, |schedule| match schedule.planned_at {
             // What is due runs first.
@@ -233,16 +237,5 @@ impl Service {
             }
         }
         Ok(())
-    }
-
-    /// When the next schedule is due.
-    pub(super) fn next_schedule(&self) -> Option<Timestamp> {
-        match self.store.next_schedule_at() {
-            Ok(next_at) => next_at.uncommitted(),
-            Err(error) => {
-                log::warn!("schedules: {error}");
-                None
-            }
-        }
     }
 }

@@ -14,21 +14,22 @@ use super::password::Verifier;
 use super::programs::Programs;
 use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
+use super::timekeeper::Wakes;
 use super::voices::Voices;
-use super::wakes::Wakes;
+use crate::outgoing::Sender;
 use crate::transfer::Exporter;
 use agent::Assistant;
 use agent::mcp::Mcp;
 use agent::meter::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
-use base::ids::{ConversationId, DeliveryId, NotificationId, TurnId, UserId};
+use base::ids::{ConversationId, TurnId, UserId};
 use base::secret::Secret;
 use base::sync::{lock, read, write};
 use config::Settings;
 use net::relay_links::RelayLinks;
 use net::token_bucket::TokenBucket;
-use store::{Delivery, Store, Turn, TurnEnd, Usage};
+use store::{Store, Turn, TurnEnd, Usage};
 
 /// How many event numbers are reserved on disk at a time: after a crash, the
 /// next event gets a number above all earlier ones.
@@ -46,15 +47,16 @@ pub struct Service {
     pub(super) assistant: RwLock<Arc<Assistant>>,
     pub(super) mcp: Mcp,
     pub(super) hub: Hub,
-    pub(super) event_numbers: Mutex<u64>,
+    /// The last event number that is reserved on disk; none before somebody is to hear of
+    /// events.
+    pub(super) event_numbers: Mutex<Option<u64>>,
     /// Held while a conversation is shared.
     pub(super) sharing: Mutex<()>,
     /// Held while names of removed people are removed from the configuration.
     pub(super) removing: Mutex<()>,
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
-    pub(super) deliver: Arc<dyn Deliver>,
-    pub(super) notify: Arc<dyn Notify>,
+    pub(super) sender: Sender,
     /// Whether any browser is told, or was since the start.
     pub(super) tells_browsers: AtomicBool,
     /// Files that arrive over HTTP.
@@ -96,14 +98,10 @@ pub struct Parts {
     pub clock: Clock,
     /// The working directory of custom tools' programs.
     pub data_dir: PathBuf,
-    /// Sends callbacks. `webhook` provides it, so that this module needs no HTTP.
-    pub deliver: Arc<dyn Deliver>,
-    /// Tells phones, likewise.
-    pub notify: Arc<dyn Notify>,
 }
 
 impl Service {
-    /// A service that runs no turns and sends no events until
+    /// A service that runs no turns until
     /// [`Workers::start`](super::workers::Workers::start).
     ///
     /// # Errors
@@ -114,8 +112,6 @@ impl Service {
             store,
             clock,
             data_dir,
-            deliver,
-            notify,
         } = parts;
         let config = settings.current();
         let last_event = match store.meta(EVENT_NUMBERS_KEY)?.uncommitted() {
@@ -124,7 +120,8 @@ impl Service {
         };
         let tells_browsers = store.has_push_subscriptions()?.uncommitted();
         let mcp = Mcp::new(data_dir.clone());
-        let service = Arc::new(Service {
+        let (of_sender, sent_from) = (Arc::clone(&settings), data_dir.clone());
+        Ok(Arc::new(Service {
             assistant: RwLock::new(Arc::new(Assistant::from_config(
                 Arc::clone(&config),
                 &mcp,
@@ -134,11 +131,12 @@ impl Service {
             ))),
             mcp,
             hub: Hub::after(last_event),
-            event_numbers: Mutex::new(last_event),
+            event_numbers: Mutex::default(),
             sharing: Mutex::default(),
             removing: Mutex::default(),
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
+            sender: Sender::new(of_sender, store.clone(), clock.clone(), sent_from),
             tells_browsers: AtomicBool::new(tells_browsers),
             arriving_files: AtomicUsize::new(0),
             exports: Mutex::default(),
@@ -147,7 +145,7 @@ impl Service {
             meter: Meter::default(),
             deferred: Mutex::default(),
             backup_problem: Mutex::default(),
-            wakes: Wakes::new(),
+            wakes: Wakes::default(),
             verifier: Verifier::default(),
             owner_key: Secret::random_token(),
             sign_ins: Throttle::new(clock.clone()),
@@ -162,10 +160,7 @@ impl Service {
             store,
             clock,
             data_dir,
-            deliver,
-            notify,
-        });
-        Ok(service)
+        }))
     }
 
     /// The current settings.
@@ -261,48 +256,30 @@ impl Service {
         fresh
     }
 
-    /// Reserves more event numbers on disk before they run out.
+    /// Reserves event numbers on disk, before somebody hears of events, and more before
+    /// they run out.
     pub(super) fn reserve_event_numbers(&self) {
         let mut reserved = lock(&self.event_numbers);
-        if self.hub.seq() + EVENT_NUMBERS / 2 < *reserved {
+        if reserved.is_some_and(|last| self.hub.seq() + EVENT_NUMBERS / 2 < last) {
             return;
         }
-        let more = self.hub.seq() + EVENT_NUMBERS;
-        match self.store.set_meta(EVENT_NUMBERS_KEY, &more.to_string()) {
+        let last = self.hub.seq() + EVENT_NUMBERS;
+        match self.store.set_meta(EVENT_NUMBERS_KEY, &last.to_string()) {
             Ok(()) => {
-                *reserved = more;
-                self.hub.reserved(more);
+                *reserved = Some(last);
+                self.hub.reserved(last);
             }
             Err(error) => log::warn!("event numbers: {error}"),
         }
     }
-}
 
-/// Makes one attempt at a delivery and stores its outcome. The `webhook` module,
-/// which builds on this one, implements it.
-pub trait Deliver: Send + Sync {
-    /// The delivery after the attempt; `None` when it was not due.
-    ///
-    /// # Errors
-    /// Those of the store.
-    fn deliver(&self, delivery: DeliveryId) -> Result<Option<Delivery>>;
-}
-
-/// Makes one attempt to tell a phone something and stores its outcome. The `notify`
-/// module, which builds on this one, implements it.
-pub trait Notify: Send + Sync {
-    /// Makes an attempt if it is due.
-    ///
-    /// # Errors
-    /// Those of the store.
-    fn notify(&self, notification: NotificationId) -> Result<()>;
-
-    /// The public key by which push services know this server, in base64url; none when
-    /// it cannot be read.
-    fn push_key(&self) -> Option<String>;
-
-    /// Whether messages can be encrypted for this public key of a browser.
-    fn is_public_key(&self, key: &[u8]) -> bool;
+    /// Reserves more of them before they run out, if any are reserved.
+    pub(super) fn refill_event_numbers(&self) {
+        let is_used = lock(&self.event_numbers).is_some();
+        if is_used {
+            self.reserve_event_numbers();
+        }
+    }
 }
 
 /// A turn that waits until the database can be written again.
@@ -340,28 +317,6 @@ mod tests {
     use protocol::event::EventSet;
     use store::UserRole;
 
-    struct NoDeliveries;
-
-    impl Deliver for NoDeliveries {
-        fn deliver(&self, _: DeliveryId) -> Result<Option<Delivery>> {
-            Ok(None)
-        }
-    }
-
-    impl Notify for NoDeliveries {
-        fn notify(&self, _: NotificationId) -> Result<()> {
-            Ok(())
-        }
-
-        fn push_key(&self) -> Option<String> {
-            None
-        }
-
-        fn is_public_key(&self, _: &[u8]) -> bool {
-            false
-        }
-    }
-
     /// The number of the first event of a service that nothing else has happened to,
     /// not even a tick of its timekeeper.
     fn first_event(folder: &TemporaryDirectory) -> u64 {
@@ -372,8 +327,6 @@ mod tests {
             store: Store::open(&folder.path().join("hearth.db"), clock.clone()).unwrap(),
             clock,
             data_dir: folder.path().to_owned(),
-            deliver: Arc::new(NoDeliveries),
-            notify: Arc::new(NoDeliveries),
         })
         .unwrap();
         let outbox = Arc::new(Outbox::new(1 << 20, || ()));
@@ -383,6 +336,7 @@ mod tests {
             role: UserRole::Admin,
             household_only: false,
         };
+        service.reserve_event_numbers();
         (service.hub).subscribe(connection, &outbox, EventSet::ALL, admin, None, |_| ());
         service.hub.publish_settings(&[]);
         match outbox.take().items.pop_front() {

@@ -98,6 +98,9 @@ impl Service {
                 request: sha256(request.as_bytes()),
             }),
         };
+        if chat.stream {
+            self.reserve_event_numbers();
+        }
         let stored = self.reserve_place(&new).and_then(|place| {
             // Nothing is acknowledged before the turn ends, so both may be committed
             // together.

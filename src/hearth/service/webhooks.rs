@@ -15,7 +15,7 @@ use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
     Attempt, Delivery, DeliveryState, Durable, IdempotencyKey, IncludedFile, NewAttachments,
-    NewDelivery, NewTurn, Provisional, Target, Turn, TurnEnd, Viewer,
+    NewDelivery, NewTurn, Outgoing, Provisional, Target, Turn, TurnEnd, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -184,9 +184,11 @@ impl Service {
         self.hub.publish_delivery(delivery);
         let is_due = delivery.next_at <= self.clock.now();
         match delivery.state {
-            DeliveryState::Pending if is_due => self.queue.offer_deliveries([delivery.id]),
+            DeliveryState::Pending if is_due => {
+                self.queue.offer([Outgoing::Callback(delivery.id)]);
+            }
             // The conversation's next one may have moved up.
-            _ => self.look_for_deliveries(),
+            _ => self.look_for_due(),
         }
     }
 

@@ -6,9 +6,9 @@
 
 use std::fmt::Write;
 
-use serde::Deserialize;
+use serde_json::Value;
 
-use super::signature::unix_seconds;
+use crate::outgoing::callback::unix_seconds;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::secret::Secret;
@@ -24,21 +24,22 @@ const STRIPE_TOLERANCE: u64 = 300;
 const STRIPE_SIGNATURES: usize = 8;
 
 /// How a request shows that its sender knows the secret.
-enum Proof<'a> {
+pub enum Proof {
     /// `X-Service-Secret`: the secret itself (contract section 4.3). GitLab sends it as
     /// `X-Gitlab-Token`, Grafana and Alertmanager as a Bearer token.
-    Secret(&'a str),
+    Secret(Secret),
     /// `X-Hub-Signature-256`: the HMAC-SHA256 of the body under the secret, as
     /// GitHub, Gitea and Forgejo send it.
     Signature([u8; 32]),
     /// `Stripe-Signature`: a time, and HMAC-SHA256s of the time and the body
     /// (<https://docs.stripe.com/webhooks>, "Verify webhook signatures manually").
-    Stripe(&'a str, Vec<[u8; 32]>),
+    Stripe(String, Vec<[u8; 32]>),
+    /// None; where the account has no secret, none is asked for.
     Nothing,
 }
 
-impl Proof<'_> {
-    fn of(head: &Head) -> Proof<'_> {
+impl Proof {
+    fn of(head: &Head) -> Proof {
         let secrets = ["x-service-secret", "x-gitlab-token"];
         let bearer = || {
             let (scheme, secret) = head.header("authorization")?.split_once(' ')?;
@@ -49,14 +50,14 @@ impl Proof<'_> {
             .find_map(|name| head.header(name))
             .or_else(bearer)
         {
-            return Proof::Secret(secret);
+            return Proof::Secret(Secret::new(secret));
         }
         let signed = head
             .header("x-hub-signature-256")
             .and_then(|value| hexadecimal(value.strip_prefix("sha256=")?));
         match (signed, head.header("stripe-signature").and_then(stripe)) {
             (Some(tag), _) => Proof::Signature(tag),
-            (None, Some((time, tags))) => Proof::Stripe(time, tags),
+            (None, Some((time, tags))) => Proof::Stripe(time.to_owned(), tags),
             (None, None) => Proof::Nothing,
         }
     }
@@ -84,36 +85,35 @@ fn stripe(value: &str) -> Option<(&str, Vec<[u8; 32]>)> {
 ///
 /// # Errors
 /// `invalid_token`.
-pub fn check_head(account: &WebhookAccount, head: &Head) -> Result<()> {
-    match Proof::of(head) {
-        _ if account.secret.is_none() => Ok(()),
-        Proof::Secret(given) => decide(account, head, any(account, |secret| secret.matches(given))),
-        Proof::Signature(_) | Proof::Stripe(..) => Ok(()),
-        Proof::Nothing => decide(account, head, false),
+pub fn check_head(account: &WebhookAccount, head: &Head) -> Result<Proof> {
+    if account.secret.is_none() {
+        return Ok(Proof::Nothing);
     }
+    let proof = Proof::of(head);
+    let is_valid = match &proof {
+        Proof::Secret(given) => any(account, |secret| secret.matches(given.expose())),
+        Proof::Signature(_) | Proof::Stripe(..) => true,
+        Proof::Nothing => false,
+    };
+    decide(account, head, &proof, is_valid)?;
+    Ok(proof)
 }
 
-/// Checks the body of a request whose head was accepted. Returns the idempotency key
-/// of a signed one: whoever has seen the request could send it again under a key of
-/// their own, so only what the signature covers can tell that it is the same. That is
-/// the signature, and with Stripe, which signs each attempt anew, the event's `id`.
+/// Checks the body of a request whose head was accepted with this proof.
 ///
 /// # Errors
 /// `invalid_token`.
 pub fn check_body(
     account: &WebhookAccount,
     head: &Head,
+    proof: &Proof,
     body: &[u8],
     now: Timestamp,
-) -> Result<Option<String>> {
-    if account.secret.is_none() {
-        return Ok(None);
-    }
-    match Proof::of(head) {
+) -> Result<()> {
+    match proof {
         Proof::Signature(tag) => {
-            let is_valid = any(account, |secret| secret.signed(body, &tag));
-            decide(account, head, is_valid)?;
-            Ok(Some(key_of(&tag)))
+            let is_valid = any(account, |secret| secret.signed(body, tag));
+            decide(account, head, proof, is_valid)
         }
         Proof::Stripe(time, tags) => {
             let signed = [time.as_bytes(), b".", body].concat();
@@ -121,30 +121,36 @@ pub fn check_body(
                 tags.iter()
                     .fold(false, |good, tag| good | secret.signed(&signed, tag))
             };
-            decide(account, head, any(account, is_one))?;
+            decide(account, head, proof, any(account, is_one))?;
             let seconds: Option<i64> = time.parse().ok();
             let is_recent = seconds
                 .is_some_and(|seconds| seconds.abs_diff(unix_seconds(now)) <= STRIPE_TOLERANCE);
-            if !is_recent {
-                return Err(Error::invalid_token(format!(
-                    "the time of the header \"Stripe-Signature\" is more than \
-                     {STRIPE_TOLERANCE} seconds from this server's"
-                )));
+            if is_recent {
+                return Ok(());
             }
-            Ok(Some(event_id(body).unwrap_or_else(|| key_of(&tags[0]))))
+            Err(Error::invalid_token(format!(
+                "the time of the header \"Stripe-Signature\" is more than \
+                 {STRIPE_TOLERANCE} seconds from this server's"
+            )))
         }
-        Proof::Secret(_) | Proof::Nothing => Ok(None),
+        Proof::Secret(_) | Proof::Nothing => Ok(()),
     }
 }
 
-/// The `id` of an event of Stripe, if it can be an idempotency key.
-fn event_id(body: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Event {
-        id: String,
+/// The idempotency key of a signed request: whoever has seen the request could send it
+/// again under a key of their own, so only what the signature covers can tell that it is
+/// the same. That is the signature, and with Stripe, which signs each attempt anew, the
+/// event's `id`.
+pub fn signed_key(proof: &Proof, document: &Value) -> Option<String> {
+    match proof {
+        Proof::Signature(tag) => Some(key_of(tag)),
+        Proof::Stripe(_, tags) => {
+            let id = document["id"].as_str();
+            let id = id.filter(|id| check_idempotency_key("id", id).is_ok());
+            Some(id.map_or_else(|| key_of(&tags[0]), str::to_owned))
+        }
+        Proof::Secret(_) | Proof::Nothing => None,
     }
-    let Event { id } = serde_json::from_slice(body).ok()?;
-    check_idempotency_key("id", &id).ok().map(|()| id)
 }
 
 fn key_of(tag: &[u8; 32]) -> String {
@@ -155,7 +161,7 @@ fn key_of(tag: &[u8; 32]) -> String {
     key
 }
 
-fn decide(account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
+fn decide(account: &WebhookAccount, head: &Head, proof: &Proof, is_valid: bool) -> Result<()> {
     if is_valid {
         return Ok(());
     }
@@ -164,7 +170,7 @@ fn decide(account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
         "webhook account {:?}: refused a request from {} with {} secret",
         account.name,
         head.peer,
-        match Proof::of(head) {
+        match proof {
             Proof::Nothing => "no",
             Proof::Secret(_) => "a wrong",
             Proof::Signature(_) | Proof::Stripe(..) => "a signature by another",
@@ -205,7 +211,7 @@ fn hexadecimal(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhook::testing::account;
+    use crate::outgoing::callback::tests::account;
     use net::testing::head;
 
     /// GitHub's own example ("Validating webhook deliveries", testing section).
@@ -225,8 +231,19 @@ mod tests {
     fn check(account: &WebhookAccount, header: Option<(&str, &str)>) -> Result<Option<String>> {
         let headers: Vec<_> = header.into_iter().collect();
         let head = head("POST", "/hook", &headers);
-        check_head(account, &head)?;
-        check_body(account, &head, GITHUB.1, Timestamp::from_millis(0))
+        check_all(account, &head, GITHUB.1, Timestamp::from_millis(0))
+    }
+
+    fn check_all(
+        account: &WebhookAccount,
+        head: &Head,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        let proof = check_head(account, head)?;
+        check_body(account, head, &proof, body, now)?;
+        let document = serde_json::from_slice(body).unwrap_or_default();
+        Ok(signed_key(&proof, &document))
     }
 
     #[test]
@@ -300,8 +317,7 @@ mod tests {
         ] {
             let head = head("POST", "/hook", &[("stripe-signature", &header)]);
             let now = Timestamp::from_millis((1_492_774_577 + after) * 1000);
-            let checked =
-                check_head(&account, &head).and_then(|()| check_body(&account, &head, body, now));
+            let checked = check_all(&account, &head, body, now);
             let key = good.then(|| "evt_1".to_owned());
             assert_eq!(checked.ok().flatten(), key, "{header} {after}");
         }

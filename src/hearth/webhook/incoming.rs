@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{guard, message, preference};
+use super::guard::{self, Proof};
+use super::{message, preference};
 use crate::service::hub::TurnEnded;
 use crate::service::{Accepted, Service};
 use base::error::{Error, Result};
@@ -62,14 +63,14 @@ impl Incoming {
         let account =
             account_at(config, self.port, head).map_err(|error| Response::error(&error))?;
         checks::method(head, "POST")?;
-        guard::check_head(account, head)
-            .and_then(|()| checks::json(head))
+        let proof = guard::check_head(account, head)
+            .and_then(|proof| checks::json(head).map(|()| proof))
             .map_err(|error| Response::error(&error))?;
         let (account, config) = (account.clone(), Arc::clone(config));
         Ok(Admitted::new(
             config.limits.webhook_body_bytes,
             move |request| {
-                self.accept(&account, &config, request)
+                self.accept(&account, &config, &proof, request)
                     .unwrap_or_else(|error| Answer::Now(Response::error(&error)))
             },
         ))
@@ -79,12 +80,14 @@ impl Incoming {
         &self,
         account: &WebhookAccount,
         config: &Config,
+        proof: &Proof,
         request: &Request,
     ) -> Result<Answer> {
         let wait = preference::wait(&request.head);
         let now = self.service.clock().now();
-        let signature = guard::check_body(account, &request.head, &request.body, now)?;
-        if let Some(pointer) = message::misfit(request, &account.when)? {
+        guard::check_body(account, &request.head, proof, &request.body, now)?;
+        let document = message::document(request)?;
+        if let Some(pointer) = config::misfit(&account.when, &document) {
             log::debug!(
                 "webhook account {:?}: ignored an event, {pointer}",
                 account.name
@@ -96,9 +99,10 @@ impl Incoming {
             let text = envelope::success(None, ignored);
             return Ok(Answer::Now(Response::json(200, text)));
         }
-        let mut parsed = message::parse(request, account.map.as_ref())?;
         // The signature does not cover a key of the header.
-        if let Some(key) = signature {
+        let signed_key = guard::signed_key(proof, &document);
+        let mut parsed = message::parse(request, document, account.map.as_ref())?;
+        if let Some(key) = signed_key {
             // A sender that says it is the same event may describe it anew: Stripe counts
             // in it the webhooks that are still to be sent.
             parsed.body = key.clone().into_bytes();

@@ -5,9 +5,8 @@ use serde_json::Value;
 use crate::service::WebhookRequest;
 use base::error::{Error, Result, json_problem};
 use base::secret::sha256;
-use config::{Template, WebhookFilter, WebhookMap};
+use config::{Template, WebhookMap};
 use net::http::Request;
-use net::http::checks;
 use protocol::attachment;
 use protocol::command::{CHAT_MESSAGE_BYTES, check_idempotency_key, check_message};
 use protocol::fields::Fields;
@@ -26,30 +25,23 @@ const DELIVERIES: [&str; 3] = [
     "x-gitlab-event-uuid",
 ];
 
-/// The pointer at which the body is no event that the account takes, if it is none.
-///
-/// # Errors
-/// `invalid_request` when the body is no JSON.
-pub fn misfit<'f>(request: &Request, when: &'f WebhookFilter) -> Result<Option<&'f str>> {
-    match when.is_empty() {
-        true => Ok(None),
-        false => Ok(config::misfit(when, &document(request)?)),
-    }
-}
-
-/// Reads the body, in the account's own form if it has a `map`, and the
-/// idempotency key.
+/// Reads the body, which is this document, in the account's own form if it has a `map`, and
+/// the idempotency key.
 ///
 /// # Errors
 /// `invalid_request` that names what is wrong.
-pub fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookRequest> {
+pub fn parse(
+    request: &Request,
+    document: Value,
+    map: Option<&WebhookMap>,
+) -> Result<WebhookRequest> {
     let idempotency_key = request.head.header("idempotency-key").map(str::to_owned);
     if let Some(key) = &idempotency_key {
         check_idempotency_key("the header \"Idempotency-Key\"", key)?;
     }
     let mut parsed = match map {
-        None => as_it_is(request)?,
-        Some(map) => mapped(request, map)?,
+        None => as_it_is(request, document)?,
+        Some(map) => mapped(request, &document, map)?,
     };
     parsed.idempotency_key = idempotency_key.or_else(|| delivery_key(request));
     Ok(parsed)
@@ -70,7 +62,11 @@ fn delivery_key(request: &Request) -> Option<String> {
     check_idempotency_key("", &key).ok().map(|()| key)
 }
 
-fn document(request: &Request) -> Result<Value> {
+/// Reads the body.
+///
+/// # Errors
+/// `invalid_request` when it is no JSON.
+pub fn document(request: &Request) -> Result<Value> {
     serde_json::from_slice(&request.body).map_err(|error| {
         let problem = json_problem(&error);
         Error::invalid_request(format!("the body is not valid JSON: {problem}"))
@@ -78,8 +74,8 @@ fn document(request: &Request) -> Result<Value> {
 }
 
 /// The contract's own form (section 4.3).
-fn as_it_is(request: &Request) -> Result<WebhookRequest> {
-    let mut fields = checks::object(&request.body)?;
+fn as_it_is(request: &Request, document: Value) -> Result<WebhookRequest> {
+    let mut fields = Fields::of_value("the body", document)?;
     let message = fields.string("message").map_err(|error| {
         Error::invalid_request(format!(
             "{}; for a body of another form the account needs a \"map\", which \
@@ -122,9 +118,8 @@ fn attachments(fields: &mut Fields) -> Result<Vec<IncludedFile>> {
 /// Another system's form. That system cannot change its names, so they are
 /// adapted where that is safe: a speaker's name is shortened. A conversation's is
 /// not, because two that differ only at the end would become one.
-fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
-    let document = document(request)?;
-    let message = map.message.fill(&document, CHAT_MESSAGE_BYTES);
+fn mapped(request: &Request, document: &Value, map: &WebhookMap) -> Result<WebhookRequest> {
+    let message = map.message.fill(document, CHAT_MESSAGE_BYTES);
     if message.trim().is_empty() {
         return Err(Error::invalid_request(
             "the body has nothing where the account's \"map\" looks for the message",
@@ -132,7 +127,7 @@ fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
     }
     check_message(&message)?;
     let name = |template: &Option<Template>| {
-        let filled = template.as_ref()?.fill(&document, NAME_BYTES);
+        let filled = template.as_ref()?.fill(document, NAME_BYTES);
         let printable = filled.replace(|character| !is_printable(character), " ");
         let trimmed = printable.trim();
         (!trimmed.is_empty()).then(|| trimmed.to_owned())
@@ -191,6 +186,10 @@ mod tests {
             user_id: Some(template("/sender/login")),
             conversation_id: Some(template("{/repository}#{/issue/number}")),
         }
+    }
+
+    fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookRequest> {
+        super::parse(request, document(request)?, map)
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn at_a_start_with_a_clock_in_the_past_callbacks_wait_as_long_as_before() {
     clock.set_by(-DAY);
     for _ in 0..2 {
         let store = open_with(&dir, &clock);
-        store.release_deliveries().unwrap();
+        store.settle(Vec::new()).unwrap();
         assert_near(
             store.delivery(&all(), tried).unwrap().next_at,
             clock.now().shifted(HOUR),

@@ -231,7 +231,7 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
 }
 
 #[test]
-fn damage_is_found_at_the_start() {
+fn damage_is_found_after_a_crash() {
     let dir = TemporaryDirectory::new();
     let store = open(&dir);
     for number in 0..50 {
@@ -239,14 +239,16 @@ fn damage_is_found_at_the_start() {
     }
     store.close();
     let path = dir.path().join("hearth.db");
-    check_at_start(&path).unwrap();
-    check_at_start(&dir.path().join("missing.db")).unwrap();
+    assert!(!check_after_crash(&path).unwrap(), "it ended well");
+    std::fs::write(dir.path().join("hearth.db-wal"), "a crash").unwrap();
+    assert!(check_after_crash(&path).unwrap());
+    assert!(!check_after_crash(&dir.path().join("missing.db")).unwrap());
     let mut bytes = std::fs::read(&path).unwrap();
     // One page in the middle.
     let middle = bytes.len() / 2 / 4096 * 4096;
     bytes[middle..middle + 4096].fill(0xa5);
     std::fs::write(&path, &bytes).unwrap();
-    let error = check_at_start(&path).unwrap_err();
+    let error = check_after_crash(&path).unwrap_err();
     assert!(error.is_damage(), "{error}");
     assert!(error.to_string().contains("is damaged ("), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), bytes);

@@ -72,8 +72,15 @@ fn states(store: &Store, ids: &[DeliveryId]) -> Vec<DeliveryState> {
 
 fn due(store: &Store, later: Duration) -> Vec<DeliveryId> {
     let now = store.inner.clock.now().plus(later);
-    let due = store.due_deliveries(now, 100).unwrap();
-    due.into_iter().map(|delivery| delivery.id).collect()
+    callbacks(&store.due_outgoing(now, 100).unwrap())
+}
+
+fn callbacks(due: &[Outgoing]) -> Vec<DeliveryId> {
+    let id = |one: &Outgoing| match one {
+        Outgoing::Callback(id) => *id,
+        Outgoing::Notification(id) => panic!("{id}"),
+    };
+    due.iter().map(id).collect()
 }
 
 #[test]
@@ -138,11 +145,8 @@ fn only_the_oldest_of_a_conversation_is_pending() {
 fn a_callback_is_not_handed_out_before_it_is_on_disk() {
     let store = TestStore::new();
     let later = store.inner.clock.now().plus(Duration::from_secs(60));
-    let to_send = |id| store.delivery_to_send(id, later);
-    let due = || {
-        let due = store.due_deliveries(later, 100)?;
-        Ok(due.iter().map(|delivery| delivery.id).collect::<Vec<_>>())
-    };
+    let to_send = |id| store.callback_to_send(id, later);
+    let due = || Ok(callbacks(&store.due_outgoing(later, 100)?));
 
     let (_, lost) = while_uncommitted(&store, false, to_send);
     assert_eq!(lost.unwrap_err().code(), Code::NotFound);
@@ -153,7 +157,7 @@ fn a_callback_is_not_handed_out_before_it_is_on_disk() {
 
     let (first, early) = while_uncommitted(&store, true, to_send);
     assert_eq!(early.unwrap_err().code(), Code::NotFound);
-    assert_eq!(to_send(first).unwrap().unwrap().id, first);
+    assert_eq!(to_send(first).unwrap().unwrap().delivery.id, first);
     store.record_attempt(first, Attempt::Delivered).unwrap();
     let (second, found) = while_uncommitted(&store, true, |_| due());
     assert_eq!(found, Ok(vec![second]), "with its commit");
@@ -181,8 +185,8 @@ fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
             store.delivery(&all(), id).unwrap().state,
             DeliveryState::Pending
         );
-        let asking = scope.spawn(|| store.delivery_to_send(id, now));
-        let listing = scope.spawn(|| store.due_deliveries(now, 100));
+        let asking = scope.spawn(|| store.callback_to_send(id, now));
+        let listing = scope.spawn(|| store.due_outgoing(now, 100));
         eventually("both questions", || queued.len() == 2);
         release.send(()).unwrap();
         assert!(asking.join().unwrap().unwrap().is_none());
@@ -220,15 +224,12 @@ fn a_waiting_callback_can_be_hurried() {
         next_at,
     };
     store.record_attempt(id, retry).unwrap();
-    assert_eq!(
-        store.next_delivery_at().unwrap().uncommitted(),
-        Some(next_at)
-    );
+    assert_eq!(store.next_due().unwrap().uncommitted(), Some(next_at));
     store.retry_delivery(&all(), id).unwrap();
-    assert!(store.next_delivery_at().unwrap().uncommitted().unwrap() < next_at);
+    assert!(store.next_due().unwrap().uncommitted().unwrap() < next_at);
     assert_eq!(due(&store, Duration::ZERO), [id]);
     store.record_attempt(id, Attempt::Delivered).unwrap();
-    assert_eq!(store.next_delivery_at().unwrap().uncommitted(), None);
+    assert_eq!(store.next_due().unwrap().uncommitted(), None);
 }
 
 #[test]

@@ -41,8 +41,11 @@ fn ended(store: &Store, user: &User) -> Turn {
 /// What is due, with its content.
 fn due(store: &Store) -> Vec<(Durable<Notification>, Option<String>)> {
     let now = store.inner.clock.now();
-    let due = store.due_notifications(now, 500).unwrap();
-    let found = due.into_iter().map(|id| {
+    let due = store.due_outgoing(now, 500).unwrap();
+    let found = due.into_iter().map(|outgoing| {
+        let Outgoing::Notification(id) = outgoing else {
+            panic!("{outgoing}")
+        };
         let found = store.notification_to_send(id, now).unwrap().unwrap();
         let content = found.content.clone();
         (found, content)
@@ -68,7 +71,7 @@ fn nobody_is_told_twice_nor_more_than_their_share() {
     store
         .record_notification(first.id, Attempt::Delivered)
         .unwrap();
-    let next = store.next_notification_at().unwrap().uncommitted();
+    let next = store.next_due().unwrap().uncommitted();
     assert_eq!(next, None);
     assert_eq!(store.add_notifications(vec![again]).unwrap(), 0);
     let many = vec![new(&ann, turn.conversation_id, None); 150];

@@ -298,7 +298,8 @@ fn a_callback_is_given_the_question_that_others_overtook() {
             ..callback("")
         };
         let finished = store.finish_turn(turn.id, done("x"), Usage::default(), "m", Some(new));
-        finished.unwrap().into_inner().delivery.unwrap().body
+        let delivery = finished.unwrap().into_inner().delivery.unwrap();
+        body(&store, delivery.id)
     };
     let one = begin(&store, named("c"), "one");
     let two = begin(&store, named("c"), "two");

@@ -90,6 +90,11 @@ impl KeptEvents {
         }
     }
 
+    /// Those up to this one are not kept.
+    pub fn forget(&mut self, seq: u64) {
+        self.forgotten = seq;
+    }
+
     /// Whether some of those after `seq` are no longer kept.
     pub fn has_forgotten_after(&self, seq: u64) -> bool {
         seq < self.forgotten

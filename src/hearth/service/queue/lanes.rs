@@ -27,6 +27,8 @@ pub struct TurnJob {
 pub(super) struct Lanes {
     lanes: HashMap<ConversationId, Lane>,
     ready: VecDeque<TurnJob>,
+    /// Turns that do not run yet, because they are still being published.
+    held: HashSet<TurnId>,
     /// Turns that wait in `ready` or in a lane, and places reserved.
     waiting: usize,
     /// Turns that wait for a person.
@@ -130,6 +132,16 @@ impl Lanes {
         }
     }
 
+    /// A turn that is about to be added does not run until [`Lanes::release_held`].
+    pub(super) fn hold(&mut self, turn: TurnId) {
+        self.held.insert(turn);
+    }
+
+    /// A turn may run.
+    pub(super) fn release_held(&mut self, turn: TurnId) {
+        self.held.remove(&turn);
+    }
+
     /// Adds a turn; returns whether it is ready now.
     pub(super) fn add(&mut self, mut job: TurnJob) -> bool {
         self.waiting += 1;
@@ -157,7 +169,9 @@ impl Lanes {
 
     /// Takes the next ready turn, to run it.
     pub(super) fn take(&mut self) -> Option<TurnJob> {
-        let job = self.ready.pop_front()?;
+        let is_free = |job: &TurnJob| !self.held.contains(&job.turn);
+        let place = self.ready.iter().position(is_free)?;
+        let job = self.ready.remove(place)?;
         self.waiting -= 1;
         if let Some(phase) = self.phase_of(job.turn, job.conversation) {
             *phase = Phase::Running;

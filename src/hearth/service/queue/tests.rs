@@ -175,7 +175,7 @@ fn the_queue_is_bounded_and_places_are_given_back() {
 #[test]
 fn deliveries_and_turns_leave_each_other_workers() {
     let queue = WorkQueue::new(4);
-    queue.offer_deliveries((1..=9).map(DeliveryId::from));
+    queue.offer((1..=9).map(|id| Outgoing::Callback(id.into())));
     for number in 1..=9 {
         queue.submit(job(number, number));
     }
@@ -183,7 +183,7 @@ fn deliveries_and_turns_leave_each_other_workers() {
     for _ in 0..4 {
         match queue.next() {
             Some(Job::Turn(..)) => turns += 1,
-            Some(Job::Deliver(_)) => deliveries += 1,
+            Some(Job::Outgoing(_)) => deliveries += 1,
             None => panic!("nothing to do"),
         }
     }
@@ -193,13 +193,13 @@ fn deliveries_and_turns_leave_each_other_workers() {
 #[test]
 fn a_delivery_is_offered_to_one_worker_at_a_time() {
     let queue = WorkQueue::new(4);
-    let one = DeliveryId::from(1);
-    queue.offer_deliveries([one, one]);
-    assert!(matches!(queue.next(), Some(Job::Deliver(id)) if id == one.into()));
-    queue.offer_deliveries([one]);
+    let one = Outgoing::Callback(1.into());
+    queue.offer([one, one]);
+    assert!(matches!(queue.next(), Some(Job::Outgoing(found)) if found == one));
+    queue.offer([one]);
     assert!(queue.lock().due.is_empty());
-    queue.delivery_ended(one);
-    queue.offer_deliveries([one]);
+    queue.attempt_ended(one);
+    queue.offer([one]);
     assert_eq!(queue.lock().due.len(), 1);
 }
 

@@ -196,13 +196,17 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
     assert!(store.conversation(&house.viewer("ann"), own).is_err());
 }
 
+fn of_door(audience: &Audience) -> Vec<(String, Audience)> {
+    vec![("door".to_owned(), audience.clone())]
+}
+
 #[test]
 fn an_account_s_audience_is_that_of_all_its_conversations() {
     let house = House::new();
     let store = &house.store;
     let bob = Audience::People(vec!["bob".to_owned(), "carl".to_owned()]);
     let set = |audience: &Audience| {
-        let changed = store.set_account_audience("door", audience);
+        let changed = store.set_account_audiences(of_door(audience));
         changed.unwrap()
     };
     let changed = set(&bob);
@@ -249,7 +253,7 @@ fn a_turn_that_begins_before_an_account_s_audience_changes_is_named() {
         .uncommitted();
     let early = early.turn();
     let bob = Audience::People(vec!["bob".to_owned()]);
-    let changed = store.set_account_audience("door", &bob).unwrap();
+    let changed = store.set_account_audiences(of_door(&bob)).unwrap();
     let is_early = |one: &&Reshared| one.conversation_id == early.conversation_id;
     let found = changed.iter().find(is_early);
     let found = found.expect("its events would go to its earlier readers");
@@ -378,7 +382,7 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
     let made = store.add_schedule(&house.viewer("ann"), of_ann());
     let id = made.unwrap().id;
     store
-        .set_account_audience("door", &audience("bob"))
+        .set_account_audiences(of_door(&audience("bob")))
         .unwrap();
     let find = |who: &str| {
         let schedules = store.schedules(&house.viewer(who)).unwrap();
@@ -392,14 +396,14 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
     assert!(find("bob").is_none());
     // One whose owner still sees the conversation stays there.
     store
-        .set_account_audience("door", &Audience::Household)
+        .set_account_audiences(of_door(&Audience::Household))
         .unwrap();
     let id = store
         .add_schedule(&house.viewer("ann"), of_ann())
         .unwrap()
         .id;
     store
-        .set_account_audience("door", &audience("ann, bob"))
+        .set_account_audiences(of_door(&audience("ann, bob")))
         .unwrap();
     let schedules = store.schedules(&house.viewer("bob")).unwrap();
     let stays = schedules.into_iter().find(|one| one.id == id).unwrap();
@@ -411,7 +415,7 @@ fn what_nobody_owns_is_deleted_by_those_who_see_it() {
     let house = House::new();
     let store = &house.store;
     store
-        .set_account_audience("door", &audience("bob, gina"))
+        .set_account_audiences(of_door(&audience("bob, gina")))
         .unwrap();
     let left = NewMemory {
         seen_as: Some(house.id("alarm")),

@@ -63,7 +63,7 @@ impl Scene {
                     thread::yield_now();
                     run(self, job, &cancel);
                 }
-                Job::Deliver(outgoing) => {
+                Job::Outgoing(outgoing) => {
                     let Outgoing::Callback(delivery) = outgoing else {
                         panic!("{outgoing:?} is none of the callbacks")
                     };
@@ -73,7 +73,7 @@ impl Scene {
                     drop(log);
                     thread::yield_now();
                     self.log.lock().unwrap().delivering.remove(&delivery);
-                    self.queue.delivery_ended(outgoing);
+                    self.queue.attempt_ended(outgoing);
                     self.ended.0.send(-delivery.as_i64()).unwrap();
                 }
             }
@@ -147,10 +147,11 @@ fn turns_run_in_order_one_at_a_time_and_none_is_left() {
             scene.spawn(|scene| {
                 let due = |ids: &[i64]| {
                     let ids = ids.iter().copied();
-                    ids.map(DeliveryId::from).collect::<Vec<_>>()
+                    ids.map(|id| Outgoing::Callback(id.into()))
+                        .collect::<Vec<_>>()
                 };
-                scene.queue.offer_deliveries(due(&[1, 2]));
-                scene.queue.offer_deliveries(due(&[3]));
+                scene.queue.offer(due(&[1, 2]));
+                scene.queue.offer(due(&[3]));
             }),
         ];
         scene.await_ends(8);
@@ -392,7 +393,7 @@ fn stopping_waits_for_what_runs_and_starts_nothing() {
             }),
             scene.spawn(|scene| {
                 scene.queue.submit(job(21, 2));
-                scene.queue.offer_deliveries([DeliveryId::from(1)]);
+                scene.queue.offer([Outgoing::Callback(1.into())]);
             }),
         ];
         let other = scene.spawn(|scene| scene.queue.stop(LONG));

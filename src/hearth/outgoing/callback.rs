@@ -1,80 +1,110 @@
-//! The HTTP part of a callback: its headers and signature.
+//! The request of a callback, signed as Standard Webhooks requires
+//! (<https://github.com/standard-webhooks/standard-webhooks>, "Signature scheme").
 
-use std::time::Duration;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
-use super::post::{Post, Poster};
-use super::schedule::Outcome;
-use super::signature;
+use super::post::Request;
 use base::clock::Timestamp;
+use base::secret::{Secret, hmac_sha256};
 use config::WebhookAccount;
-use store::{Delivery, Durable};
+use store::{Callback, Durable};
 
-/// Makes one attempt at a delivery to its account. It ends after `limit`:
-/// from looking the name up to the head of the answer. `now` becomes the
-/// time of the attempt in the headers.
+/// The request that sends a callback to its account. `now` becomes the time of the attempt
+/// in the headers.
 ///
 /// ```
-/// use hearth::webhook::post::Poster;
-/// use hearth::webhook::send;
-/// use store::{Delivery, Durable};
+/// use hearth::outgoing::callback;
+/// use store::{Callback, Durable};
 ///
-/// fn post(poster: &Poster, account: &config::WebhookAccount, delivery: &Durable<Delivery>) {
-///     send::post(poster, account, delivery, std::time::Duration::MAX, delivery.next_at);
+/// fn send(account: &config::WebhookAccount, due: &Durable<Callback>) {
+///     callback::request(account, due, due.delivery.next_at);
 /// }
 /// ```
 ///
 /// ```compile_fail
-/// use hearth::webhook::post::Poster;
-/// use hearth::webhook::send;
-/// use store::{Delivery, Provisional};
+/// use hearth::outgoing::callback;
+/// use store::{Callback, Provisional};
 ///
-/// fn post(poster: &Poster, account: &config::WebhookAccount, delivery: &Provisional<Delivery>) {
-///     let now = delivery.clone().uncommitted().next_at;
-///     send::post(poster, account, delivery, std::time::Duration::MAX, now);
+/// fn send(account: &config::WebhookAccount, due: &Provisional<Callback>) {
+///     let now = due.clone().uncommitted().delivery.next_at;
+///     callback::request(account, due, now);
 /// }
 /// ```
-pub fn post(
-    poster: &Poster,
-    account: &WebhookAccount,
-    delivery: &Durable<Delivery>,
-    limit: Duration,
-    now: Timestamp,
-) -> Outcome {
-    let id = delivery.id.to_string();
-    let timestamp = signature::unix_seconds(now);
-    let sent_at = timestamp.to_string();
-    let signed;
-    let mut headers = vec![("webhook-id", id.as_str()), ("webhook-timestamp", &sent_at)];
+pub fn request(account: &WebhookAccount, due: &Durable<Callback>, now: Timestamp) -> Request {
+    let id = due.delivery.id.to_string();
+    let timestamp = unix_seconds(now);
+    let mut headers = vec![
+        ("webhook-id", id.clone()),
+        ("webhook-timestamp", timestamp.to_string()),
+    ];
     if let Some(secret) = &account.secret {
-        if secret.expose().bytes().any(|byte| byte.is_ascii_control()) {
-            return Outcome::Unanswered(format!(
-                "the secret of the webhook account {:?} holds characters that a header cannot",
-                account.name
-            ));
-        }
         let secrets = [secret].into_iter().chain(&account.secret_previous);
-        signed = signature::sign(secrets, &id, timestamp, &delivery.body);
-        headers.push(("x-service-secret", secret.expose()));
-        headers.push(("webhook-signature", &signed));
+        let signed = sign(secrets, &id, timestamp, &due.body);
+        headers.push(("x-service-secret", secret.expose().to_owned()));
+        headers.push(("webhook-signature", signed));
     }
-    let post = Post {
+    Request {
         setting: "outgoing_url",
-        url: &account.outgoing_url,
+        url: account.outgoing_url.clone(),
         media_type: "application/json",
-        headers: &headers,
-        body: delivery.body.as_bytes(),
-    };
-    poster.post(&post, limit, now)
+        headers,
+        body: due.body.clone().into_bytes(),
+    }
+}
+
+/// What a secret in the standard's own form begins with; base64 follows.
+const PREFIX: &str = "whsec_";
+
+/// The value of `webhook-timestamp`: seconds since 1970.
+pub fn unix_seconds(now: Timestamp) -> i64 {
+    now.as_millis().div_euclid(1000)
+}
+
+/// The value of `webhook-signature`: for each secret, `v1,` and the base64 of
+/// the HMAC-SHA256 of `id.timestamp.body`. There are two secrets while one replaces
+/// the other. `timestamp` is in seconds since 1970.
+pub fn sign<'a>(
+    secrets: impl IntoIterator<Item = &'a Secret>,
+    id: &str,
+    timestamp: i64,
+    body: &str,
+) -> String {
+    let signed = format!("{id}.{timestamp}.{body}");
+    let signatures: Vec<String> = secrets
+        .into_iter()
+        .map(|secret| {
+            let tag = hmac_sha256(&key(secret), signed.as_bytes());
+            format!("v1,{}", STANDARD.encode(tag))
+        })
+        .collect();
+    signatures.join(" ")
+}
+
+/// The key of a secret: its decoded base64 if it has the standard's own form, else
+/// the bytes of its text.
+fn key(secret: &Secret) -> Vec<u8> {
+    let text = secret.expose();
+    text.strip_prefix(PREFIX)
+        .and_then(|encoded| STANDARD.decode(encoded).ok())
+        .unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::webhook::testing::{account, delivery, receiver};
-    use base::secret::Secret;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use crate::outgoing::post::{Outcome, Poster};
+    use base::ids::{ConversationId, DeliveryId, TurnId};
+    use base::people::Audience;
+    use base::testing::rows;
+    use net::http_client::test_server::{Act, TestServer};
     use net::tls::Trust;
+    use store::{Delivery, DeliveryState, Readers};
 
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -91,10 +121,67 @@ mod tests {
         }
     }
 
+    /// An account `door` that posts to `outgoing_url`.
+    pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
+        WebhookAccount {
+            name: "door".to_owned(),
+            incoming_path: "/hook".to_owned(),
+            outgoing_url: outgoing_url.to_owned(),
+            secret,
+            model: None,
+            permission_mode: None,
+            tools: None,
+            secret_previous: None,
+            timeout_seconds: None,
+            max_attempts: 10,
+            enabled: true,
+            tool_permissions: BTreeMap::new(),
+            audience: Audience::Household,
+            trusted: false,
+            map: None,
+            when: BTreeMap::new(),
+        }
+    }
+
+    /// A delivery `dlv_0000000000001` of this body that was not attempted yet.
+    fn delivery(body: &str) -> Durable<Callback> {
+        let delivery = Delivery {
+            id: DeliveryId::from(1),
+            turn_id: TurnId::from(1),
+            conversation_id: ConversationId::from(1),
+            readers: Readers::Household,
+            account: "door".to_owned(),
+            state: DeliveryState::Pending,
+            attempts: 0,
+            created_at: Timestamp::from_millis(0),
+            next_at: Timestamp::from_millis(0),
+            last_error: None,
+        };
+        Durable::for_test(Callback {
+            delivery,
+            body: body.to_owned(),
+        })
+    }
+
+    /// A receiver that answers each request with the next of these texts. An empty text
+    /// closes the connection without an answer.
+    fn receiver(answers: &[&str]) -> (TestServer, String) {
+        let script = |text: &&str| match text.is_empty() {
+            true => vec![Act::Close],
+            false => vec![Act::Send(text.as_bytes().to_vec())],
+        };
+        let server = TestServer::new(answers.iter().map(script).collect());
+        let url = format!("http://{}/callback?key=k", server.address);
+        (server, url)
+    }
+
+    fn post_by(poster: &Poster, account: &WebhookAccount, body: &str, limit: Duration) -> Outcome {
+        poster.post(&request(account, &delivery(body), now()), limit, now())
+    }
+
     /// Posts an empty object.
     fn post(account: &WebhookAccount) -> Outcome {
-        let poster = Poster::new(Trust::default());
-        super::post(&poster, account, &delivery("{}"), DEADLINE, now())
+        post_by(&Poster::new(Trust::default()), account, "{}", DEADLINE)
     }
 
     #[test]
@@ -104,12 +191,12 @@ mod tests {
         let account = account(Some(secret.clone()), &url);
         let body = r#"{"message":"Grüße","conversation_id":"a"}"#;
         let poster = Poster::new(Trust::default());
-        let outcome = super::post(&poster, &account, &delivery(body), DEADLINE, now());
+        let outcome = post_by(&poster, &account, body, DEADLINE);
         assert_eq!(status(&outcome), Some(200));
         let received = &server.heard()[0];
         assert!((received.head).starts_with("POST /callback?key=k HTTP/1.1\r\n"));
         assert_eq!(received.body, body.as_bytes());
-        let signature = signature::sign([&secret], "dlv_0000000000001", 1_800_000_000, body);
+        let signature = sign([&secret], "dlv_0000000000001", 1_800_000_000, body);
         for (name, value) in [
             ("content-type", "application/json"),
             ("x-service-secret", "s3cret"),
@@ -139,7 +226,7 @@ mod tests {
         let account = account(None, &url);
         let poster = Poster::new(Trust::default());
         for _ in 0..3 {
-            let outcome = super::post(&poster, &account, &delivery("{}"), DEADLINE, now());
+            let outcome = post_by(&poster, &account, "{}", DEADLINE);
             assert_eq!(status(&outcome), Some(200));
         }
         let connections: Vec<_> = server.heard().iter().map(|got| got.connection).collect();
@@ -222,8 +309,7 @@ mod tests {
             }
         });
         let (poster, short) = (Poster::new(Trust::default()), Duration::from_millis(300));
-        let delivery = delivery("{}");
-        let outcome = super::post(&poster, &account(None, &url), &delivery, short, now());
+        let outcome = post_by(&poster, &account(None, &url), "{}", short);
         assert_eq!(
             outcome,
             Outcome::Unanswered("no answer within 0 s".to_owned())
@@ -262,6 +348,30 @@ mod tests {
             };
             assert!(reason.contains(says), "{url}: {reason}");
             assert!(!reason.contains("k3y"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn signatures_are_those_of_the_standard() {
+        // The first is the vector of the standard's own libraries, the others are computed
+        // with Python's hmac.
+        let table = r#"
+            whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw | msg_p5jXN8AQM9LWM0D4loKWxJek | 1614265330 | {"test": 2432232314} | v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=
+            correct horse battery staple | dlv_0000000000001 | 1800000000 | {"message":"hi","conversation_id":"a"} | v1,huDL1+dEvQV38fsjiEBwpDR5SjKjoo5MnL2hJhYzhRA=
+            whsec_not base64! | dlv_0000000000001 | 1800000000 | {} | v1,h3tG0nr6XiCkYjVqae7rjrQKzkk7NNs+vDAwJ+0ryA0=
+        "#;
+        for [secret, id, timestamp, body, signature] in rows(table) {
+            let (secret, timestamp) = (Secret::new(secret), timestamp.parse().unwrap());
+            assert_eq!(sign([&secret], id, timestamp, body), signature);
+            let both = sign([&Secret::new("new"), &secret], id, timestamp, body);
+            assert_eq!(both.split(' ').nth(1), Some(signature));
+        }
+    }
+
+    #[test]
+    fn the_timestamp_is_in_whole_seconds() {
+        for (millis, seconds) in [(0, 0), (1_999, 1), (1_614_265_330_000, 1_614_265_330)] {
+            assert_eq!(unix_seconds(Timestamp::from_millis(millis)), seconds);
         }
     }
 }

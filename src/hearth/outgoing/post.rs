@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::schedule::{self, Outcome};
+use super::schedule;
 use base::clock::Timestamp;
 use base::error::without_numbers;
 use base::sync::lock;
@@ -29,17 +29,31 @@ pub struct Poster {
 }
 
 /// What is posted, and where.
-pub struct Post<'a> {
+pub struct Request {
     /// The setting that holds the URL, for errors.
-    pub setting: &'a str,
+    pub setting: &'static str,
     /// Where it goes.
-    pub url: &'a str,
+    pub url: String,
     /// The content type.
-    pub media_type: &'a str,
+    pub media_type: &'static str,
     /// Beside it.
-    pub headers: &'a [(&'a str, &'a str)],
+    pub headers: Vec<(&'static str, String)>,
     /// What is posted.
-    pub body: &'a [u8],
+    pub body: Vec<u8>,
+}
+
+/// The outcome of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver answered.
+    Answered {
+        /// With this status.
+        status: u16,
+        /// The delay that its `Retry-After` asks for.
+        retry_after: Option<Duration>,
+    },
+    /// The receiver did not answer, for this reason.
+    Unanswered(String),
 }
 
 impl Poster {
@@ -57,13 +71,28 @@ impl Poster {
 
     /// Makes one attempt. It ends after `limit`: from looking the name up to the head of
     /// the answer.
-    pub fn post(&self, post: &Post<'_>, limit: Duration, now: Timestamp) -> Outcome {
-        let headers = [&[("content-type", post.media_type)], post.headers].concat();
+    pub fn post(&self, post: &Request, limit: Duration, now: Timestamp) -> Outcome {
+        let headers = post
+            .headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()));
+        let headers: Vec<_> = [("content-type", post.media_type)]
+            .into_iter()
+            .chain(headers)
+            .collect();
+        let is_control = |byte: u8| byte.is_ascii_control();
+        if headers
+            .iter()
+            .any(|(_, value)| value.bytes().any(is_control))
+        {
+            let error = "the secret or token holds characters that a header cannot";
+            return Outcome::Unanswered(error.to_owned());
+        }
         let request = ClientRequest {
             method: "POST",
-            url: post.url,
+            url: &post.url,
             headers: &headers,
-            body: Some(post.body),
+            body: Some(&post.body),
             deadline: Instant::now() + limit,
             cancel: &Cancel::default(),
         };

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::post::Outcome;
 use base::clock::Timestamp;
 use store::Attempt;
 
@@ -24,19 +25,6 @@ const RETRY_AFTER_MOST: Duration = Duration::from_secs(24 * 3600);
 /// Largest random addition, as a part of the delay, so that callbacks which failed
 /// together are not retried together.
 const JITTER: f64 = 0.2;
-
-/// The outcome of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The receiver answered.
-    Answered {
-        status: u16,
-        /// The delay that its `Retry-After` asks for.
-        retry_after: Option<Duration>,
-    },
-    /// The receiver did not answer, for this reason.
-    Unanswered(String),
-}
 
 /// What follows the `number`th of `most` attempts, counted from 1. `jitter` is a
 /// random number in `0.0..1.0`.

@@ -1,0 +1,214 @@
+//! What goes out of the house: callbacks to webhook accounts, notifications through ntfy
+//! and Gotify, and pushes to browsers. From the database to the receiver and back.
+//! [`service`](crate::service) says who is told what.
+
+pub mod callback;
+mod encryption;
+pub mod notification;
+pub mod post;
+mod push_key;
+mod schedule;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base::clock::{Clock, Timestamp};
+use base::error;
+use base::ids::{DeliveryId, NotificationId};
+use base::secret::random_fraction;
+use base::sync::lock;
+use config::{Config, Settings};
+use store::{Attempt, Delivery, Outgoing, PUSH, Store};
+
+pub use encryption::is_public_key;
+use post::{CurrentPoster, Outcome, Request};
+use push_key::PushKey;
+
+/// Sends what goes out. Shared by all workers; each attempt blocks its worker for at most
+/// `limits.callback_seconds` of network and one commit.
+pub struct Sender {
+    settings: Arc<Settings>,
+    store: Store,
+    clock: Clock,
+    poster: CurrentPoster,
+    data_dir: PathBuf,
+    /// Absent until somebody asks for it.
+    push_key: Mutex<Option<Arc<PushKey>>>,
+}
+
+/// Who gets an attempt, and how many there may be.
+struct Receiver {
+    name: String,
+    /// Attempts made so far.
+    attempts: u32,
+    max_attempts: u32,
+    /// When it is given up.
+    expires_at: Option<Timestamp>,
+}
+
+impl Sender {
+    /// A sender over the settings in force and the database.
+    pub fn new(settings: Arc<Settings>, store: Store, clock: Clock, data_dir: PathBuf) -> Sender {
+        Sender {
+            settings,
+            store,
+            clock,
+            poster: CurrentPoster::default(),
+            data_dir,
+            push_key: Mutex::default(),
+        }
+    }
+
+    /// Makes the next attempt and stores its outcome with the time of the following one.
+    /// Returns the delivery after it, if it was one. What is not due is left as it is: it
+    /// may have been found due just before another attempt was stored.
+    ///
+    /// Addresses, secrets and quiet hours come from the configuration in force, so that a
+    /// correction also helps what waits.
+    ///
+    /// # Errors
+    /// Those of the store. A receiver that fails is not an error here.
+    pub fn attempt(&self, outgoing: Outgoing) -> error::Result<Option<Delivery>> {
+        match outgoing {
+            Outgoing::Callback(id) => self.call_back(id),
+            Outgoing::Notification(id) => self.notify(id).map(|()| None),
+        }
+    }
+
+    fn call_back(&self, id: DeliveryId) -> error::Result<Option<Delivery>> {
+        let now = self.clock.now();
+        let Some(due) = self.store.callback_to_send(id, now)? else {
+            return Ok(None);
+        };
+        let config = self.settings.current();
+        let name = &due.delivery.account;
+        let account = config.webhook_account(name).ok_or_else(|| {
+            format!("the webhook account {name:?} is no longer in the configuration")
+        });
+        let receiver = Receiver {
+            name: format!("{name:?}"),
+            attempts: due.delivery.attempts,
+            max_attempts: account.as_ref().map_or(0, |account| account.max_attempts),
+            expires_at: None,
+        };
+        let request = account.map(|account| callback::request(account, &due, now));
+        let outgoing = Outgoing::Callback(id);
+        self.make(&config, outgoing, &receiver, request, |attempt, _| {
+            // If the commit of a success fails, the callback is sent again, with the same id.
+            let recorded = self.store.record_attempt(id, attempt)?;
+            Ok(Some(recorded.uncommitted()))
+        })
+    }
+
+    fn notify(&self, id: NotificationId) -> error::Result<()> {
+        let now = self.clock.now();
+        let Some(due) = self.store.notification_to_send(id, now)? else {
+            return Ok(());
+        };
+        if due.content.is_none() {
+            log::debug!("{id}: there is nothing to tell any more");
+            let error = String::new();
+            return self.store.record_notification(id, Attempt::Dead { error });
+        }
+        let config = self.settings.current();
+        let person = config.person(&due.user);
+        let settings = person.and_then(|person| person.notifications.as_ref());
+        let quiet = settings.and_then(|settings| settings.quiet_until(now, &config.zone()));
+        if let Some(until) = quiet {
+            return self.store.put_off_notification(id, until);
+        }
+        let request = if due.expires_at <= now {
+            Err("it has expired".to_owned())
+        } else if due.service == PUSH {
+            self.key()
+                .and_then(|key| notification::to_browser(&due, &key, &config, now))
+        } else {
+            notification::to_service(&due, settings)
+        };
+        let receiver = Receiver {
+            name: format!("{} by {}", due.user, due.service),
+            attempts: due.attempts,
+            max_attempts: notification::MAX_ATTEMPTS,
+            expires_at: Some(due.expires_at),
+        };
+        let outgoing = Outgoing::Notification(id);
+        self.make(&config, outgoing, &receiver, request, |attempt, status| {
+            match (&due.browser, status) {
+                // It is gone, and with it what it was to be told, this notification too.
+                (Some((browser, _)), Some(404 | 410)) => {
+                    self.store.push_subscription_gone(*browser)
+                }
+                _ => self.store.record_notification(id, attempt),
+            }
+        })
+    }
+
+    /// Makes one attempt, unless there is a reason to make none any more. `record` stores what
+    /// follows; it also gets the status of the answer. Logs it, but never the body or a secret.
+    fn make<T>(
+        &self,
+        config: &Config,
+        outgoing: Outgoing,
+        receiver: &Receiver,
+        request: Result<Request, String>,
+        record: impl FnOnce(Attempt, Option<u16>) -> error::Result<T>,
+    ) -> error::Result<T> {
+        let began = Instant::now();
+        let number = receiver.attempts.saturating_add(1);
+        let limit = Duration::from_secs(config.limits.callback_seconds);
+        let poster = self.poster.of(config);
+        let made = request.map(|request| poster.post(&request, limit, self.clock.now()));
+        let (met, status) = match &made {
+            Ok(Outcome::Answered { status, .. }) => (format!("status {status}"), Some(*status)),
+            Ok(Outcome::Unanswered(reason)) | Err(reason) => (reason.clone(), None),
+        };
+        let attempt = match made {
+            Ok(outcome) => {
+                let (now, jitter) = (self.clock.now(), random_fraction());
+                schedule::after(number, receiver.max_attempts, &outcome, now, jitter)
+            }
+            Err(error) => Attempt::Dead { error },
+        };
+        let attempt = match (attempt, receiver.expires_at) {
+            (Attempt::Retry { error, next_at }, Some(end)) if next_at >= end => {
+                Attempt::Dead { error }
+            }
+            (attempt, _) => attempt,
+        };
+        let (level, next) = match &attempt {
+            Attempt::Delivered => (log::Level::Info, "delivered".to_owned()),
+            Attempt::Retry { next_at, .. } => (log::Level::Info, format!("next at {next_at}")),
+            Attempt::Dead { .. } => (log::Level::Warn, "dead".to_owned()),
+        };
+        let (name, took) = (&receiver.name, began.elapsed().as_millis());
+        let recorded = record(attempt, status);
+        log::log!(
+            level,
+            "{outgoing} to {name}: attempt {number}: {met} in {took} ms: {next}"
+        );
+        recorded
+    }
+
+    /// The public key by which push services know this server, in base64url; none when it
+    /// cannot be read.
+    pub fn push_key(&self) -> Option<String> {
+        match self.key() {
+            Ok(key) => Some(key.public_key.clone()),
+            Err(error) => {
+                log::warn!("no browser can be told anything: {error}");
+                None
+            }
+        }
+    }
+
+    /// The server's key pair, made when it is first asked for.
+    fn key(&self) -> Result<Arc<PushKey>, String> {
+        let mut kept = lock(&self.push_key);
+        if let Some(key) = &*kept {
+            return Ok(Arc::clone(key));
+        }
+        let key = PushKey::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
+        Ok(Arc::clone(kept.insert(Arc::new(key))))
+    }
+}

@@ -1,0 +1,189 @@
+//! The requests that tell phones what waits, through ntfy, Gotify or a browser's push
+//! service.
+
+use std::time::Duration;
+
+use super::encryption::encrypt;
+use super::post::{Outcome, Poster, Request};
+use super::push_key::PushKey;
+use base::clock::Timestamp;
+use base::secret::Secret;
+use base::url::Url;
+use config::{Config, Notifications, PushService};
+use serde_json::{Value, json};
+use store::{Durable, Notification, NotificationCause};
+
+/// Attempts before it is given up, if it does not expire before.
+pub const MAX_ATTEMPTS: u32 = 10;
+/// Most characters of what a notification is about.
+const CONTENT_CHARACTERS: usize = 500;
+
+/// The request that tells a phone something, by the service that its person has chosen.
+///
+/// # Errors
+/// Why it is not to be sent any more.
+pub fn to_service(
+    due: &Durable<Notification>,
+    settings: Option<&Notifications>,
+) -> Result<Request, String> {
+    let settings = settings.ok_or("the person has no notifications any more")?;
+    let content = due.content.as_deref().filter(|_| settings.content);
+    let push = Push::new(due.id.to_string(), due.cause, content);
+    let mut services = settings.services();
+    let service = services.find(|service| service.as_str() == due.service);
+    let request = service.and_then(|service| request(settings, service, &push));
+    Ok(request.ok_or("its service is not set up any more")?)
+}
+
+/// The request that tells a browser something (RFC 8030 section 5).
+///
+/// # Errors
+/// Why it is not to be sent any more.
+pub fn to_browser(
+    due: &Durable<Notification>,
+    key: &PushKey,
+    config: &Config,
+    now: Timestamp,
+) -> Result<Request, String> {
+    let (_, browser) = due.browser.as_ref().ok_or("its session has ended")?;
+    let push = Push::new(due.id.to_string(), due.cause, due.content.as_deref());
+    let settings = &config.notifications;
+    let endpoint = Url::parse(browser.endpoint.expose())
+        .ok()
+        .filter(|url| settings.allows(url))
+        .ok_or("its push service is not one of notifications.push_hosts any more")?;
+    let text = json!({
+        "title": push.title,
+        "body": push.text,
+        "tag": push.id,
+        "conversation_id": due.conversation_id,
+    })
+    .to_string();
+    let bytes = |text: &str| protocol::push::decode(text).unwrap_or_default();
+    let public_key = bytes(&browser.public_key);
+    let secret = bytes(browser.secret.expose());
+    let body = encrypt(&public_key, &secret, text.as_bytes());
+    let authorization = key.authorization(&endpoint.origin(), &settings.push_contact, now);
+    let (Some(body), Some(authorization)) = (body, authorization) else {
+        return Err("the message to its browser cannot be encrypted".to_owned());
+    };
+    let urgency = if push.is_urgent { "high" } else { "normal" };
+    Ok(Request {
+        setting: "the url",
+        url: endpoint.text(),
+        media_type: "application/octet-stream",
+        headers: vec![
+            ("content-encoding", "aes128gcm".to_owned()),
+            ("ttl", due.expires_at.since(now).as_secs().to_string()),
+            ("urgency", urgency.to_owned()),
+            ("topic", push.id),
+            ("authorization", authorization),
+        ],
+        body,
+    })
+}
+
+/// What a phone shows.
+pub struct Push {
+    /// The same on every attempt: ntfy shows a repeated one in place of the first.
+    id: String,
+    title: String,
+    text: String,
+    is_urgent: bool,
+}
+
+impl Push {
+    fn new(id: String, cause: NotificationCause, content: Option<&str>) -> Push {
+        let what = match cause {
+            NotificationCause::Approval => "A question waits for your answer",
+            NotificationCause::Reminder => "A reminder is due",
+            NotificationCause::Reply => "A reply is there",
+            NotificationCause::Message => "A message for you",
+        };
+        let (title, text) = match content {
+            Some(content) => (what, shortened(content)),
+            None => ("Hearth", what.to_owned()),
+        };
+        Push {
+            id,
+            title: title.to_owned(),
+            text,
+            is_urgent: cause == NotificationCause::Approval,
+        }
+    }
+
+    /// The one that a person sends to see whether they come.
+    pub fn test() -> Push {
+        Push {
+            id: "test".to_owned(),
+            title: "Hearth".to_owned(),
+            text: "Notifications reach this phone".to_owned(),
+            is_urgent: false,
+        }
+    }
+}
+
+fn shortened(content: &str) -> String {
+    let content = content.trim();
+    match content.char_indices().nth(CONTENT_CHARACTERS) {
+        Some((end, _)) => format!("{}…", content[..end].trim_end()),
+        None => content.to_owned(),
+    }
+}
+
+/// Makes one attempt, which ends after `limit`.
+pub fn post(
+    poster: &Poster,
+    settings: &Notifications,
+    service: PushService,
+    push: &Push,
+    limit: Duration,
+    now: Timestamp,
+) -> Outcome {
+    match request(settings, service, push) {
+        Some(request) => poster.post(&request, limit, now),
+        None => Outcome::Unanswered(format!("{} is not set up", service.as_str())),
+    }
+}
+
+fn json_request(url: String, body: &Value, token: Option<(&'static str, String)>) -> Request {
+    Request {
+        setting: "the url",
+        url,
+        media_type: "application/json",
+        headers: token.into_iter().collect(),
+        body: body.to_string().into_bytes(),
+    }
+}
+
+/// The request to a service, if it is set up.
+fn request(settings: &Notifications, service: PushService, push: &Push) -> Option<Request> {
+    let expose = |token: &Secret| token.expose().to_owned();
+    Some(match service {
+        // <https://docs.ntfy.sh/publish/#publish-as-json>
+        PushService::Ntfy => {
+            let ntfy = settings.ntfy.as_ref()?;
+            let token = ntfy.token.as_ref();
+            let token = token.map(|token| ("authorization", format!("Bearer {}", token.expose())));
+            let body = json!({
+                "topic": ntfy.topic.expose(),
+                "title": push.title,
+                "message": push.text,
+                "priority": if push.is_urgent { 4 } else { 3 },
+                "sequence_id": push.id,
+            });
+            json_request(ntfy.url.clone(), &body, token)
+        }
+        // <https://gotify.net/docs/pushmsg>
+        PushService::Gotify => {
+            let gotify = settings.gotify.as_ref()?;
+            let url = format!("{}/message", gotify.url.trim_end_matches('/'));
+            let body = json!({
+                "title": push.title,
+                "message": push.text,
+                "priority": if push.is_urgent { 8 } else { 5 },
+            });
+            json_request(url, &body, Some(("x-gotify-key", expose(&gotify.token))))
+        }
+    })
+}

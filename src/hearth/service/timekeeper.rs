@@ -1,0 +1,352 @@
+//! The timekeeper: starts what is due, and looks after what has no time of its own.
+//!
+//! It asks the database when something is next due, and asks again when something was
+//! committed, when it is woken, and every [`LOOK`]: clocks are set and machines sleep. So an
+//! idle server runs one statement a second, which finds what other processes have written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::backups::Nightly;
+use super::embedding::Embedding;
+use super::routines::Planner;
+use super::state::{Deferred, Service};
+use base::clock::Timestamp;
+use base::error::Result;
+use base::sync::lock;
+use store::{Deleted, Provisional, Version};
+
+/// How often it looks at what has no due time.
+const TICK: Duration = Duration::from_secs(1);
+/// How often it asks at least when something is due.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long nobody asks for anything before memory is given back.
+const QUIET: Duration = Duration::from_secs(15);
+/// How often old rows are purged.
+const PURGE: Duration = Duration::from_secs(3600);
+/// What goes out, fetched from the database at a time, of each kind.
+const DUE_AT_A_TIME: usize = 256;
+/// Old conversations deleted before it looks at what else is due.
+const DELETED_AT_A_TIME: usize = 20;
+
+/// Why the timekeeper woke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wake {
+    /// Its time has come.
+    Time,
+    /// Something may be due.
+    Look,
+    /// Time has jumped: everything may be due.
+    Everything,
+    /// The server stops.
+    Stop,
+}
+
+/// Wakes the timekeeper. Nothing is lost while it is busy, however often it is woken:
+/// a lost [`Wake::Stop`] would leave the server waiting for its thread for ever.
+pub(super) struct Wakes {
+    bell: (Sender<()>, Receiver<()>),
+    has_jumped: AtomicBool,
+    is_stopping: AtomicBool,
+}
+
+impl Default for Wakes {
+    fn default() -> Wakes {
+        Wakes {
+            bell: bounded(1),
+            has_jumped: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Wakes {
+    /// Something may be due.
+    pub fn look(&self) {
+        // A full channel wakes it already.
+        let _ = self.bell.0.try_send(());
+    }
+
+    /// Time has jumped.
+    pub fn look_at_everything(&self) {
+        self.has_jumped.store(true, Ordering::SeqCst);
+        self.look();
+    }
+
+    /// The server stops. Every later wait ends at once.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.look();
+    }
+
+    /// Waits to be woken, at most this long.
+    fn wait(&self, most: Duration) -> Wake {
+        let is_stopping = || self.is_stopping.load(Ordering::SeqCst);
+        let was_woken = is_stopping() || self.bell.1.recv_timeout(most).is_ok();
+        if is_stopping() {
+            Wake::Stop
+        } else if self.has_jumped.swap(false, Ordering::SeqCst) {
+            Wake::Everything
+        } else if was_woken {
+            Wake::Look
+        } else {
+            Wake::Time
+        }
+    }
+}
+
+/// Gives memory back when nobody has asked for anything for a while.
+#[derive(Default)]
+struct Rest {
+    /// What had been read, committed and published at the tick before.
+    seen: (u64, u64),
+    /// Since when that is so; none once memory was given back.
+    quiet_since: Option<Instant>,
+}
+
+impl Rest {
+    fn tick(&mut self, service: &Service) {
+        let seen = (service.store.reads(), service.hub.seq());
+        if std::mem::replace(&mut self.seen, seen) != seen {
+            self.quiet_since = Some(Instant::now());
+        }
+        if self
+            .quiet_since
+            .is_some_and(|since| since.elapsed() >= QUIET)
+        {
+            self.quiet_since = None;
+            service.queue.dismiss_idle();
+            service.store.release_memory();
+        }
+    }
+}
+
+impl Service {
+    /// Has what is due looked for now.
+    pub(super) fn look_for_due(&self) {
+        self.wakes.look();
+    }
+
+    /// Makes everything notice that the clock was advanced.
+    pub fn clock_advanced(&self) {
+        self.wakes.look_at_everything();
+    }
+
+    /// Runs until the server stops. `version` is that of the database before anybody could
+    /// connect.
+    pub(super) fn keep_time(self: &Arc<Service>, mut version: Version) {
+        let mut nightly = Nightly::new();
+        let mut embedding = Embedding::default();
+        let mut planner = Planner::default();
+        let mut rest = Rest::default();
+        // Whether there may be conversations that are too old. Not at once: the clock
+        // may be wrong until the network has been asked.
+        let mut may_delete = false;
+        let mut next_purge = self.clock.now().plus(PURGE);
+        let mut next_tick = Instant::now();
+        let mut next_look = Instant::now();
+        let mut next_due = None;
+        for guest in self.store.blind_guests().unwrap_or_default() {
+            log::info!("guest {guest} sees no conversation: none names them; see `hearth doctor`");
+        }
+        loop {
+            let now = Instant::now();
+            if let Some(step) = self.clock.step()
+                && self.follow_clock(step, &mut planner)
+            {
+                (next_tick, next_look) = (now, now);
+                (may_delete, next_purge) = (false, self.clock.now().plus(PURGE));
+                nightly.look_now();
+            }
+            if now >= next_tick {
+                next_tick = now + TICK;
+                let has_changed = self.notice_changes(&mut version);
+                if has_changed {
+                    next_look = now;
+                }
+                self.connections.expire(self.clock.now());
+                self.refill_event_numbers();
+                self.resume_deferred();
+                nightly.tick(self);
+                embedding.tick(self, has_changed);
+                rest.tick(self);
+                *lock(&self.last_tick) = Instant::now();
+                log::logger().flush();
+            }
+            if self.is_due(next_purge) {
+                next_purge = self.clock.now().plus(PURGE);
+                self.log_failure("purge", self.store.purge());
+                self.finish_removals();
+                may_delete = true;
+            }
+            if may_delete {
+                may_delete = self.delete_idle_conversations();
+            }
+            if now >= next_look || next_due.is_some_and(|at| self.is_due(at)) {
+                next_look = now + LOOK;
+                self.log_failure("schedules", self.plan_in_time_zone(&mut planner));
+                next_due = self.next_due();
+                if next_due.is_some_and(|at| self.is_due(at)) {
+                    self.start_what_is_due(&mut planner);
+                    next_due = self.next_due();
+                }
+            }
+            // What is due still cannot be done now: the next tick tries it again.
+            let wait = next_due.map_or(TICK, |at| match self.is_due(at) {
+                true => TICK,
+                false => at.since(self.clock.now()),
+            });
+            match self.wakes.wait(wait.min(TICK)) {
+                Wake::Time => {}
+                Wake::Look => next_look = Instant::now(),
+                Wake::Everything => {
+                    (next_tick, next_look) = (Instant::now(), Instant::now());
+                    next_purge = self.clock.now();
+                    nightly.look_now();
+                }
+                Wake::Stop => {
+                    embedding.stop();
+                    break nightly.stop();
+                }
+            }
+        }
+    }
+
+    fn is_due(&self, at: Timestamp) -> bool {
+        at <= self.clock.now()
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        let next = self.store.next_due().map(Provisional::uncommitted);
+        next.unwrap_or_else(|error| {
+            log::warn!("what is due: {error}");
+            None
+        })
+    }
+
+    fn start_what_is_due(&self, planner: &mut Planner) {
+        self.log_failure("approvals", self.expire_approvals());
+        self.log_failure("schedules", self.run_due_schedules(planner));
+        let due = self.store.due_outgoing(self.clock.now(), DUE_AT_A_TIME);
+        let offered = due.map(|due| self.queue.offer(due));
+        self.log_failure("what goes out", offered);
+    }
+
+    /// Whether anything was committed since the last look. Another process, the command
+    /// line, may have revoked tokens, whose connections are closed.
+    fn notice_changes(&self, known: &mut Version) -> bool {
+        let version = match self.store.version() {
+            Ok(version) => version,
+            Err(error) => {
+                log::warn!("database: {error}");
+                return false;
+            }
+        };
+        let before = std::mem::replace(known, version);
+        if before.others != version.others {
+            self.close_revoked();
+            self.finish_removals();
+        }
+        before != version
+    }
+
+    /// Follows the system's clock, which was set by `step` milliseconds, and corrects
+    /// what waits. Returns whether that worked; the next round tries it again.
+    fn follow_clock(&self, step: i64, planner: &mut Planner) -> bool {
+        if !self.store.is_writable() {
+            return false;
+        }
+        if let Err(error) = self.store.follow_clock(step) {
+            log::warn!("the clock was set, and the times of what waits are not corrected: {error}");
+            return false;
+        }
+        self.connections.clock_set(step, self.store.last_at_open());
+        let direction = if step < 0 { "back" } else { "ahead" };
+        log::info!(
+            "the clock was set {direction} by {:?}; what waits, waits as long as before",
+            Duration::from_millis(step.unsigned_abs())
+        );
+        self.log_failure("schedules", self.plan_after_step(step, planner));
+        true
+    }
+
+    /// Deletes some of the conversations that are older than
+    /// `retention.conversations_days`; returns whether there may be more.
+    fn delete_idle_conversations(&self) -> bool {
+        let Some(days) = self.settings.current().retention.conversations_days else {
+            return false;
+        };
+        let idle = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        for _ in 0..DELETED_AT_A_TIME {
+            match self.store.delete_idle_conversation(idle) {
+                Ok(Deleted::Part) => {}
+                Ok(Deleted::Conversation(id, readers)) => {
+                    self.hub.delete(id, readers, &self.queue.conversations());
+                }
+                Ok(Deleted::Nothing) => return false,
+                Err(error) => {
+                    log::warn!("retention: {error}");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn log_failure(&self, what: &str, result: Result<()>) {
+        if let Err(error) = result {
+            log::warn!("{what}: {error}");
+        }
+    }
+
+    fn resume_deferred(&self) {
+        if !self.store.is_writable() {
+            return;
+        }
+        let now = Instant::now();
+        let due: Vec<Deferred> = {
+            let mut deferred = lock(&self.deferred);
+            deferred
+                .extract_if(.., |(retry_at, _)| *retry_at <= now)
+                .map(|(_, one)| one)
+                .collect()
+        };
+        for deferred in due {
+            match deferred {
+                Deferred::Run { turn, conversation } => self.queue.resume(turn, conversation),
+                Deferred::Conclude {
+                    turn,
+                    end,
+                    usage,
+                    model,
+                } => {
+                    self.conclude(&turn, end, usage, &model);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_however_often_the_timekeeper_is_woken() {
+        const LONG: Duration = Duration::from_secs(60);
+        let wakes = Wakes::default();
+        (0..10).for_each(|_| wakes.look());
+        wakes.look_at_everything();
+        assert_eq!(wakes.wait(LONG), Wake::Everything);
+        assert_eq!(wakes.wait(Duration::ZERO), Wake::Time);
+
+        (0..10).for_each(|_| wakes.look());
+        assert_eq!(wakes.wait(LONG), Wake::Look);
+        wakes.stop();
+        assert_eq!(wakes.wait(LONG), Wake::Stop);
+        assert_eq!(wakes.wait(LONG), Wake::Stop);
+    }
+}
