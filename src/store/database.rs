@@ -96,11 +96,13 @@ impl Store {
     pub fn release_memory(&self) {
         self.inner.readers.release();
         self.inner.writer.kept().clear();
-        self.post(|write| {
-            write.connection.flush_prepared_statement_cache();
-            write.connection.execute_batch("PRAGMA shrink_memory")?;
-            Ok(())
+        let released = self.look(|connection| {
+            connection.flush_prepared_statement_cache();
+            Ok(connection.execute_batch("PRAGMA shrink_memory")?)
         });
+        if let Err(error) = released {
+            log::debug!("memory of the database: {error}");
+        }
     }
 
     /// Waits until everything submitted so far is committed.

@@ -79,6 +79,7 @@ mod service;
 mod skills;
 mod small_machines;
 mod sockets;
+mod start;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tls")]

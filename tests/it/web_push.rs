@@ -293,7 +293,7 @@ fn it_is_tried_again_after_a_kill_and_told_once() {
     let log = || fs::read_to_string(folder.path().join("hearth.log")).unwrap_or_default();
     eventually("it is on disk", || {
         log()
-            .contains("to user by push: attempt 1: status 201")
+            .contains("to user by push: attempt 1: status 200")
             .then_some(())
     });
     program.kill();

@@ -86,7 +86,12 @@ impl Server {
         let relay = relay::open(&config)?;
         let database = options.data_dir.join(restore::DATABASE_FILE);
         let store = check_after_crash(&database)
-            .and_then(|_| Store::open(&database, clock.clone()))
+            .and_then(|was_checked| {
+                if was_checked {
+                    log::info!("the last run ended in a crash; its database was checked");
+                }
+                Store::open(&database, clock.clone())
+            })
             .map_err(|error| {
                 let advice = match error.is_damage() {
                     true => how_to_restore(&config.backup, &options.data_dir),

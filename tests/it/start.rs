@@ -1,0 +1,101 @@
+//! What a start and an idle server cost.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use support::client::Client;
+use support::eventually;
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
+use support::program::Program;
+
+/// How long an idle server is watched.
+const WATCHED: Duration = Duration::from_secs(5);
+
+fn log_length(folder: &Path) -> u64 {
+    fs::metadata(folder.join("hearth.db-wal")).map_or(0, |about| about.len())
+}
+
+/// The timekeeper has looked so often.
+fn rounds(home: &Home, count: usize) {
+    for _ in 0..count {
+        let before = home.server().last_tick();
+        eventually("a round", || {
+            (home.server().last_tick() > before).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_start_takes_one_transaction_and_writes_nothing() {
+    let config = json!({ "channels": [
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": {
+            "door": { "incoming_path": "/door", "outgoing_url": "http://127.0.0.1:1/" },
+            "gate": { "incoming_path": "/gate", "outgoing_url": "http://127.0.0.1:1/" },
+        } },
+    ] });
+    let mut home = Home::start(config);
+    home.admin().chat("hello");
+    home.restart();
+    let at_start = home.server().store().statements().transactions;
+    assert_eq!(at_start, 1);
+    rounds(&home, 2);
+    let store = home.server().store();
+    assert_eq!(store.statements().transactions, 1, "nothing was due");
+    assert_eq!(store.reads(), 0, "no other connection was opened");
+    assert_eq!(log_length(home.folder.path()), 0, "and nothing was synced");
+}
+
+#[test]
+fn an_idle_server_runs_one_statement_a_second_and_no_transaction() {
+    let home = Home::offline();
+    home.admin().chat("hello");
+    // What the chat has left is committed and looked at.
+    rounds(&home, 3);
+    let store = home.server().store();
+    let (before, began) = (store.statements(), Instant::now());
+    let reads = store.reads();
+    while began.elapsed() < WATCHED {
+        rounds(&home, 1);
+    }
+    let after = store.statements();
+    let seconds = began.elapsed().as_secs_f64();
+    let statements = after.all - before.all;
+    assert!(
+        statements >= 4,
+        "{statements}: it looks for other processes"
+    );
+    assert!(
+        statements as f64 <= seconds + 3.0,
+        "{statements} in {seconds} s"
+    );
+    assert_eq!(after.transactions, before.transactions);
+    assert_eq!(store.reads(), reads);
+}
+
+#[test]
+fn the_database_is_checked_after_a_crash_and_not_after_a_good_end() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let checks = || {
+        let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+        log.matches("its database was checked").count()
+    };
+    let good = Program::serve(folder.path());
+    assert_eq!(good.signal("TERM"), Some(0));
+    let crashing = Program::serve(folder.path());
+    assert_eq!(checks(), 0);
+    let mut client = Client::websocket(crashing.address);
+    client.authenticate(&tokens.admin);
+    client.chat("hello");
+    crashing.kill();
+    let again = Program::serve(folder.path());
+    assert_eq!(checks(), 1);
+    assert_eq!(again.signal("TERM"), Some(0));
+    let _good = Program::serve(folder.path());
+    assert_eq!(checks(), 1);
+}
