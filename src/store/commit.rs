@@ -20,7 +20,7 @@ use base::error::{Error, Result};
 use base::ids::Sequence;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::channel::{Receiver, RecvTimeoutError};
-use base::sync::{Mutex, lock};
+use base::sync::lock;
 
 /// How long a transaction stays open for more jobs when nobody waits for it.
 const DEFERRED_COMMIT: Duration = Duration::from_millis(5);
@@ -34,15 +34,6 @@ const PROBE_BYTES: i32 = 64 * 1024;
 /// A checkpoint runs once this many frames (of 4 KiB) of the write-ahead log are
 /// not in the database file.
 const CHECKPOINT_FRAMES: i64 = 1000;
-
-/// Changes whenever something is committed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Version {
-    /// By this process.
-    pub own: u64,
-    /// By others: the command line, while the server runs.
-    pub others: u64,
-}
 
 /// The writer thread's own state.
 pub(crate) struct Committer {
@@ -59,7 +50,6 @@ pub(crate) struct Committer {
     adds: Cell<bool>,
     /// SQLite's own, which changes with the writes of other processes.
     data_version: Option<i64>,
-    version: Arc<Mutex<Version>>,
     /// When to probe next, while unwritable.
     probe_at: Instant,
 }
@@ -95,7 +85,6 @@ impl Committer {
         writable: Arc<AtomicBool>,
         meter: Arc<WriterMeter>,
         kept: Arc<KeptReads>,
-        version: Arc<Mutex<Version>>,
     ) -> Committer {
         Committer {
             file: OpenFile::of(&connection),
@@ -108,7 +97,6 @@ impl Committer {
             kept,
             adds: Cell::new(false),
             data_version: None,
-            version,
             probe_at: Instant::now(),
         }
     }
@@ -162,7 +150,7 @@ impl Committer {
     fn run_job(&mut self, mut job: Box<Job>, batch: &mut Batch) {
         batch.jobs += 1;
         if self.connection.is_autocommit() {
-            if job.acknowledge == Acknowledge::AfterLook {
+            if job.acknowledge == Acknowledge::WithoutCommit {
                 self.notice_other_processes();
                 let result = job.run(&self.write()).map_err(Failure::on_read);
                 return job.answer(result);
@@ -196,7 +184,7 @@ impl Committer {
         }
         match job.acknowledge {
             Acknowledge::AfterCommit => batch.waiting.push((job, result)),
-            Acknowledge::AfterRun | Acknowledge::AfterLook => {
+            Acknowledge::AfterRun | Acknowledge::WithoutCommit => {
                 batch.deferred_since.get_or_insert_with(Instant::now);
                 job.answer(result);
             }
@@ -266,7 +254,7 @@ impl Committer {
                 self.meter.batch.note(batch.jobs as u64);
                 self.meter.commit.note_time(began.elapsed());
                 if batch.changed {
-                    lock(&self.version).own += 1;
+                    lock(&self.meter.version).own += 1;
                     self.set_writable(true);
                 }
                 batch.answer(None);
@@ -308,7 +296,7 @@ impl Committer {
         let version = version.ok();
         if version.is_none() || version != self.data_version {
             if self.data_version.is_some() {
-                lock(&self.version).others += 1;
+                lock(&self.meter.version).others += 1;
             }
             self.data_version = version;
             // Twice, as with a commit of our own: it is over.

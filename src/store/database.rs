@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rusqlite::{Connection, params};
 
 use crate::backup;
-use crate::commit::Version;
 #[cfg(any(test, feature = "testing"))]
 use crate::commit_gate::{CommitGate, CommitHooks, Statements};
 use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::memory_index::MemoryIndex;
-use crate::meter::WriterMeter;
+use crate::meter::{Version, WriterMeter};
 use crate::query::row;
 use crate::readers::Readers;
 use crate::schema::{self, OpenError};

@@ -142,7 +142,9 @@ impl<T: Send + 'static> Provisional<T> {
         work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
     ) -> Result<Provisional<T>> {
         let work = |write: &Write<'_>| work(write.connection);
-        writer.call(Acknowledge::AfterLook, work).map(Provisional)
+        writer
+            .call(Acknowledge::WithoutCommit, work)
+            .map(Provisional)
     }
 }
 

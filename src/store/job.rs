@@ -57,7 +57,7 @@ pub(crate) enum Acknowledge {
     AfterRun,
     /// The same for statements that only read: they see the open transaction, and begin
     /// none.
-    AfterLook,
+    WithoutCommit,
 }
 
 /// One entry of the queue. Only its caller knows the type of its result.

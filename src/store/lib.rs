@@ -110,7 +110,6 @@ pub use backup::{
 };
 pub use belongings::Belongings;
 pub use check::{Progress, ProgressWatcher};
-pub use commit::Version;
 #[cfg(any(test, feature = "testing"))]
 pub use commit_gate::{CommitGate, Statements};
 pub use conversation_list::ConversationPage;
@@ -137,7 +136,7 @@ pub use lists::{
 };
 pub use memories::{Memory, NewMemory};
 pub use messages::{Message, MessagePage, Role};
-pub use meter::WriterMeter;
+pub use meter::{Version, WriterMeter};
 pub use new_turn::{Begun, NewTurn, Target};
 pub use notifications::{NewNotification, Notification, NotificationCause};
 pub use people::{User, look_up_role};

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::commit::{Committer, Version};
+use crate::commit::Committer;
 use crate::failure::{Outcome, closed};
 use crate::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
 use crate::kept_reads::KeptReads;
-use crate::meter::WriterMeter;
+use crate::meter::{Version, WriterMeter};
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
@@ -39,7 +39,6 @@ pub(crate) struct Writer {
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
     kept: Arc<KeptReads>,
-    version: Arc<Mutex<Version>>,
 }
 
 impl Writer {
@@ -49,7 +48,6 @@ impl Writer {
         let writable = Arc::new(AtomicBool::new(true));
         let meter = Arc::new(WriterMeter::default());
         let kept = Arc::new(KeptReads::default());
-        let version = Arc::<Mutex<Version>>::default();
         let committer = Committer::new(
             connection,
             ids,
@@ -58,7 +56,6 @@ impl Writer {
             Arc::clone(&writable),
             Arc::clone(&meter),
             Arc::clone(&kept),
-            Arc::clone(&version),
         );
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
@@ -69,7 +66,6 @@ impl Writer {
             writable,
             meter,
             kept,
-            version,
         })
     }
 
@@ -85,7 +81,7 @@ impl Writer {
 
     /// What was committed, as far as is known.
     pub fn version(&self) -> Version {
-        *lock(&self.version)
+        *lock(&self.meter.version)
     }
 
     /// How many jobs wait.

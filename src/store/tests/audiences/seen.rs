@@ -364,7 +364,7 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
     assert_eq!(ended.turn.state, TurnState::Failed);
     assert_eq!(ended.turn.error.as_ref(), Some(&nothing));
     assert!(ended.reply.is_none());
-    let body = body(&store, ended.delivery.unwrap().id);
+    let body = body(store, ended.delivery.unwrap().id);
     assert!(body.contains(nothing.message()), "{body}");
     let kept = store.messages(&ann, holiday, 100, None).unwrap();
     assert!(kept.messages.iter().all(|one| one.content != "4711"));
