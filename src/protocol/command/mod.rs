@@ -653,6 +653,8 @@ commands! {
     }) -> {
         /// Whose link it was.
         name: String,
+        /// Whether the person was invited by it, and is removed.
+        is_removed: bool,
     },
 
     /// Sets somebody's password and ends their sessions.
