@@ -307,9 +307,9 @@ fn it_is_tried_again_after_a_kill_and_told_once() {
     assert_eq!(requests[0].body, requests[1].body);
     let log = || std::fs::read_to_string(folder.path().join("hearth.log")).unwrap_or_default();
     eventually("it is on disk", || {
-        log()
-            .contains("to user by ntfy: attempt 1: status 200")
-            .then_some(())
+        let is_delivered =
+            |line: &str| line.contains("to user by ntfy") && line.contains(": delivered");
+        log().lines().any(is_delivered).then_some(())
     });
     program.kill();
     let program = Program::serve(folder.path());
