@@ -10,7 +10,7 @@ use super::chat::access::ServerAccess;
 use super::chat::connection::ChatConnection;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::export::{Parts, to_file, unwritten, write_all};
+use super::export::{Parts, UNPAUSED, to_file, unwritten, write_all};
 use super::password;
 use super::progress::count;
 use super::prompter::confirm;
@@ -253,7 +253,7 @@ fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let written = with(arguments, context, |account, context| {
         let request = json!({ "type": "export", "shared": with_shared });
         let mut ask = |request: &Value| account.ask(request);
-        let mut parts = Parts::new(request, &mut ask);
+        let mut parts = Parts::new(request, UNPAUSED, &mut ask);
         let mut next = || parts.next();
         match &output {
             Some(path) => to_file(path, force, |writer| {

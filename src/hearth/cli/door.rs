@@ -1,7 +1,7 @@
 //! The way of a command to the service: the running server's, else one in this process.
 //! Either way it sends what the page sends, as the owner of the machine.
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +25,10 @@ const OPEN_TIME: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Time limit of one answer: a backup of a large household takes minutes.
 const ANSWER_TIME: Duration = Duration::from_secs(15 * 60);
+/// What is sent of a file at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+/// Longest response to a file, in bytes.
+const RESPONSE_BYTES: u64 = 1 << 20;
 /// What stands for a variable of the server's environment that is not set here. A service
 /// in this process does not use it: what would, asks [`unset_variable`] first.
 const UNSET: &str = "unset";
@@ -52,7 +56,7 @@ struct Open {
     server: Option<RunningServer>,
     // Dropped in this order: the connection ends before its service.
     _connection: Option<LocalConnection>,
-    _service: Option<OwnService>,
+    service: Option<OwnService>,
 }
 
 impl Door {
@@ -94,6 +98,57 @@ impl Door {
         self.open()?.ask(request)
     }
 
+    /// Posts a file to a path of the HTTP interface and returns the data of the response.
+    /// `read` gets each piece before it is sent.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Door::ask`], and those of `read`.
+    pub fn post(
+        &mut self,
+        target: &str,
+        bytes: u64,
+        read: &mut dyn FnMut(&mut [u8]) -> Result<usize, CliError>,
+    ) -> Result<Value, CliError> {
+        let directory = self.directory()?.clone();
+        let (mut stream, _connection, key) = match &self.open()?.service {
+            Some(service) => {
+                let (stream, connection, key) = service.connect()?;
+                (stream, Some(connection), key)
+            }
+            None => {
+                let (stream, key) =
+                    connect(directory.path()).map_err(|error| busy(&directory, &error))?;
+                (stream, None, key)
+            }
+        };
+        limit(&stream)?;
+        let head = format!(
+            "POST {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {}\r\nContent-Length: {bytes}\r\n\r\n",
+            key.expose()
+        );
+        let mut is_open = stream.write_all(head.as_bytes()).is_ok();
+        let (mut piece, mut left) = (vec![0; PIECE_BYTES], bytes);
+        while is_open && left > 0 {
+            let most = left.min(PIECE_BYTES as u64) as usize;
+            let count = read(&mut piece[..most])?;
+            if count == 0 {
+                return Err(CliError::failed(
+                    "the file became shorter while it was read",
+                ));
+            }
+            left -= count as u64;
+            // Whoever refuses a file reads no more of it, and says why.
+            is_open = stream.write_all(&piece[..count]).is_ok();
+        }
+        let mut response = String::new();
+        let read = stream.take(RESPONSE_BYTES).read_to_string(&mut response);
+        read.map_err(ended)?;
+        let (_, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+        data(body)
+    }
+
     fn open(&mut self) -> Result<&mut Open, CliError> {
         if self.open.is_none() {
             self.open = Some(Open::new(self.directory()?, self.configuration)?);
@@ -117,7 +172,7 @@ impl Open {
                         stream: BufReader::new(stream),
                         server: RunningServer::find(directory),
                         _connection: None,
-                        _service: None,
+                        service: None,
                     };
                     break (open, key);
                 }
@@ -131,9 +186,7 @@ impl Open {
                 Err(_) => thread::sleep(PAUSE),
             }
         };
-        let stream = open.stream.get_ref();
-        stream.set_read_timeout(Some(ANSWER_TIME))?;
-        stream.set_write_timeout(Some(ANSWER_TIME))?;
+        limit(open.stream.get_ref())?;
         open.ask(&json!({ "type": "auth", "token": key.expose() }))?;
         Ok(open)
     }
@@ -152,27 +205,38 @@ impl Open {
             stream: BufReader::new(stream),
             server: None,
             _connection: Some(connection),
-            _service: Some(service),
+            service: Some(service),
         };
         Ok((open, key))
     }
 
     fn ask(&mut self, request: &Value) -> Result<Value, CliError> {
-        let ended = |error: std::io::Error| {
-            CliError::failed(format!("the server ended the connection: {error}"))
-        };
         writeln!(self.stream.get_mut(), "{request}").map_err(ended)?;
         let mut line = String::new();
         self.stream.read_line(&mut line).map_err(ended)?;
         if line.is_empty() {
             return Err(ended(ErrorKind::UnexpectedEof.into()));
         }
-        let mut response: Value = serde_json::from_str(&line)
-            .map_err(|error| CliError::failed(format!("the server's response: {error}")))?;
-        match response["error"].take() {
-            Value::String(error) => Err(CliError::Failed(error)),
-            _ => Ok(response["data"].take()),
-        }
+        data(&line)
+    }
+}
+
+fn limit(stream: &UnixStream) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(ANSWER_TIME))?;
+    stream.set_write_timeout(Some(ANSWER_TIME))
+}
+
+fn ended(error: std::io::Error) -> CliError {
+    CliError::failed(format!("the server ended the connection: {error}"))
+}
+
+/// The data of a response.
+fn data(response: &str) -> Result<Value, CliError> {
+    let mut response: Value = serde_json::from_str(response)
+        .map_err(|error| CliError::failed(format!("the server's response: {error}")))?;
+    match response["error"].take() {
+        Value::String(error) => Err(CliError::Failed(error)),
+        _ => Ok(response["data"].take()),
     }
 }
 

@@ -33,8 +33,9 @@ reading. The file holds what is private to people, too: keep it as safe as the d
 )
 .run(run);
 
-/// Parts after which an export pauses before each, for `limits.commands_per_second`.
-const UNPAUSED: u64 = 50;
+/// Parts after which an export over the network pauses before each, for
+/// `limits.commands_per_second`.
+pub const UNPAUSED: u64 = 50;
 const PAUSE: Duration = Duration::from_millis(25);
 /// The suffix of a file that is not complete yet.
 const PARTIAL: &str = ".partial";
@@ -62,7 +63,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     let line = ProgressLine::stoppable();
     let mut ask = |request: &Value| door.ask(request);
-    let mut parts = Parts::new(request, &mut ask);
+    let mut parts = Parts::new(request, u64::MAX, &mut ask);
     let mut next = || {
         let (piece, counts) = parts.next()?;
         if !line.note("exporting", counts.conversations, None) {
@@ -154,6 +155,8 @@ pub type Piece = (Option<Vec<u8>>, ExportCounts);
 /// Reads an export part by part.
 pub struct Parts<'a> {
     request: Value,
+    /// Parts that are read without a pause.
+    unpaused: u64,
     ask: &'a mut dyn FnMut(&Value) -> Result<Value, CliError>,
     next: u64,
 }
@@ -162,10 +165,12 @@ impl Parts<'_> {
     /// Those that the answers to this request have.
     pub fn new(
         request: Value,
+        unpaused: u64,
         ask: &mut dyn FnMut(&Value) -> Result<Value, CliError>,
     ) -> Parts<'_> {
         Parts {
             request,
+            unpaused,
             ask,
             next: 0,
         }
@@ -177,7 +182,7 @@ impl Parts<'_> {
     ///
     /// Those of the request.
     pub fn next(&mut self) -> Result<Piece, CliError> {
-        if self.next >= UNPAUSED {
+        if self.next >= self.unpaused {
             thread::sleep(PAUSE);
         }
         self.request["part"] = json!(self.next);

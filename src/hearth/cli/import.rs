@@ -3,21 +3,16 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
+use super::door::Door;
 use super::progress::{ProgressLine, count};
-use super::running_server::RunningServer;
+use super::row::text;
 use super::table;
-use crate::service::transfer::importer;
-use crate::transfer::{self, ImportReport, ImportRequest};
-use base::clock::Clock;
-use serde_json::json;
-use store::{UploadLimits, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -31,128 +26,86 @@ it is private to that person.
 --json
 --data-dir",
 )
-.run(run);
-
-/// Longest pause after what was read is stored, in which a running server can write.
-const PAUSE: Duration = Duration::from_millis(50);
+.ask(import);
 
 /// `hearth import FILE`
-fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn import(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let path = PathBuf::from(arguments.required(0));
-    let named =
-        |why: &dyn std::fmt::Display| CliError::failed(format!("{}: {why}", path.display()));
     let unread =
         |error: io::Error| CliError::failed(format!("{} cannot be read: {error}", path.display()));
-    let file = File::open(&path).map_err(unread)?;
+    let mut file = File::open(&path).map_err(unread)?;
     let about = file.metadata().map_err(unread)?;
     if about.is_dir() {
-        let advice = "it is a directory; import the file conversations.json in it";
-        return Err(named(&advice));
+        return Err(CliError::failed(format!(
+            "{}: it is a directory; import the file conversations.json in it",
+            path.display()
+        )));
     }
-    let directory = DataDirectory::of(arguments, context)?;
-    let store = directory.open_store()?;
-    let owner = arguments.text("owner")?;
-    let importer = importer(&store, owner)?;
-    let settings = directory.settings().ok();
-    let config = settings
-        .map(|settings| settings.current())
-        .unwrap_or_default();
+    let target = match arguments.text("owner")? {
+        Some(owner) => format!("/import?owner={}", percent_encoded(owner)),
+        None => "/import".to_owned(),
+    };
     let line = ProgressLine::stoppable();
-    let imported = transfer::import(
-        &store,
-        ImportRequest {
-            importer,
-            restores: owner.is_none(),
-            is_trusted: true,
-            viewer: Viewer::server(),
-            limits: UploadLimits {
-                bytes: u64::MAX,
-                total_bytes: u64::MAX,
-                time: Duration::ZERO,
-            },
-            zone: config.zone(),
-            now: Clock::system().now(),
-        },
-        WatchedFile {
-            file,
-            read: 0,
-            total: about.len(),
-            last: Instant::now(),
-            yields: RunningServer::find(&directory).is_some(),
-            line: &line,
-        },
-    );
-    drop(line);
-    store.close();
-    print(
-        arguments,
-        context,
-        &imported.map_err(|error| named(&error.for_owner()))?,
-    )
-}
-
-/// A file whose reading shows how far the import is, and stops when a signal asks for it.
-struct WatchedFile<'a> {
-    file: File,
-    read: u64,
-    total: u64,
-    last: Instant,
-    /// Whether a server writes to the database at the same time.
-    yields: bool,
-    line: &'a ProgressLine,
-}
-
-impl Read for WatchedFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.yields {
-            // Without the pause the next transaction would take the lock again at once.
-            thread::sleep(self.last.elapsed().min(PAUSE));
+    let mut sent = 0;
+    let imported = door.post(&target, about.len(), &mut |piece| {
+        if !line.note("importing", sent, Some(about.len())) {
+            return Err(CliError::failed("stopped before the end"));
         }
-        if !self.line.note("importing", self.read, Some(self.total)) {
-            return Err(io::Error::other("stopped before the end"));
-        }
-        let count = self.file.read(buffer)?;
-        self.read += count as u64;
-        self.last = Instant::now();
+        let count = file.read(piece).map_err(unread)?;
+        sent += count as u64;
         Ok(count)
-    }
+    });
+    drop(line);
+    let report = imported
+        .map_err(|error| CliError::failed(format!("{}: {}", path.display(), error.message())))?;
+    print(arguments, context, &report)
 }
 
-fn print(arguments: &Arguments, context: &mut CliContext, report: &ImportReport) -> CliResult {
+/// A text as a part of an address (RFC 3986, section 2.1).
+fn percent_encoded(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+fn print(arguments: &Arguments, context: &mut CliContext, report: &Value) -> CliResult {
     if arguments.has("json") {
-        return table::print_json(context, &json!(report));
+        return table::print_json(context, report);
     }
+    let number = |member: &str| report[member].as_u64().unwrap_or_default();
     context.print(format_args!(
         "Imported {} in {}; {} already there.",
-        count(report.messages, "message"),
-        count(report.imported, "conversation"),
-        match report.known {
+        count(number("messages"), "message"),
+        count(number("imported"), "conversation"),
+        match number("already_there") {
             1 => "1 was".to_owned(),
             known => format!("{known} were"),
         }
     ))?;
-    for (number, what) in [
-        (report.memories, "memory"),
-        (report.schedules, "schedule"),
-        (report.items, "list item"),
+    for (member, one, many) in [
+        ("memories", "memory", "memories"),
+        ("schedules", "schedule", "schedules"),
+        ("items", "list item", "list items"),
     ] {
-        match (number, what) {
-            (0, _) => {}
-            (1, what) => writeln!(context.output, "Imported 1 {what}.")?,
-            (many, "memory") => writeln!(context.output, "Imported {many} memories.")?,
-            (many, what) => writeln!(context.output, "Imported {many} {what}s.")?,
+        match number(member) {
+            0 => {}
+            1 => context.print(format_args!("Imported 1 {one}."))?,
+            number => context.print(format_args!("Imported {number} {many}."))?,
         }
     }
-    if !report.unknown_names.is_empty() {
-        let names: Vec<&str> = report.unknown_names.iter().map(String::as_str).collect();
-        let (names, owner) = (names.join(", "), &report.owner);
-        writeln!(
-            context.output,
-            "Nobody here is called {names}: what was theirs is private to {owner} now."
-        )?;
+    let names = report["unknown_names"].as_array().into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    if !names.is_empty() {
+        context.print(format_args!(
+            "Nobody here is called {}: what was theirs is private to {} now.",
+            names.join(", "),
+            text(&report["owner"])
+        ))?;
     }
-    for (reason, times) in &report.reasons {
-        writeln!(context.output, "Skipped {times}: {reason}")?;
+    for (reason, times) in report["reasons"].as_object().into_iter().flatten() {
+        context.print(format_args!("Skipped {times}: {reason}"))?;
     }
     Ok(())
 }

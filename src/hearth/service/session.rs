@@ -187,7 +187,9 @@ impl ClientHandler for Session {
             Err(error) if self.identity.is_none() => return self.reject(responder, error),
             command => command,
         };
-        if let Err(wait) = rate {
+        if let Err(wait) = rate
+            && !self.peer.is_local
+        {
             let most = limits.commands_per_second;
             let error = Error::rate_limited(format!("more than {most} commands a second"), wait);
             return responder.send(Err::<(), _>(error));
