@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use base::calendar::Zone;
 use base::error::{Error, Result};
 use base::people::folded;
+use base::role::UserRole;
 use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
@@ -24,7 +25,7 @@ use super::notifications::WebPush;
 use super::people::{Person, Privacy, people};
 use super::problems::suggestion;
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
-use super::readable::{by_name, is_set, temperature, url};
+use super::readable::{by_name, is_set, url};
 use super::relay::RelaySettings;
 use super::rules::{
     Choice, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, TOOL_NAME, Text, UrlText, integer,
@@ -340,4 +341,36 @@ impl Config {
     pub fn webhook_account(&self, name: &str) -> Option<&WebhookAccount> {
         self.webhook_accounts().find(|account| account.name == name)
     }
+}
+/// What `get_config` shows: every current setting as it is declared, and no secret.
+impl Config {
+    /// The readable fields, in order: the contract's three first.
+    pub(super) fn readable(&self) -> Map<String, Value> {
+        match json!(self) {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+
+    /// The readable fields as the user of this name and role may see them.
+    pub(super) fn readable_by(&self, name: &str, role: UserRole) -> Map<String, Value> {
+        let mut fields = self.readable();
+        if role < UserRole::Admin
+            && let Some(Value::Object(people)) = fields.get_mut("people")
+        {
+            let own = folded(name);
+            people.retain(|name, _| folded(name) == own);
+        }
+        if role < UserRole::User
+            && let Some(Value::Array(channels)) = fields.get_mut("channels")
+        {
+            channels.retain(|channel| channel["type"] != "webhook");
+        }
+        fields
+    }
+}
+
+/// What the provider uses where none is set: the contract wants a number.
+fn temperature<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(value.unwrap_or(PROVIDER_TEMPERATURE))
 }

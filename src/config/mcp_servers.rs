@@ -5,12 +5,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
 use super::collections::{list, map_of, object_as};
 use super::declaration::{Rule, Setting, section};
+use super::readable::Named;
 use super::rules::{
     Choice, DIRECTORY, Flag, HEADER, NAME, SecretText, Text, UrlText, VARIABLE, integer,
 };
 use base::secret::Secret;
+use base::url::host_only;
 
 /// Keys of other clients that run tools unasked. Here `tool_permissions` says
 /// so, so they are not taken over.
@@ -248,4 +253,31 @@ fn server() -> impl Rule<Output = McpServer> {
                 household: declared.household,
             })
         })
+}
+
+impl Named for McpServer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Serialize for McpServer {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut shown = json!({
+            "disabled": self.disabled,
+            "timeout_seconds": self.timeout_seconds,
+            "trusted": self.trusted,
+            "household": self.household,
+        });
+        match &self.way {
+            McpWay::Stdio {
+                command, sandbox, ..
+            } => {
+                shown["command"] = json!(command);
+                shown["sandbox"] = json!(sandbox);
+            }
+            McpWay::Http { url, .. } => shown["url"] = json!(host_only(url)),
+        }
+        shown.serialize(to)
+    }
 }

@@ -1,42 +1,8 @@
-//! What `get_config` shows: every current setting as it is declared, and no secret.
+//! How `get_config` shows settings that hold a secret, or that the file has by name.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
 
-use super::config::{Config, PROVIDER_TEMPERATURE};
-use super::custom_tools::CustomTool;
-use super::mcp_servers::{McpServer, McpWay};
-use super::webhook_accounts::WebhookAccount;
-use base::people::folded;
-use base::role::UserRole;
 use base::url::{host_only, masked};
-
-impl Config {
-    /// The readable fields, in order: the contract's three first.
-    pub(super) fn readable(&self) -> Map<String, Value> {
-        match json!(self) {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        }
-    }
-
-    /// The readable fields as the user of this name and role may see them.
-    pub(super) fn readable_by(&self, name: &str, role: UserRole) -> Map<String, Value> {
-        let mut fields = self.readable();
-        if role < UserRole::Admin
-            && let Some(Value::Object(people)) = fields.get_mut("people")
-        {
-            let own = folded(name);
-            people.retain(|name, _| folded(name) == own);
-        }
-        if role < UserRole::User
-            && let Some(Value::Array(channels)) = fields.get_mut("channels")
-        {
-            channels.retain(|channel| channel["type"] != "webhook");
-        }
-        fields
-    }
-}
 
 /// What is too long to show, or a secret: whether it is there.
 pub(super) fn is_set<T, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
@@ -58,11 +24,6 @@ pub(super) fn host<S: Serializer>(url: &str, to: S) -> Result<S::Ok, S::Error> {
     host_only(url).serialize(to)
 }
 
-/// What the provider uses where none is set: the contract wants a number.
-pub(super) fn temperature<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(value.unwrap_or(PROVIDER_TEMPERATURE))
-}
-
 /// What the file has by name.
 pub(super) fn by_name<T: Serialize + Named, S: Serializer>(
     named: &[T],
@@ -76,47 +37,11 @@ pub(super) trait Named {
     fn name(&self) -> &str;
 }
 
-impl Named for WebhookAccount {
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl Named for McpServer {
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-/// The names of tools: what they run is for whoever reads the file.
-pub(super) fn names<S: Serializer>(tools: &[CustomTool], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(tools.iter().map(|tool| &tool.name))
-}
-
-impl Serialize for McpServer {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut shown = json!({
-            "disabled": self.disabled,
-            "timeout_seconds": self.timeout_seconds,
-            "trusted": self.trusted,
-            "household": self.household,
-        });
-        match &self.way {
-            McpWay::Stdio {
-                command, sandbox, ..
-            } => {
-                shown["command"] = json!(command);
-                shown["sandbox"] = json!(sandbox);
-            }
-            McpWay::Http { url, .. } => shown["url"] = json!(host_only(url)),
-        }
-        shown.serialize(to)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::Value;
+
+    use crate::Config;
     use crate::config::documentation;
     use crate::declaration::Declared;
     use crate::key_path::KeyPath;

@@ -9,7 +9,6 @@ use super::address_patterns::AddressPatterns;
 use super::collections::{list, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, custom_tool};
 use super::declaration::{Declared, Rule, Setting, section};
-use super::readable::names;
 use super::rules::{Choice, DIRECTORY, Flag, HOST, Parsed, integer};
 
 section! {
@@ -187,4 +186,9 @@ pub(super) fn tools() -> Setting<impl Rule<Output = Tools>, Tools> {
             Some(tools)
         })
         .or_shown(Tools::absent(), "{}")
+}
+
+/// The names of tools: what they run is for whoever reads the file.
+fn names<S: Serializer>(tools: &[CustomTool], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(tools.iter().map(|tool| &tool.name))
 }

@@ -10,7 +10,7 @@ use super::collections::{list, map_of, object, object_as};
 use super::declaration::{Rule, is_comment, section};
 use super::key_path::KeyPath;
 use super::people::SharedAudience;
-use super::readable::{host, is_set};
+use super::readable::{Named, host, is_set};
 use super::reader::Reader;
 use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission};
@@ -264,5 +264,11 @@ pub(super) fn keep_accounts(key: &str, before: &Value, after: &Value) -> Result<
              channel, such as channels.lan.port",
             lost.join(", ")
         ))),
+    }
+}
+
+impl Named for WebhookAccount {
+    fn name(&self) -> &str {
+        &self.name
     }
 }

@@ -22,5 +22,36 @@ pub mod registration;
 pub mod relay;
 pub mod schema;
 
+use serde_json::{Map, Value, json};
+
+use record::{Callback, FailedCallback, WebhookMessage};
+use schema::{Definitions, Schema};
+
 /// The version of the protocol, as `auth` reports it.
 pub const VERSION: u32 = 1;
+
+/// The schema of all that goes over the wire: for each command its `request` and the data
+/// of its `response`, each event, and what webhooks post and are posted.
+pub fn json_schema() -> Value {
+    let mut definitions = Definitions::new();
+    let commands: Map<String, Value> = command::DECLARATIONS
+        .iter()
+        .map(|one| (one.name.to_owned(), one.schema(&mut definitions)))
+        .collect();
+    let events: Map<String, Value> = event::DECLARATIONS
+        .iter()
+        .map(|one| (one.name.to_owned(), one.schema(&mut definitions)))
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("Hearth's protocol, version {}", VERSION),
+        "commands": commands,
+        "events": events,
+        "webhook": {
+            "request": WebhookMessage::schema(&mut definitions),
+            "callback": Callback::schema(&mut definitions),
+            "failure": FailedCallback::schema(&mut definitions),
+        },
+        "$defs": definitions,
+    })
+}

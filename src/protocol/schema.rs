@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::record::{Callback, FailedCallback, WebhookMessage};
-use crate::{command, event};
 use base::clock::Timestamp;
 use base::error::Code;
 use base::finish_reason::FinishReason;
@@ -24,32 +22,6 @@ pub type Definitions = BTreeMap<&'static str, Value>;
 pub trait Schema {
     /// Its schema. A record adds itself to `definitions` and is referred to.
     fn schema(definitions: &mut Definitions) -> Value;
-}
-
-/// The schema of all that goes over the wire: for each command its `request` and the data
-/// of its `response`, each event, and what webhooks post and are posted.
-pub fn document() -> Value {
-    let mut definitions = Definitions::new();
-    let commands: Map<String, Value> = command::DECLARATIONS
-        .iter()
-        .map(|one| (one.name.to_owned(), one.schema(&mut definitions)))
-        .collect();
-    let events: Map<String, Value> = event::DECLARATIONS
-        .iter()
-        .map(|one| (one.name.to_owned(), one.schema(&mut definitions)))
-        .collect();
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": format!("Hearth's protocol, version {}", crate::VERSION),
-        "commands": commands,
-        "events": events,
-        "webhook": {
-            "request": WebhookMessage::schema(&mut definitions),
-            "callback": Callback::schema(&mut definitions),
-            "failure": FailedCallback::schema(&mut definitions),
-        },
-        "$defs": definitions,
-    })
 }
 
 /// A field of a record, as it is declared.

@@ -151,6 +151,10 @@ impl Committer {
         batch.jobs += 1;
         if self.connection.is_autocommit() {
             if job.acknowledge == Acknowledge::WithoutCommit {
+                // An idle server commits nothing that would find out.
+                if self.check_in_place().is_err() {
+                    self.set_writable(false);
+                }
                 self.notice_other_processes();
                 let result = job.run(&self.write()).map_err(Failure::on_read);
                 return job.answer(result);

@@ -30,7 +30,7 @@ fn sources(folder: &Path) -> BTreeMap<PathBuf, String> {
             found.extend(sources(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
             let lines = code.lines().map(|line| line.split("//").next().unwrap());
             found.insert(path, lines.collect::<Vec<_>>().join("\n"));
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The schema of what goes over the wire.
 pub static PROTOCOL: LazyLock<Schema> = LazyLock::new(|| Schema {
-    document: protocol::schema::document(),
+    document: protocol::json_schema(),
     is_strict: true,
 });
 
