@@ -7,7 +7,8 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use crate::outgoing::notification::{self, Push};
-use crate::outgoing::post::{Outcome, Poster};
+use crate::outgoing::post::Poster;
+use crate::outgoing::schedule::Outcome;
 use base::clock::Clock;
 use net::tls::Trust;
 

@@ -98,7 +98,8 @@ pub(crate) mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use crate::outgoing::post::{Outcome, Poster};
+    use crate::outgoing::post::Poster;
+    use crate::outgoing::schedule::Outcome;
     use base::ids::{ConversationId, DeliveryId, TurnId};
     use base::people::Audience;
     use base::testing::rows;

@@ -7,7 +7,7 @@ mod encryption;
 pub mod notification;
 pub mod post;
 mod push_key;
-mod schedule;
+pub mod schedule;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -22,8 +22,9 @@ use config::{Config, Settings};
 use store::{Attempt, Delivery, Outgoing, PUSH, Store};
 
 pub use encryption::is_public_key;
-use post::{CurrentPoster, Outcome, Request};
+use post::{CurrentPoster, Request};
 use push_key::PushKey;
+use schedule::Outcome;
 
 /// Sends what goes out. Shared by all workers; each attempt blocks its worker for at most
 /// `limits.callback_seconds` of network and one commit.

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use super::encryption::encrypt;
-use super::post::{Outcome, Poster, Request};
+use super::post::{Poster, Request};
 use super::push_key::PushKey;
+use super::schedule::Outcome;
 use base::clock::Timestamp;
 use base::secret::Secret;
 use base::url::Url;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::schedule;
+use super::schedule::{self, Outcome};
 use base::clock::Timestamp;
 use base::error::without_numbers;
 use base::sync::lock;
@@ -40,20 +40,6 @@ pub struct Request {
     pub headers: Vec<(&'static str, String)>,
     /// What is posted.
     pub body: Vec<u8>,
-}
-
-/// The outcome of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The receiver answered.
-    Answered {
-        /// With this status.
-        status: u16,
-        /// The delay that its `Retry-After` asks for.
-        retry_after: Option<Duration>,
-    },
-    /// The receiver did not answer, for this reason.
-    Unanswered(String),
 }
 
 impl Poster {

@@ -3,9 +3,22 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::post::Outcome;
 use base::clock::Timestamp;
 use store::Attempt;
+
+/// The outcome of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver answered.
+    Answered {
+        /// With this status.
+        status: u16,
+        /// The delay that its `Retry-After` asks for.
+        retry_after: Option<Duration>,
+    },
+    /// The receiver did not answer, for this reason.
+    Unanswered(String),
+}
 
 /// Delays between attempts. The first attempt is made at once, so there is one
 /// more attempt than delays.

@@ -61,6 +61,7 @@ mod turns;
 pub mod views;
 mod voice;
 mod voices;
+mod wakes;
 mod webhooks;
 pub mod workers;
 

@@ -5,15 +5,13 @@
 //! idle server runs one statement a second, which finds what other processes have written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::backups::Nightly;
 use super::embedding::Embedding;
 use super::routines::Planner;
 use super::state::{Deferred, Service};
+use super::wakes::Wake;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::sync::lock;
@@ -31,72 +29,6 @@ const PURGE: Duration = Duration::from_secs(3600);
 const DUE_AT_A_TIME: usize = 256;
 /// Old conversations deleted before it looks at what else is due.
 const DELETED_AT_A_TIME: usize = 20;
-
-/// Why the timekeeper woke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wake {
-    /// Its time has come.
-    Time,
-    /// Something may be due.
-    Look,
-    /// Time has jumped: everything may be due.
-    Everything,
-    /// The server stops.
-    Stop,
-}
-
-/// Wakes the timekeeper. Nothing is lost while it is busy, however often it is woken:
-/// a lost [`Wake::Stop`] would leave the server waiting for its thread for ever.
-pub(super) struct Wakes {
-    bell: (Sender<()>, Receiver<()>),
-    has_jumped: AtomicBool,
-    is_stopping: AtomicBool,
-}
-
-impl Default for Wakes {
-    fn default() -> Wakes {
-        Wakes {
-            bell: bounded(1),
-            has_jumped: AtomicBool::new(false),
-            is_stopping: AtomicBool::new(false),
-        }
-    }
-}
-
-impl Wakes {
-    /// Something may be due.
-    pub fn look(&self) {
-        // A full channel wakes it already.
-        let _ = self.bell.0.try_send(());
-    }
-
-    /// Time has jumped.
-    pub fn look_at_everything(&self) {
-        self.has_jumped.store(true, Ordering::SeqCst);
-        self.look();
-    }
-
-    /// The server stops. Every later wait ends at once.
-    pub fn stop(&self) {
-        self.is_stopping.store(true, Ordering::SeqCst);
-        self.look();
-    }
-
-    /// Waits to be woken, at most this long.
-    fn wait(&self, most: Duration) -> Wake {
-        let is_stopping = || self.is_stopping.load(Ordering::SeqCst);
-        let was_woken = is_stopping() || self.bell.1.recv_timeout(most).is_ok();
-        if is_stopping() {
-            Wake::Stop
-        } else if self.has_jumped.swap(false, Ordering::SeqCst) {
-            Wake::Everything
-        } else if was_woken {
-            Wake::Look
-        } else {
-            Wake::Time
-        }
-    }
-}
 
 /// Gives memory back when nobody has asked for anything for a while.
 #[derive(Default)]
@@ -333,6 +265,7 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::wakes::Wakes;
 
     #[test]
     fn nothing_is_lost_however_often_the_timekeeper_is_woken() {

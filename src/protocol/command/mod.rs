@@ -347,7 +347,18 @@ commands! {
         all: bool = false_by_default,
         /// `jsonl`, also when absent, or `markdown`.
         format: Option<String> = Fields::optional_string,
-    }),
+    }) -> {
+        /// That of the request.
+        part: u64,
+        /// The next of the file; nothing at its end.
+        text: String,
+        /// Whether this was the end.
+        done: bool,
+        /// Conversations that were written until now.
+        conversations: u64,
+        /// Their messages.
+        messages: u64,
+    },
 
     /// Lists the tool calls that wait for a decision.
     "list_approvals" User Any ListApprovals -> {

@@ -93,7 +93,10 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
             "model"
         ]
     );
-    assert_eq!(declared("auth").fields, ["token", "username", "password"]);
+    assert_eq!(
+        declared("auth").fields,
+        ["token", "as_user", "username", "password"]
+    );
     assert!(declared("ping").fields.is_empty());
     assert_eq!(chat.role, UserRole::User);
     let Request {
