@@ -1,4 +1,4 @@
-//! `hearth approvals`: the tool calls that wait for an answer, at the running server.
+//! `hearth approvals`: the tool calls that wait for an answer, here or at another server.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,15 @@ use super::chat::approvals::decision;
 use super::chat::connection::ask_once;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
+use super::door::{Configuration, Door};
 use super::table::{ListView, print_json, truncated};
 use super::terminal::visible;
 
 pub const COMMAND: Command = Command::new(
     "\
 approvals: See and answer what waits for approval
-Asks the running server. On its machine it needs no password: anyone who can write to the data
-directory has full access. Elsewhere, give --url with a token in HEARTH_TOKEN or --user.",
+On the server's machine it needs no password: anyone who can read the data directory has full
+access. Elsewhere, give --url with a token in HEARTH_TOKEN or --user.",
 )
 .members(&[
     Command::new(
@@ -139,7 +140,7 @@ fn deny(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let request = decision(arguments.required(0), remember, "decide");
-    let decided = ask_once(&request, arguments, context)?;
+    let decided = ask(&request, arguments, context)?;
     let tool = decided["tool"].as_str().unwrap_or("the tool");
     let covers = decided["covers"].as_str().unwrap_or("who asked");
     context.note(match remember {
@@ -157,9 +158,25 @@ fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContex
 }
 
 fn waiting(arguments: &Arguments, context: &mut CliContext) -> Result<Vec<Value>, CliError> {
-    let mut data = ask_once(&json!({"type": "list_approvals"}), arguments, context)?;
+    let mut data = ask(&json!({"type": "list_approvals"}), arguments, context)?;
     match data["approvals"].take() {
         Value::Array(waiting) => Ok(waiting),
         _ => Ok(Vec::new()),
+    }
+}
+
+/// Asks through the door, unless the command line or the environment names a server or a
+/// person.
+fn ask(
+    request: &Value,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> Result<Value, CliError> {
+    let is_elsewhere = ["url", "token", "user"].iter().any(|name| arguments.has(name));
+    let has_token = !arguments.has("data-dir") && context.variable("HEARTH_TOKEN").is_some();
+    if is_elsewhere || has_token {
+        ask_once(request, arguments, context)
+    } else {
+        Door::of(Configuration::Needed, arguments, context).ask(request)
     }
 }

@@ -70,6 +70,15 @@ impl Door {
         }
     }
 
+    /// That of a directory.
+    pub fn at(directory: DataDirectory) -> Door {
+        Door {
+            directory: Ok(directory),
+            configuration: Configuration::Needed,
+            open: None,
+        }
+    }
+
     /// The directory.
     ///
     /// # Errors

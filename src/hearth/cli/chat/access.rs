@@ -1,5 +1,5 @@
 //! How the client signs in: with a given token, with a password, or, on the
-//! server's own machine, by the right to write its database.
+//! server's own machine, as its owner through the door.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,20 +10,16 @@ use super::address::{not_running, parse, untrusted, websocket_url};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError};
 use crate::cli::data_directory::DataDirectory;
+use crate::cli::door::Door;
 use crate::cli::running_server::{RunningServer, reachable_here};
 use crate::cli::{http, password};
-use base::clock::Clock;
-use base::ids::TokenId;
-use base::secret::{Secret, fingerprint};
+use base::secret::Secret;
 use base::url::{Authority, Host, Url};
 use config::Channel;
 use net::http_client::ClientError;
 use net::tls::Trust;
 use serde_json::json;
-use store::{NewToken, SESSION, Store, TokenScope, UserRole};
 
-/// How long the token of a local session is valid if it is not revoked.
-const LOCAL_TOKEN: Duration = Duration::from_secs(60 * 60);
 /// Time limit of POST and DELETE /auth.
 const AUTH: Duration = Duration::from_secs(30);
 
@@ -73,8 +69,6 @@ impl Credential {
 enum Cleanup {
     /// Nothing: it was given.
     Keep,
-    /// It was added to the database and is revoked there.
-    Revoke(Store, TokenId),
     /// It is a session, which DELETE /auth ends.
     LogOut(Secret),
 }
@@ -127,7 +121,7 @@ impl ServerAccess {
                     false => log_in(&url, &trust, user, &password)?,
                 }
             }
-            (None, None, Some(directory)) => local_token(&directory)?,
+            (None, None, Some(directory)) => local_session(directory, &url)?,
             (None, None, None) => {
                 return Err(arguments.usage(
                     "sign in to a remote server with --user NAME, or a token in HEARTH_TOKEN",
@@ -145,25 +139,6 @@ impl ServerAccess {
         })
     }
 
-    /// Signs in to the server of a data directory: who may write to it has full access.
-    ///
-    /// # Errors
-    ///
-    /// There is no such server, or no admin.
-    pub fn local(directory: &DataDirectory) -> Result<ServerAccess, CliError> {
-        let (url, trust) = local_url(directory)?;
-        let (credential, cleanup) = local_token(directory)?;
-        Ok(ServerAccess {
-            url,
-            trust,
-            credential,
-            relay_token: None,
-            is_from_environment: false,
-            password: None,
-            cleanup,
-        })
-    }
-
     /// What the server refuses, with the variable that the token came from.
     pub fn refusal(&self, error: &str) -> String {
         match self.is_from_environment {
@@ -177,12 +152,6 @@ impl ServerAccess {
     pub fn end(self) {
         match self.cleanup {
             Cleanup::Keep => {}
-            Cleanup::Revoke(store, id) => {
-                if let Err(error) = store.revoke_token(id) {
-                    log::debug!("the token {id} stays until it expires: {error}");
-                }
-                store.close();
-            }
             Cleanup::LogOut(token) => {
                 let bearer = format!("Bearer {}", token.expose());
                 let headers = [("authorization", bearer.as_str())];
@@ -242,28 +211,23 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
     Ok((url, trust.unwrap_or_default()))
 }
 
-/// Adds a token to the database: whoever can write that file has full access
-/// anyway.
-fn local_token(directory: &DataDirectory) -> Result<(Credential, Cleanup), CliError> {
-    let store = directory.open_store()?;
-    let users = store.users()?;
-    let admin = users.iter().find(|user| user.role == UserRole::Admin);
-    let Some(admin) = admin else {
-        return Err(CliError::failed(
-            "there is no admin yet; add one with `hearth user add NAME --role admin`",
-        ));
-    };
-    let token = Secret::random_token();
-    let added = store.add_token(NewToken {
-        user_id: admin.id,
-        name: SESSION.to_owned(),
-        fingerprint: fingerprint(token.expose()),
-        role: UserRole::Admin,
-        expires_at: Some(Clock::system().now().plus(LOCAL_TOKEN)),
-        scope: TokenScope::default(),
-        speaks_for: Vec::new(),
-    })?;
-    Ok((Credential::Token(token), Cleanup::Revoke(store, added.id)))
+/// Begins a session of the first admin: whoever may use the door has full access anyway.
+fn local_session(
+    directory: DataDirectory,
+    url: &Url,
+) -> Result<(Credential, Cleanup), CliError> {
+    let mut door = Door::at(directory);
+    if door.server()?.is_none() {
+        return Err(not_running(url));
+    }
+    let session = door.ask(&json!({ "type": "create_session" }))?;
+    Ok(own_session(session["token"].as_str().unwrap_or_default()))
+}
+
+/// A session that ends with the client.
+fn own_session(token: &str) -> (Credential, Cleanup) {
+    let token = Secret::new(token);
+    (Credential::Token(token.clone()), Cleanup::LogOut(token))
 }
 
 /// Signs in with a password (POST /auth, contract section 4.2).
@@ -284,10 +248,7 @@ fn log_in(
         })?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     match (answer["data"]["token"].as_str(), answer["error"].as_str()) {
-        (Some(token), _) => {
-            let token = Secret::new(token);
-            Ok((Credential::Token(token.clone()), Cleanup::LogOut(token)))
-        }
+        (Some(token), _) => Ok(own_session(token)),
         (None, Some(error)) => Err(CliError::failed(error)),
         (None, None) => Err(CliError::failed(format!(
             "{server} answered {status} without a token; is this Hearth?"

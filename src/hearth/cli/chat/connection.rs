@@ -14,7 +14,6 @@ use super::address::unreachable;
 use super::encryption::EncryptedSession;
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError};
-use crate::cli::data_directory::DataDirectory;
 use base::url::Url;
 use net::dial::{Dial, DialError, OpenSocket, open};
 use net::stream::ReadTimeout;
@@ -37,19 +36,7 @@ pub fn ask_once(
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> Result<Value, CliError> {
-    ask(request, ServerAccess::gain(arguments, context)?)
-}
-
-/// The same at the server of a data directory, as its owner.
-///
-/// # Errors
-///
-/// The server cannot be reached, or refuses.
-pub fn ask_locally(request: &Value, directory: &DataDirectory) -> Result<Value, CliError> {
-    ask(request, ServerAccess::local(directory)?)
-}
-
-fn ask(request: &Value, access: ServerAccess) -> Result<Value, CliError> {
+    let access = ServerAccess::gain(arguments, context)?;
     let asked = ChatConnection::open(&access).and_then(|mut connection| {
         let deadline = Instant::now() + ANSWER;
         let answer = connection

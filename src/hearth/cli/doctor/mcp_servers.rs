@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::diagnosis::{Diagnosis, Installation};
-use crate::cli::chat::connection::ask_locally;
+use crate::cli::door::Door;
 use crate::cli::context::CliError;
 use crate::cli::running_server::RunningServer;
 use agent::mcp::{Mcp, ServerStatus};
@@ -57,8 +57,9 @@ fn unasked(error: &str, installation: &Installation<'_>) -> Diagnosis {
 /// What the running server says of them, once each of them has started or failed.
 fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Vec<Finding>, CliError> {
     let deadline = Instant::now() + LIMIT;
+    let mut door = Door::at(installation.directory.clone());
     loop {
-        let info = ask_locally(&json!({"type": "server_info"}), installation.directory)?;
+        let info = door.ask(&json!({"type": "server_info"}))?;
         let of = |name: &str| {
             let servers = info["mcp_servers"].as_array()?;
             servers.iter().find(|server| server["name"] == name)

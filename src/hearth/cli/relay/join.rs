@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::cli::arguments::Arguments;
-use crate::cli::chat::connection::ask_locally;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
+use crate::cli::door::Door;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, http, password, table};
 use crate::qr;
@@ -96,8 +96,9 @@ fn came_of_it(directory: &DataDirectory, name: &str) -> String {
         return String::new();
     }
     let deadline = Instant::now() + LINK;
+    let mut door = Door::at(directory.clone());
     loop {
-        let info = match ask_locally(&json!({"type": "server_info"}), directory) {
+        let info = match door.ask(&json!({"type": "server_info"})) {
             Ok(info) => info,
             Err(error) => {
                 let why = error.message();
