@@ -7,7 +7,7 @@ use crate::record::Message;
 use crate::schema::{self, Definitions, Schema, object, sentence};
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
-use base::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
+use base::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
 use base::people::Audience;
 
 /// One event. Its `seq` is given by the hub when it is published.
@@ -259,6 +259,27 @@ events! {
         list: String,
     },
 
+    /// Something was remembered, worded anew or forgotten.
+    "memory.updated" MemoryUpdated [Kept] {
+        /// As `list_memories` names it, if it is still there.
+        memory_id: MemoryId,
+    },
+
+    /// A schedule was made, changed or deleted, or has run.
+    "schedule.updated" ScheduleUpdated [Kept] {
+        /// As `list_schedules` names it, if it is still there.
+        schedule_id: ScheduleId,
+    },
+
+    /// A skill was installed, replaced or removed.
+    "skill.updated" SkillUpdated [Kept] {
+        /// As `list_skills` names it, if it is still there.
+        name: String,
+    },
+
+    /// People, their API tokens or invitations changed: list them anew.
+    "people.updated" PeopleUpdated [Kept AdminOnly],
+
     /// Settings changed.
     "config.updated" ConfigUpdated [Kept AdminOnly] {
         /// Names of the changed settings.
@@ -280,7 +301,7 @@ impl EventName {
 
 /// A set of event names, as bits in the order of [`EventName`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EventSet(u16);
+pub struct EventSet(u32);
 
 impl EventSet {
     /// Every event.

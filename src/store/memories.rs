@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::audience::{self, Audience, Directory};
+use crate::audience::{self, Audience, Directory, Readers};
 use crate::conversations::check_seen;
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -54,6 +54,8 @@ pub struct Memory {
     pub owner_id: Option<UserId>,
     /// Who sees it.
     pub audience: Audience,
+    /// The same, for what is sent to many.
+    pub readers: Readers,
     /// Where it was said, as [`Conversation::channel`](crate::Conversation::channel);
     /// absent for one that is older than this column.
     pub channel: Option<String>,
@@ -256,16 +258,18 @@ impl Store {
     }
 
     /// Deletes a memory. What tools told the model of it goes, too, in all conversations.
+    /// Returns who saw it.
     ///
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not delete it.
-    pub fn forget(&self, viewer: &Viewer, id: MemoryId) -> Result<()> {
+    pub fn forget(&self, viewer: &Viewer, id: MemoryId) -> Result<Readers> {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
             let (_, thing) = sight.find(write.connection, "memory", MEMORY, id, |_| Ok(()))?;
             sight.check_delete(write.connection, "memory", &thing)?;
-            forget(write, id)
+            forget(write, id)?;
+            Ok(audience::readers(write.connection, thing.audience_id)?)
         })
     }
 }
@@ -357,6 +361,7 @@ fn add_or_find(
         owner: directory.name(write.connection, new.owner_id)?,
         owner_id: new.owner_id,
         audience: directory.audience(write.connection, new.owner_id, audience_id)?,
+        readers: directory.readers(write.connection, audience_id)?,
         channel: new.channel,
         account: new.account,
         is_outside: new.is_outside,
@@ -434,6 +439,7 @@ pub(crate) fn from_row(
         owner: directory.name(connection, thing.owner_id)?,
         owner_id: thing.owner_id,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(connection, thing.audience_id)?,
         channel: row.get("channel")?,
         account: thing.account,
         is_outside: row.get("is_outside")?,

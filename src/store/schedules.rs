@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use crate::audience::{Audience, Directory, UnknownName, intern};
+use crate::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::conversations::{self, NewConversation};
 use crate::database::Store;
 use crate::durability::Provisional;
@@ -40,6 +40,8 @@ pub struct Schedule {
     pub owner_id: Option<UserId>,
     /// Who sees it, and the conversation that its first run creates.
     pub audience: Audience,
+    /// Who sees it, for what is sent to many.
+    pub readers: Readers,
     /// Where it runs; absent until the first run creates its conversation.
     pub conversation_id: Option<ConversationId>,
     /// The channel of its turns, as [`Conversation::channel`](crate::Conversation::channel).
@@ -104,14 +106,15 @@ impl Store {
                 None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
                 None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
             };
-            let audience =
-                Directory::default().audience(write.connection, new.owner_id, audience_id)?;
+            let mut directory = Directory::default();
+            let audience = directory.audience(write.connection, new.owner_id, audience_id)?;
             let schedule = Schedule {
                 id: write.id(),
                 prompt,
                 owner: new.owner,
                 owner_id: new.owner_id,
                 audience,
+                readers: directory.readers(write.connection, audience_id)?,
                 conversation_id: new.conversation_id,
                 channel: new.channel,
                 account: new.account,
@@ -168,18 +171,18 @@ impl Store {
         })
     }
 
-    /// Deletes a schedule. Its turns continue.
+    /// Deletes a schedule. Its turns continue. Returns who saw it.
     ///
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not change it.
-    pub fn delete_schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<()> {
+    pub fn delete_schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<Readers> {
         let viewer = viewer.clone();
         self.write(move |write| {
             let sight = viewer.sight(write.connection)?;
             let (_, thing) = find(write.connection, &sight, id)?;
             sight.check_delete(write.connection, "schedule", &thing)?;
             write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
-            Ok(())
+            Ok(audience::readers(write.connection, thing.audience_id)?)
         })
     }
 
@@ -416,6 +419,7 @@ fn from_row(
     Ok(Schedule {
         owner_id: thing.owner_id,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(connection, thing.audience_id)?,
         id: row.get("id")?,
         prompt: row.get("prompt")?,
         owner: row.get("owner")?,

@@ -5,7 +5,7 @@ use crate::model::Takes;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
-use store::{Audience, Memory, Message, PastTurn, Role, Step, ToolCall, TurnState};
+use store::{Audience, Memory, Message, PastTurn, Readers, Role, Step, ToolCall, TurnState};
 
 pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
     Message {
@@ -80,6 +80,7 @@ pub fn memory(content: &str) -> Memory {
         owner: None,
         owner_id: None,
         audience: Audience::Household,
+        readers: Readers::Household,
         channel: None,
         account: None,
         created_at: Timestamp::from_millis(1_795_253_400_125),

@@ -10,10 +10,10 @@ use super::known_address::Address;
 use crate::model::ToolSpec;
 use crate::provider::embedding::Embedder;
 use base::clock::Clock;
-use base::ids::{ConversationId, MemoryId, TurnId, UserId};
+use base::ids::{ConversationId, MemoryId, ScheduleId, TurnId, UserId};
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
-use store::{Durable, IncludedFile, StartedCall, Store, Viewer};
+use store::{Durable, IncludedFile, Readers, StartedCall, Store, Viewer};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -212,8 +212,8 @@ pub struct ToolContext<'a> {
     pub found: OnceLock<Origin>,
     /// The memories that the result has.
     pub told: OnceLock<Vec<MemoryId>>,
-    /// The list that the run has changed.
-    pub changed_list: OnceLock<String>,
+    /// What the run has changed, on disk.
+    pub changed: OnceLock<Vec<Change>>,
     /// The files that the run has brought.
     pub brought: OnceLock<Vec<IncludedFile>>,
     /// When the tool must be finished: its own limit or the turn's, whichever
@@ -250,11 +250,22 @@ impl ToolContext<'_> {
         let _ = self.told.set(memories);
     }
 
-    /// Says which list the run has changed, on disk.
-    pub(super) fn list_changed(&self, name: &str) {
-        // A tool changes one.
-        let _ = self.changed_list.set(name.to_owned());
+    /// Says what the run has changed, on disk.
+    pub(super) fn changed(&self, changes: Vec<Change>) {
+        // A tool says so at its end.
+        let _ = self.changed.set(changes);
     }
+}
+
+/// A thing of people that a tool has made, changed or deleted.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// The list of this name.
+    List(String),
+    /// A memory, and who sees it.
+    Memory(MemoryId, Readers),
+    /// A schedule, and who sees it.
+    Schedule(ScheduleId, Readers),
 }
 
 /// Something that the model can do.

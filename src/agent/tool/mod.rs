@@ -38,7 +38,8 @@ pub use attached::ConversationFiles;
 pub(crate) use attached::text_of;
 pub use custom_http::try_once;
 pub use definition::{
-    Arguments, Definition, Origin, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
+    Arguments, Change, Definition, Origin, Source, Start, Tool, ToolContext, cancelled,
+    turn_is_over,
 };
 pub use files::READ_FILE;
 pub(crate) use files::Workspace;

@@ -100,7 +100,7 @@ impl Household {
                 is_outside: false,
                 found: OnceLock::new(),
                 told: OnceLock::new(),
-                changed_list: OnceLock::new(),
+                changed: OnceLock::new(),
                 brought: OnceLock::new(),
             },
         )

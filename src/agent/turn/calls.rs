@@ -278,7 +278,7 @@ impl<'a> TurnLoop<'a, '_> {
             is_outside: self.is_outside,
             found: OnceLock::new(),
             told: OnceLock::new(),
-            changed_list: OnceLock::new(),
+            changed: OnceLock::new(),
             brought: OnceLock::new(),
             deadline: run.deadline,
             cancel: run.cancel,
@@ -334,8 +334,8 @@ impl<'a> TurnLoop<'a, '_> {
         self.steps.push(Step::Started { call_id });
         let context = self.tool_context(Start::stored(&started), tool);
         let result = run_tool(turn, call, tool, arguments, &context);
-        if let Some(list) = context.changed_list.get() {
-            (self.observe)(Progress::ListChanged(list));
+        for change in context.changed.get().into_iter().flatten() {
+            (self.observe)(Progress::Changed(change));
         }
         let found = Found::by(tool, &context);
         let brought = context.brought.into_inner().unwrap_or_default();

@@ -21,7 +21,7 @@ pub use crate::context::{cut_by, said_so_far};
 use crate::message_text::is_untrusted;
 use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::permission::{self, Circumstances};
-use crate::tool::{ConversationFiles, READ_FILE, READ_SKILL};
+use crate::tool::{Change, ConversationFiles, READ_FILE, READ_SKILL};
 use crate::{budget, repetition};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
@@ -52,8 +52,8 @@ pub enum Progress<'a> {
         /// The beginning of the result, at most 200 bytes.
         summary: &'a str,
     },
-    /// A call has changed this list of the household, on disk.
-    ListChanged(&'a str),
+    /// A call has changed something, on disk.
+    Changed(&'a Change),
 }
 
 /// How a run ended.

@@ -172,7 +172,9 @@ fn ask(
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> Result<Value, CliError> {
-    let is_elsewhere = ["url", "token", "user"].iter().any(|name| arguments.has(name));
+    let is_elsewhere = ["url", "token", "user"]
+        .iter()
+        .any(|name| arguments.has(name));
     let has_token = !arguments.has("data-dir") && context.variable("HEARTH_TOKEN").is_some();
     if is_elsewhere || has_token {
         ask_once(request, arguments, context)

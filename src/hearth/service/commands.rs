@@ -145,9 +145,10 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
                 json!({ "memories": memories.iter().map(views::memory).collect::<Vec<_>>() })
             })
         }
-        Command::DeleteMemory(delete) => store
-            .forget(viewer, delete.memory_id)
-            .map(|_| json!({ "memory_id": delete.memory_id })),
+        Command::DeleteMemory(delete) => store.forget(viewer, delete.memory_id).map(|readers| {
+            service.hub.publish_memory(delete.memory_id, readers);
+            json!({ "memory_id": delete.memory_id })
+        }),
         Command::ListLists => store.lists(viewer).map(|lists| {
             let lists: Vec<_> = lists.iter().map(views::list_summary).collect();
             json!({ "lists": lists })
@@ -164,9 +165,14 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .create_schedule(new, caller.identity)
             .map(|made| json!(service.schedule_view(&made))),
         Command::ListSchedules => service.list_schedules(viewer),
-        Command::DeleteSchedule(delete) => store
-            .delete_schedule(viewer, delete.schedule_id)
-            .map(|_| json!({ "schedule_id": delete.schedule_id })),
+        Command::DeleteSchedule(delete) => {
+            store
+                .delete_schedule(viewer, delete.schedule_id)
+                .map(|readers| {
+                    service.hub.publish_schedule(delete.schedule_id, readers);
+                    json!({ "schedule_id": delete.schedule_id })
+                })
+        }
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| json!(service.schedule_view(&paused))),

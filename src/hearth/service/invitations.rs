@@ -63,6 +63,7 @@ impl Service {
         }
         let made = self.store.invite(&new.name, role, stored)?;
         log::info!("user {}: invited as {} by {by}", made.name, role.as_str());
+        self.hub.publish_people();
         shown(&made, &link)
     }
 
@@ -71,6 +72,7 @@ impl Service {
         let (link, stored) = new_link(&reset.url, by, self.clock.now())?;
         let made = self.store.add_invitation(known.id, stored)?;
         log::info!("user {}: link for a new password made by {by}", made.name);
+        self.hub.publish_people();
         shown(&made, &link)
     }
 
@@ -89,6 +91,8 @@ impl Service {
         log::info!("user {}: link revoked by {by}", known.name);
         if known.is_invited() {
             self.remove_user(&known.name, by)?;
+        } else {
+            self.hub.publish_people();
         }
         Ok(json!({ "name": known.name, "is_removed": known.is_invited() }))
     }
@@ -151,6 +155,7 @@ impl Service {
             .accept_invitation(fingerprint(secret.expose()), &hash)?;
         log::info!(peer:% = peer.place(); "{} chose a password by a link, from {peer}", accepted.name);
         self.close_revoked();
+        self.hub.publish_people();
         let login = self.begin_session(peer, &accepted)?;
         Ok((accepted, login))
     }

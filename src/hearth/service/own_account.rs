@@ -61,6 +61,7 @@ impl Service {
         self.store.revoke_token_of(caller.identity.user_id, id)?;
         log::info!("{id}: revoked by {}", caller.identity.user);
         self.connections.revoke(id);
+        self.hub.publish_people();
         Ok(json!({ "token_id": id }))
     }
 
@@ -75,6 +76,7 @@ impl Service {
             .sign_out_everywhere(caller.identity.user_id, tokens);
         if revoked.is_ok() {
             log::info!("{}: signed out everywhere", caller.identity.user);
+            self.hub.publish_people();
         }
         // The response comes before the connection is closed.
         responder.send(revoked.map(|revoked| json!({ "revoked": revoked })));

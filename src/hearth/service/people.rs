@@ -141,6 +141,7 @@ impl Service {
         }
         let added = self.store.add_user(&new.name, role, &hash)?;
         log::info!("user {}: added as {} by {by}", added.name, role.as_str());
+        self.hub.publish_people();
         Ok(json!(self.person(&added)))
     }
 
@@ -150,6 +151,7 @@ impl Service {
         self.store.set_password(known.id, &hash, None)?;
         log::info!("user {}: password set by {by}", known.name);
         self.close_revoked();
+        self.hub.publish_people();
         Ok(json!(self.person(&known)))
     }
 
@@ -160,6 +162,7 @@ impl Service {
             self.store.set_role(known.id, role)?;
             log::info!("user {}: made {} by {by}", known.name, role.as_str());
             self.close_revoked();
+            self.hub.publish_people();
         }
         let mut view = self.person(&User {
             role,
@@ -272,6 +275,7 @@ impl Service {
         let (secret, stored) = new_token(&owner, request)?;
         let made = self.store.add_token(stored)?;
         log::info!("{} of {}: made by {by}", made.id, owner.name);
+        self.hub.publish_people();
         let mut shown = views::token(&made);
         shown.token = Some(secret.expose().to_owned());
         shown.warnings = warnings;
@@ -282,6 +286,7 @@ impl Service {
         self.store.revoke_token(id)?;
         log::info!("{id}: revoked by {by}");
         self.connections.revoke(id);
+        self.hub.publish_people();
         Ok(json!({ "token_id": id }))
     }
 
@@ -311,6 +316,7 @@ impl Service {
                 self.turn_lost(turn, id);
             }
         }
+        self.hub.publish_people();
         self.finish_removals();
     }
 

@@ -77,15 +77,15 @@ impl Service {
             stays_on_host: true,
             found: OnceLock::new(),
             told: OnceLock::new(),
-            changed_list: OnceLock::new(),
+            changed: OnceLock::new(),
             brought: OnceLock::new(),
             deadline: Instant::now() + LIMIT,
             cancel: &cancel,
             data_dir: &self.data_dir,
         };
         let result = tool.run(&arguments, &context);
-        if let Some(list) = context.changed_list.get() {
-            self.hub.publish_list(list);
+        for change in context.changed.get().into_iter().flatten() {
+            self.hub.publish_change_of_tool(change);
         }
         if !tool.definition().is_read_only && result.is_ok() {
             log::info!("{}: called by a program of {}", tool.spec().name, by.user);

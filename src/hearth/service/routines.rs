@@ -89,6 +89,7 @@ impl Service {
             },
         )?;
         log::info!("{}: set up by {}", schedule.id, owner.user);
+        self.publish_schedule(&schedule);
         Ok(schedule)
     }
 
@@ -120,7 +121,14 @@ impl Service {
         let schedule = self.store.schedule(viewer, id)?;
         let zone = self.settings.current().zone();
         let next_at = schedule.timing.after(self.clock.now(), &zone);
-        self.store.pause_schedule(viewer, id, is_paused, next_at)
+        let paused = self.store.pause_schedule(viewer, id, is_paused, next_at)?;
+        self.publish_schedule(&paused);
+        Ok(paused)
+    }
+
+    fn publish_schedule(&self, schedule: &Schedule) {
+        self.hub
+            .publish_schedule(schedule.id, schedule.readers.clone());
     }
 
     /// When a repeating schedule runs next after `from`.
@@ -174,6 +182,7 @@ impl Service {
             return Ok(());
         };
         let (id, due) = (schedule.id, schedule.timing.next_at);
+        let readers = schedule.readers.clone();
         let since_start = Duration::from_millis(self.uptime().as_millis() as u64);
         let is_late = now.since(due) > LATE || due < now.minus(since_start);
         let minute = config.zone().minute(due);
@@ -182,6 +191,7 @@ impl Service {
         if let Some(begun) = self.store.run_schedule(schedule, message, next_at)? {
             log::info!("{id}: runs{}", if is_late { ", late" } else { "" });
             planner.note_run(id, due);
+            self.hub.publish_schedule(id, readers);
             self.start(begun, None);
         }
         drop(place);

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use crate::tool::definition::{
-    Arguments, Definition, Origin, ToolContext, required_text, text, texts,
+    Arguments, Change, Definition, Origin, ToolContext, required_text, text, texts,
 };
 use store::{List, ListChange, Store, Viewer};
 
@@ -72,7 +72,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     }
     *changed = items;
     let list = store.update_list(viewer, name, change).map_err(public)?;
-    context.list_changed(&list.name);
+    context.changed(vec![Change::List(list.name.clone())]);
     Ok(shown(&list, context))
 }
 

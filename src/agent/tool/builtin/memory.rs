@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::function::{FunctionTool, public};
 use crate::message_text::{is_untrusted, provenance};
 use crate::tool::definition::{
-    Arguments, Definition, Origin, ToolContext, required_text, text, texts,
+    Arguments, Change, Definition, Origin, ToolContext, required_text, text, texts,
 };
 use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
@@ -131,6 +131,13 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
         }
         None => (context.store.remember(new).map_err(public)?, None),
     };
+    let mut changes = vec![Change::Memory(memory.id, memory.readers.clone())];
+    changes.extend(
+        replaced
+            .iter()
+            .map(|old| Change::Memory(old.id, old.readers.clone())),
+    );
+    context.changed(changes);
     let readers = match &memory.audience {
         Audience::Household => "everybody in the household sees it".to_owned(),
         Audience::Private => format!("only {} sees it", memory.speaker.unwrap_or_default()),
@@ -211,7 +218,8 @@ fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
     let id: MemoryId = required_text(arguments, "memory_id")?
         .parse()
         .map_err(public)?;
-    context.store.forget(&context.viewer, id).map_err(public)?;
+    let readers = context.store.forget(&context.viewer, id).map_err(public)?;
+    context.changed(vec![Change::Memory(id, readers)]);
     Ok(format!("Forgot {id}."))
 }
 

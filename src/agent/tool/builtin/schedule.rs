@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use crate::message_text::is_untrusted;
-use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
+use crate::tool::definition::{
+    Arguments, Change, Definition, Origin, ToolContext, required_text, text,
+};
 use base::calendar::Timing;
 use base::ids::ScheduleId;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
@@ -116,6 +118,10 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
             },
         )
         .map_err(public)?;
+    context.changed(vec![Change::Schedule(
+        schedule.id,
+        schedule.readers.clone(),
+    )]);
     let next = zone.minute(schedule.timing.next_at);
     Ok(format!("Set as {}; it comes at {next}.", schedule.id))
 }
@@ -148,10 +154,11 @@ fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     if !is_visible(&schedule, context) {
         return Err(format!("there is no schedule {id}"));
     }
-    context
+    let readers = context
         .store
         .delete_schedule(&context.viewer, id)
         .map_err(public)?;
+    context.changed(vec![Change::Schedule(id, readers)]);
     Ok(format!("Cancelled {id}."))
 }
 

@@ -212,10 +212,7 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
 }
 
 /// Begins a session of the first admin: whoever may use the door has full access anyway.
-fn local_session(
-    directory: DataDirectory,
-    url: &Url,
-) -> Result<(Credential, Cleanup), CliError> {
+fn local_session(directory: DataDirectory, url: &Url) -> Result<(Credential, Cleanup), CliError> {
     let mut door = Door::at(directory);
     if door.server()?.is_none() {
         return Err(not_running(url));

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::diagnosis::{Diagnosis, Installation};
-use crate::cli::door::Door;
 use crate::cli::context::CliError;
+use crate::cli::door::Door;
 use crate::cli::running_server::RunningServer;
 use agent::mcp::{Mcp, ServerStatus};
 use config::{Config, Settings};

@@ -5,8 +5,9 @@
 
 use super::{ConnectionId, Hub, Recipients};
 use crate::service::views;
+use agent::tool::Change;
 use agent::turn::Progress;
-use base::ids::{ConversationId, UserId};
+use base::ids::{ConversationId, MemoryId, ScheduleId, UserId};
 use protocol::event::{Event, EventKind, EventName};
 use store::{
     Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
@@ -16,7 +17,7 @@ impl Hub {
     /// A piece of text, a tool call or its result.
     pub fn publish_progress(&self, turn: &Turn, progress: Progress<'_>) {
         let kind = match progress {
-            Progress::ListChanged(list) => return self.publish_list(list),
+            Progress::Changed(change) => return self.publish_change_of_tool(change),
             Progress::Text(text) => EventKind::Delta {
                 text: text.to_owned(),
             },
@@ -204,28 +205,51 @@ impl Hub {
         self.publish(event, recipients);
     }
 
+    /// What a tool has changed, on disk.
+    pub fn publish_change_of_tool(&self, change: &Change) {
+        match change {
+            Change::List(list) => self.publish_list(list),
+            Change::Memory(id, readers) => self.publish_memory(*id, readers.clone()),
+            Change::Schedule(id, readers) => self.publish_schedule(*id, readers.clone()),
+        }
+    }
+
     /// That a list was changed, made or deleted, on disk.
     pub fn publish_list(&self, list: &str) {
-        let event = Event {
-            turn_id: None,
-            conversation_id: None,
-            kind: EventKind::ListUpdated {
-                list: list.to_owned(),
-            },
-        };
-        self.publish(event, Recipients::Readers(Readers::Household));
+        let list = list.to_owned();
+        let kind = EventKind::ListUpdated { list };
+        self.publish(of_household(kind), Recipients::Readers(Readers::Household));
+    }
+
+    /// That a memory was made, changed or deleted, on disk.
+    pub fn publish_memory(&self, memory_id: MemoryId, readers: Readers) {
+        let kind = EventKind::MemoryUpdated { memory_id };
+        self.publish(of_household(kind), Recipients::Members(readers));
+    }
+
+    /// That a schedule was made, changed or deleted, on disk.
+    pub fn publish_schedule(&self, schedule_id: ScheduleId, readers: Readers) {
+        let kind = EventKind::ScheduleUpdated { schedule_id };
+        self.publish(of_household(kind), Recipients::Readers(readers));
+    }
+
+    /// That a skill was installed, replaced or removed.
+    pub fn publish_skill(&self, name: &str) {
+        let name = name.to_owned();
+        let kind = EventKind::SkillUpdated { name };
+        self.publish(of_household(kind), Recipients::Readers(Readers::Household));
+    }
+
+    /// That people, their tokens or invitations changed.
+    pub fn publish_people(&self) {
+        self.publish(of_household(EventKind::PeopleUpdated), Recipients::Admins);
     }
 
     /// The names of settings that changed.
     pub fn publish_settings(&self, fields: &[String]) {
-        let event = Event {
-            turn_id: None,
-            conversation_id: None,
-            kind: EventKind::ConfigUpdated {
-                fields: fields.to_vec(),
-            },
-        };
-        self.publish(event, Recipients::Admins);
+        let fields = fields.to_vec();
+        let kind = EventKind::ConfigUpdated { fields };
+        self.publish(of_household(kind), Recipients::Admins);
     }
 
     fn publish_of(&self, turn: &Turn, kind: EventKind) {
@@ -237,6 +261,15 @@ impl Hub {
 fn created(message: &Message) -> EventKind {
     let message = views::message(message.clone());
     EventKind::MessageCreated { message }
+}
+
+/// An event that belongs to no conversation.
+fn of_household(kind: EventKind) -> Event {
+    Event {
+        turn_id: None,
+        conversation_id: None,
+        kind,
+    }
 }
 
 fn of_turn(turn: &Turn, kind: EventKind) -> Event {

@@ -41,6 +41,8 @@ impl From<&Identity> for Person {
 pub enum Recipients {
     /// Those who may see its conversation.
     Readers(Readers),
+    /// Those with the role `user` or more among the readers.
+    Members(Readers),
     /// The admins among them.
     ReadingAdmins(Readers),
     /// Those who could see its conversation and cannot any longer.
@@ -96,6 +98,7 @@ impl Recipients {
         let may_see = |readers: &Readers| person.may_see(readers);
         match self {
             Recipients::Readers(readers) => may_see(readers),
+            Recipients::Members(readers) => person.role >= UserRole::User && may_see(readers),
             Recipients::ReadingAdmins(readers) => is_admin && may_see(readers),
             Recipients::Former { before, now } => may_see(before) && !may_see(now),
             Recipients::Finders { then, now } => may_see(then) && may_see(now),
@@ -120,6 +123,7 @@ impl Recipients {
     pub fn readers_mut(&mut self) -> Option<&mut Readers> {
         match self {
             Recipients::Readers(readers)
+            | Recipients::Members(readers)
             | Recipients::ReadingAdmins(readers)
             | Recipients::Finders { now: readers, .. }
             | Recipients::Askers { readers, .. }

@@ -358,6 +358,14 @@ export class Household extends EventTarget {
         return this.#configChanged();
       case "list.updated":
         return this.#emit("list", event);
+      case "memory.updated":
+        return this.#emit("memory", event);
+      case "schedule.updated":
+        return this.#emit("schedule", event);
+      case "skill.updated":
+        return this.#emit("skill", event);
+      case "people.updated":
+        return this.#emit("people", event);
       case "delivery.updated":
         return this.#emit("delivery", event);
     }

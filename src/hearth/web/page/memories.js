@@ -5,12 +5,22 @@ import { h, moment, ask, iconButton, complain, rowList } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
-  const { memories } = await household.request("list_memories");
+  let memories = [];
   const field = h("input", { type: "search", placeholder: "Search memories", "aria-label": "Search memories" });
   const rows = rowList();
   field.addEventListener("input", draw);
-  draw();
-  return { element: h("div.page", h("p.quiet", "The assistant uses these when they are relevant. To add one, say “remember that …” in a conversation."), memories.length > 5 && field, rows) };
+  const changed = () => load().catch(() => {});
+  await load();
+  household.addEventListener("memory", changed);
+  return {
+    element: h("div.page", h("p.quiet", "The assistant uses these when they are relevant. To add one, say “remember that …” in a conversation."), memories.length > 5 && field, rows),
+    close: () => household.removeEventListener("memory", changed),
+  };
+
+  async function load() {
+    ({ memories } = await household.request("list_memories"));
+    draw();
+  }
 
   function draw() {
     const words = field.value.trim().toLowerCase();
@@ -30,8 +40,7 @@ export async function show(household) {
     if (!sure) return;
     try {
       await household.request("delete_memory", { memory_id: memory.id });
-      memories.splice(memories.indexOf(memory), 1);
-      draw();
+      await load();
     } catch (error) {
       complain(error);
     }

@@ -18,7 +18,9 @@ export async function show(household) {
   const child = h("input", { type: "checkbox" });
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", options(ROLES));
-  return { element: h("div.page",
+  const changed = () => draw().catch(() => {});
+  household.addEventListener("people", changed);
+  return { close: () => household.removeEventListener("people", changed), element: h("div.page",
     card("People", users, links, h("h2", "Add a person"),
       form("Add", add, h("label", "Name", name), h("label", "Role", role), h("label.check", child, "A child: with limits"),
         h("label", "Password", password, h("span.help", "At least 8 characters. Leave it empty to get a link, with which they choose their own.")))),

@@ -7,11 +7,10 @@ export async function show(household) {
   const rows = rowList();
   const changed = () => draw().catch(() => {});
   await draw();
-  // A schedule that is created or runs comes with a message.
-  household.addEventListener("message", changed);
+  household.addEventListener("schedule", changed);
   return {
     element: h("div.page", h("p.quiet", "The assistant runs these for you. To add one, say “remind me at six to …” or “every weekday at half past seven …” in a conversation."), rows),
-    close: () => household.removeEventListener("message", changed),
+    close: () => household.removeEventListener("schedule", changed),
   };
 
   async function draw() {

@@ -18,8 +18,9 @@ export async function show(household) {
   await draw();
   offer();
   const changed = () => draw().catch(complain);
-  household.addEventListener("config", changed);
-  return { element: page, close: () => household.removeEventListener("config", changed) };
+  const events = ["config", "skill"];
+  events.forEach((name) => household.addEventListener(name, changed));
+  return { element: page, close: () => events.forEach((name) => household.removeEventListener(name, changed)) };
 
   async function draw() {
     const [{ tools }, config, { skills }] = await Promise.all([
