@@ -652,6 +652,26 @@ records! {
         pub problem: Option<String>,
     }
 
+    /// A backup that was made at night.
+    pub struct NightlyBackup {
+        /// The file's name.
+        pub name: String,
+        /// The night, such as `2026-11-21`.
+        pub night: String,
+        /// Its size.
+        pub bytes: u64,
+    }
+
+    /// What came of a notification that was sent to see whether it arrives.
+    pub struct NotificationResult {
+        /// `ntfy` or `gotify`.
+        pub service: &'static str,
+        /// Whether the service took it.
+        pub is_sent: bool,
+        /// What it answered, for a person.
+        pub message: String,
+    }
+
     /// What a model was asked for in a day or a month.
     pub struct UsageRow {
         /// The day, where days were asked for.

@@ -14,6 +14,7 @@ mod container;
 mod cut_replies;
 mod data;
 mod doctor;
+mod door;
 mod embeddings;
 mod examples;
 mod faults;

@@ -336,6 +336,7 @@ fn the_command_line_sends_one_and_says_what_came_back() {
             } },
         } }),
     );
+    make_people(folder.path());
     for (name, is_fine, says) in [
         ("ada", true, "ntfy: sent (status 200)"),
         ("bob", false, "gotify: status 401: the token is refused"),

@@ -159,6 +159,7 @@ fn a_skill_is_used_by_a_running_server_until_it_is_removed() {
 #[test]
 fn what_is_no_skill_is_refused_and_changes_nothing() {
     let data = TemporaryDirectory::new();
+    make_people(data.path());
     let sources = TemporaryDirectory::new();
     let good = skill(sources.path(), "meal-planner", PLANNER);
     assert!(skill_command(data.path(), &["add", good.to_str().unwrap()]).0);

@@ -97,6 +97,11 @@ impl Door {
         Ok(self.open()?.server.as_ref())
     }
 
+    /// Lets a server or another command have the directory, while a person is asked.
+    pub fn release(&mut self) {
+        self.open = None;
+    }
+
     /// Sends a request and returns the data of its response.
     ///
     /// # Errors

@@ -101,6 +101,7 @@ const COMMANDS: &[Command] = &[
     export::COMMAND,
     import::COMMAND,
     operation::USAGE,
+    operation::ERRORS,
     #[cfg(feature = "tls")]
     tls::COMMAND,
     doctor::COMMAND,

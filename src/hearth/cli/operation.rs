@@ -1,4 +1,4 @@
-//! `hearth deliveries` and `usage`: what the server does and costs.
+//! `hearth deliveries`, `errors` and `usage`: what the server does and costs.
 
 use serde_json::{Value, json};
 
@@ -70,6 +70,27 @@ A running server sends it at once; otherwise the next start does.
             }),
         ),
     ]);
+
+pub const ERRORS: Command = Command::new(
+    "\
+errors: Show the newest warnings and errors of the server's log
+At most 100, the newest last. `hearth doctor` looks for what is wrong now.
+--json
+--data-dir",
+)
+.ask(|door, arguments, context| {
+    let data = door.ask(&json!({ "type": "list_errors" }))?;
+    let errors = data["errors"].as_array().map_or(&[][..], Vec::as_slice);
+    if arguments.has("json") {
+        return table::print_json(context, &data["errors"]);
+    }
+    if errors.is_empty() {
+        return context.note("The log has no warnings or errors.");
+    }
+    errors
+        .iter()
+        .try_for_each(|line| context.print(table::plain(&text(line))))
+});
 
 pub const USAGE: Command = Command::new(
     "\

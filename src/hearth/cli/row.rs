@@ -41,6 +41,8 @@ pub enum Shown {
         /// Said instead of an empty table.
         empty: &'static str,
     },
+    /// As a line on standard output.
+    Line(fn(&Value) -> String),
     /// As a sentence for the person, on standard error.
     Sentence(fn(&Value) -> String),
     /// As a line on standard output, and a sentence for the person.
@@ -80,6 +82,7 @@ impl Shown {
                 table::print_json(context, &data[member])
             }
             _ if arguments.has("json") => table::print_json(context, data),
+            Shown::Line(line) => context.print(plain(&line(data))),
             Shown::Sentence(sentence) => context.note(plain(&sentence(data))),
             Shown::Result(line, sentence) => {
                 context.print(plain(&line(data)))?;

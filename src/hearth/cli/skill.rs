@@ -1,17 +1,13 @@
-//! `hearth skill`: folders with instructions for the assistant. Works on the data
-//! directory; a running server notices.
+//! `hearth skill`: folders with instructions for the assistant.
 
-use std::path::PathBuf;
+use std::path;
 
 use serde_json::json;
 
-use super::arguments::Arguments;
 use super::command::Command;
-use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
-use super::table::{ListView, truncated};
-use crate::service::views;
-use agent::skills::{Skill, Skills, add as install, remove as uninstall};
+use super::context::CliError;
+use super::row::{Shown, text};
+use super::table::{plain, truncated};
 use base::measure::byte_count;
 
 pub const COMMAND: Command = Command::new(
@@ -25,61 +21,58 @@ uses it from the next message.",
     Command::new(
         "\
 add DIR: Install the skill in a folder, or replace the one of the same name
-DIR holds a SKILL.md that begins with name and description. The folder is copied.
+DIR holds a SKILL.md that begins with name and description. The folder is copied; a running server
+must be able to read it.
 --data-dir",
     )
-    .run(add),
-    Command::new("list: List the installed skills\n--json\n--data-dir").run(list),
-    Command::new("remove NAME: Remove a skill\n--data-dir").run(remove),
+    .row(
+        |arguments| {
+            let directory = path::absolute(arguments.required(0)).map_err(CliError::failed)?;
+            Ok(json!({ "type": "add_skill", "directory": directory.to_str() }))
+        },
+        Shown::Line(|data| {
+            let done = if data["was_there"] == true {
+                "Replaced"
+            } else {
+                "Installed"
+            };
+            let (name, description) = (text(&data["name"]), text(&data["description"]));
+            format!("{done} {name}: {description}")
+        }),
+    ),
+    Command::new("list: List the installed skills\n--json\n--data-dir").ask(
+        |door, arguments, context| {
+            let data = door.ask(&json!({ "type": "list_skills" }))?;
+            SKILLS.print(&data, arguments, context)?;
+            for problem in data["problems"].as_array().into_iter().flatten() {
+                context.note(plain(&format!("hearth: {}", text(problem))))?;
+            }
+            Ok(())
+        },
+    ),
+    Command::new("remove NAME: Remove a skill\n--data-dir").row(
+        |arguments| Ok(json!({ "type": "remove_skill", "name": arguments.required(0) })),
+        Shown::Line(|data| format!("Removed {}.", text(&data["name"]))),
+    ),
 ]);
 
 /// Longest description in the table; `--json` shows all of it.
 const DESCRIPTION_CHARACTERS: usize = 80;
 
-/// `hearth skill add DIR`
-fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let source = PathBuf::from(arguments.required(0));
-    let directory = DataDirectory::of(arguments, context)?;
-    directory.create()?;
-    let installed = install(directory.path(), &source).map_err(CliError::failed)?;
-    let Skill {
-        name, description, ..
-    } = &installed.skill;
-    let done = match installed.was_there {
-        true => "Replaced",
-        false => "Installed",
-    };
-    context.print(format_args!("{done} {name}: {description}"))
-}
-
-/// `hearth skill list`
-fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
-    let skills = Skills::load(directory.path());
-    let view = ListView {
-        columns: &["name", "size", "files", "description"],
-        row: &|skill: &Skill| {
-            vec![
-                skill.name.clone(),
-                byte_count(skill.bytes),
-                (skill.files.len() + 1).to_string(),
-                truncated(&skill.description, DESCRIPTION_CHARACTERS),
-            ]
-        },
-        json: &|skill| json!(views::skill(skill)),
-        empty: "There are no skills. `hearth skill add DIR` installs one.",
-    };
-    view.print(skills.all(), arguments, context)?;
-    for problem in skills.problems() {
-        context.note(format_args!("hearth: {problem}"))?;
-    }
-    Ok(())
-}
-
-/// `hearth skill remove NAME`
-fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let name = arguments.required(0);
-    let directory = DataDirectory::of(arguments, context)?;
-    uninstall(directory.path(), name).map_err(CliError::failed)?;
-    context.print(format_args!("Removed {name}."))
-}
+const SKILLS: Shown = Shown::List {
+    member: "skills",
+    columns: &[
+        ("name", |skill| text(&skill["name"])),
+        ("size", |skill| {
+            byte_count(skill["bytes"].as_u64().unwrap_or_default())
+        }),
+        ("files", |skill| {
+            let files = skill["files"].as_array().map_or(0, Vec::len);
+            (files + 1).to_string()
+        }),
+        ("description", |skill| {
+            truncated(&text(&skill["description"]), DESCRIPTION_CHARACTERS)
+        }),
+    ],
+    empty: "There are no skills. `hearth skill add DIR` installs one.",
+};

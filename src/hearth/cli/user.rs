@@ -175,6 +175,7 @@ fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
             "there is already a user {taken:?}"
         )));
     }
+    door.release();
     let password = password::of_new_user(arguments, context, name)?;
     let added = door.ask(&json!({
         "type": "add_user",
@@ -192,6 +193,7 @@ fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
 /// `hearth user passwd NAME`
 fn passwd(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = existing(door, arguments.required(0))?;
+    door.release();
     let password = password::of_new_user(arguments, context, &name)?;
     let request = json!({ "type": "set_password", "name": name, "password": password.expose() });
     door.ask(&request)?;
@@ -205,6 +207,7 @@ fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
     let name = existing(door, arguments.required(0))?;
     let counts = door.ask(&json!({ "type": "get_belongings", "name": name }))?;
     context.note(consequences(&name, &counts))?;
+    door.release();
     confirm(arguments, context, &format!("Remove {name}? [y/N]"), "y")?;
     door.ask(&json!({ "type": "remove_user", "name": name }))?;
     context.note(format_args!("Removed {name}."))

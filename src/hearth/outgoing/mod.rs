@@ -19,9 +19,11 @@ use base::ids::{DeliveryId, NotificationId};
 use base::secret::random_fraction;
 use base::sync::lock;
 use config::{Config, Settings};
+use protocol::record::NotificationResult;
 use store::{Attempt, Delivery, Outgoing, PUSH, Store};
 
 pub use encryption::is_public_key;
+use notification::Push;
 use post::{CurrentPoster, Request};
 use push_key::PushKey;
 use schedule::Outcome;
@@ -75,6 +77,51 @@ impl Sender {
             Outgoing::Callback(id) => self.call_back(id),
             Outgoing::Notification(id) => self.notify(id).map(|()| None),
         }
+    }
+
+    /// Tells a person's phone something at once, also in quiet hours, to see whether it
+    /// arrives.
+    ///
+    /// # Errors
+    /// `not_found` without a service for this person.
+    pub fn test_notification(&self, person: &str) -> error::Result<Vec<NotificationResult>> {
+        let config = self.settings.current();
+        let settings = config
+            .person(person)
+            .and_then(|one| one.notifications.as_ref());
+        let mut services = settings
+            .into_iter()
+            .flat_map(|one| one.services())
+            .peekable();
+        let (Some(settings), Some(_)) = (settings, services.peek()) else {
+            return Err(error::Error::not_found(format!(
+                "{person} has no notifications set up: set people.{person}.notifications.ntfy or \
+                 people.{person}.notifications.gotify. Browsers are told by the switch on the page \
+                 Account"
+            )));
+        };
+        let poster = self.poster.of(&config);
+        let limit = Duration::from_secs(config.limits.callback_seconds);
+        let now = self.clock.now();
+        let send = |service| {
+            let push = Push::test();
+            let outcome = notification::post(&poster, settings, service, &push, limit, now);
+            let (is_sent, message) = match outcome {
+                Outcome::Answered { status, .. } => match status {
+                    200..300 => (true, format!("sent (status {status})")),
+                    401 | 403 => (false, format!("status {status}: the token is refused")),
+                    404 => (false, "status 404: correct the url".to_owned()),
+                    _ => (false, format!("status {status}")),
+                },
+                Outcome::Unanswered(reason) => (false, reason),
+            };
+            NotificationResult {
+                service: service.as_str(),
+                is_sent,
+                message,
+            }
+        };
+        Ok(services.map(send).collect())
     }
 
     fn call_back(&self, id: DeliveryId) -> error::Result<Option<Delivery>> {

@@ -18,8 +18,8 @@ use agent::skills;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use config::{Backup, TimeOfDay, without_secrets};
-use protocol::record::BackupStatus;
-use serde_json::json;
+use protocol::record::{BackupStatus, NightlyBackup};
+use serde_json::{Value, json};
 use store::{
     BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up, check_integrity,
 };
@@ -231,6 +231,18 @@ impl Nightly {
 }
 
 impl Service {
+    /// The backups that were made at night, the newest first.
+    pub(super) fn list_backups(&self) -> Value {
+        let directory = directory(&self.settings.current().backup, &self.data_dir);
+        let backups = nightly_backups(&directory).into_iter();
+        let backups = backups.map(|(night, path)| NightlyBackup {
+            name: name_of(night),
+            night: night.to_string(),
+            bytes: fs::metadata(path).map_or(0, |about| about.len()),
+        });
+        json!({ "backups": backups.collect::<Vec<_>>() })
+    }
+
     /// The night whose backup has yet to be made. A night before the first user was
     /// added needs none.
     fn due_night(&self) -> Option<Date> {

@@ -1,6 +1,9 @@
 //! Commands: the role that each needs, and its response.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -54,6 +57,9 @@ pub fn authenticated(
     }
 }
 
+/// Most errors of the log that are listed, and how far back they are looked for.
+const ERRORS: usize = 100;
+const ERROR_BYTES: u64 = 256 * 1024;
 /// How long a provider may take to say whether it would answer.
 const TEST_TIME: Duration = Duration::from_secs(8);
 
@@ -177,10 +183,14 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| json!(service.schedule_view(&paused))),
         Command::ListSkills => {
-            let skills = service.assistant();
-            let skills: Vec<_> = skills.skills.all().iter().map(views::skill).collect();
-            Ok(json!({ "skills": skills }))
+            let assistant = service.assistant();
+            let skills: Vec<_> = assistant.skills.all().iter().map(views::skill).collect();
+            // They name folders of the machine.
+            let problems = assistant.skills.problems();
+            let problems = if caller.is_admin() { problems } else { &[] };
+            Ok(json!({ "skills": skills, "problems": problems }))
         }
+        Command::AddSkill(new) => service.add_skill(&new.directory, user),
         Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
         Command::ListAvailableTools => Ok(list_available_tools()),
         Command::AddTool(new) => service.add_tool(new, user),
@@ -219,6 +229,12 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::SetRole(new) => service.set_role(&new, user),
         Command::GetBelongings(get) => service.belongings(&get.name),
         Command::CreateSession(new) => service.create_session(new.user.as_deref()),
+        Command::TestNotification(test) => {
+            let results = service.sender.test_notification(&test.name);
+            results.map(|results| json!({ "results": results }))
+        }
+        Command::ListErrors => service.list_errors(),
+        Command::ListBackups => Ok(service.list_backups()),
         Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove.name, user),
         Command::ListTokens(list) => service.list_tokens(list.sessions),
@@ -436,12 +452,54 @@ impl Service {
         }
     }
 
+    fn add_skill(&self, directory: &str, by: &str) -> Result<Value> {
+        let installed = skills::add(&self.data_dir, Path::new(directory))
+            .map_err(|error| Error::invalid_request(error.to_string()))?;
+        let skill = installed.skill;
+        log::info!("skill {}: installed by {by}", skill.name);
+        self.hub.publish_skill(&skill.name);
+        Ok(json!({
+            "name": skill.name,
+            "description": skill.description,
+            "was_there": installed.was_there,
+        }))
+    }
+
+    /// The newest lines of the log that are warnings or errors, as it has them: nothing
+    /// secret is logged.
+    fn list_errors(&self) -> Result<Value> {
+        let path = self.data_dir.join("hearth.log");
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(&path)?;
+            let end = file.seek(SeekFrom::End(0))?;
+            file.seek(SeekFrom::Start(end.saturating_sub(ERROR_BYTES)))?;
+            let mut text = Vec::new();
+            file.take(ERROR_BYTES).read_to_end(&mut text)?;
+            Ok(text)
+        };
+        let text = match read() {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(Error::server("the log cannot be read", error.to_string())),
+        };
+        let text = String::from_utf8_lossy(&text);
+        let is_error = |line: &&str| {
+            // The level comes first, or after the time.
+            let mut words = line.split_whitespace().take(2);
+            words.any(|word| matches!(word, "WARN" | "ERROR"))
+        };
+        let mut errors: Vec<&str> = text.lines().rev().filter(is_error).take(ERRORS).collect();
+        errors.reverse();
+        Ok(json!({ "errors": errors }))
+    }
+
     fn remove_skill(&self, name: &str, by: &str) -> Result<Value> {
         skills::remove(&self.data_dir, name).map_err(|error| match error {
             SkillError::Unknown(_) => Error::not_found(error.to_string()),
             error => Error::server("the skill could not be removed", error.to_string()),
         })?;
         log::info!("skill {name}: removed by {by}");
+        self.hub.publish_skill(name);
         Ok(json!({ "name": name }))
     }
 }

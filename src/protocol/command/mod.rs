@@ -532,6 +532,21 @@ commands! {
     "list_skills" User Any ListSkills -> {
         /// By name.
         skills: Vec<record::Skill>,
+        /// What is wrong with those that cannot be used; none for others than admins.
+        problems: Vec<String>,
+    },
+
+    /// Installs the skill in a folder of this machine, or replaces the one of the same name.
+    "add_skill" Owner Any AddSkill(AddSkill {
+        /// The folder's whole path. It is copied.
+        directory: String = Fields::string,
+    }) -> {
+        /// Its name.
+        name: String,
+        /// When it is used, in its own words.
+        description: String,
+        /// Whether it replaced one of the same name.
+        was_there: bool,
     },
 
     /// Removes a skill.
@@ -611,6 +626,27 @@ commands! {
         /// Most rows: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
     }) -> Usage,
+
+    /// Sends a notification to a person's phone at once, also in quiet hours.
+    "test_notification" Admin Any TestNotification(TestNotification {
+        /// As `list_users` has it; with `notifications` in the settings.
+        name: String = Fields::string,
+    }) -> {
+        /// One for each service.
+        results: Vec<record::NotificationResult>,
+    },
+
+    /// Lists the newest warnings and errors of the log, at most 100.
+    "list_errors" Admin Any ListErrors -> {
+        /// The oldest first, as the log has them.
+        errors: Vec<String>,
+    },
+
+    /// Lists the nightly backups.
+    "list_backups" Admin Any ListBackups -> {
+        /// The newest first.
+        backups: Vec<record::NightlyBackup>,
+    },
 
     /// Lists everybody who may sign in.
     "list_users" Admin Any ListUsers -> {

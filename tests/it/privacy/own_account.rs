@@ -56,6 +56,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"remove_tool","name":"x"}
     -    | {"type":"draw_address","url":"http://a.lan/"}
     g    | {"type":"list_skills"}
+    ghts | {"type":"add_skill","directory":"/x"}
     ghts | {"type":"remove_skill","name":"x"}
     gt   | {"type":"create_schedule","prompt":"x","at":"+9h"}
     -    | {"type":"list_schedules"}
@@ -69,6 +70,9 @@ const COMMANDS: &str = r#"
     g    | {"type":"speak","text":"x"}
     ghts | {"type":"push_subscribe","subscription":SUBSCRIPTION}
     ghts | {"type":"push_unsubscribe","endpoint":"https://a.example/"}
+    ghts | {"type":"test_notification","name":"user"}
+    ghts | {"type":"list_errors"}
+    ghts | {"type":"list_backups"}
     ghts | {"type":"list_users"}
     ghts | {"type":"add_user","name":"x","password":"correct horse"}
     ghts | {"type":"invite_user","name":"x","url":"http://a.lan/"}

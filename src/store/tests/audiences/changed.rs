@@ -73,7 +73,7 @@ fn things_are_changed_by_their_owner_and_shared_ones_by_an_admin() {
                 .map(drop),
         );
         if !who.starts_with("account") {
-            check("forget", store.forget(viewer, memory.id));
+            check("forget", store.forget(viewer, memory.id).map(drop));
             if end == "done" {
                 let again = NewMemory {
                     owner_id: memory.owner_id,
