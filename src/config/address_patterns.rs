@@ -11,7 +11,7 @@ use base::error::{Error, Result};
 
 /// A list of address patterns: `<a>.<b>.<c>.*` (contract section 2,
 /// `allow_from`), and as extensions exact addresses, networks and `*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressPatterns(pub(crate) Vec<IpNet>);
 
 impl AddressPatterns {
@@ -90,9 +90,10 @@ fn network(pattern: &str) -> Option<IpNet> {
 impl Serialize for AddressPatterns {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(|network| {
-            match network.prefix_len() == network.max_prefix_len() {
-                true => network.addr().to_string(),
-                false => network.to_string(),
+            if network.prefix_len() == network.max_prefix_len() {
+                network.addr().to_string()
+            } else {
+                network.to_string()
             }
         }))
     }

@@ -47,7 +47,15 @@ impl<R: Rule> Rule for List<R> {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output> {
-        let items = items_of(self.least, &self.expected(), reader, path, value)?;
+        let items = reader.demand(path, &self.expected(), value, value.as_array())?;
+        if !(self.least..=ITEMS).contains(&items.len()) {
+            let (least, found) = (self.least, items.len());
+            reader.refuse(
+                path,
+                format_args!("must have from {least} to {ITEMS} items, not {found}"),
+            );
+            return None;
+        }
         let mut read = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             read.extend(self.item.read(reader, &path.index(index), item));
@@ -58,28 +66,6 @@ impl<R: Rule> Rule for List<R> {
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         self.item.document_members(&format!("{key}[]"), docs);
     }
-}
-
-/// The items of an array that has from `least` to [`ITEMS`].
-fn items_of<'v>(
-    least: usize,
-    expected: &str,
-    reader: &mut Reader<'_>,
-    path: &KeyPath,
-    value: &'v Value,
-) -> Option<&'v [Value]> {
-    let items = reader.demand(path, expected, value, value.as_array())?;
-    if !(least..=ITEMS).contains(&items.len()) {
-        reader.refuse(
-            path,
-            format_args!(
-                "must have from {least} to {ITEMS} items, not {}",
-                items.len()
-            ),
-        );
-        return None;
-    }
-    Some(items)
 }
 
 /// An object whose keys are names of the owner's choice.
@@ -118,8 +104,22 @@ impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> 
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<C> {
+        let members = reader.members(path, &self.expected(), value)?;
+        if members.len() > ITEMS {
+            reader.refuse(path, format_args!("has more than {ITEMS} members"));
+            return None;
+        }
         let (mut read, mut is_whole) = (C::default(), true);
-        for (key, inner, value) in members_of(&self.key, &self.expected(), reader, path, value)? {
+        for (key, value) in members {
+            let (inner, fits) = (path.key(key), self.key.fits(key));
+            // What can be a name is one: programs have variables such as `_JAVA_OPTIONS`.
+            if is_comment(key) && !fits {
+                continue;
+            }
+            if !fits {
+                let expected = self.key.expected;
+                reader.problem(&inner, format!("{key:?} in \"{path}\" is not {expected}"));
+            }
             match self.value.read(reader, &inner, value) {
                 Some(value) => read.extend([(key.clone(), value)]),
                 None => is_whole = false,
@@ -131,36 +131,6 @@ impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         self.value.document_members(&format!("{key}.NAME"), docs);
     }
-}
-
-/// The members of an object with names of the owner's choice, each with its
-/// path.
-fn members_of<'v>(
-    names: &Parsed<String>,
-    expected: &str,
-    reader: &mut Reader<'_>,
-    path: &KeyPath,
-    value: &'v Value,
-) -> Option<Vec<(&'v String, KeyPath, &'v Value)>> {
-    let members = reader.members(path, expected, value)?;
-    if members.len() > ITEMS {
-        reader.refuse(path, format_args!("has more than {ITEMS} members"));
-        return None;
-    }
-    let mut found = Vec::with_capacity(members.len());
-    for (key, value) in members {
-        // What can be a name is one: programs have variables such as `_JAVA_OPTIONS`.
-        if is_comment(key) && !names.fits(key) {
-            continue;
-        }
-        let inner = path.key(key);
-        if !names.fits(key) {
-            let expected = names.expected;
-            reader.problem(&inner, format!("{key:?} in \"{path}\" is not {expected}"));
-        }
-        found.push((key, inner, value));
-    }
-    Some(found)
 }
 
 /// Address patterns.
@@ -213,21 +183,15 @@ pub(super) fn object<D: Declared>() -> Object<D> {
     }
 }
 
-/// The same, described as `expected`.
-pub(super) fn object_as<D: Declared>(expected: &'static str) -> Object<D> {
+/// The same, described as `expected`, and with keys `beside`, which the caller reads.
+pub(super) fn object_as<D: Declared>(
+    expected: &'static str,
+    beside: &'static [&'static str],
+) -> Object<D> {
     Object {
         expected: Some(expected),
-        ..object()
-    }
-}
-
-impl<D> Object<D> {
-    /// The same, with further keys, which the caller reads.
-    pub fn beside(self, keys: &'static [&'static str]) -> Object<D> {
-        Object {
-            beside: keys,
-            ..self
-        }
+        beside,
+        output: PhantomData,
     }
 }
 
@@ -274,6 +238,6 @@ pub(super) fn read_section<D: Declared>(
         path,
         members,
     };
-    section.refuse_unknown::<D>(beside);
+    section.refuse_unknown(D::KEYS, beside);
     D::read(&mut section)
 }

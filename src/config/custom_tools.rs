@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::collections::{Json, filled_list, list, map_of, object, object_as};
 use super::declaration::{Rule, is_comment, section};
-use super::key_path::KeyPath;
+use super::key_path::{KeyPath, texts};
 use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{
@@ -186,7 +186,7 @@ const METHODS: Choice<&str> = Choice(&[
 
 /// One tool.
 pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
-    object_as::<Declaration>("an object that declares a tool").then(
+    object_as::<Declaration>("an object that declares a tool", &[]).then(
         |reader, path, value, declared| {
             let before = reader.problems.len();
             let run = match (declared.command, declared.http) {
@@ -256,14 +256,14 @@ fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &CustomHttp, p
         );
     }
     let known = parameters.get("properties").and_then(Value::as_object);
-    let mut texts: Vec<(KeyPath, &str)> = vec![(url, http.url.as_str())];
+    let mut checked: Vec<(KeyPath, &str)> = vec![(url, http.url.as_str())];
     for (name, value) in &http.headers {
-        texts.push((path.key("headers").key(name), value.expose()));
+        checked.push((path.key("headers").key(name), value.expose()));
     }
     if let Some(body) = &http.body {
-        collect_texts(&path.key("body"), body, &mut texts);
+        checked.extend(texts(&path.key("body"), body));
     }
-    for (path, text) in texts {
+    for (path, text) in checked {
         for name in placeholders(text) {
             let known = || known.into_iter().flatten().map(|(name, _)| name.as_str());
             if !known().any(|known| known == name) {
@@ -274,23 +274,6 @@ fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &CustomHttp, p
                 );
             }
         }
-    }
-}
-
-fn collect_texts<'v>(path: &KeyPath, value: &'v Value, texts: &mut Vec<(KeyPath, &'v str)>) {
-    match value {
-        Value::String(text) => texts.push((path.clone(), text)),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                collect_texts(&path.index(index), item, texts);
-            }
-        }
-        Value::Object(members) => {
-            for (key, member) in members {
-                collect_texts(&path.key(key), member, texts);
-            }
-        }
-        _ => {}
     }
 }
 
@@ -408,8 +391,7 @@ fn check_schema(reader: &mut Reader<'_>, path: &KeyPath, schema: &Map<String, Va
             .as_array()
             .is_some_and(|items| items.iter().all(known))
         {
-            let message = format!("\"{path}\" must be an array of names that \"properties\" has");
-            reader.problem(&path, message);
+            reader.refuse(&path, "must be an array of names that \"properties\" has");
         }
     }
     reader.problems.len() == before

@@ -256,12 +256,8 @@ impl Section<'_, '_> {
         }
     }
 
-    /// Reports every key that is not a setting of `D`, in `beside`, or a comment.
-    pub fn refuse_unknown<D: Declared>(&mut self, beside: &[&'static str]) {
-        self.refuse_beside(D::KEYS, beside);
-    }
-
-    fn refuse_beside(&mut self, keys: &[SettingKey], beside: &[&'static str]) {
+    /// Reports every key that is not one of `keys`, in `beside`, or a comment.
+    pub fn refuse_unknown(&mut self, keys: &[SettingKey], beside: &[&'static str]) {
         let known = || {
             let keys = keys.iter().map(|key| key.name);
             keys.chain(beside.iter().copied())

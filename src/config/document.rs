@@ -57,18 +57,16 @@ impl Document {
         check_provider(&mut reader, members, config.as_ref());
         if let Some(config) = &config {
             check_fallback(&mut reader, config);
-            check_accounts(&mut reader, &document, members, config);
+            check_accounts(&mut reader, &document, config);
         }
         let mut problems = std::mem::take(&mut reader.problems);
         let mut warnings = std::mem::take(&mut reader.warnings);
         for path in &lines.repeated {
-            let comment = match path.steps().last() {
-                Some(Step::Key(key)) => is_comment(key),
-                _ => false,
-            };
-            let (list, effect) = match comment {
-                true => (&mut warnings, "saving keeps only the last"),
-                false => (&mut problems, "each key may appear only once"),
+            let last = path.steps().last();
+            let (list, effect) = if matches!(last, Some(Step::Key(key)) if is_comment(key)) {
+                (&mut warnings, "saving keeps only the last")
+            } else {
+                (&mut problems, "each key may appear only once")
             };
             list.push(Finding {
                 path: path.clone(),
@@ -226,12 +224,7 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
 
 /// Checks accounts against the other sections. A tool that does not exist is probably
 /// misspelt.
-fn check_accounts(
-    reader: &mut Reader<'_>,
-    document: &Value,
-    members: &Map<String, Value>,
-    config: &Config,
-) {
+fn check_accounts(reader: &mut Reader<'_>, document: &Value, config: &Config) {
     let warn = |reader: &mut Reader<'_>, path: KeyPath, name: &str| {
         if let Some(problem) = config.unknown_tool(name) {
             reader.warn(&path, format!("\"{path}\": {problem}"));
@@ -252,7 +245,7 @@ fn check_accounts(
             }
         }
     }
-    for (place, channel) in channel_places(members).iter().zip(&config.channels) {
+    for (place, channel) in channel_places(document).iter().zip(&config.channels) {
         let Channel::Webhook(webhook) = channel else {
             continue;
         };
@@ -307,8 +300,8 @@ fn check_shared_paths(
     }
 }
 
-/// The paths of the channels, in the order of the file.
-fn channel_places(members: &Map<String, Value>) -> Vec<KeyPath> {
+/// The paths of the channels, in the order of the file, in both forms of `channels`.
+pub(super) fn channel_places(members: &Value) -> Vec<KeyPath> {
     let place = KeyPath::top().key("channels");
     match members.get("channels") {
         Some(Value::Array(items)) => (0..items.len()).map(|index| place.index(index)).collect(),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::document::channel_places;
 use super::key_path::KeyPath;
 use super::settings::Settings;
 use super::tools::Permission;
@@ -102,16 +103,9 @@ fn person_path(members: &Value, name: &str) -> KeyPath {
         .key(known.map_or(name, String::as_str))
 }
 
-/// The path of a webhook account in a file, in both forms of `channels`.
+/// The path of a webhook account in a file.
 fn account_path(members: &Value, name: &str) -> Option<KeyPath> {
-    let place = KeyPath::top().key("channels");
-    let places: Vec<KeyPath> = match members.get("channels")? {
-        Value::Array(channels) => (0..channels.len()).map(|at| place.index(at)).collect(),
-        Value::Object(channels) => channels.keys().map(|key| place.key(key)).collect(),
-        _ => Vec::new(),
-    };
-    let mut accounts = places
-        .into_iter()
-        .map(|place| place.key("accounts").key(name));
+    let places = channel_places(members).into_iter();
+    let mut accounts = places.map(|place| place.key("accounts").key(name));
     accounts.find(|path| path.find(members).is_some())
 }

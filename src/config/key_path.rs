@@ -144,6 +144,24 @@ fn descend<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
     }
 }
 
+/// Every string in the value at `path`, with its path.
+pub(super) fn texts<'v>(path: &KeyPath, value: &'v Value) -> Vec<(KeyPath, &'v str)> {
+    match value {
+        Value::String(text) => vec![(path.clone(), text)],
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .flat_map(|(index, item)| texts(&path.index(index), item))
+                .collect()
+        }
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(key, member)| texts(&path.key(key), member))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn missing(path: &KeyPath) -> Error {
     Error::invalid_request(format!("there is no place for \"{path}\" in the file"))
 }

@@ -105,12 +105,9 @@ pub(super) fn limits() -> Setting<impl Rule<Output = Limits>, Limits> {
         .then(|reader, path, _, limits| {
             let (dead, ping) = (limits.dead_seconds, limits.ping_seconds);
             if dead <= ping {
-                reader.problem(
+                reader.refuse(
                     &path.key("dead_seconds"),
-                    format!(
-                        "\"{path}.dead_seconds\" must be more than \"{path}.ping_seconds\" \
-                         ({ping}), not {dead}"
-                    ),
+                    format_args!("must be more than \"{path}.ping_seconds\" ({ping}), not {dead}"),
                 );
                 return None;
             }

@@ -161,12 +161,13 @@ pub(super) fn mcp_servers() -> Setting<impl Rule<Output = Vec<McpServer>>, Vec<M
                 // A permission for a tool of one would apply to the other's.
                 let twin = named.iter().find(|one| one.tool_prefix() == prefix(&key));
                 if let Some(twin) = twin {
-                    let path = path.key(&key);
-                    let message = format!(
-                        "\"{path}\" is too similar to {:?}: their tools would have the same names",
-                        twin.name
+                    let name = &twin.name;
+                    reader.refuse(
+                        &path.key(&key),
+                        format_args!(
+                            "is too similar to {name:?}: their tools would have the same names"
+                        ),
                     );
-                    reader.problem(&path, message);
                 }
                 server.name = key;
                 named.push(server);
@@ -179,80 +180,77 @@ pub(super) fn mcp_servers() -> Setting<impl Rule<Output = Vec<McpServer>>, Vec<M
 /// One server, without its name.
 fn server() -> impl Rule<Output = McpServer> {
     const EXPECTED: &str = "an object with command (and args, env) or url (and headers)";
-    object_as::<Declaration>(EXPECTED)
-        .beside(&UNASKED)
-        .then(|reader, path, value, declared| {
-            let before = reader.problems.len();
-            let words = path.key("args");
-            reader
-                .private
-                .extend((0..declared.args.len()).map(|place| words.index(place)));
-            let words = path.key("token_command");
-            reader
-                .private
-                .extend((0..declared.token_command.len()).map(|place| words.index(place)));
-            reader.private.push(path.key("url"));
-            for key in UNASKED.iter().filter(|key| value.get(**key).is_some()) {
-                reader.caution(
-                    &path.key(key),
-                    "is ignored: \"tool_permissions\" says which tools run unasked",
+    object_as::<Declaration>(EXPECTED, &UNASKED).then(|reader, path, value, declared| {
+        let before = reader.problems.len();
+        for (key, words) in [
+            ("args", &declared.args),
+            ("token_command", &declared.token_command),
+        ] {
+            let words = (0..words.len()).map(|place| path.key(key).index(place));
+            reader.private.extend(words);
+        }
+        reader.private.push(path.key("url"));
+        for key in UNASKED.iter().filter(|key| value.get(**key).is_some()) {
+            reader.caution(
+                &path.key(key),
+                "is ignored: \"tool_permissions\" says which tools run unasked",
+            );
+        }
+        let (way, kind, foreign): (_, _, &[&str]) = match (declared.command, declared.url) {
+            (Some(command), None) => (
+                McpWay::Stdio {
+                    command,
+                    args: declared.args,
+                    environment: declared.env,
+                    directory: declared.cwd,
+                    sandbox: declared.sandbox,
+                },
+                Kind::Stdio,
+                &["headers", "token_command"],
+            ),
+            (None, Some(url)) => (
+                McpWay::Http {
+                    url,
+                    headers: declared.headers,
+                    token_command: declared.token_command,
+                    is_older: declared.kind == Some(Kind::Sse),
+                },
+                match declared.kind {
+                    Some(Kind::Sse) => Kind::Sse,
+                    _ => Kind::Http,
+                },
+                &["args", "env", "cwd", "sandbox"],
+            ),
+            (command, _) => {
+                let found = if command.is_some() { "both" } else { "neither" };
+                reader.refuse(
+                    path,
+                    format_args!("must have either \"command\" or \"url\"; it has {found}"),
                 );
+                return None;
             }
-            let (way, kind, foreign): (_, _, &[&str]) = match (declared.command, declared.url) {
-                (Some(command), None) => (
-                    McpWay::Stdio {
-                        command,
-                        args: declared.args,
-                        environment: declared.env,
-                        directory: declared.cwd,
-                        sandbox: declared.sandbox,
-                    },
-                    Kind::Stdio,
-                    &["headers", "token_command"],
-                ),
-                (None, Some(url)) => (
-                    McpWay::Http {
-                        url,
-                        headers: declared.headers,
-                        token_command: declared.token_command,
-                        is_older: declared.kind == Some(Kind::Sse),
-                    },
-                    match declared.kind {
-                        Some(Kind::Sse) => Kind::Sse,
-                        _ => Kind::Http,
-                    },
-                    &["args", "env", "cwd", "sandbox"],
-                ),
-                (command, _) => {
-                    let found = if command.is_some() { "both" } else { "neither" };
-                    reader.refuse(
-                        path,
-                        format_args!("must have either \"command\" or \"url\"; it has {found}"),
-                    );
-                    return None;
-                }
-            };
-            let needed = match kind {
-                Kind::Stdio => "url",
-                Kind::Http | Kind::Sse => "command",
-            };
-            let mut foreign: Vec<&str> = foreign.to_vec();
-            foreign.retain(|key| value.get(*key).is_some());
-            if declared.kind.is_some_and(|named| named != kind) {
-                foreign.push("type");
-            }
-            for key in foreign {
-                reader.refuse(&path.key(key), format_args!("needs \"{needed}\""));
-            }
-            (reader.problems.len() == before).then_some(McpServer {
-                name: String::new(),
-                way,
-                disabled: declared.disabled,
-                timeout_seconds: declared.timeout_seconds,
-                trusted: declared.trusted,
-                household: declared.household,
-            })
+        };
+        let needed = match kind {
+            Kind::Stdio => "url",
+            Kind::Http | Kind::Sse => "command",
+        };
+        let mut foreign: Vec<&str> = foreign.to_vec();
+        foreign.retain(|key| value.get(*key).is_some());
+        if declared.kind.is_some_and(|named| named != kind) {
+            foreign.push("type");
+        }
+        for key in foreign {
+            reader.refuse(&path.key(key), format_args!("needs \"{needed}\""));
+        }
+        (reader.problems.len() == before).then_some(McpServer {
+            name: String::new(),
+            way,
+            disabled: declared.disabled,
+            timeout_seconds: declared.timeout_seconds,
+            trusted: declared.trusted,
+            household: declared.household,
         })
+    })
 }
 
 impl Named for McpServer {

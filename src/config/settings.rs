@@ -12,7 +12,7 @@ use super::config::{Config, documentation};
 use super::declaration::Declared;
 use super::document::{Document, to_text};
 use super::file;
-use super::key_path::{KeyPath, Step};
+use super::key_path::{KeyPath, Step, texts};
 use super::problems::{Problems, suggestion};
 use super::providers::Preset;
 use super::reader::{Environment, is_variable};
@@ -189,13 +189,17 @@ impl Settings {
     pub fn get(&self, key: &str, reveal: bool) -> Result<Value> {
         let path: KeyPath = key.parse()?;
         self.with(|document| {
-            let path = path.settle(&document.members);
-            if let Some(found) = path.find(&document.members) {
-                let mut found = found.clone();
-                if !reveal {
-                    mask(&path, &mut found, &document.secrets);
+            let mut members = document.members.clone();
+            let masked = document.secrets.iter().filter(|_| !reveal);
+            for secret in masked {
+                if let Some(Value::String(text)) = secret.find_mut(&mut members)
+                    && !is_variable(text)
+                {
+                    MASK.clone_into(text);
                 }
-                return Ok(found);
+            }
+            if let Some(found) = path.settle(&members).find(&members) {
+                return Ok(found.clone());
             }
             if !is_declared(&path) {
                 return Err(unknown_key(key));
@@ -238,9 +242,9 @@ impl Settings {
         let text_too = !parsed.is_string() && !parsed.is_null();
         // An API key may consist of digits: what is wrong as a number is tried
         // as the string that it may have been meant as.
-        put(parsed).or_else(|error| match text_too {
-            true => put(value.into()).map_err(|_| error),
-            false => Err(error),
+        put(parsed).or_else(|error| {
+            let as_text = text_too.then(|| put(value.into()).ok());
+            as_text.flatten().ok_or(error)
         })
     }
 
@@ -398,19 +402,16 @@ fn refusal(key: &str, value: &Value) -> Option<String> {
             "{key:?} can only be changed in the configuration file"
         )),
         // Else a client could have the server's environment sent to any address.
-        Some(_) if names_variable(value) => Some(format!(
-            "{key:?} can be read from the environment only by the configuration file itself"
-        )),
+        Some(_)
+            if texts(&KeyPath::top(), value)
+                .iter()
+                .any(|(_, text)| is_variable(text)) =>
+        {
+            Some(format!(
+                "{key:?} can be read from the environment only by the configuration file itself"
+            ))
+        }
         Some(_) => None,
-    }
-}
-
-fn names_variable(value: &Value) -> bool {
-    match value {
-        Value::String(text) => is_variable(text),
-        Value::Array(items) => items.iter().any(names_variable),
-        Value::Object(members) => members.values().any(names_variable),
-        _ => false,
     }
 }
 
@@ -421,26 +422,6 @@ fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
         .filter(|setting| before.get(setting.name) != after.get(setting.name))
         .map(|setting| setting.name.to_owned())
         .collect()
-}
-
-/// Masks every secret in the value at `path`.
-fn mask(path: &KeyPath, value: &mut Value, secrets: &[KeyPath]) {
-    match value {
-        Value::Object(members) => {
-            for (key, member) in members.iter_mut() {
-                mask(&path.key(key), member, secrets);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                mask(&path.index(index), item, secrets);
-            }
-        }
-        Value::String(text) if !is_variable(text) && secrets.contains(path) => {
-            MASK.clone_into(text);
-        }
-        _ => {}
-    }
 }
 
 /// Whether a setting of this key is declared; `NAME` and the text in brackets match

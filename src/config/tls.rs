@@ -85,8 +85,8 @@ pub(super) fn tls() -> Setting<impl Rule<Output = Tls>, Tls> {
                 (None, Some(_)) => ("key", "cert"),
                 _ => return Some(tls),
             };
-            let message = format!("\"{path}.{there}\" needs \"{path}.{missing}\" as well");
-            reader.problem(&path.key(there), message);
+            let missing = format_args!("needs \"{path}.{missing}\" as well");
+            reader.refuse(&path.key(there), missing);
             None
         })
         .or_shown(Tls::absent(), "{}")

@@ -101,21 +101,12 @@ pub(super) const PERMISSIONS: Choice<Permission> = Choice(&[
 ]);
 
 /// Places outside the public internet that the owner opens to `web_fetch`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachable {
     /// Addresses, under any name.
     pub addresses: AddressPatterns,
     /// Host names in lower case, at any address.
     pub hosts: Vec<String>,
-}
-
-impl Default for Reachable {
-    fn default() -> Reachable {
-        Reachable {
-            addresses: AddressPatterns::none(),
-            hosts: Vec::new(),
-        }
-    }
 }
 
 impl Reachable {
@@ -174,13 +165,11 @@ pub(super) fn tools() -> Setting<impl Rule<Output = Tools>, Tools> {
                 let path = path.key("custom").index(index).key("name");
                 let before = &tools.custom[..index];
                 if let Some(earlier) = before.iter().position(|one| one.name == tool.name) {
-                    let message =
-                        format!("\"{path}\" is {:?}, and so is item {earlier}", tool.name);
-                    reader.problem(&path, message);
+                    let is = format_args!("is {:?}, and so is item {earlier}", tool.name);
+                    reader.refuse(&path, is);
                 }
                 if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
-                    let message = format!("\"{path}\" is {:?}, a built-in tool", tool.name);
-                    reader.problem(&path, message);
+                    reader.refuse(&path, format_args!("is {:?}, a built-in tool", tool.name));
                 }
             }
             Some(tools)

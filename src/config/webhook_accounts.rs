@@ -151,7 +151,7 @@ pub(super) fn accounts() -> impl Rule<Output = Vec<WebhookAccount>> {
 
 /// One account, with warnings about what its owner may not intend.
 fn account() -> impl Rule<Output = WebhookAccount> {
-    object_as::<WebhookAccount>("its settings").then(|reader, path, _, account| {
+    object_as::<WebhookAccount>("its settings", &[]).then(|reader, path, _, account| {
         if account.secret_previous.is_some() && account.secret.is_none() {
             reader.refuse(
                 &path.key("secret_previous"),

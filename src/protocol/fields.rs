@@ -216,22 +216,10 @@ impl Fields {
     /// # Errors
     /// `invalid_request` when it is something else.
     pub fn optional_objects(&mut self, name: &str) -> Result<Option<Vec<Fields>>> {
-        let expected = "an array of objects";
-        match self.take(
-            name,
-            || json!({ "type": "array", "items": { "type": "object" } }),
-        ) {
-            None => Ok(None),
-            Some(Value::Array(items)) => items
-                .into_iter()
-                .map(|item| match item {
-                    Value::Object(members) => Ok(Fields::of(members)),
-                    other => Err(mistyped(name, expected, &other)),
-                })
-                .collect::<Result<_>>()
-                .map(Some),
-            Some(other) => Err(mistyped(name, expected, &other)),
-        }
+        self.optional_items(name, "object", |item| match item {
+            Value::Object(members) => Ok(Fields::of(members)),
+            other => Err(other),
+        })
     }
 
     /// A list of strings that may be absent.
@@ -239,21 +227,29 @@ impl Fields {
     /// # Errors
     /// `invalid_request` when it is something else.
     pub fn optional_strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
-        let expected = "an array of strings";
-        match self.take(
-            name,
-            || json!({ "type": "array", "items": { "type": "string" } }),
-        ) {
+        self.optional_items(name, "string", |item| match item {
+            Value::String(text) => Ok(text),
+            other => Err(other),
+        })
+    }
+
+    /// A list of values of one JSON type that may be absent; `read` gives back an item of
+    /// another type.
+    fn optional_items<T>(
+        &mut self,
+        name: &str,
+        item: &str,
+        read: fn(Value) -> std::result::Result<T, Value>,
+    ) -> Result<Option<Vec<T>>> {
+        let wrong = |found| mistyped(name, &format!("an array of {item}s"), &found);
+        let schema = || json!({ "type": "array", "items": { "type": item } });
+        match self.take(name, schema) {
             None => Ok(None),
-            Some(Value::Array(items)) => items
-                .into_iter()
-                .map(|item| match item {
-                    Value::String(text) => Ok(text),
-                    other => Err(mistyped(name, expected, &other)),
-                })
-                .collect::<Result<_>>()
-                .map(Some),
-            Some(other) => Err(mistyped(name, expected, &other)),
+            Some(Value::Array(items)) => {
+                let items = items.into_iter().map(|item| read(item).map_err(wrong));
+                items.collect::<Result<_>>().map(Some)
+            }
+            Some(other) => Err(wrong(other)),
         }
     }
 }

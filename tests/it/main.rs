@@ -10,6 +10,7 @@ mod broken_input;
 mod catalogue;
 mod chat;
 mod clock;
+mod completions;
 mod container;
 mod cut_replies;
 mod data;

@@ -240,10 +240,10 @@ impl Arguments {
     ///
     /// A usage failure that names both.
     pub fn exclude(&self, one: &str, other: &str) -> Result<(), CliError> {
-        match self.has(one) && self.has(other) {
-            true => Err(self.usage(format!("--{one} and --{other} cannot be used together"))),
-            false => Ok(()),
+        if self.has(one) && self.has(other) {
+            return Err(self.usage(format!("--{one} and --{other} cannot be used together")));
         }
+        Ok(())
     }
 
     /// The parsed value of an option; `expected` says what it must be.

@@ -30,8 +30,6 @@ pub enum CommandFunction {
         Configuration,
         fn(&mut Door, &Arguments, &mut CliContext) -> CliResult,
     ),
-    /// Also gets the table of all commands.
-    WithTable(fn(&'static [Command], &Arguments, &mut CliContext) -> CliResult),
 }
 
 impl Command {
@@ -66,14 +64,6 @@ impl Command {
         ask: fn(&mut Door, &Arguments, &mut CliContext) -> CliResult,
     ) -> Command {
         self.run = Some(CommandFunction::Door(configuration, ask));
-        self
-    }
-
-    pub const fn run_with_table(
-        mut self,
-        run: fn(&'static [Command], &Arguments, &mut CliContext) -> CliResult,
-    ) -> Command {
-        self.run = Some(CommandFunction::WithTable(run));
         self
     }
 

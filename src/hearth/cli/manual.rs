@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::COMMANDS;
 use super::arguments::Arguments;
 use super::command::{self, Command};
 use super::context::{CliContext, CliResult};
@@ -13,7 +14,7 @@ pub const COMMAND: Command = Command::new(
 man: Print the manual page
 `hearth man | man -l -` shows it, and `make install` installs it.",
 )
-.run_with_table(run);
+.run(run);
 
 /// Environment variables that Hearth reads, apart from the API keys of model providers.
 const VARIABLES: [(&str, &str); 5] = [
@@ -57,13 +58,13 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// `hearth man`
-fn run(table: &'static [Command], _: &Arguments, context: &mut CliContext) -> CliResult {
-    context.output.write_all(page(table).as_bytes())?;
+fn run(_: &Arguments, context: &mut CliContext) -> CliResult {
+    context.output.write_all(page().as_bytes())?;
     Ok(())
 }
 
 /// The whole page.
-fn page(table: &'static [Command]) -> String {
+fn page() -> String {
     let mut text = format!(
         ".TH HEARTH 1 \"\" \"hearth {}\" \"User Commands\"\n.SH NAME\nhearth \\- {}\n\
          .SH SYNOPSIS\n.B hearth\n.I COMMAND\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n",
@@ -76,7 +77,7 @@ fn page(table: &'static [Command]) -> String {
          by webhook. It is one program with one SQLite file. To begin, run `hearth serve`.",
     );
     text.push_str(".SH COMMANDS\n");
-    for (path, command) in command::all(table) {
+    for (path, command) in command::all(COMMANDS) {
         let _ = writeln!(text, ".SS {}", escaped(&help::usage(&path, command)));
         paragraph(&mut text, &format!("{}.", command.summary()));
         for part in command
@@ -144,11 +145,10 @@ mod tests {
     use std::process::{self, Stdio};
 
     use super::*;
-    use crate::cli::COMMANDS;
 
     #[test]
     fn the_page_names_every_command_and_option() {
-        let page = page(COMMANDS);
+        let page = page();
         for (path, command) in command::all(COMMANDS) {
             let heading = format!(".SS {}", escaped(&path));
             assert!(page.contains(&heading), "{heading}");
@@ -173,7 +173,7 @@ mod tests {
             return;
         };
         let mut input = groff.stdin.take().unwrap();
-        input.write_all(page(COMMANDS).as_bytes()).unwrap();
+        input.write_all(page().as_bytes()).unwrap();
         drop(input);
         let output = groff.wait_with_output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

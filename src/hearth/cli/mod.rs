@@ -8,7 +8,7 @@
 //! 4. The command's function does its work, on the data directory or through the
 //!    running server.
 //!
-//! Help, completions and the manual page are generated from the same table.
+//! Help, completions and the manual page come from the same table.
 
 mod account;
 mod approvals;
@@ -178,6 +178,7 @@ fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
             writeln!(context.output, "hearth {}", help::version())?;
             return Ok(());
         }
+        Some("__complete") => return completions::complete(&words[1..], context),
         Some("help") => {
             let text = match words.get(1) {
                 None => help::overview(COMMANDS),
@@ -207,9 +208,6 @@ fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
             Ok(())
         }
         (Some(CommandFunction::Plain(run)), Some(arguments)) => run(&arguments, context),
-        (Some(CommandFunction::WithTable(run)), Some(arguments)) => {
-            run(COMMANDS, &arguments, context)
-        }
         (Some(CommandFunction::Row(row)), Some(arguments)) => row.run(&arguments, context),
         (Some(CommandFunction::Door(configuration, ask)), Some(arguments)) => {
             let mut door = Door::of(configuration, &arguments, context);

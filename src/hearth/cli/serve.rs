@@ -106,10 +106,7 @@ fn announce(
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> io::Result<()> {
-    let scheme = match server.is_secure() {
-        true => "https",
-        false => "http",
-    };
+    let scheme = if server.is_secure() { "https" } else { "http" };
     let mut text = String::new();
     for address in server.addrs() {
         text.push_str(&format!("hearth listening on {scheme}://{address}\n"));
@@ -227,17 +224,14 @@ pub fn raise_descriptor_limit() {
 
 /// The credentials of the new user.
 fn account(generated: Option<&Secret>) -> String {
-    match generated {
-        Some(password) => format!(
-            "\n  User      {}\n  Password  {}   (shown only once)\n\n",
-            first_run::ADMIN,
-            password.expose(),
-        ),
-        None => format!(
-            "\n  User      {}\n  Password  the one in HEARTH_ADMIN_PASSWORD\n\n",
-            first_run::ADMIN
-        ),
-    }
+    let password = match generated {
+        Some(password) => format!("{}   (shown only once)", password.expose()),
+        None => "the one in HEARTH_ADMIN_PASSWORD".to_owned(),
+    };
+    format!(
+        "\n  User      {}\n  Password  {password}\n\n",
+        first_run::ADMIN
+    )
 }
 
 /// What to do after a first start.
@@ -261,13 +255,14 @@ fn welcome(
 
 /// The address as a QR code, for a phone; none for one that works on this machine alone.
 fn picture(scheme: &str, address: SocketAddr) -> String {
-    let code = match address.ip().is_loopback() {
-        true => None,
-        false => qr::code(&format!("{scheme}://{address}/")).ok(),
-    };
-    code.map_or_else(String::new, |code| {
-        format!("Open it on a phone or a tablet:\n\n{code}\n")
-    })
+    if address.ip().is_loopback() {
+        return String::new();
+    }
+    let code = qr::code(&format!("{scheme}://{address}/"));
+    code.map_or_else(
+        |_| String::new(),
+        |code| format!("Open it on a phone or a tablet:\n\n{code}\n"),
+    )
 }
 
 /// An address to type: for a server that listens on all addresses, the one with
@@ -276,10 +271,12 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
     }
-    let ip = outgoing_address().unwrap_or(match address.is_ipv6() {
-        true => Ipv6Addr::LOCALHOST.into(),
-        false => Ipv4Addr::LOCALHOST.into(),
-    });
+    let own = if address.is_ipv6() {
+        Ipv6Addr::LOCALHOST.into()
+    } else {
+        Ipv4Addr::LOCALHOST.into()
+    };
+    let ip = outgoing_address().unwrap_or(own);
     SocketAddr::new(ip, address.port())
 }
 

@@ -290,18 +290,16 @@ pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
 
 /// The same, which may be absent.
 pub(super) fn optional_query(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    match fields.optional_string(name)? {
-        None => Ok(None),
-        Some(text) => check_short(text, name, QUERY_CHARACTERS).map(Some),
-    }
+    let text = fields.optional_string(name)?;
+    text.map(|text| check_short(text, name, QUERY_CHARACTERS))
+        .transpose()
 }
 
 /// The name of a model that may be absent.
 pub(super) fn model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    match fields.optional_string(name)? {
-        None => Ok(None),
-        Some(text) => check_short(text, name, MODEL_CHARACTERS).map(Some),
-    }
+    let text = fields.optional_string(name)?;
+    text.map(|text| check_short(text, name, MODEL_CHARACTERS))
+        .transpose()
 }
 
 /// The same; empty for none.

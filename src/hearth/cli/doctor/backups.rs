@@ -48,31 +48,20 @@ fn unwritable(place: &Path) -> Option<Diagnosis> {
 fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path) -> Diagnosis {
     let backup = &settings.current().backup;
     let place = directory(backup, data_dir);
-    let found = nightly_backups(&place).into_iter().next();
-    let today = Timestamp::now().to_zoned(TimeZone::system()).date();
-    let age = found
-        .as_ref()
-        .map(|(night, _)| today.duration_since(*night));
-    match (backup.keep, found, age) {
-        (0, ..) => Diagnosis::ok("nightly backups are off").advise(format!(
-            "hearth config set{} backup.keep 7",
-            installation.option
-        )),
-        (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => {
-            let text = format!("the newest nightly backup is {}", path.display());
-            Diagnosis::ok(text)
-        }
-        (_, Some((night, _)), _) => {
-            let text = format!("the newest nightly backup is from {night}");
-            let why = format!(
-                "run the server at night, or see its log for why {} has none",
-                place.display()
-            );
-            Diagnosis::warning(text).advise(why)
-        }
-        (_, None, _) => {
-            let text = format!("there is no nightly backup in {} yet", place.display());
-            Diagnosis::ok(text)
-        }
+    let shown = place.display();
+    if backup.keep == 0 {
+        let option = &installation.option;
+        let advice = format!("hearth config set{option} backup.keep 7");
+        return Diagnosis::ok("nightly backups are off").advise(advice);
     }
+    let Some((night, path)) = nightly_backups(&place).into_iter().next() else {
+        return Diagnosis::ok(format!("there is no nightly backup in {shown} yet"));
+    };
+    let today = Timestamp::now().to_zoned(TimeZone::system()).date();
+    if today.duration_since(night).unsigned_abs() <= STALE {
+        return Diagnosis::ok(format!("the newest nightly backup is {}", path.display()));
+    }
+    Diagnosis::warning(format!("the newest nightly backup is from {night}")).advise(format!(
+        "run the server at night, or see its log for why {shown} has none"
+    ))
 }

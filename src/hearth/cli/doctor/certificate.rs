@@ -46,14 +46,16 @@ fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     match inspected.until.since(Clock::system().now()).as_secs() {
         0 => Diagnosis::problem(format!("the certificate expired at {until}")).advise(remedy),
         left if left < SOON => {
-            let text = format!("the certificate expires in {} days, at {until}", left / DAY);
-            Diagnosis::warning(text).advise(remedy)
+            let days = left / DAY;
+            Diagnosis::warning(format!(
+                "the certificate expires in {days} days, at {until}"
+            ))
+            .advise(remedy)
         }
-        _ => {
-            let print = fingerprint(&certificates[0]);
-            let text = format!("the certificate is valid until {until}; SHA-256\n{print}");
-            Diagnosis::ok(text)
-        }
+        _ => Diagnosis::ok(format!(
+            "the certificate is valid until {until}; SHA-256\n{}",
+            fingerprint(&certificates[0])
+        )),
     }
 }
 

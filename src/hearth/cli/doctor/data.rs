@@ -1,4 +1,4 @@
-//! The data directory, its database, disk and log, and the clock.
+//! The data directory, its database, disk and log, the clock, and the running server.
 
 use std::fs;
 use std::io;
@@ -9,6 +9,8 @@ use std::time::Duration;
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::health;
+use crate::cli::running_server::RunningServer;
 use crate::cli::table::time;
 use base::clock::{Clock, Timestamp};
 use store::{Examination, examine};
@@ -172,16 +174,14 @@ fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
         );
         return Diagnosis::problem(text).advise(SET_CLOCK);
     }
-    match installed {
-        Some(installed) if installed.since(now) > SKEW => {
-            let text = format!(
-                "the clock says {}, but this program was installed at {}",
-                time(now),
-                time(installed)
-            );
-            Diagnosis::problem(text).advise(SET_CLOCK)
-        }
-        _ => Diagnosis::ok(format!("the clock says {}", time(now))),
+    let text = format!("the clock says {}", time(now));
+    match installed.filter(|installed| installed.since(now) > SKEW) {
+        None => Diagnosis::ok(text),
+        Some(installed) => Diagnosis::problem(format!(
+            "{text}, but this program was installed at {}",
+            time(installed)
+        ))
+        .advise(SET_CLOCK),
     }
 }
 
@@ -234,23 +234,44 @@ pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
         .into_iter()
         .flatten()
         .flatten();
-    let sizes = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let is_log = name.starts_with("hearth.log");
-        is_log.then(|| entry.metadata().map_or(0, |status| status.len()))
-    });
-    let size: u64 = sizes.sum();
+    let is_log = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        name.to_str()
+            .is_some_and(|name| name.starts_with("hearth.log"))
+    };
+    let parts = entries.filter(is_log);
+    let size: u64 = parts
+        .map(|part| part.metadata().map_or(0, |status| status.len()))
+        .sum();
     let text = format!(
         "{} and its older parts: {}",
         path.display(),
         megabytes(size)
     );
-    vec![match size {
-        LARGE_LOG.. => {
-            Diagnosis::warning(text).advise("remove unneeded parts; the server keeps 25 MB")
-        }
-        _ => Diagnosis::ok(text),
+    vec![if size < LARGE_LOG {
+        Diagnosis::ok(text)
+    } else {
+        Diagnosis::warning(text).advise("remove unneeded parts; the server keeps 25 MB")
     }]
+}
+
+/// Whether the server that runs on the data directory answers.
+pub fn server(installation: &Installation<'_>) -> Vec<Diagnosis> {
+    let Some(server) = RunningServer::find(installation.directory) else {
+        let path = installation.directory.path().display();
+        let start = format!("hearth serve{}", installation.option);
+        let text = format!("no server is running on {path}");
+        return vec![Diagnosis::warning(text).advise(start)];
+    };
+    let subject = format!("the server (process {})", server.process());
+    let wrong = |text| vec![Diagnosis::problem(text).advise(installation.see_log())];
+    let Some(url) = server.url() else {
+        return wrong(format!("{subject} is not listening"));
+    };
+    match health::ask(&url, &server.trust()) {
+        Ok(_) => vec![Diagnosis::ok(format!("{subject} answers at {url}"))],
+        Err(said) => wrong(format!("the server is not healthy: {said}")),
+    }
 }
 
 fn megabytes(bytes: u64) -> String {

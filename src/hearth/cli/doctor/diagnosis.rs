@@ -23,6 +23,11 @@ impl Installation<'_> {
             place => format!("set {place}{key} in {}", settings.path().display()),
         }
     }
+
+    /// To look into the log.
+    pub fn see_log(&self) -> String {
+        format!("see the end of {}", self.directory.log().display())
+    }
 }
 
 /// How bad it is.
@@ -60,27 +65,25 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    pub fn ok(text: impl AsRef<str>) -> Diagnosis {
+    pub fn new(level: Level, text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
             check: "",
-            level: Level::Ok,
+            level,
             text: without_numbers(text.as_ref()),
             advice: Vec::new(),
         }
     }
 
+    pub fn ok(text: impl AsRef<str>) -> Diagnosis {
+        Diagnosis::new(Level::Ok, text)
+    }
+
     pub fn warning(text: impl AsRef<str>) -> Diagnosis {
-        Diagnosis {
-            level: Level::Warning,
-            ..Diagnosis::ok(text)
-        }
+        Diagnosis::new(Level::Warning, text)
     }
 
     pub fn problem(text: impl AsRef<str>) -> Diagnosis {
-        Diagnosis {
-            level: Level::Problem,
-            ..Diagnosis::ok(text)
-        }
+        Diagnosis::new(Level::Problem, text)
     }
 
     /// Names its group of checks, unless it has one.

@@ -37,18 +37,14 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
 }
 
 fn list(config: &Config, actors: &Actors) -> Diagnosis {
-    let mut lines: Vec<String> = Vec::new();
-    let enabled = || config.webhook_accounts().filter(|account| account.enabled);
-    lines.extend(enabled().filter_map(|account| account_line(account, config)));
+    let enabled = config.webhook_accounts().filter(|account| account.enabled);
+    let lines = enabled.filter_map(|account| account_line(account, config));
+    let mut lines: Vec<String> = lines.collect();
     // Those of guests see only conversations that name their person.
-    let reaching = || {
-        actors
-            .tokens
-            .iter()
-            .filter(|token| token.role >= UserRole::User)
-    };
-    lines.extend(reaching().take(MOST).map(token_line));
-    let more = reaching().count().saturating_sub(MOST);
+    let tokens = actors.tokens.iter();
+    let reaching = tokens.filter(|token| token.role >= UserRole::User);
+    lines.extend(reaching.clone().take(MOST).map(token_line));
+    let more = reaching.count().saturating_sub(MOST);
     if more > 0 {
         lines.push(format!("{more} more tokens: hearth token list"));
     }
@@ -62,18 +58,16 @@ fn list(config: &Config, actors: &Actors) -> Diagnosis {
     }));
     let trusted = trusted(config);
     if !trusted.is_empty() {
-        lines.push(format!(
-            "text of these counts as yours: {}",
-            trusted.join(", ")
-        ));
+        let trusted = trusted.join(", ");
+        lines.push(format!("text of these counts as yours: {trusted}"));
     }
-    match lines.is_empty() {
-        true => Diagnosis::ok("nothing reaches the household's things without a person"),
-        false => Diagnosis::ok(format!(
-            "these reach the household's things without a person:\n{}",
-            lines.join("\n")
-        )),
+    if lines.is_empty() {
+        return Diagnosis::ok("nothing reaches the household's things without a person");
     }
+    Diagnosis::ok(format!(
+        "these reach the household's things without a person:\n{}",
+        lines.join("\n")
+    ))
 }
 
 /// An account with the tools of the household that it may use; none without any.

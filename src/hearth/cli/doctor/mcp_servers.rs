@@ -1,6 +1,6 @@
-//! Whether the configured MCP servers start and have tools: the running server is asked,
-//! because its environment may find other programs than this shell. Without one they are
-//! started here.
+//! Whether the configured MCP servers start and have tools, and whether the installed skills
+//! can be used. The running server is asked about its MCP servers, because its environment may
+//! find other programs than this shell. Without one they are started here.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use crate::cli::context::CliError;
 use crate::cli::door::Door;
 use crate::cli::running_server::RunningServer;
 use agent::mcp::{Mcp, ServerStatus};
+use agent::skills::{FOLDER, Skills};
 use config::{Config, Settings};
 use net::cancel::Cancel;
 use serde_json::json;
@@ -37,21 +38,22 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     }
     let is_running = RunningServer::find(installation.directory)
         .is_some_and(|server| !server.addresses.is_empty());
-    let found = match is_running {
-        true => match ask_running(installation, &config) {
-            Ok(found) => found,
-            Err(error) => return vec![unasked(error.message(), installation)],
-        },
-        false => start(installation, &config),
+    let found = if is_running {
+        ask_running(installation, &config)
+    } else {
+        Ok(start(installation, &config))
     };
-    let judge = |finding: Finding| judge(&finding, settings, is_running);
-    found.into_iter().map(judge).collect()
-}
-
-fn unasked(error: &str, installation: &Installation<'_>) -> Diagnosis {
-    let text = format!("the running server does not say how its MCP servers do: {error}");
-    let log = installation.directory.log();
-    Diagnosis::problem(text).advise(format!("see the end of {}", log.display()))
+    match found {
+        Ok(found) => {
+            let found = found.iter();
+            found.map(|one| judge(one, settings, is_running)).collect()
+        }
+        Err(error) => {
+            let why = error.message();
+            let text = format!("the running server does not say how its MCP servers do: {why}");
+            vec![Diagnosis::problem(text).advise(installation.see_log())]
+        }
+    }
 }
 
 /// What the running server says of them, once each of them has started or failed.
@@ -114,11 +116,31 @@ fn judge(finding: &Finding, settings: &Settings, is_running: bool) -> Diagnosis 
             let found = Diagnosis::problem(format!("{name}: {why}")).advise(format!(
                 "correct mcp_servers.{name} in {file}, or set its \"disabled\" to true"
             ));
-            match is_running {
-                true => found
-                    .advise("the server looks for programs in its own PATH: give the whole path"),
-                false => found,
+            if !is_running {
+                return found;
             }
+            found.advise("the server looks for programs in its own PATH: give the whole path")
         }
     }
+}
+
+/// Lists the installed skills, and says which are left out, and why.
+pub fn skills(installation: &Installation<'_>, _: &Settings) -> Vec<Diagnosis> {
+    let skills = Skills::load(installation.directory.path());
+    let option = &installation.option;
+    let folder = installation.directory.path().join(FOLDER);
+    let names: Vec<&str> = skills.all().iter().map(|skill| &*skill.name).collect();
+    let listed =
+        (!names.is_empty()).then(|| Diagnosis::ok(format!("skills: {}", names.join(", "))));
+    let broken = skills.problems().iter().map(|problem| {
+        Diagnosis::problem(format!("a skill is left out: {problem}"))
+            .advise(format!(
+                "hearth skill add{option} DIR   (with a corrected one)"
+            ))
+            .advise(format!(
+                "hearth skill remove{option} NAME   (or delete its folder below {})",
+                folder.display()
+            ))
+    });
+    listed.into_iter().chain(broken).collect()
 }

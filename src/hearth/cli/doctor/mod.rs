@@ -12,8 +12,6 @@ mod mcp_servers;
 mod model;
 mod providers;
 mod relay;
-mod server;
-mod skills;
 
 use super::arguments::Arguments;
 use super::command::Command;
@@ -55,7 +53,7 @@ const CHECKS: [(&str, SettingsCheck); 10] = [
     ("tls", certificate::check),
     ("provider", providers::check),
     ("mcp server", mcp_servers::check),
-    ("skill", skills::check),
+    ("skill", mcp_servers::skills),
     ("relay", relay::check),
     ("backup", backups::check),
     ("sandbox", exposure::sandbox),
@@ -70,7 +68,7 @@ const INSTALLATION_CHECKS: [(&str, InstallationCheck); 6] = [
     ("disk space", data::disk),
     ("log", data::log),
     ("clock", data::clock),
-    ("server", server::check),
+    ("server", data::server),
 ];
 
 /// `hearth doctor`
@@ -122,9 +120,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         table::print_json(context, &json!({ "ok": !has_problem, "checks": diagnoses }))?;
     }
     context.output.flush()?;
-    match has_problem {
-        true => Err(CliError::Reported),
-        false => Ok(()),
+    if has_problem {
+        Err(CliError::Reported)
+    } else {
+        Ok(())
     }
 }
 

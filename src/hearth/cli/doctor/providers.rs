@@ -51,15 +51,6 @@ fn diagnose(
 ) -> Diagnosis {
     let preset = Preset::of(&choice.provider);
     let set = |key: &str, value: &str| installation.set(settings, place, key, value);
-    let key_advice = || {
-        let mut advice = vec![set("api_key", "-")];
-        if let Some(variable) = preset.and_then(|preset| preset.key_variable) {
-            advice.push(format!(
-                "or put it into {variable} in the server's environment"
-            ));
-        }
-        advice
-    };
     let level = match &probe.finding {
         Finding::Offline | Finding::NoList => Level::Warning,
         finding if finding.is_usable() => Level::Ok,
@@ -75,36 +66,34 @@ fn diagnose(
         finding if finding.is_usable() => Vec::new(),
         Finding::NoModel { others, .. } => {
             let pull = format!("ollama pull {}", choice.model);
-            let mut advice: Vec<String> = (choice.provider == "ollama")
-                .then_some(pull)
-                .into_iter()
-                .collect();
-            advice.push(match others.as_slice() {
+            let pull = (choice.provider == "ollama").then_some(pull);
+            let choose = match others.as_slice() {
                 [] => "it has no models at all".to_owned(),
-                others => format!(
-                    "{}   (it has {})",
-                    set("model", &others[0]),
-                    others.join(", ")
-                ),
-            });
-            advice
+                [first, ..] => {
+                    format!("{}   (it has {})", set("model", first), others.join(", "))
+                }
+            };
+            pull.into_iter().chain([choose]).collect()
         }
-        Finding::NoKey | Finding::BadKey(_) => key_advice(),
+        Finding::NoKey | Finding::BadKey(_) => {
+            let variable = preset.and_then(|preset| preset.key_variable);
+            let put = |name| format!("or put it into {name} in the server's environment");
+            [set("api_key", "-")]
+                .into_iter()
+                .chain(variable.map(put))
+                .collect()
+        }
         Finding::NoAddress => vec![set("base_url", "http://HOST:PORT/v1")],
         _ => {
+            let preset = preset.filter(|_| choice.base_url.is_none());
             let start = preset.and_then(|preset| preset.quirks.start);
-            let mut advice = Vec::new();
-            if let (Some(start), None) = (start, &choice.base_url) {
-                advice.push(format!("start it: {start}"));
-            }
-            advice.push(format!("if it is elsewhere: {}", set("base_url", "URL")));
-            advice
+            let start = start.map(|start| format!("start it: {start}"));
+            let elsewhere = format!("if it is elsewhere: {}", set("base_url", "URL"));
+            start.into_iter().chain([elsewhere]).collect()
         }
     };
     Diagnosis {
-        check: "",
-        level,
-        text: probe.to_string(),
         advice,
+        ..Diagnosis::new(level, probe.to_string())
     }
 }
