@@ -1,12 +1,14 @@
 // A person's own account.
 
-import { h, card, moment, ask, iconButton, complain, toast, rowList } from "./dom.js";
+import { h, card, moment, ask, toast, rowList } from "./dom.js";
+import { changes, fill, row, sure } from "./list.js";
 
 /** The page. */
 export async function show(household) {
   const user = household.identity.user;
   const tokens = rowList();
   const memories = rowList();
+  const { tried, remover } = changes(household, draw);
   const { download, mayUpload, upload } = await import("./exporting.js");
   const chosen = h("input", { type: "file", hidden: true, "aria-label": "File to import", onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
   const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
@@ -26,18 +28,12 @@ export async function show(household) {
 
   async function draw() {
     const [own, known] = await Promise.all([household.request("list_own_tokens"), household.maySend ? household.request("list_memories", { own: true }) : { memories: [] }]);
-    tokens.replaceChildren(...own.tokens.map((one) => row(one.name === "session" ? "Session" : one.name,
-      [one.is_current && "this one · ", "since ", moment(one.created_at), one.expires_at && [" · until ", moment(one.expires_at)]],
-      "End", "revoke_own_token", { token_id: one.token_id })));
-    memories.replaceChildren(...known.memories.map((one) => row(one.content, [moment(one.created_at)], "Forget", "delete_memory", { memory_id: one.id })));
-    if (!known.memories.length) memories.append(h("li", "Nothing."));
-  }
-
-  function row(title, about, action, type, fields) {
-    const drop = async () => {
-      if (await ask({ title: `${action}?`, text: title, action, danger: true })) await tried(() => household.request(type, fields));
-    };
-    return h("li", h("div.grow", title, h("p.quiet.small", about.flat())), iconButton("trash", `${action}: ${title}`, action, drop));
+    fill(tokens, own.tokens, (one) => {
+      const what = one.name === "session" ? "Session" : one.name;
+      return row(what, [one.is_current && "this one · ", "since ", moment(one.created_at), one.expires_at && [" · until ", moment(one.expires_at)]].flat(),
+        remover("End", { what }, "revoke_own_token", { token_id: one.token_id }));
+    });
+    fill(memories, known.memories, (one) => row(one.content, moment(one.created_at), remover("Forget", { what: one.content }, "delete_memory", { memory_id: one.id })), "Nothing.");
   }
 
   async function changePassword([old, fresh]) {
@@ -46,25 +42,13 @@ export async function show(household) {
   }
 
   async function signOutEverywhere() {
-    if (await ask({ title: "Sign out everywhere?", text: "All your sessions end, this one too. Tokens of programs stay.", action: "Sign out", danger: true })) await tried(() => household.request("sign_out_everywhere", {}));
+    if (await sure("Sign out everywhere?", "All your sessions end, this one too. Tokens of programs stay.", "Sign out")) await tried(() => household.request("sign_out_everywhere", {}));
   }
 
   async function deleteAccount([password]) {
     const name = await ask({ title: "Delete your account?", text: `Type your name, ${user}, to delete everything that is yours.`, value: "", action: "Delete", danger: true });
     if (name === user) await household.request("delete_account", { password });
     else if (name !== null) throw new Error("That is not your name. Nothing was deleted.");
-  }
-
-  async function tried(send) {
-    try {
-      await send();
-    } catch (error) {
-      complain(error);
-      return false;
-    }
-    // Without a connection the sign-in form comes instead.
-    await draw().catch(() => {});
-    return true;
   }
 
   function secret(label, autocomplete, minlength) {

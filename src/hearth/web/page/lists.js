@@ -1,6 +1,7 @@
 // The household's lists: what to buy, what to do.
 
 import { h, icon, ask, iconButton, complain, roving, rowList } from "./dom.js";
+import { changes, sure } from "./list.js";
 
 /** The page. */
 export async function show(household) {
@@ -26,16 +27,10 @@ export async function show(household) {
     field.value = "";
     tried(() => change({ add: [text] }), () => { field.value ||= text; });
   });
-  const changed = () => tried(load);
   await load();
-  household.addEventListener("list", changed);
-  household.addEventListener("reload", changed);
   return {
     element: h("div.page", h("div.row.wrap", choices, begins), note, items, adding, h("div.row.end", clear, drop)),
-    close: () => {
-      household.removeEventListener("list", changed);
-      household.removeEventListener("reload", changed);
-    },
+    close: changes(household, load).watch("list", "reload"),
   };
 
   async function tried(work, failed) {
@@ -138,8 +133,7 @@ export async function show(household) {
   }
 
   async function remove() {
-    const sure = await ask({ title: "Delete this list?", text: name, action: "Delete", danger: true });
-    if (!sure) return;
+    if (!await sure("Delete this list?", name, "Delete")) return;
     await household.request("delete_list", { list: name });
     await load();
   }

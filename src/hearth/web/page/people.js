@@ -1,7 +1,8 @@
 // Users and tokens, for admins.
 
-import { h, card, moment, ask, copyButton, iconButton, options, complain, rowList } from "./dom.js";
+import { h, card, moment, ask, copyButton, iconButton, options, rowList } from "./dom.js";
 import { pageAddress, showLink } from "./link.js";
+import { changes, fill, row } from "./list.js";
 
 const ROLES = [["viewer", "Viewer: read-only"], ["user", "User: can chat"], ["admin", "Admin: can do everything"]];
 
@@ -11,6 +12,7 @@ export async function show(household) {
   const links = rowList();
   const tokens = rowList();
   const secret = h("p", { role: "status" });
+  const { tried, remover, watch } = changes(household, draw);
   await draw();
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const password = h("input", { type: "password", minlength: 8, autocomplete: "new-password" });
@@ -18,9 +20,7 @@ export async function show(household) {
   const child = h("input", { type: "checkbox" });
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", options(ROLES));
-  const changed = () => draw().catch(() => {});
-  household.addEventListener("people", changed);
-  return { close: () => household.removeEventListener("people", changed), element: h("div.page",
+  return { close: watch("people"), element: h("div.page",
     card("People", users, links, h("h2", "Add a person"),
       form("Add", add, h("label", "Name", name), h("label", "Role", role), h("label.check", child, "A child: with limits"),
         h("label", "Password", password, h("span.help", "At least 8 characters. Leave it empty to get a link, with which they choose their own.")))),
@@ -55,41 +55,25 @@ export async function show(household) {
     return made;
   }
 
-  async function tried(send) {
-    try {
-      await send();
-      await draw();
-      return true;
-    } catch (error) {
-      complain(error);
-      return false;
-    }
-  }
-
   async function draw() {
     const [people, made, open] = await Promise.all(["list_users", "list_tokens", "list_invitations"].map((type) => household.request(type)));
-    users.replaceChildren(...people.users.map((one) => row(one.name, [one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
-      "Remove", "remove_user", { name: one.name }, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.",
-      iconButton("key", `New password for ${one.name}`, "New password", () => reset(one.name)))));
-    links.replaceChildren(...open.invitations.map((one) => row(one.name, [one.is_reset ? "New password" : "Invited", " · link works until ", moment(one.expires_at)],
-      "Revoke", "revoke_invitation", { name: one.name }, one.is_reset ? "The link will not work any more." : "The link will not work any more, and the person is removed.")));
-    tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`,
+    fill(users, people.users, ({ name, ...one }) => row(h("strong", name), [one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
+      iconButton("key", `New password for ${name}`, "New password", () => reset(name)),
+      dropper("Remove", name, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.", "remove_user", { name })));
+    fill(links, open.invitations, ({ name, is_reset: isReset, expires_at: until }) => row(h("strong", name), [isReset ? "New password" : "Invited", " · link works until ", moment(until)],
+      dropper("Revoke", name, isReset ? "The link will not work any more." : "The link will not work any more, and the person is removed.", "revoke_invitation", { name })));
+    fill(tokens, made.tokens, (one) => row(h("strong", one.name), [`${one.user} · ${one.role}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`,
       one.only && ` · only ${one.only}`, one.speaks_for && ` · speaks for ${one.speaks_for.join(", ") || "people who are removed"}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
-      "Revoke", "revoke_token", { token_id: one.token_id }, "Open connections are closed immediately.")));
-    if (!made.tokens.length) tokens.append(h("li", "There are no tokens."));
+      dropper("Revoke", one.name, "Open connections are closed immediately.", "revoke_token", { token_id: one.token_id })), "There are no tokens.");
+  }
+
+  function dropper(action, name, text, type, fields) {
+    return remover(action, { label: `${action} ${name}`, title: `${action} ${name}?`, text }, type, fields);
   }
 
   /** The limits of a person, in short. */
   function limits(known) {
     const parts = [known?.tools && `${known.tools.length} tools`, known?.monthly_tokens && `${known.monthly_tokens} tokens a month`, known?.instructions && "instructions"].filter(Boolean);
     return known && ` · limited${parts.length ? `: ${parts.join(", ")}` : ""}`;
-  }
-
-  function row(title, about, action, type, fields, text, more) {
-    const drop = async () => {
-      if (await ask({ title: `${action} ${title}?`, text, action, danger: true })) await tried(() => household.request(type, fields));
-    };
-    return h("li", h("div.grow", h("strong", title), h("p.quiet.small", about)),
-      more, iconButton("trash", `${action} ${title}`, action, drop));
   }
 }

@@ -1,25 +1,24 @@
 // Schedules: pausing and deleting reminders and routines. The assistant creates them.
 
-import { h, moment, ask, iconButton, complain, rowList } from "./dom.js";
+import { h, moment, rowList } from "./dom.js";
+import { changes, fill, row } from "./list.js";
 
 /** The page. */
 export async function show(household) {
   const rows = rowList();
-  const changed = () => draw().catch(() => {});
+  const { tried, remover, watch } = changes(household, draw);
   await draw();
-  household.addEventListener("schedule", changed);
   return {
     element: h("div.page", h("p.quiet", "The assistant runs these for you. To add one, say “remind me at six to …” or “every weekday at half past seven …” in a conversation."), rows),
-    close: () => household.removeEventListener("schedule", changed),
+    close: watch("schedule"),
   };
 
   async function draw() {
     const { schedules } = await household.request("list_schedules");
-    rows.replaceChildren(...schedules.map(row));
-    if (!schedules.length) rows.append(h("li", "Nothing is scheduled."));
+    fill(rows, schedules, scheduleRow, "Nothing is scheduled.");
   }
 
-  function row(one) {
+  function scheduleRow(one) {
     const step = one.paused ? "Resume" : "Pause";
     const about = [
       one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : "Finished",
@@ -28,24 +27,10 @@ export async function show(household) {
       one.owner && ` · ${one.owner}`,
       one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],
     ];
-    return h("li",
-      h("div.grow", one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), one.prompt, h("p.quiet.small", about.flat())),
+    return row([one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), one.prompt], about.flat(),
       (household.maySend || one.owner === household.identity?.user) && h("span.row",
-        household.maySend && h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
-        iconButton("trash", `Delete: ${one.prompt}`, "Delete", () => drop(one))));
-  }
-
-  async function drop(one) {
-    if (await ask({ title: "Delete this reminder?", text: one.prompt, action: "Delete", danger: true })) await tried("delete_schedule", { schedule_id: one.schedule_id });
-  }
-
-  async function tried(type, fields) {
-    try {
-      await household.request(type, fields);
-      await draw();
-    } catch (error) {
-      complain(error);
-    }
+        household.maySend && h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
+        remover("Delete", { what: one.prompt, title: "Delete this reminder?" }, "delete_schedule", { schedule_id: one.schedule_id })));
   }
 }
 

@@ -1,6 +1,7 @@
 // The tools, their sources and permissions, and the skills.
 
-import { h, ask, iconButton, options, complain, rowList, toast } from "./dom.js";
+import { h, options, complain, rowList, toast } from "./dom.js";
+import { changes } from "./list.js";
 
 const CHOICES = [["", "Default"], ["ask", "Ask"], ["allow", "Allow"], ["deny", "Deny"]];
 
@@ -15,12 +16,10 @@ export async function show(household) {
   const rows = rowList();
   const page = h("div.page");
   const adding = h("div");
+  const { remover, watch } = changes(household, draw);
   await draw();
   offer();
-  const changed = () => draw().catch(complain);
-  const events = ["config", "skill"];
-  events.forEach((name) => household.addEventListener(name, changed));
-  return { element: page, close: () => events.forEach((name) => household.removeEventListener(name, changed)) };
+  return { element: page, close: watch("config", "skill") };
 
   async function draw() {
     const [{ tools }, config, { skills }] = await Promise.all([
@@ -53,38 +52,17 @@ export async function show(household) {
     };
   }
 
-  /** Removes a tool, or the MCP server that it is of. */
-  async function drop(name) {
-    const sure = await ask({ title: "Remove this tool?", text: name, action: "Remove", danger: true });
-    if (!sure) return;
-    try {
-      await household.request("remove_tool", { name });
-      await draw();
-    } catch (error) {
-      complain(error);
-    }
-  }
-
   function skill(one) {
     return h("li",
       h("div.grow", h("strong", one.name), h("p.small", one.description),
         one.files.length ? h("p.quiet.small", "Files: ", one.files.join(", ")) : null),
-      household.isAdmin && iconButton("trash", `Remove: ${one.name}`, "Remove", () => remove(one)));
-  }
-
-  async function remove({ name }) {
-    const sure = await ask({ title: "Remove this skill?", text: name, action: "Remove", danger: true });
-    if (!sure) return;
-    try {
-      await household.request("remove_skill", { name });
-      await draw();
-    } catch (error) {
-      complain(error);
-    }
+      household.isAdmin && remover("Remove", { what: one.name, title: "Remove this skill?" }, "remove_skill", { name: one.name }));
   }
 
   function row(tool, overrides) {
     const parameters = Object.entries(tool.parameters);
+    // A tool of an MCP server goes with its server.
+    const removed = tool.source.startsWith("mcp:") ? tool.source.slice(4) : tool.name;
     const select = h("select", { "aria-label": `Permission for ${tool.name}` },
       options(CHOICES, overrides[tool.name] ?? ""));
     select.addEventListener("change", async () => {
@@ -104,6 +82,6 @@ export async function show(household) {
         h("p.small", tool.description),
         parameters.length ? h("p.quiet.small", "Parameters: ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
       household.isAdmin ? select : h("span.quiet", tool.permission),
-      household.isAdmin && tool.source !== "builtin" && iconButton("trash", `Remove: ${tool.name}`, "Remove", () => drop(tool.source.startsWith("mcp:") ? tool.source.slice(4) : tool.name)));
+      household.isAdmin && tool.source !== "builtin" && remover("Remove", { label: `Remove: ${tool.name}`, title: "Remove this tool?", text: removed }, "remove_tool", { name: removed }));
   }
 }

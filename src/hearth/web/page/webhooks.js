@@ -1,6 +1,7 @@
 // Webhook accounts, and their callbacks with a button to retry.
 
 import { h, card, icon, moment, commands, options, complain, rowList } from "./dom.js";
+import { fill } from "./list.js";
 
 const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waiting for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
 
@@ -36,8 +37,7 @@ export async function show(household) {
   async function draw() {
     const state = filter.value ? { state: filter.value } : {};
     const { deliveries } = await household.request("list_deliveries", { ...state, limit: 100 });
-    rows.replaceChildren(...deliveries.map(delivery));
-    if (!deliveries.length) rows.append(h("li", "There are no deliveries. Replies to webhooks appear here with their delivery status."));
+    fill(rows, deliveries, delivery, "There are no deliveries. Replies to webhooks appear here with their delivery status.");
   }
 
   function account([name, one]) {
