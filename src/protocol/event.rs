@@ -46,14 +46,15 @@ pub struct Declaration {
     pub fields: &'static [&'static str],
     /// When it is sent.
     pub documentation: &'static str,
-    /// The schema of these fields.
-    data: fn(&mut Definitions) -> Map<String, Value>,
 }
 
+/// Makes the schema of an event's fields.
+pub type EventSchema = fn(&mut Definitions) -> Map<String, Value>;
+
 impl Declaration {
-    /// The schema of the whole event.
-    pub fn schema(&self, definitions: &mut Definitions) -> Value {
-        let mut schema = Value::Object((self.data)(definitions));
+    /// The schema of the whole event, whose fields have this one.
+    pub fn schema(&self, data: EventSchema, definitions: &mut Definitions) -> Value {
+        let mut schema = Value::Object(data(definitions));
         schema["description"] = json!(sentence(self.documentation));
         for (name, value) in [("type", "event"), ("event", self.name)] {
             schema["properties"][name] = json!({ "const": value });
@@ -100,13 +101,17 @@ macro_rules! events {
                 traits: &[$(EventTrait::$trait),*],
                 fields: &[$($(stringify!($field)),+)?],
                 documentation: concat!($($doc),+),
-                data: |definitions| object(
-                    schema::fields!($($(
-                        $(#[doc = $field_doc])+ $(#[serde($($field_serde)+)])? $field: $type,
-                    )+)?),
-                    definitions,
-                ),
             }, )+
+        ];
+
+        /// The schemas of their fields, in the same order.
+        pub const SCHEMAS: &[EventSchema] = &[
+            $( |definitions| object(
+                schema::fields!($($(
+                    $(#[doc = $field_doc])+ $(#[serde($($field_serde)+)])? $field: $type,
+                )+)?),
+                definitions,
+            ), )+
         ];
 
         impl EventName {

@@ -31,16 +31,19 @@ use schema::{Definitions, Schema};
 pub const VERSION: u32 = 1;
 
 /// The schema of all that goes over the wire: for each command its `request` and the data
-/// of its `response`, each event, and what webhooks post and are posted.
+/// of its `response`, each event, and what webhooks post and are posted. The handbook holds
+/// it as it is here, so that the program need not.
 pub fn json_schema() -> Value {
     let mut definitions = Definitions::new();
     let commands: Map<String, Value> = command::DECLARATIONS
         .iter()
-        .map(|one| (one.name.to_owned(), one.schema(&mut definitions)))
+        .zip(command::SCHEMAS)
+        .map(|(one, schema)| (one.name.to_owned(), schema.schema(one, &mut definitions)))
         .collect();
     let events: Map<String, Value> = event::DECLARATIONS
         .iter()
-        .map(|one| (one.name.to_owned(), one.schema(&mut definitions)))
+        .zip(event::SCHEMAS)
+        .map(|(one, schema)| (one.name.to_owned(), one.schema(*schema, &mut definitions)))
         .collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

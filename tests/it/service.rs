@@ -96,7 +96,9 @@ fn a_service_manager_is_told_of_every_step() {
 
 #[test]
 fn the_watchdog_is_fed_only_while_the_server_is_alive() {
-    let folder = prepare();
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
     let manager = Manager::listen(folder.path());
     let program = manager.start(folder.path(), &[("WATCHDOG_USEC", "2000000")]);
     manager.wait_for("READY=1\n");
@@ -107,6 +109,10 @@ fn the_watchdog_is_fed_only_while_the_server_is_alive() {
     // has ended.
     let other = rusqlite::Connection::open(folder.path().join("hearth.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // An idle server writes nothing, and so would not meet the lock.
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
+    client.send(&json!({ "type": "chat", "message": "hello" }));
     let complaint = manager.wait_for("STATUS=");
     assert!(complaint.contains("database"), "{complaint}");
     other.execute_batch("ROLLBACK").unwrap();

@@ -19,13 +19,13 @@ const CATALOGUE: &str = "src/hearth/catalogue";
 /// Names the version of the other files: the program fills it in.
 const INDEX: &str = "index.html";
 
-/// Writes a gzip file of every page of the handbook to the output folder.
+/// Writes a gzip file of every page of the handbook, and of its schemas, to the output folder.
 ///
 /// # Errors
 /// A file cannot be read or written.
 pub fn compress_handbook() -> Result<(), Box<dyn Error>> {
     for name in names_in(HANDBOOK)? {
-        if name.ends_with(".md") {
+        if name.ends_with(".md") || name.ends_with(".json") {
             compress(HANDBOOK, &name)?;
         }
     }

@@ -11,6 +11,7 @@ use super::doctor::warnings_of_names;
 use super::local_models::quoted;
 use super::running_server::RunningServer;
 use super::{password, table};
+use crate::handbook::{CONFIG_SCHEMA, unpack};
 use crate::server;
 
 use serde_json::json;
@@ -91,7 +92,7 @@ fn get(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// `hearth config schema`
 fn schema(_: &Arguments, context: &mut CliContext) -> CliResult {
-    table::print_json(context, &::config::schema())
+    Ok(context.output.write_all(&unpack(CONFIG_SCHEMA))?)
 }
 
 /// `hearth config set KEY VALUE`

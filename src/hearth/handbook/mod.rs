@@ -58,6 +58,11 @@ pub const TOPICS: &[Topic] = &[
     topic!("changelog"),
 ];
 
+/// The JSON Schema of the protocol, compressed. A test holds it to the declarations.
+pub const PROTOCOL_SCHEMA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/protocol.json.gz"));
+/// The JSON Schema of `config.json`, likewise.
+pub const CONFIG_SCHEMA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/config.json.gz"));
+
 /// The topic of this name, if there is one.
 pub fn topic(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)

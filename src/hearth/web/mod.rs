@@ -153,7 +153,7 @@ impl Pages for Web {
             return respond(head, "text/html; charset=utf-8", REVALIDATE, body);
         }
         if head.path == SCHEMA {
-            let body = Cow::Owned(protocol::json_schema().to_string().into_bytes());
+            let body = Cow::Owned(handbook::unpack(handbook::PROTOCOL_SCHEMA));
             return respond(head, "application/schema+json", REVALIDATE, body);
         }
         let Some((asset, cache)) = self.asset(&head.path) else {

@@ -18,21 +18,26 @@ pub struct Declaration {
     pub fields: &'static [&'static str],
     /// What it does, in one or two sentences.
     pub documentation: &'static str,
-    /// The schema of its fields.
+}
+
+/// Makes the schemas of a command. Apart from its [`Declaration`], so that a program that
+/// asks for none does not hold them.
+pub struct CommandSchema {
+    /// That of its fields.
     pub(super) request: fn() -> Value,
-    /// The schema of its response's data.
+    /// That of its response's data.
     pub(super) response: fn(&mut Definitions) -> Value,
 }
 
-impl Declaration {
-    /// The schemas of its request and of its response's data.
-    pub fn schema(&self, definitions: &mut Definitions) -> Value {
+impl CommandSchema {
+    /// The schemas of the request and of the response's data of this command.
+    pub fn schema(&self, of: &Declaration, definitions: &mut Definitions) -> Value {
         let mut request = (self.request)();
-        request["properties"]["type"] = json!({ "const": self.name });
+        request["properties"]["type"] = json!({ "const": of.name });
         request["properties"]["id"] = json!({ "type": ["string", "integer"] });
         json!({
-            "description": sentence(self.documentation),
-            "role": self.role.as_str(),
+            "description": sentence(of.documentation),
+            "role": of.role.as_str(),
             "request": request,
             "response": (self.response)(definitions),
         })
@@ -88,6 +93,12 @@ macro_rules! commands {
                 scope: Scope::$scope,
                 fields: commands!(@fields $($payload)?),
                 documentation: concat!($($doc),+),
+            }, )+
+        ];
+
+        /// The schemas of every command, in the same order.
+        pub const SCHEMAS: &[CommandSchema] = &[
+            $( CommandSchema {
                 request: commands!(@schema $($payload)?),
                 response: |definitions| commands!(@response definitions
                     $(, $record)?

@@ -39,7 +39,7 @@ use values::{
     true_by_default,
 };
 
-pub use declare::{Declaration, Scope};
+pub use declare::{CommandSchema, Declaration, Scope};
 pub use request::Request;
 use request::unknown;
 pub use values::{
