@@ -47,8 +47,8 @@ pub struct Service {
     pub(super) assistant: RwLock<Arc<Assistant>>,
     pub(super) mcp: Mcp,
     pub(super) hub: Hub,
-    /// The last event number that is reserved on disk; none before somebody is to hear of
-    /// events.
+    /// The last event number that is reserved on disk; none before the first turn or
+    /// subscription.
     pub(super) event_numbers: Mutex<Option<u64>>,
     /// Held while a conversation is shared.
     pub(super) sharing: Mutex<()>,

@@ -98,9 +98,6 @@ impl Service {
                 request: sha256(request.as_bytes()),
             }),
         };
-        if chat.stream {
-            self.reserve_event_numbers();
-        }
         let stored = self.reserve_place(&new).and_then(|place| {
             // Nothing is acknowledged before the turn ends, so both may be committed
             // together.
@@ -177,6 +174,8 @@ impl Service {
     pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
         match (&begun, watch) {
             (Begun::New { turn, message, .. }, _) => {
+                // Whoever comes back later is told of it under its number.
+                self.reserve_event_numbers();
                 log::info!(
                     "{}: from {} by {}",
                     turn.id,
