@@ -412,7 +412,7 @@ impl Import {
         let message = MessageId::from(self.last.message);
         let id = self.store.write(move |write| {
             let wanted = id.map(AttachmentId::as_i64);
-            let id = free_id(write, "attachments", wanted, write.now, 0)?.into();
+            let id = free_id(write, ATTACHMENT_IDS, wanted, write.now, 0)?.into();
             attachments::imported::begin(write, id, message, &name, declared, bytes, &limits)?;
             Ok(id)
         })?;
@@ -632,6 +632,11 @@ fn add_schedule(write: &Write<'_>, new: &ImportedSchedule) -> Outcome<bool> {
     )?;
     Ok(true)
 }
+
+/// The ids of attachments, also of deleted ones whose pieces are there for a while.
+const ATTACHMENT_IDS: &str = "(SELECT id FROM attachments
+    UNION ALL SELECT id FROM deleted_attachments
+    UNION ALL SELECT attachment_id FROM attachment_pieces)";
 
 /// A free id of the time `at`, above `last`. `wanted` is not used if it lies in the
 /// future: all later ids would have to be above it.

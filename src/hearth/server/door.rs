@@ -5,18 +5,19 @@
 //! server's user or root, and the secret of this start that it may read the data directory:
 //! a tool in its sandbox runs as the same user, and nothing keeps it from a socket.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::net::sockopt;
 
 use super::StartError;
-use super::lock::Lock;
+use super::lock::{Lock, check_own};
 use crate::http::{Router, RouterExtensions, Serves};
 use crate::service::session::sessions;
 use crate::service::{Parts, Service};
@@ -93,10 +94,18 @@ impl Door {
 /// None listens there, or this user may not connect.
 pub fn connect(directory: &Path) -> io::Result<(UnixStream, Secret)> {
     let stream = at(directory, |path| UnixStream::connect(path))?;
+    // Before it is told anything: root may be led to a socket of somebody else.
+    let server = sockopt::socket_peercred(&stream)?.uid;
+    if !server.is_root() && server.as_raw() != fs::metadata(directory)?.uid() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(directory.join(KEY_FILE))?;
+    check_own(&file, directory)?;
     let mut key = String::new();
-    File::open(directory.join(KEY_FILE))?
-        .take(KEY_BYTES)
-        .read_to_string(&mut key)?;
+    file.take(KEY_BYTES).read_to_string(&mut key)?;
     Ok((stream, Secret::new(key)))
 }
 

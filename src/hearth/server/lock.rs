@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 
 use super::StartError;
@@ -117,7 +117,10 @@ impl Lock {
             .create(true)
             .truncate(false)
             .mode(0o600)
+            // Root runs this in the directory of a user who must not lead it elsewhere.
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
+            .and_then(|file| check_own(&file, data_dir).map(|()| file))
             .map_err(unwritable)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
@@ -188,6 +191,22 @@ impl Lock {
             log::warn!("hearth.lock: {error}");
         }
     }
+}
+
+/// Checks that a file in a data directory was not put there to lead root elsewhere: it is a
+/// file of its own, and belongs to the directory's owner or to this user.
+///
+/// # Errors
+/// It is something else.
+pub(super) fn check_own(file: &File, data_dir: &Path) -> std::io::Result<()> {
+    let (about, owner) = (file.metadata()?, fs::metadata(data_dir)?.uid());
+    let is_own = about.uid() == owner || about.uid() == geteuid().as_raw();
+    if about.is_file() && about.nlink() <= 1 && is_own {
+        return Ok(());
+    }
+    Err(std::io::Error::other(
+        "it is not a file of the directory's owner",
+    ))
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ impl Service {
         let request = ExportRequest {
             viewer: identity.viewer(),
             scope,
+            has_memories: identity.role >= UserRole::User,
             format: wanted.format,
         };
         Ok(Exporter::new(self.store.clone(), request))
@@ -143,7 +144,7 @@ impl Service {
         let importer = if is_owner {
             importer(&self.store, owner)?
         } else {
-            if identity.role < UserRole::User || identity.scope.is_narrow() {
+            if identity.role < UserRole::User || identity.is_narrowed {
                 return Err(Error::unauthorized(
                     "importing requires the role \"user\" and a token that is not narrowed",
                 ));

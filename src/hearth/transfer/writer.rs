@@ -46,6 +46,8 @@ pub struct ExportRequest {
     pub viewer: Viewer,
     /// Which of what they see.
     pub scope: ExportScope,
+    /// Whether memories and schedules are among it: a guest has none.
+    pub has_memories: bool,
     /// How it is written.
     pub format: ExportFormat,
 }
@@ -106,7 +108,7 @@ impl Exporter {
             ExportScope::Conversation(id) => left.insert(left.len().min(1), Work::One(id)),
             scope => {
                 let mut all = vec![Work::Conversations(None)];
-                if is_data {
+                if is_data && request.has_memories {
                     all.splice(0..0, [Work::Schedules, Work::Memories(None)]);
                 }
                 if scope == ExportScope::All {

@@ -178,7 +178,9 @@ where
         let mut admission = self.admissions.enter(&config.limits)?;
         // All clients behind a proxy have its address. They are counted by their
         // own addresses once the request's headers are known.
-        if !config.trusted_proxies.allows(remote) {
+        // Nor are those of this machine's owner: a tool that keeps connections open must
+        // not keep the owner out.
+        if !self.policy.is_local && !config.trusted_proxies.allows(remote) {
             admission.belong_to(AddressKey::of(remote), &config.limits)?;
         }
         // A thread that starts without room for its second stack aborts the process.
