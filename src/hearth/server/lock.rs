@@ -230,6 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_another_file_is_not_followed() {
+        let folder = base::testing::TemporaryDirectory::new();
+        let other = folder.join("other");
+        fs::write(&other, "keep this").unwrap();
+        for is_symbolic in [true, false] {
+            let link = folder.join(LOCK_FILE);
+            if is_symbolic {
+                std::os::unix::fs::symlink(&other, &link).unwrap();
+            } else {
+                fs::hard_link(&other, &link).unwrap();
+            }
+            for holder in [Holder::Server, Holder::Command] {
+                assert!(Lock::take(&folder, holder).is_err());
+            }
+            assert_eq!(fs::read_to_string(&other).unwrap(), "keep this");
+            fs::remove_file(link).unwrap();
+        }
+    }
+
+    #[test]
     fn the_file_says_what_came_of_the_last_reload() {
         let folder = base::testing::TemporaryDirectory::new();
         let held = Lock::take(&folder, Holder::Server).unwrap();

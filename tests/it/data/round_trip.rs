@@ -498,6 +498,62 @@ fn a_file_that_was_cut_says_where() {
 }
 
 #[test]
+fn what_was_just_deleted_comes_back_with_its_files() {
+    let home = Home::offline();
+    let token = &home.tokens.user;
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str())];
+    let put = exchange(
+        home.address(),
+        "POST",
+        "/attachments",
+        &headers,
+        b"a recipe",
+    )
+    .json();
+    let mut client = home.websocket(token);
+    let chat = json!({
+        "type": "chat", "message": "keep it", "attachments": [put["data"]["attachment_id"]],
+    });
+    let conversation = client.ask(chat)["conversation_id"].clone();
+    let file = get(&home, token, "/export").body;
+    client.ask(json!({ "type": "delete_conversation", "conversation_id": conversation }));
+    let answer = import(&home, token, "/import", &file);
+    assert_eq!(
+        answer.status,
+        200,
+        "{}",
+        String::from_utf8_lossy(&answer.body)
+    );
+    let messages = client.ask(json!({ "type": "list_conversations" }));
+    let id = &messages["conversations"][0]["conversation_id"];
+    let messages = client.ask(json!({ "type": "get_messages", "conversation_id": id }));
+    let attachment = &messages["messages"][0]["attachments"][0]["attachment_id"];
+    assert_ne!(
+        *attachment, put["data"]["attachment_id"],
+        "its pieces are still to go"
+    );
+    let path = format!("/attachments/{}", attachment.as_str().unwrap());
+    assert_eq!(get(&home, token, &path).body, b"a recipe");
+}
+
+#[test]
+fn a_token_of_a_guest_exports_no_memories() {
+    let home = Home::offline();
+    let mut client = home.websocket(&home.tokens.user);
+    client.ask(json!({ "type": "chat", "message": "remember that the well is nine metres deep" }));
+    let request =
+        json!({ "type": "create_token", "user": "user", "name": "display", "role": "viewer" });
+    let made = home.websocket(&home.tokens.admin).ask(request);
+    let holds = |token: &str| {
+        let file = get(&home, token, "/export").body;
+        String::from_utf8_lossy(&file).contains("\"type\":\"memory\"")
+    };
+    assert!(holds(&home.tokens.user));
+    assert!(!holds(made["token"].as_str().unwrap()));
+}
+
+#[test]
 fn a_large_file_passes_through_little_memory() {
     let folder = TemporaryDirectory::new();
     write_config(
