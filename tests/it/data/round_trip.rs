@@ -539,7 +539,7 @@ fn what_was_just_deleted_comes_back_with_its_files() {
 
 #[test]
 fn a_token_of_a_guest_exports_no_memories() {
-    let home = Home::offline();
+    let home = Home::start(json!({ "permission_mode": "allow" }));
     let mut client = home.websocket(&home.tokens.user);
     client.ask(json!({ "type": "chat", "message": "remember that the well is nine metres deep" }));
     let request =
