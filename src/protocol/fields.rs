@@ -8,7 +8,7 @@ use base::error::{Error, Result, json_problem};
 
 /// The members of one request or body.
 ///
-/// A reader also says what it asks for: where [`Fields::describe`] calls it, nothing is
+/// A reader also says what it asks for: where `Fields::describe` calls it, nothing is
 /// read, and each member that it takes becomes a property of the schema.
 #[derive(Debug, Default)]
 pub struct Fields {

@@ -19,6 +19,7 @@ pub const ECHO: &str = "echo";
 /// Answers every request with a fixed response.
 pub const HEALTH: &str = "health";
 /// Joins each two connections that come one after the other.
+#[cfg(feature = "relay")]
 pub const SPLICE: &str = "splice";
 
 /// How long the disk is looked at.
