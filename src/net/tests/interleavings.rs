@@ -100,6 +100,7 @@ fn serve(
     client.set_nonblocking(true).unwrap();
     let mut connection = Connection {
         policy: Arc::new(ListenerPolicy {
+            is_local: false,
             allow_from: patterns(&[]),
             handler: echo_handler(),
             sessions: None,
