@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex as SystemMutex};
 
 use super::*;
+use base::ids::DeliveryId;
 use base::sync::channel::{Receiver, Sender, bounded};
 use base::sync::thread::{self, JoinHandle};
 use base::testing::explore;
