@@ -30,7 +30,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Longest response to a file, in bytes.
 const RESPONSE_BYTES: u64 = 1 << 20;
 /// What stands for a variable of the server's environment that is not set here. A service
-/// in this process does not use it: what would, asks [`unset_variable`] first.
+/// in this process asks no model and sends nothing, so that it does not use the value.
 const UNSET: &str = "unset";
 
 /// Whether a command works on a configuration that does not load.

@@ -5,8 +5,8 @@
 //! 2. `command::find` looks them up in `COMMANDS`. Each command's module
 //!    declares its options and its function.
 //! 3. `Arguments::parse` checks the remaining words against the declaration.
-//! 4. The command's function does its work, on the data directory or through the
-//!    running server.
+//! 4. The command sends its request through [`door`] and shows the response, or does what
+//!    has no place in the service.
 //!
 //! Help, completions and the manual page come from the same table.
 

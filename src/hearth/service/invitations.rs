@@ -1,5 +1,5 @@
 //! Links by which a person chooses a password, once: those who are invited, and those
-//! who forgot theirs. The command line applies the same rules to the database itself.
+//! who forgot theirs.
 
 use std::time::Duration;
 

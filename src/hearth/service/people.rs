@@ -1,5 +1,4 @@
-//! Who may sign in, and with which tokens. The command line applies the same
-//! rules to the database itself.
+//! Who may sign in, and with which tokens.
 
 use std::time::Duration;
 
