@@ -5,7 +5,7 @@
 //! 2. `command::find` looks them up in `COMMANDS`. Each command's module
 //!    declares its options and its function.
 //! 3. `Arguments::parse` checks the remaining words against the declaration.
-//! 4. The command sends its request through [`door`] and shows the response, or does what
+//! 4. The command sends its request through `door` and shows the response, or does what
 //!    has no place in the service.
 //!
 //! Help, completions and the manual page come from the same table.
