@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::attachments::PNG;
+use crate::service::attachments::PNG;
 use support::client::Client;
 use support::eventually;
 use support::home::Home;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::handbook::{documents, text_of};
+use crate::handbook::texts::{documents, text_of};
 use support::eventually;
 use support::home::TemporaryDirectory;
 use support::program::{Program, example, free_port, is_there};

@@ -125,8 +125,9 @@ fn record(kind: &'static str, provider: &str, model: &str) -> PathBuf {
     let home = Home::start(config);
     let mut client = home.admin();
     let first = client.chat("How late is it?");
-    let png = crate::attachments::PNG;
-    let picture = crate::attachments::uploaded(home.address(), &home.tokens.admin, "a.png", png);
+    let png = crate::service::attachments::PNG;
+    let picture =
+        crate::service::attachments::uploaded(home.address(), &home.tokens.admin, "a.png", png);
     client.send(&json!({
         "type": "chat", "message": "And now?", "conversation_id": first["conversation_id"],
         "stream": true, "id": 2, "attachments": [picture["attachment_id"]],

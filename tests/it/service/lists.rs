@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::privacy::so_far;
+use crate::service::privacy::so_far;
 use base::clock::Clock;
 use serde_json::{Value, json};
 use store::{ListChange, Store, Viewer};

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::library_peers::{self, model};
+use crate::api::library_peers::{self, model};
 use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::{exchange, post};

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::attachments::PNG;
+use crate::service::attachments::PNG;
 
 fn shown_pictures(request: &Value) -> usize {
     let url = format!("data:image/png;base64,{}", STANDARD.encode(PNG));

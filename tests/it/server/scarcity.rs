@@ -12,7 +12,7 @@ use std::thread;
 use rustix::process::{Pid, Resource, Rlimit, geteuid, getrlimit, prlimit};
 use serde_json::json;
 
-use super::scenarios::{Posted, Poster, echoing, wait_until_done, with_account};
+use crate::scenarios::{Posted, Poster, echoing, wait_until_done, with_account};
 use support::MAX_WAIT;
 use support::client::Client;
 use support::eventually;

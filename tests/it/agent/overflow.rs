@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use support::home::{Home, write_config};
 use support::model::{Act, Model};
 
-use crate::folding::{is_summary, small};
-use crate::memory::{say, texts};
+use crate::agent::folding::{is_summary, small};
+use crate::agent::memory::{say, texts};
 
 #[test]
 fn a_conversation_that_is_too_long_for_the_model_is_shortened_once() {

@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::scenarios::with_account;
+use crate::scenarios::with_account;
 use store::Viewer;
 use support::client::Client;
 use support::eventually;

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use serde_json::json;
 
-use super::scenarios::{check_integrity, count};
+use crate::scenarios::{check_integrity, count};
 use support::home::{TemporaryDirectory, write_config};
 use support::program::{printed, run};
 

@@ -10,7 +10,7 @@ use support::client::Client;
 use support::home::Home;
 use support::model::{Act, Model};
 
-use crate::memory::{say, system};
+use crate::agent::memory::{say, system};
 
 const SECRET: &str = "SECRETZ expects a child";
 

@@ -14,7 +14,7 @@ use support::client::Client;
 use support::home::Home;
 use support::model::{Act, Model, without_times};
 
-use crate::memory::{say, system, texts};
+use crate::agent::memory::{say, system, texts};
 
 /// What a summary request begins with.
 const SUMMARY: &str = "You keep the notes of a conversation";

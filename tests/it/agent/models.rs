@@ -13,7 +13,7 @@ use support::program::{Program, printed, run};
 use support::served::{page, read_request};
 use support::{MAX_WAIT, eventually};
 
-use crate::memory::say;
+use crate::agent::memory::say;
 
 /// Where nobody listens.
 const NOBODY: &str = "127.0.0.1:1";

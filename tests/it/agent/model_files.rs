@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::attachments::{self, PNG};
+use crate::service::attachments::{self, PNG};
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use crate::model_api::read_until;
+use crate::api::model_api::read_until;
 use store::{Store, TokenScope};
 use support::eventually;
 use support::home::{Home, add_token};

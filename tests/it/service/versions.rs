@@ -12,7 +12,7 @@ use support::home::Home;
 use support::model::{Act, Model};
 use support::program::{printed, run};
 
-use crate::memory::say;
+use crate::agent::memory::say;
 
 /// A model that repeats the last thing that was said, and with which model.
 fn echo() -> Model {

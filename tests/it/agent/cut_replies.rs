@@ -7,7 +7,7 @@ use support::http::post;
 use support::model::{Act, Model, whole};
 use support::receiver::Receiver;
 
-use crate::memory::{say, with_webhook};
+use crate::agent::memory::{say, with_webhook};
 
 fn cut(text: &str, reason: &str) -> Act {
     Act::Raw(whole(

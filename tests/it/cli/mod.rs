@@ -1,0 +1,10 @@
+//! The terminal.
+
+mod approvals;
+mod catalogue;
+mod completions;
+mod doctor;
+mod memory;
+mod program;
+mod transcripts;
+mod webhook;

@@ -1,0 +1,8 @@
+//! What the documents say, the packages, and the rules of the source.
+
+mod architecture;
+mod commands;
+mod examples;
+mod packages;
+mod schemas;
+pub mod texts;

@@ -1,0 +1,11 @@
+//! The server at its sockets: HTTP, the page, TLS.
+
+mod metrics;
+mod own_network;
+mod requests;
+mod sockets;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls_outgoing;
+mod web;

@@ -1,0 +1,9 @@
+//! Servers of the Model Context Protocol, and Hearth as one.
+
+mod api;
+mod client;
+mod files;
+mod http;
+mod peers;
+mod restarts;
+mod sse;

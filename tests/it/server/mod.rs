@@ -1,0 +1,7 @@
+//! The server as a process: start, idle, memory, containers.
+
+mod container;
+mod door;
+mod scarcity;
+mod start;
+mod systemd;

@@ -1,0 +1,15 @@
+//! Who may sign in, who sees what, and what each may do.
+
+pub mod attachments;
+mod chat;
+mod lists;
+mod notifications;
+mod people;
+mod people_limits;
+pub mod privacy;
+mod roles;
+mod routines;
+mod versions;
+mod voice;
+mod web_push;
+mod web_push_peers;

@@ -1,0 +1,4 @@
+//! The webhook channel.
+
+mod accounts;
+mod channel;
