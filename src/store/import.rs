@@ -8,6 +8,9 @@ use crate::attachments::imported::AttachmentImport;
 use crate::attachments::{self, UploadLimits};
 use crate::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::database::Store;
+use crate::export::{
+    ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage, ExportedSchedule,
+};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::Role;
@@ -20,153 +23,29 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::ids::{
-    self, AttachmentId, ConversationId, MemoryId, MessageId, ScheduleId, TurnId, UserId,
+    self, AttachmentId, AudienceId, ConversationId, MemoryId, MessageId, ScheduleId, TurnId, UserId,
 };
 use base::surface::Surface;
 use base::visible::label;
 
+/// The channel of conversations from other assistants.
+pub const IMPORT_CHANNEL: &str = "import";
 /// Prefix of the source until its import is complete.
 const PARTIAL: &str = "partial:";
 /// Ids of one millisecond in several conversations differ by a random number below
 /// this.
 const SPREAD: i64 = 1 << 20;
 
-/// A conversation to import, without its messages.
+/// Whose something becomes that is imported. What its record says of its owner and audience
+/// counts as this says.
 #[derive(Clone, Debug)]
-pub struct ImportedConversation {
-    /// Its name at the source, such as `chatgpt:1b2c`. It is imported once.
-    pub source: String,
-    /// Once for this person, whatever others import, and then they own it.
-    pub copy_for: Option<UserId>,
-    /// The id to use, if it is free.
-    pub id: Option<ConversationId>,
-    /// Its title.
-    pub title: String,
-    /// The channel to store.
-    pub channel: String,
+pub struct Ownership {
     /// The person whose it becomes.
     pub owner: Option<UserId>,
     /// Who sees it. Names that nobody has are left out.
     pub audience: Audience,
-    /// The webhook account whose it is.
-    pub account: Option<String>,
-    /// That account's name for it. It is left out where another conversation has it.
-    pub external_name: Option<String>,
-    /// The model that is asked in it.
-    pub model: Option<String>,
-    /// What its owner wants of the assistant in it.
-    pub instructions: Option<String>,
-    /// Where its replies are read.
-    pub surface: Option<Surface>,
-    /// Whether text from outside may be in it.
-    pub is_outside: bool,
-    /// How people keep it.
-    pub marks: Vec<ImportedMarks>,
-    /// When it began.
-    pub created_at: Timestamp,
-    /// When its newest message was stored, if that is not in it any more.
-    pub updated_at: Option<Timestamp>,
-}
-
-/// How one person keeps a conversation.
-#[derive(Clone, Debug)]
-pub struct ImportedMarks {
-    /// The person.
-    pub user: UserId,
-    /// Kept at the top of the list.
-    pub is_pinned: bool,
-    /// Left out of the list.
-    pub is_archived: bool,
-    /// The newest message that the person has seen.
-    pub read_until: Option<MessageId>,
-}
-
-/// A message to import.
-#[derive(Clone, Debug)]
-pub struct ImportedMessage {
-    /// The id to use, if it is free and keeps ids in the order of messages.
-    pub id: Option<MessageId>,
-    /// Who wrote it.
-    pub role: Role,
-    /// The whole text.
-    pub content: String,
-    /// The name of who wrote it.
-    pub speaker: Option<String>,
-    /// The person whose turn it begins.
-    pub asked_by: Option<UserId>,
-    /// The channel of the turn that it begins, if that is not the conversation's.
-    pub channel: Option<String>,
-    /// When it was written; a time in the future counts as now.
-    pub created_at: Timestamp,
-    /// The `id` of the message that it answers, if that is not the one before it.
-    pub in_reply_to: Option<MessageId>,
-    /// Why it is not whole.
-    pub finish_reason: Option<FinishReason>,
-    /// What all its versions have in common, if it has other versions.
-    pub version_of: Option<MessageId>,
-    /// The `id` of the version that it goes with, if it is not shown. A version of a message
-    /// that was not imported hides nothing.
-    pub hidden_with: Option<MessageId>,
-}
-
-/// A memory to import. The same words are imported once for each audience.
-#[derive(Clone, Debug)]
-pub struct ImportedMemory {
-    /// The id to use, if it is free.
-    pub id: Option<MemoryId>,
-    /// One fact.
-    pub content: String,
-    /// Other words by which it is found.
-    pub search_words: Vec<String>,
-    /// Who said it, as it is shown.
-    pub speaker: Option<String>,
-    /// The person whose it becomes.
-    pub owner: Option<UserId>,
-    /// Who sees it.
-    pub audience: Audience,
-    /// Where it was said.
-    pub channel: Option<String>,
-    /// The webhook account through which it came.
-    pub account: Option<String>,
-    /// Whether text from outside may be in it.
-    pub is_outside: bool,
-    /// When it was first remembered.
-    pub created_at: Timestamp,
-}
-
-/// A schedule to import. A prompt of the same person and time is imported once.
-#[derive(Clone, Debug)]
-pub struct ImportedSchedule {
-    /// The id to use, if it is free.
-    pub id: Option<ScheduleId>,
-    /// What it asks the assistant.
-    pub prompt: String,
-    /// The user who created it, as it is shown.
-    pub owner_name: Option<String>,
-    /// The person whose it becomes.
-    pub owner: Option<UserId>,
-    /// Who sees it.
-    pub audience: Audience,
-    /// The conversation in which it runs, as the file names it.
-    pub conversation_id: Option<ConversationId>,
-    /// The person whose copy of that conversation is meant.
+    /// Imported once for this person, whatever others import.
     pub copy_for: Option<UserId>,
-    /// The channel of its turns.
-    pub channel: String,
-    /// A webhook account that also gets the replies.
-    pub account: Option<String>,
-    /// When it runs.
-    pub timing: Timing,
-    /// When its next time was computed.
-    pub planned_at: Timestamp,
-    /// When it last ran.
-    pub last_at: Option<Timestamp>,
-    /// Whether it does not run until it is resumed.
-    pub is_paused: bool,
-    /// Whether its runs are as careful as with text from outside.
-    pub is_outside: bool,
-    /// When it was created.
-    pub created_at: Timestamp,
 }
 
 /// A conversation that is being imported. A crash before [`Import::finish`] leaves
@@ -226,7 +105,7 @@ impl Last {
     /// Only what was imported with it is named: a file may name anything.
     fn version(
         &mut self,
-        message: &ImportedMessage,
+        message: &ExportedMessage,
         id: MessageId,
     ) -> (Option<MessageId>, Option<MessageId>) {
         let root = (message
@@ -244,15 +123,31 @@ impl Last {
 }
 
 impl Store {
-    /// Begins to import a conversation; none when it has been imported before.
+    /// Begins to import a conversation with this name at the source, such as `chatgpt:1b2c`;
+    /// none when it has been imported before. Its id is used if it is free, its name at its
+    /// account where no other has it, and the marks of these people.
     ///
     /// # Errors
     /// `invalid_request` for a private one without an owner;
     /// `server_error` when the database cannot be written.
-    pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Import>> {
-        let (name, channel) = (name_of(&new.source, new.copy_for), new.channel.clone());
+    pub fn begin_import(
+        &self,
+        source: &str,
+        new: ExportedConversation,
+        marks: Vec<(UserId, ExportedMarks)>,
+        ownership: Ownership,
+    ) -> Result<Option<Import>> {
+        let (source, name) = (source.to_owned(), name_of(source, ownership.copy_for));
+        let channel = new
+            .channel
+            .clone()
+            .unwrap_or_else(|| IMPORT_CHANNEL.to_owned());
         let (account, updated_at) = (new.account.clone(), new.updated_at);
-        let begun = self.write(move |write| begin(write, &new))?;
+        let (stored_name, stored_channel) = (name.clone(), channel.clone());
+        let begun = self.write(move |write| {
+            let names = (source.as_str(), stored_name.as_str());
+            begin(write, names, &stored_channel, &new, &marks, &ownership)
+        })?;
         Ok(begun.map(|id| Import {
             store: self.clone(),
             id,
@@ -265,26 +160,39 @@ impl Store {
         }))
     }
 
-    /// Imports memories, all or none. Returns how many of them were not there yet.
+    /// Imports memories, all or none: the same words once for each audience. Returns how many
+    /// of them were not there yet.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn import_memories(&self, memories: Vec<ImportedMemory>) -> Result<usize> {
+    pub fn import_memories(&self, memories: Vec<(ExportedMemory, Ownership)>) -> Result<usize> {
         self.write(move |write| {
             let mut added = 0;
-            for memory in &memories {
-                added += usize::from(add_memory(write, memory)?);
+            for (memory, ownership) in &memories {
+                added += usize::from(add_memory(write, memory, ownership)?);
             }
             Ok(added)
         })
     }
 
-    /// Imports a schedule. Returns whether it was not there yet.
+    /// Imports a schedule, which runs at these times: a prompt of the same person and time
+    /// once. Returns whether it was not there yet.
     ///
     /// # Errors
     /// As of [`Store::add_schedule`].
-    pub fn import_schedule(&self, new: ImportedSchedule) -> Result<bool> {
-        self.write(move |write| add_schedule(write, &new))
+    pub fn import_schedule(
+        &self,
+        new: ExportedSchedule,
+        timing: Timing,
+        ownership: Ownership,
+    ) -> Result<bool> {
+        self.write(move |write| add_schedule(write, &new, &timing, &ownership))
+    }
+}
+
+impl Ownership {
+    fn intern(&self, write: &Write<'_>) -> Outcome<AudienceId> {
+        intern(write, self.owner, &self.audience, UnknownName::Skip)
     }
 }
 
@@ -296,8 +204,14 @@ fn name_of(source: &str, copy_for: Option<UserId>) -> String {
     }
 }
 
-fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<ConversationId>> {
-    let name = name_of(&new.source, new.copy_for);
+fn begin(
+    write: &Write<'_>,
+    (source, name): (&str, &str),
+    channel: &str,
+    new: &ExportedConversation,
+    marks: &[(UserId, ExportedMarks)],
+    ownership: &Ownership,
+) -> Outcome<Option<ConversationId>> {
     let partial = format!("{PARTIAL}{name}");
     write.execute(
         "DELETE FROM conversations WHERE imported_from = ?",
@@ -311,7 +225,7 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
          SELECT 1 FROM conversations WHERE imported_from = ?2 AND owner_id IS ?4
          UNION ALL
          SELECT 1 FROM conversations WHERE id = ?3 AND owner_id IS ?4",
-        params![name, new.source, new.id, new.owner],
+        params![name, source, new.id, ownership.owner],
         |_| Ok(()),
     )?;
     if known.is_some() {
@@ -331,32 +245,26 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
         params![
             id,
             label(&new.title),
-            new.channel,
+            channel,
             created_at,
             partial,
             write.now,
-            new.owner,
-            intern(write, new.owner, &new.audience, UnknownName::Skip)?,
+            ownership.owner,
+            ownership.intern(write)?,
             new.account,
             new.external_name,
             new.model,
             new.instructions,
-            new.surface,
-            new.is_outside,
+            new.surface.as_deref().and_then(Surface::parse),
+            new.outside.unwrap_or(true),
         ],
     )?;
-    for marks in &new.marks {
+    for (user, marks) in marks {
         write.execute(
             "INSERT OR IGNORE INTO conversation_marks
                  (user_id, conversation_id, is_pinned, is_archived, read_until)
              VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                marks.user,
-                id,
-                marks.is_pinned,
-                marks.is_archived,
-                marks.read_until,
-            ],
+            params![user, id, marks.pinned, marks.archived, marks.read_until],
         )?;
     }
     Ok(Some(ConversationId::from(id)))
@@ -368,24 +276,20 @@ impl Import {
         self.id
     }
 
-    /// Adds messages, in order. One call is one transaction: pass a few hundred at
-    /// most.
+    /// Adds messages, in order, with the people whose turns they begin. An id is kept if it is
+    /// free and keeps the order of messages; a time in the future counts as now. One call is
+    /// one transaction: pass a few hundred at most.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn add(&mut self, messages: Vec<ImportedMessage>) -> Result<()> {
+    pub fn add(&mut self, messages: Vec<(ExportedMessage, Option<UserId>)>) -> Result<()> {
         let id = self.id;
         let (channel, account) = (self.channel.clone(), self.account.clone());
         let mut last = std::mem::take(&mut self.last);
         self.last = self.store.write(move |write| {
-            for message in &messages {
-                append(
-                    write,
-                    id,
-                    (&channel, account.as_deref()),
-                    message,
-                    &mut last,
-                )?;
+            for (message, asked_by) in &messages {
+                let source = (channel.as_str(), account.as_deref());
+                append(write, id, source, (message, *asked_by), &mut last)?;
             }
             Ok(last)
         })?;
@@ -468,10 +372,10 @@ fn append(
     write: &Write<'_>,
     conversation: ConversationId,
     (channel, account): (&str, Option<&str>),
-    message: &ImportedMessage,
+    (message, asked_by): (&ExportedMessage, Option<UserId>),
     last: &mut Last,
 ) -> Outcome<()> {
-    let at = message.created_at.min(write.now);
+    let at = message.timestamp.min(write.now);
     let wanted = message.id.map(MessageId::as_i64);
     let id = free_id(write, "messages", wanted, at, last.message)?;
     last.message = id;
@@ -493,7 +397,7 @@ fn append(
                     channel,
                     id,
                     at,
-                    message.asked_by,
+                    asked_by,
                     account.filter(|_| is_caller),
                 ],
             )?;
@@ -550,11 +454,17 @@ fn append(
 }
 
 /// Stores a memory unless it is there already.
-fn add_memory(write: &Write<'_>, new: &ImportedMemory) -> Outcome<bool> {
-    let audience = intern(write, new.owner, &new.audience, UnknownName::Skip)?;
+fn add_memory(write: &Write<'_>, new: &ExportedMemory, ownership: &Ownership) -> Outcome<bool> {
+    let audience = ownership.intern(write)?;
     let at = new.created_at.min(write.now);
     let search_words = search_words::clean(&new.search_words);
-    let id = free_id(write, "memories", new.id.map(MemoryId::as_i64), at, 0)?;
+    let id = free_id(
+        write,
+        "memories",
+        new.memory_id.map(MemoryId::as_i64),
+        at,
+        0,
+    )?;
     let added = write.execute(
         "INSERT OR IGNORE INTO memories (id, content, speaker, created_at, owner_id, audience_id,
              channel, account, is_outside, search_words)
@@ -564,11 +474,11 @@ fn add_memory(write: &Write<'_>, new: &ImportedMemory) -> Outcome<bool> {
             new.content.trim(),
             new.speaker,
             at,
-            new.owner,
+            ownership.owner,
             audience,
             new.channel,
             new.account,
-            new.is_outside,
+            new.outside,
             search_words::to_column(&search_words),
         ],
     )?;
@@ -576,11 +486,17 @@ fn add_memory(write: &Write<'_>, new: &ImportedMemory) -> Outcome<bool> {
 }
 
 /// Stores a schedule unless it is there already.
-fn add_schedule(write: &Write<'_>, new: &ImportedSchedule) -> Outcome<bool> {
+fn add_schedule(
+    write: &Write<'_>,
+    new: &ExportedSchedule,
+    timing: &Timing,
+    ownership: &Ownership,
+) -> Outcome<bool> {
+    let owner = ownership.owner;
     let known = row(
         write.connection,
         "SELECT 1 FROM schedules WHERE owner_id IS ?1 AND prompt = ?2 AND created_at = ?3",
-        params![new.owner, new.prompt, new.created_at],
+        params![owner, new.prompt, new.created_at],
         |_| Ok(()),
     )?;
     if known.is_some() {
@@ -597,10 +513,10 @@ fn add_schedule(write: &Write<'_>, new: &ImportedSchedule) -> Outcome<bool> {
              SELECT id FROM conversations WHERE id = ?1 AND (owner_id IS ?3 OR ?5)",
             params![
                 id,
-                name_of(&format!("hearth:{id}"), new.copy_for),
-                new.owner,
+                name_of(&format!("hearth:{id}"), ownership.copy_for),
+                owner,
                 id.to_string(),
-                new.copy_for.is_none(),
+                ownership.copy_for.is_none(),
             ],
             |row| row.get(0),
         )?,
@@ -612,22 +528,28 @@ fn add_schedule(write: &Write<'_>, new: &ImportedSchedule) -> Outcome<bool> {
              audience_id, is_outside)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         params![
-            free_id(write, "schedules", new.id.map(ScheduleId::as_i64), at, 0)?,
+            free_id(
+                write,
+                "schedules",
+                new.schedule_id.map(ScheduleId::as_i64),
+                at,
+                0
+            )?,
             new.prompt,
-            new.owner_name,
+            new.owner.as_ref().or(new.made_by.as_ref()),
             conversation,
             new.channel,
-            new.account,
-            new.timing.cron,
-            new.timing.next_at,
+            new.webhook,
+            timing.cron,
+            timing.next_at,
             new.planned_at.min(write.now),
             new.last_at,
-            new.is_paused || is_guest(write.connection, new.owner)?,
+            new.paused || is_guest(write.connection, owner)?,
             new.created_at,
-            new.timing.is_wait,
-            new.owner,
-            intern(write, new.owner, &new.audience, UnknownName::Skip)?,
-            new.is_outside,
+            timing.is_wait,
+            owner,
+            ownership.intern(write)?,
+            new.outside,
         ],
     )?;
     Ok(true)

@@ -121,12 +121,12 @@ pub use deliveries::{Attempt, Callback, Delivery, DeliveryState, NewDelivery};
 pub use due::Outgoing;
 pub use durability::{Durable, Provisional};
 pub use excerpt::excerpt;
-pub use export::{ConversationDetails, ExportedMessage, KeptMarks};
+pub use export::{
+    ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage, ExportedSchedule,
+};
 pub use history::{Past, PastTurn, Summary, WantedPast};
 pub use idempotency::IdempotencyKey;
-pub use import::{
-    Import, ImportedConversation, ImportedMarks, ImportedMemory, ImportedMessage, ImportedSchedule,
-};
+pub use import::{IMPORT_CHANNEL, Import, Ownership};
 pub use integrity::{Examination, check_after_crash, check_integrity, examine};
 pub use invitations::{Invitation, NewInvitation};
 pub use kept_reads::Memo;

@@ -5,21 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::line::{ConversationLine, ItemLine, MemoryLine, MessageLine, ScheduleLine};
+use super::line::ItemLine;
 use base::calendar::{Timing, Zone};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
-use base::ids::{AttachmentId, ConversationId, MessageId, UserId};
+use base::ids::{AttachmentId, ConversationId, UserId};
 use base::people::{Audience, folded};
-use base::surface::Surface;
 use protocol::attachment::decode;
 use store::{
-    AttachmentImport, Import, ImportedConversation, ImportedMarks, ImportedMemory, ImportedMessage,
-    ImportedSchedule, List, ListItem, Readers, SCHEDULE_CHANNEL, Store, UploadLimits, User, Viewer,
+    AttachmentImport, ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage,
+    ExportedSchedule, Import, List, ListItem, Ownership, Readers, SCHEDULE_CHANNEL, Store,
+    UploadLimits, User, Viewer,
 };
 
-/// The channel of conversations from other assistants.
-pub const CHANNEL: &str = "import";
 /// Most messages or memories, and about most bytes, of one transaction.
 const BATCH: usize = 200;
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -99,21 +97,12 @@ impl ImportReport {
     }
 }
 
-/// Whose a thing becomes.
-struct Place {
-    owner: Option<UserId>,
-    audience: Audience,
-    /// The importer, for what is theirs now whoever had it.
-    copy_for: Option<UserId>,
-}
-
 /// A conversation of another assistant.
 pub struct ForeignConversation {
     /// Its name at the source, such as `chatgpt:1b2c`.
     pub source: String,
-    pub title: String,
-    pub created_at: Timestamp,
-    pub messages: Vec<MessageLine>,
+    pub conversation: ExportedConversation,
+    pub messages: Vec<ExportedMessage>,
 }
 
 /// Stores what the readers of the formats parse.
@@ -124,13 +113,13 @@ pub struct Importer<'a> {
     names: HashMap<String, Option<UserId>>,
     /// The conversation that is being imported; none while one is skipped.
     open: Option<OpenImport>,
-    memories: Vec<ImportedMemory>,
+    memories: Vec<(ExportedMemory, Ownership)>,
 }
 
 /// A conversation that is being imported, with the messages not stored yet.
 struct OpenImport {
     import: Import,
-    waiting: Vec<ImportedMessage>,
+    waiting: Vec<(ExportedMessage, Option<UserId>)>,
     bytes: usize,
     messages: u64,
     /// Whether the last message was taken: files that follow are its.
@@ -172,9 +161,9 @@ impl<'a> Importer<'a> {
     }
 
     /// Whose a thing becomes that says this of itself.
-    fn place(&mut self, owner: Option<&str>, audience: Option<Audience>) -> Result<Place> {
+    fn ownership(&mut self, owner: Option<&str>, audience: Option<Audience>) -> Result<Ownership> {
         let importer = self.request.importer.id;
-        let theirs = Place {
+        let theirs = Ownership {
             owner: Some(importer),
             audience: Audience::Private,
             copy_for: Some(importer),
@@ -209,7 +198,7 @@ impl<'a> Importer<'a> {
         if had.is_none() && audience == Audience::Private {
             return Ok(theirs);
         }
-        Ok(Place {
+        Ok(Ownership {
             owner: had,
             audience,
             copy_for: None,
@@ -222,48 +211,37 @@ impl<'a> Importer<'a> {
     }
 
     /// Begins a conversation of Hearth's own export.
-    pub fn conversation(&mut self, line: ConversationLine) -> Result<()> {
+    pub fn conversation(&mut self, mut new: ExportedConversation) -> Result<()> {
         self.finish()?;
+        let Some(id) = new.id else {
+            self.report.skip("conversations without an id");
+            return Ok(());
+        };
         let restores = self.request.restores;
-        let place = self.place(line.owner.as_deref(), line.audience)?;
         let mut marks = Vec::new();
-        for one in line.marks.into_iter().take(MOST_NAMES) {
+        for mut one in new.marks.drain(..).take(MOST_NAMES) {
             // Nobody sorts the conversations of others.
             let user = if restores {
                 self.person(&one.user)?
             } else {
+                one.read_until = None;
                 let importer = &self.request.importer;
                 let is_own = folded(&one.user) == folded(&importer.name);
                 is_own.then_some(importer.id)
             };
-            marks.extend(user.map(|user| ImportedMarks {
-                user,
-                is_pinned: one.pinned,
-                is_archived: one.archived,
-                read_until: one.read_until.filter(|_| restores),
-            }));
+            marks.extend(user.map(|user| (user, one)));
+        }
+        // The model must know which conversations came from a webhook.
+        new.channel = new.channel.as_deref().map(shortened);
+        if !restores {
+            (new.account, new.external_name) = (None, None);
         }
         // The model obeys them: they come from whom the owner of the machine trusts.
-        let trusted = |text: Option<String>| text.filter(|_| self.request.is_trusted);
-        self.begin(ImportedConversation {
-            source: format!("hearth:{}", line.id),
-            copy_for: place.copy_for,
-            id: Some(line.id),
-            title: line.title,
-            // The model must know which conversations came from a webhook.
-            channel: shortened(&line.channel.unwrap_or_else(|| CHANNEL.to_owned())),
-            owner: place.owner,
-            audience: place.audience,
-            account: line.account.filter(|_| restores),
-            external_name: line.external_name.filter(|_| restores),
-            model: trusted(line.model),
-            instructions: trusted(line.instructions),
-            surface: line.surface.as_deref().and_then(Surface::parse),
-            is_outside: self.is_outside(line.outside),
-            marks,
-            created_at: line.created_at,
-            updated_at: line.updated_at,
-        })
+        if !self.request.is_trusted {
+            (new.model, new.instructions) = (None, None);
+        }
+        new.outside = Some(self.is_outside(new.outside));
+        self.begin(&format!("hearth:{id}"), new, marks)
     }
 
     /// Stores a whole conversation of another assistant, which may quote anybody.
@@ -272,35 +250,22 @@ impl<'a> Importer<'a> {
             self.report.skip("conversations without messages");
             return Ok(());
         }
-        let place = self.place(None, None)?;
-        self.begin(ImportedConversation {
-            source: found.source,
-            copy_for: place.copy_for,
-            id: None,
-            title: found.title,
-            channel: CHANNEL.to_owned(),
-            owner: place.owner,
-            audience: place.audience,
-            account: None,
-            external_name: None,
-            model: None,
-            instructions: None,
-            surface: None,
-            is_outside: true,
-            marks: Vec::new(),
-            created_at: found.created_at,
-            updated_at: None,
-        })?;
+        self.begin(&found.source, found.conversation, Vec::new())?;
         for message in found.messages {
             self.message(message)?;
         }
         self.finish()
     }
 
-    fn begin(&mut self, mut new: ImportedConversation) -> Result<()> {
-        let title = new.title.trim();
-        new.title = title.chars().take(TITLE_CHARACTERS).collect();
-        let begun = self.store.begin_import(new)?;
+    fn begin(
+        &mut self,
+        source: &str,
+        mut new: ExportedConversation,
+        marks: Vec<(UserId, ExportedMarks)>,
+    ) -> Result<()> {
+        let ownership = self.ownership(new.owner.as_deref(), new.audience.take())?;
+        new.title = new.title.trim().chars().take(TITLE_CHARACTERS).collect();
+        let begun = self.store.begin_import(source, new, marks, ownership)?;
         self.report.known += u64::from(begun.is_none());
         self.open = begun.map(|import| OpenImport {
             import,
@@ -314,8 +279,8 @@ impl<'a> Importer<'a> {
     }
 
     /// A message of the conversation that was begun last.
-    pub fn message(&mut self, line: MessageLine) -> Result<()> {
-        let asked_by = match &line.asked_by {
+    pub fn message(&mut self, mut new: ExportedMessage) -> Result<()> {
+        let asked_by = match &new.asked_by {
             Some(name) if self.request.restores && self.open.is_some() => self.person(name)?,
             _ => None,
         };
@@ -324,21 +289,11 @@ impl<'a> Importer<'a> {
             return Ok(());
         };
         open.has_message = true;
-        open.bytes += line.content.len();
-        open.messages += u64::from(line.hidden_with.is_none());
-        open.waiting.push(ImportedMessage {
-            id: line.id,
-            role: line.role,
-            content: line.content,
-            speaker: line.speaker.as_deref().map(shortened),
-            asked_by,
-            channel: line.channel.as_deref().map(shortened),
-            created_at: line.timestamp,
-            in_reply_to: line.in_reply_to,
-            finish_reason: line.finish_reason,
-            version_of: line.version_of,
-            hidden_with: line.hidden_with,
-        });
+        open.bytes += new.content.len();
+        open.messages += u64::from(new.hidden_with.is_none());
+        new.speaker = new.speaker.as_deref().map(shortened);
+        new.channel = new.channel.as_deref().map(shortened);
+        open.waiting.push((new, asked_by));
         if open.waiting.len() >= BATCH || open.bytes >= BATCH_BYTES {
             open.store_waiting()?;
         }
@@ -419,26 +374,18 @@ impl<'a> Importer<'a> {
     }
 
     /// A memory.
-    pub fn memory(&mut self, line: MemoryLine) -> Result<()> {
-        let length = line.content.trim().chars().count();
+    pub fn memory(&mut self, mut new: ExportedMemory) -> Result<()> {
+        let length = new.content.trim().chars().count();
         if !(1..=MEMORY_CHARACTERS).contains(&length) {
             self.report.skip("memories that are empty or too long");
             return Ok(());
         }
-        let place = self.place(line.owner.as_deref(), line.audience)?;
-        let restores = self.request.restores;
-        self.memories.push(ImportedMemory {
-            id: line.memory_id,
-            content: line.content,
-            search_words: line.search_words,
-            speaker: line.speaker.as_deref().map(shortened),
-            owner: place.owner,
-            audience: place.audience,
-            channel: line.channel.as_deref().map(shortened),
-            account: line.account.filter(|_| restores),
-            is_outside: self.is_outside(Some(line.outside)),
-            created_at: line.created_at,
-        });
+        let ownership = self.ownership(new.owner.as_deref(), new.audience.take())?;
+        new.speaker = new.speaker.as_deref().map(shortened);
+        new.channel = new.channel.as_deref().map(shortened);
+        new.account.take_if(|_| !self.request.restores);
+        new.outside = self.is_outside(Some(new.outside));
+        self.memories.push((new, ownership));
         if self.memories.len() >= BATCH {
             self.store_memories()?;
         }
@@ -454,54 +401,38 @@ impl<'a> Importer<'a> {
     }
 
     /// A schedule.
-    pub fn schedule(&mut self, line: ScheduleLine) -> Result<()> {
+    pub fn schedule(&mut self, mut new: ExportedSchedule) -> Result<()> {
         self.finish()?;
-        let restores = self.request.restores;
         let (now, zone) = (self.request.now, &self.request.zone);
-        let Ok(cron) = line.cron.as_deref().map(str::parse).transpose() else {
+        let Ok(cron) = new.cron.as_deref().map(str::parse).transpose() else {
             self.report.skip("schedules whose times cannot be read");
             return Ok(());
         };
         let mut timing = Timing {
             cron,
-            next_at: line.next_at,
-            is_wait: line.is_wait,
+            next_at: new.next_at,
+            is_wait: new.is_wait,
         };
-        if timing.next_at <= now && !line.paused {
+        if timing.next_at <= now && !new.paused {
             if timing.cron.is_none() {
                 self.report.skip("reminders whose time has passed");
                 return Ok(());
             }
             timing.next_at = timing.after(now, zone);
         }
-        let place = self.place(line.owner.as_deref(), line.audience)?;
-        let owner_name = if place.copy_for.is_some() {
-            Some(self.request.importer.name.clone())
+        let ownership = self.ownership(new.owner.as_deref(), new.audience.take())?;
+        if ownership.copy_for.is_some() {
+            new.owner = Some(self.request.importer.name.clone());
+        }
+        new.prompt = new.prompt.trim().to_owned();
+        if self.request.restores {
+            new.channel = shortened(&new.channel);
         } else {
-            line.owner.or(line.made_by)
-        };
-        let new = ImportedSchedule {
-            id: line.schedule_id,
-            prompt: line.prompt.trim().to_owned(),
-            owner_name,
-            owner: place.owner,
-            audience: place.audience,
-            conversation_id: line.conversation_id,
-            copy_for: place.copy_for,
-            channel: if restores {
-                shortened(&line.channel)
-            } else {
-                SCHEDULE_CHANNEL.to_owned()
-            },
-            account: line.webhook.filter(|_| restores),
-            timing,
-            planned_at: line.planned_at,
-            last_at: line.last_at,
-            is_paused: line.paused,
-            is_outside: self.is_outside(Some(line.outside)),
-            created_at: line.created_at,
-        };
-        match self.store.import_schedule(new) {
+            new.channel = SCHEDULE_CHANNEL.to_owned();
+            new.webhook = None;
+        }
+        new.outside = self.is_outside(Some(new.outside));
+        match self.store.import_schedule(new, timing, ownership) {
             Ok(is_new) => self.report.schedules += u64::from(is_new),
             Err(error) if error.code() == Code::InvalidRequest => {
                 self.report.skip("schedules over a limit");
@@ -590,23 +521,6 @@ impl OpenImport {
             self.import.add(std::mem::take(&mut self.waiting))?;
         }
         Ok(())
-    }
-}
-
-/// A message of another assistant.
-pub fn foreign_message(role: store::Role, content: String, timestamp: Timestamp) -> MessageLine {
-    MessageLine {
-        id: None::<MessageId>,
-        role,
-        speaker: None,
-        timestamp,
-        content,
-        in_reply_to: None,
-        finish_reason: None,
-        version_of: None,
-        hidden_with: None,
-        asked_by: None,
-        channel: None,
     }
 }
 

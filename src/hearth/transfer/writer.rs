@@ -2,15 +2,16 @@
 
 use std::io::Write;
 
-use super::line::{ConversationLine, ItemLine, Line, MarksLine, MemoryLine, MessageLine};
-use super::line::{ScheduleLine, VERSION};
+use super::line::{ItemLine, Line, VERSION};
 use base::error::{Code, Result};
 use base::ids::{ConversationId, MemoryId, MessageId, UserId};
 use base::measure::byte_count;
 use protocol::attachment::encode;
 use protocol::command::ConversationCursor;
-use store::{Attachment, Conversation, ExportedMessage, List, Memory, PIECE_BYTES, Role};
-use store::{Schedule, Store, Viewer};
+use store::{
+    Attachment, Conversation, ExportedMemory, ExportedMessage, ExportedSchedule, List, Memory,
+    PIECE_BYTES, Role, Schedule, Store, Viewer,
+};
 
 /// Rows per query.
 const PAGE: usize = 200;
@@ -78,7 +79,7 @@ enum Work {
     One(ConversationId),
     Conversation(Box<Conversation>),
     Messages(Pass, Option<MessageId>),
-    Message(String, Box<ExportedMessage>),
+    Message(String, Box<ExportedMessage>, Vec<Attachment>),
     File(Attachment, u64),
     Memories(Option<MemoryId>),
     Schedules,
@@ -188,7 +189,7 @@ impl Exporter {
                 unless_gone(self.conversation(*conversation))?;
             }
             Work::Messages(pass, after) => unless_gone(self.messages(pass, after))?,
-            Work::Message(channel, message) => self.message(&channel, *message),
+            Work::Message(channel, message, files) => self.message(&channel, *message, files),
             Work::File(file, start) => unless_gone(self.part(file, start))?,
             Work::Memories(after) => {
                 let page = self.store.memories_after(viewer, after, PAGE)?;
@@ -257,91 +258,70 @@ impl Exporter {
             ));
             return Ok(());
         }
-        let details = (self.store).conversation_details(&self.request.viewer, one.id)?;
         self.left.push(Work::Messages(pass(None), None));
-        let is_whole = self.is_whole();
-        self.line(&Line::Conversation(Box::new(ConversationLine {
-            id: one.id,
-            title: one.title,
-            channel: Some(one.channel),
-            owner: one.owner,
-            audience: Some(one.audience),
-            account: one.account.filter(|_| is_whole),
-            external_name: one.external_name.filter(|_| is_whole),
-            model: one.model,
-            instructions: one.instructions,
-            surface: details.surface.map(|surface| surface.as_str().to_owned()),
-            outside: Some(details.is_outside),
-            marks: details.marks.into_iter().map(marks_line).collect(),
-            created_at: one.created_at,
-            updated_at: Some(one.updated_at),
-        })));
+        let viewer = &self.request.viewer;
+        let mut exported = self.store.exported_conversation(viewer, one)?;
+        if !self.is_whole() {
+            exported.account = None;
+            exported.external_name = None;
+        }
+        self.line(&Line::Conversation(Box::new(exported)));
         Ok(())
     }
 
     fn messages(&mut self, mut pass: Pass, after: Option<MessageId>) -> Result<()> {
         let viewer = &self.request.viewer;
         let page = self.store.messages_after(viewer, pass.id, PAGE, after)?;
-        let Some(last) = page.last().map(|last| last.message.id) else {
+        let Some(last) = page.last().and_then(|(last, _)| last.id) else {
             return Ok(());
         };
-        let is_wanted = |one: &ExportedMessage| {
+        let mut wanted = page;
+        wanted.retain(|(one, _)| {
             let is_hidden = one.hidden_with.is_some();
             pass.hidden.is_none_or(|hidden| hidden == is_hidden)
-        };
-        let wanted: Vec<ExportedMessage> = page.into_iter().filter(is_wanted).collect();
+        });
         if pass.hidden == Some(true) && !pass.has_begun && !wanted.is_empty() {
             pass.has_begun = true;
             self.text(format_args!("# Versions that are not shown\n\n"));
         }
         let channel = pass.channel.clone();
         self.left.push(Work::Messages(pass, Some(last)));
-        for message in wanted.into_iter().rev() {
-            let work = Work::Message(channel.clone(), Box::new(message));
+        for (message, files) in wanted.into_iter().rev() {
+            let work = Work::Message(channel.clone(), Box::new(message), files);
             self.left.push(work);
         }
         Ok(())
     }
 
-    fn message(&mut self, channel: &str, exported: ExportedMessage) {
-        let is_hidden = exported.hidden_with.is_some();
+    fn message(&mut self, channel: &str, mut message: ExportedMessage, files: Vec<Attachment>) {
+        let is_hidden = message.hidden_with.is_some();
         self.counts.messages += u64::from(!is_hidden);
-        let message = exported.message;
         if !self.is_data() {
             let who = match (message.role, &message.speaker) {
                 (Role::Assistant, _) => "Assistant",
                 (Role::User, Some(speaker)) => speaker,
                 (Role::User, None) => "User",
             };
-            let (at, content) = (message.created_at, message.content.trim_end());
+            let (at, content) = (message.timestamp, message.content.trim_end());
             self.text(format_args!("## {who}, {at}\n\n{content}\n\n"));
-            for file in &message.attachments {
+            for file in &files {
                 let (name, kind, size) = (&file.name, &file.media_type, byte_count(file.bytes));
                 self.text(format_args!("- Attached: {name} ({kind}, {size})\n\n"));
             }
             return;
         }
-        let is_whole = self.is_whole();
-        let line = Box::new(MessageLine {
-            id: Some(message.id),
-            role: message.role,
-            speaker: message.speaker,
-            timestamp: message.created_at,
-            content: message.content,
-            in_reply_to: message.in_reply_to,
-            finish_reason: message.finish_reason,
-            version_of: exported.version_of,
-            hidden_with: exported.hidden_with,
-            asked_by: exported.asked_by.filter(|_| is_whole),
-            channel: exported.channel.filter(|own| own != channel),
-        });
+        if !self.is_whole() {
+            message.asked_by = None;
+        }
+        message.channel.take_if(|own| own == channel);
+        let line = Box::new(message);
         self.line(&if is_hidden {
             Line::HiddenMessage(line)
         } else {
             Line::Message(line)
         });
-        let files = message.attachments.into_iter().rev();
-        self.left.extend(files.map(|file| Work::File(file, 0)));
+        self.left
+            .extend(files.into_iter().rev().map(|file| Work::File(file, 0)));
     }
 
     fn part(&mut self, file: Attachment, start: u64) -> Result<()> {
@@ -393,17 +373,8 @@ fn unless_gone(written: Result<()>) -> Result<()> {
     }
 }
 
-fn marks_line(marks: store::KeptMarks) -> MarksLine {
-    MarksLine {
-        user: marks.user,
-        pinned: marks.is_pinned,
-        archived: marks.is_archived,
-        read_until: marks.read_until,
-    }
-}
-
-fn memory_line(memory: Memory) -> MemoryLine {
-    MemoryLine {
+fn memory_line(memory: Memory) -> ExportedMemory {
+    ExportedMemory {
         memory_id: Some(memory.id),
         content: memory.content,
         search_words: memory.search_words,
@@ -417,9 +388,9 @@ fn memory_line(memory: Memory) -> MemoryLine {
     }
 }
 
-fn schedule_line(schedule: Schedule) -> ScheduleLine {
+fn schedule_line(schedule: Schedule) -> ExportedSchedule {
     let is_of_person = schedule.owner_id.is_some();
-    ScheduleLine {
+    ExportedSchedule {
         schedule_id: Some(schedule.id),
         prompt: schedule.prompt,
         made_by: schedule.owner.clone().filter(|_| !is_of_person),

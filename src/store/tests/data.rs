@@ -5,50 +5,34 @@ use std::time::Duration;
 
 use crate::testing::*;
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MessageId};
+use base::ids::{ConversationId, MessageId, UserId};
 
 /// 2023-11-14T22:13:20Z.
 const LONG_AGO: i64 = 1_700_000_000_000;
 
-fn imported(source: &str, id: Option<ConversationId>) -> ImportedConversation {
-    ImportedConversation {
-        source: source.to_owned(),
-        id,
-        title: "a title".to_owned(),
-        channel: "import".to_owned(),
+fn begin_import(store: &Store, source: &str, id: Option<ConversationId>) -> Option<Import> {
+    let began = Timestamp::from_millis(LONG_AGO);
+    let mut new = ExportedConversation::new("a title".to_owned(), began);
+    new.id = id;
+    let ownership = Ownership {
         owner: None,
         audience: Audience::Household,
         copy_for: None,
-        account: None,
-        external_name: None,
-        model: None,
-        instructions: None,
-        surface: None,
-        is_outside: false,
-        marks: Vec::new(),
-        created_at: Timestamp::from_millis(LONG_AGO),
-        updated_at: None,
-    }
+    };
+    (store.begin_import(source, new, Vec::new(), ownership)).unwrap()
 }
 
-fn said(role: Role, content: &str, millis: i64) -> ImportedMessage {
-    ImportedMessage {
-        in_reply_to: None,
-        id: None,
-        role,
-        content: content.to_owned(),
-        speaker: None,
-        asked_by: None,
-        channel: None,
-        finish_reason: None,
-        version_of: None,
-        hidden_with: None,
-        created_at: Timestamp::from_millis(LONG_AGO + millis),
-    }
+fn said(role: Role, content: &str, millis: i64) -> (ExportedMessage, Option<UserId>) {
+    let at = Timestamp::from_millis(LONG_AGO + millis);
+    (ExportedMessage::new(role, content.to_owned(), at), None)
 }
 
-fn take_in(store: &Store, source: &str, messages: Vec<ImportedMessage>) -> ConversationId {
-    let mut importing = store.begin_import(imported(source, None)).unwrap().unwrap();
+fn take_in(
+    store: &Store,
+    source: &str,
+    messages: Vec<(ExportedMessage, Option<UserId>)>,
+) -> ConversationId {
+    let mut importing = begin_import(store, source, None).unwrap();
     importing.add(messages).unwrap();
     let id = importing.id();
     importing.finish().unwrap();
@@ -97,17 +81,12 @@ fn the_model_is_shown_what_was_imported() {
 #[test]
 fn an_import_happens_once_and_replaces_what_a_crash_left() {
     let store = TestStore::new();
-    let mut broken_off = store.begin_import(imported("x:1", None)).unwrap().unwrap();
+    let mut broken_off = begin_import(&store, "x:1", None).unwrap();
     broken_off.add(vec![said(Role::User, "half", 0)]).unwrap();
     drop(broken_off);
     let id = take_in(&store, "x:1", vec![said(Role::User, "whole", 0)]);
-    assert!(store.begin_import(imported("x:1", None)).unwrap().is_none());
-    assert!(
-        store
-            .begin_import(imported("x:2", Some(id)))
-            .unwrap()
-            .is_none()
-    );
+    assert!(begin_import(&store, "x:1", None).is_none());
+    assert!(begin_import(&store, "x:2", Some(id)).is_none());
     let page = store.conversations(&all(), 10, None, false).unwrap();
     assert_eq!(page.conversations.len(), 1);
     assert_eq!(page.conversations[0].message_count, 1);
@@ -123,12 +102,9 @@ fn an_import_happens_once_and_replaces_what_a_crash_left() {
 fn ids_of_the_future_are_not_taken_over() {
     let store = TestStore::new();
     let far = ConversationId::from(i64::MAX);
-    let mut importing = store
-        .begin_import(imported("x:1", Some(far)))
-        .unwrap()
-        .unwrap();
+    let mut importing = begin_import(&store, "x:1", Some(far)).unwrap();
     let mut message = said(Role::User, "hello", 10_000_000_000_000);
-    message.id = Some(MessageId::from(i64::MAX));
+    message.0.id = Some(MessageId::from(i64::MAX));
     importing.add(vec![message]).unwrap();
     assert!(importing.id() < far);
     let id = importing.id();

@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::transfer::importer::{ForeignConversation, attached, foreign_message};
-use crate::transfer::line::MessageLine;
+use crate::transfer::importer::{ForeignConversation, attached};
 use base::clock::Timestamp;
-use store::Role;
+use store::{ExportedConversation, ExportedMessage, Role};
 
 #[derive(Deserialize)]
 struct ChatGptConversation {
@@ -33,7 +32,7 @@ struct Node {
 pub fn conversation(text: &str) -> Option<ForeignConversation> {
     let found: ChatGptConversation = serde_json::from_str(text).ok()?;
     let id = found.conversation_id.as_deref().or(found.id.as_deref())?;
-    let mut messages: Vec<MessageLine> = Vec::new();
+    let mut messages: Vec<ExportedMessage> = Vec::new();
     let mut now = found.create_time.and_then(seconds);
     for node in branch(&found) {
         let Some(value) = &node.message else {
@@ -49,20 +48,19 @@ pub fn conversation(text: &str) -> Option<ForeignConversation> {
                 last.content.push_str("\n\n");
                 last.content.push_str(&content);
             }
-            _ => messages.push(foreign_message(
+            _ => messages.push(ExportedMessage::new(
                 role,
                 content,
                 now.unwrap_or(Timestamp::from_millis(0)),
             )),
         }
     }
+    let title = found.title.clone().unwrap_or_else(|| "ChatGPT".to_owned());
+    let created_at = (found.create_time.and_then(seconds))
+        .or(messages.first().map(|message| message.timestamp))?;
     Some(ForeignConversation {
         source: format!("chatgpt:{id}"),
-        title: found.title.clone().unwrap_or_else(|| "ChatGPT".to_owned()),
-        created_at: found
-            .create_time
-            .and_then(seconds)
-            .or(messages.first().map(|message| message.timestamp))?,
+        conversation: ExportedConversation::new(title, created_at),
         messages,
     })
 }

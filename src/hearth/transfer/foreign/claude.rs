@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::transfer::importer::{ForeignConversation, attached, foreign_message};
+use crate::transfer::importer::{ForeignConversation, attached};
 use base::clock::Timestamp;
-use store::Role;
+use store::{ExportedConversation, ExportedMessage, Role};
 
 #[derive(Deserialize)]
 struct ClaudeConversation {
@@ -26,17 +26,18 @@ pub fn conversation(text: &str) -> Option<ForeignConversation> {
             continue;
         };
         now = value["created_at"].as_str().and_then(time).or(now);
-        messages.push(foreign_message(
+        messages.push(ExportedMessage::new(
             role,
             content,
             now.unwrap_or(Timestamp::from_millis(0)),
         ));
     }
     let title = found.name.filter(|name| !name.is_empty());
+    let title = title.unwrap_or_else(|| "Claude".to_owned());
+    let created_at = began.or(messages.first().map(|message| message.timestamp))?;
     Some(ForeignConversation {
         source: format!("claude:{}", found.uuid),
-        title: title.unwrap_or_else(|| "Claude".to_owned()),
-        created_at: began.or(messages.first().map(|message| message.timestamp))?,
+        conversation: ExportedConversation::new(title, created_at),
         messages,
     })
 }
