@@ -105,8 +105,8 @@ pub use attachments::{
 };
 pub use audience::{Audience, Readers};
 pub use backup::{
-    BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,
-    inspect, unpack,
+    BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, BackupWriter, PARTIAL,
+    SNAPSHOT_PIECE, Snapshot, back_up, inspect, unpack,
 };
 pub use belongings::Belongings;
 pub use check::{Progress, ProgressWatcher};

@@ -2,43 +2,97 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
+use super::door::Door;
 use super::progress::{ProgressLine, count, size};
+use super::row::{Shown, text};
 use crate::service::backups::enclosed;
 use base::clock::Clock;
-use store::{BackupRequest, back_up};
+use protocol::attachment::decode;
+use store::BackupWriter;
 
 pub const COMMAND: Command = Command::new(
     "\
-backup FILE: Back everything up into one file, even while the server runs
+backup [FILE]: Back everything up into one file, even while the server runs
 FILE is a database that any SQLite program can open. It appears under its name only after it has
 been read back and verified. Its copy of the configuration has *** in place of each secret. The
 server makes such backups itself every night (`hearth config keys` explains `backup`).
 --with-secrets  Include API keys, passwords and the machine's key
 --force         Replace FILE if it exists
+--list          Instead, list the backups that the server has made at night
+--json
 --data-dir",
 )
-.run(run);
+.ask(run);
+
+/// `hearth backup`
+fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    match arguments.operand(0) {
+        None if arguments.has("list") => list(door, arguments, context),
+        Some(file) if !arguments.has("list") => {
+            back_up(door, PathBuf::from(file), arguments, context)
+        }
+        _ => Err(arguments.usage("give either FILE or --list")),
+    }
+}
+
+/// `hearth backup --list`
+fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let data = door.ask(&json!({ "type": "list_backups" }))?;
+    let shown = Shown::List {
+        member: "backups",
+        columns: &[
+            ("night", |backup| text(&backup["night"])),
+            ("file", |backup| text(&backup["name"])),
+            ("size", |backup| {
+                size(backup["bytes"].as_u64().unwrap_or_default())
+            }),
+        ],
+        empty: "There are no nightly backups yet.",
+    };
+    shown.print(&data, arguments, context)?;
+    match arguments.has("json") {
+        true => Ok(()),
+        false => context.note(format_args!("They are in {}.", text(&data["directory"]))),
+    }
+}
 
 /// `hearth backup FILE`
-fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
+fn back_up(
+    door: &mut Door,
+    target: PathBuf,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> CliResult {
+    let directory = door.directory()?.clone();
     directory.check_is_used()?;
-    let target = PathBuf::from(arguments.required(0));
     directory.check_output(&target)?;
     let with_secrets = arguments.has("with-secrets");
+    let mut copy =
+        BackupWriter::create(&target, arguments.has("force")).map_err(CliError::failed)?;
     let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
     let line = ProgressLine::stoppable();
-    let order = BackupRequest {
-        database: &directory.database(),
-        target: &target,
-        overwrite: arguments.has("force"),
-        files,
-    };
-    let made = back_up(&order, &line.watch()).map_err(CliError::failed)?;
+    let mut copied = 0;
+    for number in 0u64.. {
+        let part = door.ask(&json!({ "type": "back_up", "part": number }))?;
+        if part["done"] == true {
+            break;
+        }
+        let piece = decode(part["data"].as_str().unwrap_or_default())
+            .ok_or_else(|| CliError::failed("the server's response is not base64"))?;
+        copy.add(&piece).map_err(CliError::failed)?;
+        copied += piece.len() as u64;
+        if !line.note("copying", copied, part["bytes"].as_u64()) {
+            return Err(CliError::failed("stopped before it was complete"));
+        }
+    }
+    // Nobody waits while the copy is checked.
+    door.release();
+    let made = (copy.finish(files, &line.watch())).map_err(CliError::failed)?;
     drop(line);
     if let Some(reason) = left_out {
         writeln!(context.errors, "hearth: {reason}")?;
@@ -49,9 +103,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         count(made.conversations, "conversation"),
         target.display(),
         size(made.bytes),
-        match with_secrets {
-            true => "including all secrets: keep it safe",
-            false => "without secrets",
+        if with_secrets {
+            "including all secrets: keep it safe"
+        } else {
+            "without secrets"
         }
     ))
 }

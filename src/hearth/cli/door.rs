@@ -23,7 +23,7 @@ use net::listener::LocalConnection;
 const OPEN_TIME: Duration = Duration::from_secs(30);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Time limit of one answer: a backup of a large household takes minutes.
+/// Time limit of one answer: a tool may be tried, or the end of a file be imported first.
 const ANSWER_TIME: Duration = Duration::from_secs(15 * 60);
 /// What is sent of a file at a time.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -14,20 +14,27 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::Service;
+use super::caller::Caller;
 use agent::skills;
 use base::calendar::Zone;
 use base::clock::Timestamp;
+use base::error::Error;
+use base::sync::lock;
 use config::{Backup, TimeOfDay, without_secrets};
+use protocol::attachment::encode;
 use protocol::record::{BackupStatus, NightlyBackup};
 use serde_json::{Value, json};
 use store::{
-    BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up, check_integrity,
+    BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, Snapshot,
+    back_up, check_integrity,
 };
 
 /// How often the timekeeper checks whether a backup is due.
 const LOOK: Duration = Duration::from_secs(60);
 /// How long after a failure the next attempt is made.
 const RETRY: Duration = Duration::from_secs(3600);
+/// How long a copy of the database is kept for whoever reads it.
+const STALLED: Duration = Duration::from_secs(5 * 60);
 /// Where nightly backups go in the data directory when nothing else is set.
 const DIRECTORY: &str = "backups";
 /// Backups that are listed when one is needed.
@@ -170,6 +177,15 @@ fn is_ahead(made: Date, night: Date) -> bool {
     night.tomorrow().is_ok_and(|next| made > next)
 }
 
+/// A copy of the database that a connection reads.
+pub(super) struct Copied {
+    snapshot: Snapshot,
+    /// The part that is next.
+    next: u64,
+    /// When the last was asked for.
+    asked: Instant,
+}
+
 /// Starts a backup when one is due, on its own thread, which ends with the
 /// timekeeper.
 pub(super) struct Nightly {
@@ -240,7 +256,49 @@ impl Service {
             night: night.to_string(),
             bytes: fs::metadata(path).map_or(0, |about| about.len()),
         });
-        json!({ "backups": backups.collect::<Vec<_>>() })
+        json!({
+            "backups": backups.collect::<Vec<_>>(),
+            "directory": directory.display().to_string(),
+        })
+    }
+
+    /// The next part of a copy of the database. Whoever asks for it writes the file, where and
+    /// as whom a server in its own walls could not.
+    pub(super) fn back_up(&self, caller: &Caller<'_>, part: u64) -> Result<Value, Error> {
+        let failed = |error: BackupError| Error::server("the database cannot be copied", error);
+        let mut snapshots = lock(&self.snapshots);
+        let last = snapshots.remove(&caller.connection);
+        let mut snapshot = match last.filter(|last| last.next == part) {
+            _ if part == 0 => Snapshot::open(&self.data_dir.join("hearth.db")).map_err(failed)?,
+            Some(last) => last.snapshot,
+            None => {
+                return Err(Error::invalid_request(
+                    "\"part\" must be 0, and then within five minutes one more than that of the \
+                     last",
+                ));
+            }
+        };
+        let piece = snapshot.next_piece().map_err(failed)?;
+        let (done, bytes) = (piece.is_none(), snapshot.bytes());
+        if !done {
+            let copied = Copied {
+                snapshot,
+                next: part + 1,
+                asked: Instant::now(),
+            };
+            snapshots.insert(caller.connection, copied);
+        }
+        Ok(json!({
+            "part": part,
+            "data": encode(&piece.unwrap_or_default()),
+            "done": done,
+            "bytes": bytes,
+        }))
+    }
+
+    /// Lets go of the copies that nobody reads on: until then the database only grows.
+    pub(super) fn end_stalled_copies(&self) {
+        lock(&self.snapshots).retain(|_, copied| copied.asked.elapsed() < STALLED);
     }
 
     /// The night whose backup has yet to be made. A night before the first user was
@@ -326,17 +384,18 @@ impl Service {
         if let Some(reason) = left_out {
             log::warn!("nightly backup: {reason}");
         }
+        let target = directory.join(name_of(night));
         let order = BackupRequest {
             database: &database,
-            target: &directory.join(name_of(night)),
+            target: &target,
             overwrite: false,
             files,
         };
-        let made = back_up(&order, watch).map_err(|error| error.to_string())?;
-        let faults = check_integrity(order.target, watch).map_err(|error| error.to_string())?;
+        let made = back_up(order, watch).map_err(|error| error.to_string())?;
+        let faults = check_integrity(&target, watch).map_err(|error| error.to_string())?;
         if let Some(fault) = faults.unwrap_or_default().first() {
-            let removed = fs::remove_file(order.target);
-            removed.map_err(|error| format!("{}: {error}", order.target.display()))?;
+            let removed = fs::remove_file(&target);
+            removed.map_err(|error| format!("{}: {error}", target.display()))?;
             return Err(format!(
                 "the database is damaged ({fault}); older backups are kept: restore one of them"
             ));

@@ -235,6 +235,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::ListErrors => service.list_errors(),
         Command::ListBackups => Ok(service.list_backups()),
+        Command::BackUp(wanted) => service.back_up(caller, wanted.part),
         Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove.name, user),
         Command::ListTokens(list) => service.list_tokens(list.sessions),

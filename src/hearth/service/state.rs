@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
+use super::backups::Copied;
 use super::connections::Connections;
 use super::guesser::Guesser;
 use super::hub::{ConnectionId, Hub};
@@ -63,6 +64,8 @@ pub struct Service {
     pub(super) arriving_files: AtomicUsize,
     /// The exports that connections read, and the part that is next.
     pub(super) exports: Mutex<HashMap<ConnectionId, (u64, Exporter)>>,
+    /// The copies of the database that connections read.
+    pub(super) snapshots: Mutex<HashMap<ConnectionId, Copied>>,
     /// For whom something is imported at the moment.
     pub(super) imports: Mutex<Vec<UserId>>,
     /// Webhook requests that wait for their turn's end.
@@ -140,6 +143,7 @@ impl Service {
             tells_browsers: AtomicBool::new(tells_browsers),
             arriving_files: AtomicUsize::new(0),
             exports: Mutex::default(),
+            snapshots: Mutex::default(),
             imports: Mutex::default(),
             waiting_requests: AtomicUsize::new(0),
             meter: Meter::default(),

@@ -100,6 +100,7 @@ impl Service {
                     next_look = now;
                 }
                 self.connections.expire(self.clock.now());
+                self.end_stalled_copies();
                 self.refill_event_numbers();
                 self.resume_deferred();
                 nightly.tick(self);

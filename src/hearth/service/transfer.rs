@@ -122,9 +122,10 @@ impl Service {
         }))
     }
 
-    /// Ends the export of a connection that is closed.
+    /// Ends the export and the backup of a connection that is closed.
     pub(super) fn end_export(&self, connection: ConnectionId) {
         lock(&self.exports).remove(&connection);
+        lock(&self.snapshots).remove(&connection);
     }
 
     /// Imports a file for whoever sends it: all of it becomes theirs, privately, and counts as

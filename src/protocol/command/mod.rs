@@ -646,6 +646,24 @@ commands! {
     "list_backups" Admin Any ListBackups -> {
         /// The newest first.
         backups: Vec<record::NightlyBackup>,
+        /// Where they are on the machine.
+        directory: String,
+    },
+
+    /// Returns a part of a copy of the whole database, as it was at the first part: a file that
+    /// any SQLite program opens.
+    "back_up" Owner Any BackUp(BackUp {
+        /// 0 begins; then one more each time, until `done`. Within five minutes.
+        part: u64 = offset,
+    }) -> {
+        /// That of the request.
+        part: u64,
+        /// The next of the file in base64; nothing at its end.
+        data: String,
+        /// Whether this was the end.
+        done: bool,
+        /// The size of the whole file.
+        bytes: u64,
     },
 
     /// Lists everybody who may sign in.

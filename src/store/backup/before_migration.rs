@@ -40,7 +40,7 @@ pub(crate) fn keep_before_migration(
         files: Vec::new(),
     };
     let watch: ProgressWatcher = Arc::new(|_| true);
-    back_up(&request, &watch)?;
+    back_up(request, &watch)?;
     give_to_owner(database, &target)?;
     log::info!(
         "the database before the upgrade is kept in {}",

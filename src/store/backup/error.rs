@@ -44,6 +44,11 @@ pub enum BackupError {
         /// What is wrong with it.
         findings: Vec<String>,
     },
+    /// The database that was copied is damaged.
+    Copied {
+        /// What is wrong with it.
+        findings: Vec<String>,
+    },
     /// The watcher stopped it.
     Stopped,
 }
@@ -133,6 +138,11 @@ impl fmt::Display for BackupError {
                 f,
                 "{} is damaged ({}): use another backup",
                 path.display(),
+                findings.join("; ")
+            ),
+            BackupError::Copied { findings } => write!(
+                f,
+                "the database is damaged ({}): restore an earlier backup",
                 findings.join("; ")
             ),
             BackupError::Stopped => f.write_str("stopped before it was complete"),

@@ -115,7 +115,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Conversations and messages.
-pub(super) fn counts(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+fn counts(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
     let count = |table| {
         let sql = format!("SELECT count(*) FROM {table}");
         connection.query_row(&sql, [], |row| row.get::<_, i64>(0))

@@ -7,13 +7,10 @@ mod error;
 mod inspect;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, params};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -24,17 +21,12 @@ use super::schema::{self, OpenError};
 
 pub(crate) use before_migration::keep_before_migration;
 pub use error::BackupError;
-use inspect::counts;
 pub use inspect::{BackupContents, BackupFile, inspect, unpack};
 
 /// Suffix of the name of an unfinished backup.
 pub const PARTIAL: &str = ".partial";
-/// Pages (of 4 KiB) that are copied per step.
-const PAGES: i32 = 256;
-/// How long to wait for the lock of another program.
-const BUSY_WAIT: Duration = Duration::from_secs(10);
-/// The pause between two attempts.
-const BUSY_RETRY: Duration = Duration::from_millis(10);
+/// Most bytes of a piece of a snapshot: several pages, which have at most 64 KiB.
+pub const SNAPSHOT_PIECE: u64 = 256 * 1024;
 
 /// The table for the files of a backup.
 const ENCLOSE: &str = "
@@ -72,25 +64,181 @@ pub struct BackupSummary {
 /// The database cannot be read or is damaged, the file exists or cannot be written,
 /// or the watcher stopped it. The unfinished file is removed.
 pub fn back_up(
-    order: &BackupRequest<'_>,
+    order: BackupRequest<'_>,
     watch: &ProgressWatcher,
 ) -> Result<BackupSummary, BackupError> {
-    if !order.overwrite && fs::symlink_metadata(order.target).is_ok() {
-        return Err(BackupError::Exists(order.target.to_owned()));
+    let mut copy = BackupWriter::create(order.target, order.overwrite)?;
+    let mut snapshot = Snapshot::open(order.database)?;
+    while let Some(piece) = snapshot.next_piece()? {
+        copy.add(&piece)?;
+        let progress = Progress {
+            stage: "copying",
+            done: copy.bytes,
+            total: Some(snapshot.bytes()),
+        };
+        if !watch(progress) {
+            return Err(BackupError::Stopped);
+        }
     }
-    let partial = with_suffix(order.target, PARTIAL);
-    let lock = create(&partial, order.target)?;
-    let made = copy_and_verify(order, &partial, watch).and_then(|made| {
-        let finished = lock.sync_all().and_then(|()| put_in_place(order, &partial));
-        finished.map_err(|error| BackupError::io(order.target, "written", &error))?;
-        Ok(made)
-    });
-    if made.is_err() {
-        // The first error matters more than one of cleaning up.
-        let _ = fs::remove_file(&partial);
-        let _ = fs::remove_file(with_suffix(&partial, "-journal"));
+    drop(snapshot);
+    copy.finish(order.files, watch)
+}
+
+/// One moment of a database, as the bytes of its file. Writers go on meanwhile.
+pub struct Snapshot {
+    path: PathBuf,
+    connection: Connection,
+    page_bytes: u64,
+    pages: u64,
+    /// Pages that were read.
+    read: u64,
+}
+
+impl Snapshot {
+    /// That of now. A server may be using the database.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn open(database: &Path) -> Result<Snapshot, BackupError> {
+        let failed = |error| BackupError::Source(OpenError::new(database, error));
+        let connection = connection::open(database).map_err(failed)?;
+        connection::prepare(&connection, Purpose::Read).map_err(failed)?;
+        // The transaction stays open until the end and keeps the moment.
+        connection.execute_batch("BEGIN").map_err(failed)?;
+        schema::schema_of(&connection)
+            .map_err(|cause| BackupError::Source(OpenError::new(database, cause)))?;
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let page_bytes = pragma("page_size").map_err(failed)?;
+        let pages = pragma("page_count").map_err(failed)?;
+        Ok(Snapshot {
+            path: database.to_owned(),
+            page_bytes: page_bytes.unsigned_abs(),
+            pages: pages.unsigned_abs(),
+            read: 0,
+            connection,
+        })
     }
-    made
+
+    /// Bytes of all of it.
+    pub fn bytes(&self) -> u64 {
+        self.pages * self.page_bytes
+    }
+
+    /// The next [`SNAPSHOT_PIECE`] bytes or fewer; none at the end.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, BackupError> {
+        let end = self.pages.min(self.read + SNAPSHOT_PIECE / self.page_bytes);
+        if self.read == end {
+            return Ok(None);
+        }
+        let mut piece = Vec::with_capacity(SNAPSHOT_PIECE as usize);
+        let mut append = |page: u64| {
+            // Its pages as the transaction sees them (https://www.sqlite.org/dbpage.html).
+            let mut statement = (self.connection)
+                .prepare_cached("SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?1")?;
+            statement.query_row([page.cast_signed()], |row| {
+                piece.extend_from_slice(row.get_ref(0)?.as_blob()?);
+                Ok(())
+            })
+        };
+        (self.read + 1..=end)
+            .try_for_each(&mut append)
+            .map_err(|error| BackupError::sql(&self.path, "read", &error))?;
+        self.read = end;
+        Ok(Some(piece))
+    }
+}
+
+/// The file of a backup, until it is complete. Dropped before, it is removed.
+pub struct BackupWriter {
+    target: PathBuf,
+    partial: PathBuf,
+    overwrite: bool,
+    /// Locked against other backups.
+    file: File,
+    bytes: u64,
+    is_finished: bool,
+}
+
+impl BackupWriter {
+    /// Begins a file. Its directory must exist; `overwrite` lets it replace another file.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written, or is being written.
+    pub fn create(target: &Path, overwrite: bool) -> Result<BackupWriter, BackupError> {
+        match fs::symlink_metadata(target) {
+            Ok(_) if !overwrite => return Err(BackupError::Exists(target.to_owned())),
+            // Renaming the copy over a device or a FIFO would remove it.
+            Ok(about) if !about.is_file() && !about.is_symlink() => {
+                return Err(BackupError::File {
+                    path: target.to_owned(),
+                    tried: "replaced",
+                    reason: "it is no regular file".to_owned(),
+                });
+            }
+            _ => {}
+        }
+        let partial = with_suffix(target, PARTIAL);
+        Ok(BackupWriter {
+            file: create(&partial, target)?,
+            target: target.to_owned(),
+            partial,
+            overwrite,
+            bytes: 0,
+            is_finished: false,
+        })
+    }
+
+    /// Adds the next piece of a [`Snapshot`].
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add(&mut self, piece: &[u8]) -> Result<(), BackupError> {
+        let written = self.file.write_all(piece);
+        written.map_err(|error| BackupError::io(&self.target, "written", &error))?;
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    /// Adds the other files, reads all of it back, and gives it its name.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be written, or the watcher stopped it.
+    pub fn finish(
+        mut self,
+        files: Vec<BackupFile>,
+        watch: &ProgressWatcher,
+    ) -> Result<BackupSummary, BackupError> {
+        enclose(&self.partial, &files)
+            .map_err(|error| BackupError::sql(&self.target, "written", &error))?;
+        let found = inspect(&self.partial, true, watch).map_err(|error| match error {
+            // A damaged page of the database is damaged in the copy too.
+            BackupError::Damaged { findings, .. } => BackupError::Copied { findings },
+            error => error,
+        })?;
+        let unwritten = |error| BackupError::io(&self.target, "written", &error);
+        self.file.sync_all().map_err(unwritten)?;
+        put_in_place(&self.partial, &self.target, self.overwrite).map_err(unwritten)?;
+        let about = self.file.metadata().map_err(unwritten)?;
+        self.is_finished = true;
+        Ok(BackupSummary {
+            bytes: about.len(),
+            conversations: found.conversations,
+            messages: found.messages,
+        })
+    }
+}
+
+impl Drop for BackupWriter {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // The first error matters more than one of cleaning up.
+            let _ = fs::remove_file(&self.partial);
+            let _ = fs::remove_file(with_suffix(&self.partial, "-journal"));
+        }
+    }
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -129,95 +277,13 @@ fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
     Ok(file)
 }
 
-fn copy_and_verify(
-    order: &BackupRequest<'_>,
-    partial: &Path,
-    watch: &ProgressWatcher,
-) -> Result<BackupSummary, BackupError> {
-    let from_source = |error| BackupError::Source(OpenError::new(order.database, error));
-    let source = connection::open(order.database).map_err(from_source)?;
-    connection::prepare(&source, Purpose::Read).map_err(from_source)?;
-    // The transaction stays open until the end and keeps the snapshot. Without it
-    // every commit of the server would restart the copy.
-    source.execute_batch("BEGIN").map_err(from_source)?;
-    schema::schema_of(&source)
-        .map_err(|cause| BackupError::Source(OpenError::new(order.database, cause)))?;
-    let expected = counts(&source).map_err(from_source)?;
-    let written = |error| BackupError::sql(order.target, "written", &error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut copy = Connection::open_with_flags(partial, flags).map_err(written)?;
-    // The whole file is synced at the end, and discarded after a crash.
-    copy.execute_batch(
-        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;
-         PRAGMA cache_size = -2048;",
-    )
-    .map_err(written)?;
-    copy_pages(&source, &mut copy, watch).map_err(|error| match error {
-        Some(error) => written(error),
-        None => BackupError::Stopped,
-    })?;
-    drop(source);
-    enclose(&mut copy, &order.files).map_err(written)?;
-    copy.close().map_err(|(_, error)| written(error))?;
-
-    let found = inspect(partial, true, watch).map_err(|error| match error {
-        // A damaged page of the database is damaged in the copy too.
-        BackupError::Damaged { findings, .. } => BackupError::Damaged {
-            path: order.database.to_owned(),
-            findings,
-        },
-        error => error,
-    })?;
-    if (found.conversations, found.messages) != expected {
-        return Err(BackupError::Damaged {
-            path: order.target.to_owned(),
-            findings: vec!["messages are missing".to_owned()],
-        });
-    }
-    let about = fs::metadata(partial);
-    let bytes = about.map_err(|error| BackupError::io(order.target, "read", &error))?;
-    Ok(BackupSummary {
-        bytes: bytes.len(),
-        conversations: found.conversations,
-        messages: found.messages,
-    })
-}
-
-/// The error is `None` when the watcher stopped it.
-fn copy_pages(
-    source: &Connection,
-    copy: &mut Connection,
-    watch: &ProgressWatcher,
-) -> Result<(), Option<rusqlite::Error>> {
-    let backup = Backup::new(source, copy)?;
-    let mut deadline = Instant::now() + BUSY_WAIT;
-    loop {
-        match backup.step(PAGES)? {
-            StepResult::Done => return Ok(()),
-            StepResult::More => deadline = Instant::now() + BUSY_WAIT,
-            _ if Instant::now() < deadline => thread::sleep(BUSY_RETRY),
-            _ => {
-                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-                return Err(Some(rusqlite::Error::SqliteFailure(busy, None)));
-            }
-        }
-        let progress = backup.progress();
-        let pages = u64::try_from(progress.pagecount).unwrap_or(0);
-        let left = u64::try_from(progress.remaining).unwrap_or(0);
-        let goes_on = watch(Progress {
-            stage: "copying",
-            done: pages.saturating_sub(left),
-            total: Some(pages),
-        });
-        if !goes_on {
-            return Err(None);
-        }
-    }
-}
-
 /// Adds the other files, and turns the copy into one file without a log.
-fn enclose(copy: &mut Connection, files: &[BackupFile]) -> rusqlite::Result<()> {
-    connection::set_journal_mode(copy, "delete")?;
+fn enclose(partial: &Path, files: &[BackupFile]) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(partial, flags)?;
+    // The whole file is synced at the end, and discarded after a crash.
+    copy.execute_batch("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF;")?;
+    connection::set_journal_mode(&copy, "delete")?;
     let transaction = copy.transaction()?;
     transaction.execute_batch(ENCLOSE)?;
     for file in files {
@@ -226,21 +292,22 @@ fn enclose(copy: &mut Connection, files: &[BackupFile]) -> rusqlite::Result<()> 
             params![file.name, file.content],
         )?;
     }
-    transaction.commit()
+    transaction.commit()?;
+    copy.close().map_err(|(_, error)| error)
 }
 
 /// Renames the finished file, durably.
-fn put_in_place(order: &BackupRequest<'_>, partial: &Path) -> io::Result<()> {
-    if order.overwrite {
-        fs::rename(partial, order.target)?;
+fn put_in_place(partial: &Path, target: &Path, overwrite: bool) -> io::Result<()> {
+    if overwrite {
+        fs::rename(partial, target)?;
     } else {
-        match renameat_with(CWD, partial, CWD, order.target, RenameFlags::NOREPLACE) {
+        match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
             // Not every file system supports it. The name was free a moment ago.
-            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(partial, order.target)?,
+            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(partial, target)?,
             renamed => renamed?,
         }
     }
-    let directory = match order.target.parent() {
+    let directory = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };

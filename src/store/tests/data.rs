@@ -178,7 +178,7 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
     // More than is copied in one step.
     conversation(&store, &"word ".repeat(400_000));
     let (database, target) = (dir.path().join("hearth.db"), dir.path().join("copy.db"));
-    let order = BackupRequest {
+    let order = || BackupRequest {
         database: &database,
         target: &target,
         overwrite: false,
@@ -190,14 +190,14 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
         counting.fetch_add(1, Ordering::SeqCst);
         false
     });
-    let stopped = back_up(&order, &watch);
+    let stopped = back_up(order(), &watch);
     assert!(matches!(stopped, Err(BackupError::Stopped)), "{stopped:?}");
     assert_eq!(looks.load(Ordering::SeqCst), 1);
     assert!(!target.exists() && !dir.path().join("copy.db.partial").exists());
-    let made = back_up(&order, &unwatched()).unwrap();
+    let made = back_up(order(), &unwatched()).unwrap();
     assert_eq!((made.conversations, made.messages), (1, 2));
     assert!(matches!(
-        back_up(&order, &unwatched()),
+        back_up(order(), &unwatched()),
         Err(BackupError::Exists(_))
     ));
     assert_eq!(

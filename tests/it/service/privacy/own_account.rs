@@ -73,6 +73,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"test_notification","name":"user"}
     ghts | {"type":"list_errors"}
     ghts | {"type":"list_backups"}
+    ghts | {"type":"back_up","part":0}
     ghts | {"type":"list_users"}
     ghts | {"type":"add_user","name":"x","password":"correct horse"}
     ghts | {"type":"invite_user","name":"x","url":"http://a.lan/"}

@@ -1,10 +1,12 @@
 //! Backups and restoring.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{eventually, exported, good, household, nightly, refused, text};
 use support::SetOnDrop;
@@ -272,4 +274,104 @@ fn an_interrupted_restore_is_finished_by_the_next_start() {
     );
     assert!(!ready.exists());
     assert_eq!(exported(folder.path()), expected);
+}
+
+#[test]
+fn the_nightly_backups_are_listed_with_and_without_a_server() {
+    let folder = household();
+    let list = || good(folder.path(), &["backup", "--list", "--json"]);
+    assert_eq!(list(), "[]\n");
+    let backups = folder.path().join("backups");
+    fs::create_dir(&backups).unwrap();
+    for night in ["2026-11-20", "2026-11-21"] {
+        fs::write(backups.join(format!("hearth-nightly-{night}.db")), "x").unwrap();
+    }
+    let expected = json!([
+        {"name": "hearth-nightly-2026-11-21.db", "night": "2026-11-21", "bytes": 1},
+        {"name": "hearth-nightly-2026-11-20.db", "night": "2026-11-20", "bytes": 1},
+    ]);
+    let listed = || serde_json::from_str::<Value>(&list()).unwrap();
+    assert_eq!(listed(), expected);
+    let program = Program::serve(folder.path());
+    assert_eq!(listed(), expected);
+    let told = printed(&run(folder.path(), &["backup", "--list"]));
+    assert!(told.contains("hearth-nightly-2026-11-21.db"), "{told}");
+    assert!(told.contains(text(&backups)), "{told}");
+    drop(program);
+    for arguments in [&["backup"][..], &["backup", "a.db", "--list"]] {
+        assert_eq!(run(folder.path(), arguments).status.code(), Some(2));
+    }
+}
+
+#[test]
+fn a_backup_is_of_one_moment_and_its_parts_come_in_their_order() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut person = Client::websocket(program.address);
+    person.authenticate(&tokens.user);
+    for _ in 0..5 {
+        person.chat(&"before ".repeat(20_000));
+    }
+    let key = fs::read_to_string(folder.path().join("hearth.sock.key")).unwrap();
+    let socket = UnixStream::connect(folder.path().join("hearth.sock")).unwrap();
+    let mut lines = BufReader::new(socket);
+    let mut ask = |request: Value| -> Value {
+        writeln!(lines.get_mut(), "{request}").unwrap();
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    ask(json!({"type": "auth", "token": key}));
+    let mut part = |number: u64| ask(json!({"type": "back_up", "part": number}));
+    assert_eq!(part(1)["code"], "invalid_request");
+    let mut copy = Vec::new();
+    let first = part(0);
+    person.chat("afterwards, and not in the copy");
+    let mut response = first.clone();
+    for number in 1.. {
+        let data = response["data"]["data"].as_str().unwrap();
+        copy.extend(protocol::attachment::decode(data).unwrap());
+        if response["data"]["done"] == true {
+            assert!(number > 2, "it has several parts");
+            break;
+        }
+        response = part(number);
+    }
+    assert_eq!(first["data"]["bytes"], copy.len());
+    let gone = part(7);
+    assert_eq!(gone["code"], "invalid_request", "{gone}");
+    let file = folder.path().join("copy.db");
+    fs::write(&file, &copy).unwrap();
+    let told = good(folder.path(), &["restore", "--check", text(&file)]);
+    assert!(told.contains("10 messages"), "{told}");
+    let told = good(folder.path(), &["backup", "--force", text(&file)]);
+    assert!(told.contains("12 messages"), "{told}");
+}
+
+#[test]
+fn a_backup_replaces_nothing_but_a_file() {
+    let folder = household();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("directory")).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        at("fifo"),
+        rustix::fs::FileType::Fifo,
+        mode,
+        0,
+    )
+    .unwrap();
+    for name in ["directory", "fifo"] {
+        let told = refused(folder.path(), &["backup", "--force", text(&at(name))]);
+        assert!(told.contains("no regular file"), "{told}");
+        assert!(!at(name).metadata().unwrap().is_file());
+    }
+    let told = refused(folder.path(), &["backup", text(&at("missing/a.db"))]);
+    assert!(told.contains("its directory does not exist"), "{told}");
+    let names = fs::read_dir(folder.path()).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(!names.any(|name| name.ends_with(".partial")));
 }
