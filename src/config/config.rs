@@ -132,7 +132,7 @@ section! {
         /// What single people may do, by the name of the user. Whoever is not named here may do
         /// what the role and the other settings allow.
         pub people: BTreeMap<String, Person> = people(), writable;
-        /// How browsers are told what waits.
+        /// How browsers are notified.
         pub notifications: WebPush = section_of();
         /// Who sees what.
         pub privacy: Privacy = section_of(), writable;

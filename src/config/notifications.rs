@@ -1,4 +1,4 @@
-//! `notifications` and `people.NAME.notifications`: where people are told of what waits.
+//! `notifications` and `people.NAME.notifications`: how people are notified.
 
 use std::fmt;
 
@@ -24,14 +24,14 @@ const PUSH_SERVICES: [&str; 4] = [
 ];
 
 section! {
-    /// The section `notifications`: how browsers are told what waits.
+    /// The section `notifications`: how browsers are notified.
     #[derive(Clone, Debug, Serialize)]
     pub struct WebPush {
         /// The push services to which browsers may have messages posted: host names, `*.` before one
         /// for all names below it, perhaps with a port.
         pub push_hosts: Vec<String> = list(PUSH_HOST)
             .or(PUSH_SERVICES.map(str::to_owned).to_vec());
-        /// Where a push service reaches you if your messages are trouble to it. It is told this with
+        /// Where a push service reaches you if your messages cause it trouble. It receives this with
         /// each; Apple's wants an address that exists.
         pub push_contact: String = CONTACT.or("mailto:hearth@example.com".to_owned());
     }
@@ -149,7 +149,7 @@ impl Rule for TopicText {
     }
 }
 
-/// A service that a phone is told by.
+/// A service that notifies a phone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushService {
     /// ntfy.

@@ -53,7 +53,7 @@ section! {
         /// Admins may answer all.
         pub approves: Option<Vec<String>> = list(TOOL_NAME)
             .optional("the built-in ones for memories, search, reminders, lists and files");
-        /// How this person's phone is told of what waits.
+        /// How this person's phone is notified.
         pub notifications: Option<Notifications> = object::<Notifications>().optional("none");
     }
 }

@@ -197,7 +197,7 @@ events! {
         requested_by: Option<String>,
         /// Where the message came from.
         channel: String,
-        /// Whom an answer for the conversation, or for always, covers.
+        /// Who is covered by an answer for the conversation, or for always.
         covers: Option<String>,
         /// Whether text from outside is in the conversation: then a tool with an effect
         /// asks again next time.

@@ -116,7 +116,7 @@ records! {
         /// The model that is asked in it, if one was chosen.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub model: Option<String>,
-        /// What the assistant is told in it, if anything.
+        /// Its instructions for the assistant, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub instructions: Option<String>,
     }
@@ -244,7 +244,7 @@ records! {
         pub requested_by: Option<String>,
         /// Where the message came from.
         pub channel: String,
-        /// Whom an answer for the conversation, or for always, covers.
+        /// Who is covered by an answer for the conversation, or for always.
         pub covers: Option<String>,
         /// Whether text from outside is in the conversation.
         pub outside: bool,

@@ -16,10 +16,10 @@ use net::http::checks::{bearer, is_forwarded, percent_decoded};
 use net::http::{Head, Request};
 use store::UserRole;
 
-/// The header with the name of the person for whom a program asks, whose token speaks
+/// The header with the name of the person on whose behalf a program asks, whose token speaks
 /// for several.
 const ON_BEHALF_OF: &str = "x-hearth-user";
-/// The same as Open WebUI sends it to all its connections, percent-encoded, if it is told to.
+/// The same as Open WebUI sends it to all its connections, percent-encoded, if it is set to.
 const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
 
 /// A request of a program that was admitted, and what it is answered with.

@@ -1,4 +1,4 @@
-//! The table of paths: what each takes, whom it admits, and what answers.
+//! The table of paths: what each takes, who may use it, and what answers.
 
 use super::extension::Context;
 use super::{attachments, authentication, health, registration, transfer, welcome};
@@ -32,7 +32,7 @@ pub struct Route {
     pub handler: Handler,
 }
 
-/// Whom a path admits, with how large a body, and how it refuses them.
+/// Who may use a path, how large a body it takes, and in which form it refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// Anybody, without a body.

@@ -7,7 +7,7 @@ use net::client_handler::HandlerFactory;
 use net::http::checks;
 use net::http::{Head, Response};
 
-/// Whom a WebSocket leads to that names `/ws?machine_id=`: this server (none),
+/// Where a WebSocket that names `/ws?machine_id=` leads: to this server (none),
 /// or another machine through `relay`, if the server is a relay too.
 ///
 /// Everything else in the query is ignored. Above all a credential there opens

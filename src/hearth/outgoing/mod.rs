@@ -1,6 +1,6 @@
 //! What goes out of the house: callbacks to webhook accounts, notifications through ntfy
 //! and Gotify, and pushes to browsers. From the database to the receiver and back.
-//! [`service`](crate::service) says who is told what.
+//! [`service`](crate::service) decides who gets what.
 
 pub mod callback;
 mod encryption;
@@ -96,7 +96,7 @@ impl Sender {
         let (Some(settings), Some(_)) = (settings, services.peek()) else {
             return Err(error::Error::not_found(format!(
                 "{person} has no notifications set up: set people.{person}.notifications.ntfy or \
-                 people.{person}.notifications.gotify. Browsers are told by the switch on the page \
+                 people.{person}.notifications.gotify. Browsers have a switch on the page \
                  Account"
             )));
         };

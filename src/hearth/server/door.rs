@@ -94,7 +94,7 @@ impl Door {
 /// None listens there, or this user may not connect.
 pub fn connect(directory: &Path) -> io::Result<(UnixStream, Secret)> {
     let stream = at(directory, |path| UnixStream::connect(path))?;
-    // Before it is told anything: root may be led to a socket of somebody else.
+    // Checked before the first byte goes out: root may be led to somebody else's socket.
     let server = sockopt::socket_peercred(&stream)?.uid;
     if !server.is_root() && server.as_raw() != fs::metadata(directory)?.uid() {
         return Err(io::ErrorKind::PermissionDenied.into());

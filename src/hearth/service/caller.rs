@@ -40,7 +40,7 @@ pub struct Responder {
     pub ticket: Ticket,
     /// The id that the client gave the request.
     pub id: Option<RequestId>,
-    /// Whether the client is the machine's owner, who is told the detail of an error.
+    /// Whether the client is the machine's owner, who sees the details of an error.
     pub is_owner: bool,
 }
 

@@ -359,7 +359,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
     let config = &assistant.config;
     let identity = caller.identity;
     // An admin runs the server: the numbers of all of it, and of nothing in it. Others
-    // are told of what is theirs.
+    // get what is theirs.
     let (viewer, user, budget, month) = match caller.is_admin() {
         true => (
             Viewer::server(),

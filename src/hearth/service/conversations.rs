@@ -78,7 +78,7 @@ impl Service {
             .as_ref()
             .is_some_and(|text| !text.is_empty())
         {
-            self.check_unlimited(caller.identity, "sets no instructions of a conversation")?;
+            self.check_unlimited(caller.identity, "set instructions for a conversation")?;
         }
         let is_kept_anew = update.pinned.is_some() || update.archived.is_some();
         let is_for_all = update.model.is_some() || update.instructions.is_some();
@@ -118,7 +118,7 @@ impl Service {
         let config = self.settings.current();
         match config.person(&identity.user) {
             Some(person) if person.is_limited() => Err(Error::unauthorized(format!(
-                "whom \"people.{}\" in the configuration limits {refused}",
+                "you cannot {refused}: \"people.{}\" in the configuration limits you",
                 identity.user
             ))),
             _ => Ok(()),
@@ -132,7 +132,7 @@ impl Service {
     pub(super) fn check_model(&self, identity: &Identity, model: Option<&str>) -> Result<()> {
         let config = self.settings.current();
         if model.is_some_and(|model| !model.is_empty() && model != config.model) {
-            self.check_unlimited(identity, "chooses no model")?;
+            self.check_unlimited(identity, "choose a model")?;
         }
         let may = |model: &str| {
             model.is_empty()

@@ -1,4 +1,4 @@
-//! What phones are told: of questions, reminders and replies. The settings of a person
+//! Notifications: of questions, reminders and replies. The settings of a person
 //! say by which services; [`Sender`](crate::outgoing::Sender) sends it.
 
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use store::{
     UserRole, Viewer,
 };
 
-/// How long a question waits before phones are told: whoever sits in front of it has
+/// How long a question waits before phones are notified: whoever sits in front of it has
 /// answered by then.
 const QUESTION_DELAY: Duration = Duration::from_secs(10);
 /// How long a turn takes after which its reply is news to somebody who has gone.
 const LONG: Duration = Duration::from_secs(10);
 
-/// What is told to one person, by each of their services and to each of their browsers.
+/// A notification for one person, sent by each of their services and to each of their browsers.
 fn told<'a>(
     config: &'a Config,
     user: &'a User,
@@ -55,7 +55,7 @@ impl Service {
             || people.any(|person| person.notifications.is_some())
     }
 
-    /// What the phone of whoever asked is told when a turn ends: that a reminder has come,
+    /// The notification for whoever asked, when a turn ends: that a reminder has come,
     /// or that a reply is there for which they did not wait.
     pub(super) fn notifications_of(&self, turn: &Turn, end: &TurnEnd) -> Vec<NewNotification> {
         let config = self.settings.current();
@@ -97,7 +97,7 @@ impl Service {
     }
 
     /// Tells those who may answer that tool calls wait: whoever asked where they may
-    /// themselves, else the admins. Nobody is told of the same call twice.
+    /// themselves, else the admins. Nobody is notified of the same call twice.
     pub(super) fn notify_of_requests(&self, approvals: &[Approval]) {
         let config = self.settings.current();
         if approvals.is_empty() || !self.notifies(&config) {
@@ -139,7 +139,7 @@ impl Service {
     }
 
     /// The same at the start, for what waits: the server may have stopped before it was
-    /// stored who is told.
+    /// stored who is notified.
     pub(super) fn notify_of_waiting(&self) -> Result<()> {
         if self.notifies(&self.settings.current()) && self.queue.has_suspended() {
             self.notify_of_requests(&self.store.waiting_approvals(&Viewer::server())?);

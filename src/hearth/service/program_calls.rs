@@ -12,7 +12,7 @@ use config::Permission;
 use net::cancel::Cancel;
 use store::Identity;
 
-/// The tools for what the household keeps, in the order in which programs are told of them.
+/// The tools for what the household keeps, in the order in which programs see them.
 const OFFERED: [&str; 6] = [
     "recall",
     "remember",

@@ -1,4 +1,4 @@
-//! Browsers that are told what waits through their push service.
+//! Notifications of browsers, through their push services.
 
 use std::sync::atomic::Ordering;
 
@@ -36,7 +36,7 @@ impl Service {
         let (user, token) = (identity.user_id, identity.token_id);
         self.store.add_push_subscription(user, token, browser)?;
         self.tells_browsers.store(true, Ordering::Relaxed);
-        log::info!("{}: a browser is told what waits", identity.user);
+        log::info!("{}: a browser gets notifications", identity.user);
         Ok(json!({ "subscribed": true }))
     }
 

@@ -80,7 +80,7 @@ impl Service {
                 for approval in approvals.iter() {
                     log::info!("{id}: waits for permission: {}", approval.reason);
                 }
-                // Before it is said that it waits: who asked is told what it took.
+                // Before the turn is reported as waiting: whoever asked learns what it took.
                 self.store.note_usage(id, ran.usage, &ran.model);
                 self.publish_requests(&turn, &approvals);
                 self.notify_of_requests(&approvals);

@@ -58,7 +58,7 @@ pub struct Service {
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
     pub(super) sender: Sender,
-    /// Whether any browser is told, or was since the start.
+    /// Whether any browser gets notifications, or did since the start.
     pub(super) tells_browsers: AtomicBool,
     /// Files that arrive over HTTP.
     pub(super) arriving_files: AtomicUsize,
@@ -66,7 +66,7 @@ pub struct Service {
     pub(super) exports: Mutex<HashMap<ConnectionId, (u64, Exporter)>>,
     /// The copies of the database that connections read.
     pub(super) snapshots: Mutex<HashMap<ConnectionId, Copied>>,
-    /// For whom something is imported at the moment.
+    /// The people for whom an import is running.
     pub(super) imports: Mutex<Vec<UserId>>,
     /// Webhook requests that wait for their turn's end.
     pub(super) waiting_requests: AtomicUsize,

@@ -130,7 +130,7 @@ impl Service {
 
     /// Imports a file for whoever sends it: all of it becomes theirs, privately, and counts as
     /// text from outside, since anybody may have written it. The machine's owner gives things
-    /// back to whom the file names, or all of them to `owner`.
+    /// back to the people that the file names, or all of them to `owner`.
     ///
     /// # Errors
     /// `unauthorized` for guests, for narrowed tokens, and for another `owner`; `server_error`

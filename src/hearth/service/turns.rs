@@ -174,7 +174,7 @@ impl Service {
     pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
         match (&begun, watch) {
             (Begun::New { turn, message, .. }, _) => {
-                // Whoever comes back later is told of it under its number.
+                // Whoever comes back later gets it under its number.
                 self.reserve_event_numbers();
                 log::info!(
                     "{}: from {} by {}",

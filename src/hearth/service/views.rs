@@ -134,7 +134,7 @@ pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
     }
 }
 
-/// Whom an answer for the conversation, or for always, covers; nobody where it is not
+/// Who is covered by an answer for the conversation, or for always; nobody where it is not
 /// known who asked.
 pub fn covers(approval: &Approval) -> Option<String> {
     match (&approval.account, approval.user_id) {

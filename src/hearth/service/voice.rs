@@ -53,7 +53,7 @@ impl Service {
         ask: impl FnOnce(&Config, &Patience<'_>) -> Result<Value> + Send + 'static,
     ) {
         let config: Arc<Config> = self.settings.current();
-        // Whoever could not be given a thread is told so.
+        // Where no thread could be started, the caller learns so.
         let waiting = Arc::new(Mutex::new(Some(responder)));
         let asking = Arc::clone(&waiting);
         let begun = check.and_then(|()| {

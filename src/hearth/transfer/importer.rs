@@ -1,4 +1,4 @@
-//! Stores what the readers of the formats parse, for whom it is imported.
+//! Stores what the readers of the formats parse.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,12 +30,12 @@ const TITLE_CHARACTERS: usize = 200;
 const NAME_CHARACTERS: usize = 200;
 const MEMORY_CHARACTERS: usize = 4_000;
 
-/// For whom, and with which rights, something is imported.
+/// The person for whom something is imported, and their rights.
 #[derive(Clone, Debug)]
 pub struct ImportRequest {
     /// Whose it becomes, privately, unless it is given back to those who had it.
     pub importer: User,
-    /// Whether things go to whom the file names, as only the machine's owner may decide. What
+    /// Whether things go to the people that the file names, as only the machine's owner may decide. What
     /// names nobody who is here becomes the importer's all the same.
     pub restores: bool,
     /// Whether the marks of outside text in the file count. Otherwise all of it is marked.
@@ -236,7 +236,7 @@ impl<'a> Importer<'a> {
         if !restores {
             (new.account, new.external_name) = (None, None);
         }
-        // The model obeys them: they come from whom the owner of the machine trusts.
+        // The model obeys them: they come from people the owner of the machine trusts.
         if !self.request.is_trusted {
             (new.model, new.instructions) = (None, None);
         }

@@ -43,7 +43,7 @@ pub enum ExportScope {
 /// What to export.
 #[derive(Clone, Debug)]
 pub struct ExportRequest {
-    /// For whom: what they do not see is not exported.
+    /// The reader: what they do not see is not exported.
     pub viewer: Viewer,
     /// Which of what they see.
     pub scope: ExportScope,

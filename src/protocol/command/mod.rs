@@ -208,7 +208,7 @@ commands! {
         archived: Option<bool> = Fields::optional_bool,
         /// The model to ask in it; empty for the one of the settings.
         model: Option<String> = choice_of_model,
-        /// What the assistant is told in it: at most 4,000 characters; empty for nothing.
+        /// Its instructions for the assistant: at most 4,000 characters; empty for none.
         instructions: Option<String> = instructions,
     }) -> Conversation,
 

@@ -21,7 +21,7 @@ pub const NAME: &str = "ask";
 const MAX_CHAT_BYTES: usize = 200;
 /// The header with a session's id, in the revisions that have sessions.
 const SESSION: &str = "mcp-session-id";
-/// How often a client is told that the reply is being written.
+/// How often a client hears that the reply is being written.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The tool.

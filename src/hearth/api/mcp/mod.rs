@@ -35,7 +35,7 @@ const MOST_TOGETHER: usize = 20;
 /// How long a client may keep the list of tools, in milliseconds.
 const TOOLS_FOR: u64 = 60_000;
 
-/// What the client's model is told of the server.
+/// The instructions for the client's model.
 const INSTRUCTIONS: &str = "Hearth is the assistant of a household. recall, remember and forget \
     are what it knows of the people who live there; search_conversations finds what was said to \
     it; lists are for what to buy or do. Descriptions of tools are written for that assistant: \

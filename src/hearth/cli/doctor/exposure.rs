@@ -27,7 +27,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found
 }
 
-/// Whether the user exists as whom programs without a token act. Another check
+/// Whether the user exists that programs without a token act as. Another check
 /// reports a database that cannot be read.
 fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagnosis> {
     let api = &config.openai_api;

@@ -67,8 +67,9 @@ impl Report<'_> {
         let found = self.diagnose("sees a picture", tried);
         found.unwrap_or_else(|what| match tried.outcome {
             Outcome::NoImages | Outcome::Unread { .. } => {
-                Diagnosis::warning(format!("{}: sees no pictures: it {what}", self.subject))
-                    .advise("it is told only the names of pictures: choose a model that sees")
+                Diagnosis::warning(format!("{}: sees no pictures: it {what}", self.subject)).advise(
+                    "it gets only the names of pictures: choose a model that accepts images",
+                )
             }
             _ => self
                 .problem(&format!("fails with pictures: it {what}"))

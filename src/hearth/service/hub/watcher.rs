@@ -48,7 +48,7 @@ pub struct Watch {
     pub(super) number: u64,
 }
 
-/// A watcher, and for whom it watches.
+/// A watcher and its person.
 pub(super) struct Watching {
     pub number: u64,
     pub watcher: Box<dyn Watcher>,

@@ -1,4 +1,4 @@
-// Whether this browser is told what waits, also while the page is closed (Web Push).
+// Whether this browser shows notifications, even while the page is closed (Web Push).
 
 import { h, card } from "./dom.js";
 import { PUSH_KEY } from "./session.js";
@@ -41,7 +41,7 @@ function hindrance() {
   const help = (page, words) => h("a", { href: `#/help/${page}` }, words);
   if (!isSecureContext) {
     return h("p", "Browsers allow this only on pages over https, with a certificate that they trust, and at http://localhost: ",
-      help("encryption", "how to get there"), ". Without it, phones are told by ",
+      help("encryption", "how to get there"), ". Without it, phones are notified by ",
       help("reminders/notifications", "ntfy or Gotify"), ".");
   }
   if (!navigator.serviceWorker || !globalThis.PushManager || !globalThis.Notification) {

@@ -36,7 +36,7 @@ fn a_share_decides_about_earlier_and_later_events() {
     assert_eq!((numbers(&bobs), numbers(&adas)), (vec![9], vec![]));
     assert_eq!(replay(&hub, bob()), [2, 9]);
     assert_eq!(replay(&hub, ada()), [6]);
-    // What still ran then is told once, and never replayed. A deletion is final.
+    // What still ran then is announced once, and never replayed. A deletion is final.
     publish(7);
     share(&private, &both);
     publish(7);
