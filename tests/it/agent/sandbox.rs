@@ -33,12 +33,33 @@ try config "cat DATA/config.json"
 try list "ls DATA"
 try replace "echo x >>DATA/config.json"
 try create "echo x >DATA/new"
+try door "DATA/files/hearth user list --data-dir DATA"
+try socket 'perl DATA/files/client.pl DATA/hearth.sock "$(cat DATA/hearth.sock.key)"'
+try stranger "perl DATA/files/client.pl DATA/hearth.sock hearth_guessed"
+try unsigned "perl DATA/files/client.pl DATA/hearth.sock"
 try own "cat OWN/lamp.conf"
 try workspace "echo x >DATA/files/x && cat DATA/files/x"
 try temporary 'file=$(mktemp) && echo x >$file && rm $file'
 try devices "echo x >/dev/null; head -c 1 /dev/urandom"
 try system "ls /usr && cat /etc/passwd"
 echo
+"#;
+
+/// A client of the server's socket, which signs in with a key, or asks without one. It
+/// succeeds if it learns who there is.
+const CLIENT: &str = r#"
+my ($path, $key) = @ARGV;
+socket(S, 1, 1, 0) && connect(S, pack("Sa108", 1, $path)) or exit 2;
+syswrite(S, qq({"type":"auth","token":"$key"}\n)) if defined $key;
+syswrite(S, qq({"type":"list_users"}\n));
+alarm 20;
+my $all = "";
+while (sysread(S, my $part, 65536)) {
+    $all .= $part;
+    exit 0 if $all =~ /"users"/;
+    exit 1 if $all =~ /"error"/;
+}
+exit 1;
 "#;
 
 /// A server of the Model Context Protocol with one tool, which runs the probe.
@@ -58,7 +79,8 @@ done
 /// What a program in a sandbox can do.
 const CONFINED: &str = "own workspace temporary devices system";
 /// What any other can, if it is not root.
-const OPEN: &str = "database config list replace create own workspace temporary devices system";
+const OPEN: &str =
+    "database config list replace create door socket own workspace temporary devices system";
 
 fn command(program: &str, arguments: &[&str]) -> bool {
     Command::new(program)
@@ -120,6 +142,15 @@ fn programs_of_tools_reach_neither_the_servers_keys_nor_its_data() {
     ] {
         fs::write(own.join(name), text).unwrap();
     }
+    fs::write(data.join("files/client.pl"), CLIENT).unwrap();
+    let client = data.join("files/hearth");
+    if fs::hard_link(binary(), &client).is_err() {
+        fs::copy(binary(), &client).unwrap();
+    }
+    let has_perl = command("perl", &["-e", "1"]);
+    if !has_perl {
+        skipped("without perl nothing here speaks to a socket but the program itself");
+    }
     let tool = |name: &str, sandbox: bool| {
         json!({
             "name": name, "description": "Test.", "sandbox": sandbox,
@@ -180,6 +211,11 @@ fn programs_of_tools_reach_neither_the_servers_keys_nor_its_data() {
         (cases.iter().filter(is_there).count() == cases.len()).then_some(())
     });
     for (tool, arguments, can) in cases {
+        let can = if has_perl {
+            can.to_owned()
+        } else {
+            can.replace("socket ", "")
+        };
         assert_eq!(answer(&mut client, tool, &arguments), can, "{tool}");
         for file in ["config.json", "hearth.db"] {
             assert!(Path::new(&data).join(file).exists(), "{tool}: {file}");
