@@ -1,6 +1,7 @@
 //! The whole configuration: every top-level setting, with its default.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
 use super::assistant::Identity;
-use super::channels::{Channel, RelayChannel, channels};
+use super::channels::{Channel, RelayChannel, WebhookChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, HOUSEHOLD_TOOLS};
 use super::data::{Backup, Retention};
@@ -293,6 +294,32 @@ impl Config {
             Channel::Relay(relay) => Some(relay),
             _ => None,
         })
+    }
+
+    /// The addresses and ports on which a server listens: those of the tcp channels, then the
+    /// webhook channels' own.
+    pub fn ports(&self) -> Vec<(Option<IpAddr>, u16)> {
+        let tcp = self.channels.iter().filter_map(|channel| match channel {
+            Channel::Tcp(channel) => Some((channel.bind, channel.port)),
+            _ => None,
+        });
+        tcp.chain(self.own_ports().map(|(_, port)| (None, port)))
+            .collect()
+    }
+
+    fn own_ports(&self) -> impl Iterator<Item = (&WebhookChannel, u16)> {
+        self.channels.iter().filter_map(|channel| match channel {
+            Channel::Webhook(webhook) => Some((webhook, webhook.port?)),
+            _ => None,
+        })
+    }
+
+    /// The place in [`Config::ports`] where the messages of a webhook account are received.
+    pub fn port_of_account(&self, name: &str) -> usize {
+        let has = |channel: &WebhookChannel| channel.accounts.iter().any(|one| one.name == name);
+        let own = self.own_ports().position(|(channel, _)| has(channel));
+        let shared = self.ports().len() - self.own_ports().count();
+        own.map_or(0, |place| shared + place)
     }
 
     /// The accounts of all webhook channels, in the order of the file.

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use base::error::json_problem;
-use base::url::is_exposed;
+use base::url::{MASK, is_exposed};
 
 use super::channels::Channel;
 use super::collections::read_section;
 use super::config::Config;
-use super::declaration::is_comment;
+use super::declaration::{Declared, is_comment};
 use super::key_path::{KeyPath, Step};
 use super::lines::Lines;
 use super::problems::{Finding, Problems};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
-use super::reader::{Environment, Reader};
+use super::reader::{Environment, Reader, is_variable};
 use super::tools::Permission;
 use super::webhook_accounts::{WebhookAccount, is_at_or_below, warn_of_narrowing};
 
@@ -31,6 +31,11 @@ pub(super) struct Document {
     pub config: Arc<Config>,
     /// Its JSON, with `${NAME}`, comments and order.
     pub members: Value,
+    /// What is wrong with it: nothing, where `config` is what it says. Else that holds the
+    /// defaults.
+    pub problems: Problems,
+    /// Whether it was read as a whole: what is wrong between sections is found only then.
+    pub is_whole: bool,
     /// Warnings for its owner.
     pub warnings: Problems,
     /// The paths of its secrets.
@@ -45,6 +50,22 @@ impl Document {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(file: &Path, text: &str, environment: &Environment) -> Result<Document, Problems> {
+        let document = Document::examine(file, text, environment)?;
+        match document.problems.is_empty() {
+            true => Ok(document),
+            false => Err(document.problems),
+        }
+    }
+
+    /// Reads a text that may be wrong.
+    ///
+    /// # Errors
+    /// It is not a JSON object.
+    pub fn examine(
+        file: &Path,
+        text: &str,
+        environment: &Environment,
+    ) -> Result<Document, Problems> {
         let (text, document) = parse(file, text)?;
         let lines = Lines::of(text);
         let mut reader = Reader::new(environment);
@@ -73,16 +94,45 @@ impl Document {
                 message: format!("\"{path}\" appears here a second time; {effect}"),
             });
         }
-        match config {
-            Some(config) if problems.is_empty() => Ok(Document {
-                config: Arc::new(config),
-                warnings: Problems::of_findings(file, warnings, &lines),
-                secrets: reader.secrets,
-                holds_secret: reader.holds_secret,
-                members: document,
-            }),
-            _ => Err(Problems::of_findings(file, problems, &lines)),
+        Ok(Document {
+            is_whole: config.is_some(),
+            config: Arc::new(
+                config
+                    .filter(|_| problems.is_empty())
+                    .unwrap_or_else(Config::absent),
+            ),
+            problems: Problems::of_findings(file, problems, &lines),
+            warnings: Problems::of_findings(file, warnings, &lines),
+            secrets: reader.secrets,
+            holds_secret: reader.holds_secret,
+            members: document,
+        })
+    }
+
+    /// That of a file that is no JSON object, or cannot be read.
+    pub fn unreadable(problems: Problems) -> Document {
+        Document {
+            config: Arc::new(Config::absent()),
+            members: Value::Object(Map::new()),
+            warnings: Problems::none(problems.file()),
+            problems,
+            is_whole: false,
+            secrets: Vec::new(),
+            holds_secret: false,
         }
+    }
+
+    /// Its JSON with secrets masked; a `${NAME}` is none.
+    pub fn masked(&self) -> Value {
+        let mut members = self.members.clone();
+        for secret in &self.secrets {
+            if let Some(Value::String(text)) = secret.find_mut(&mut members)
+                && !is_variable(text)
+            {
+                MASK.clone_into(text);
+            }
+        }
+        members
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use base::error::Error;
 
@@ -14,6 +14,16 @@ pub(super) enum Step {
     Key(String),
     /// An item of an array.
     Index(usize),
+}
+
+impl Step {
+    /// The key; none of an item.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Step::Key(key) => Some(key),
+            Step::Index(_) => None,
+        }
+    }
 }
 
 /// The way from the top of the file to a value. Its text is dotted; a key that
@@ -56,7 +66,8 @@ impl KeyPath {
     }
 
     /// The same place in terms of `document`: an item of an array that was
-    /// named by its `name` member, or by its number, becomes an index.
+    /// named by its `name` member, by its `type` where it has no name, or by its number,
+    /// becomes an index, and the `name` of a member of an object its key.
     pub fn settle(&self, document: &Value) -> KeyPath {
         let mut settled = KeyPath::top();
         let mut here = Some(document);
@@ -64,9 +75,14 @@ impl KeyPath {
             let step = match (here, step) {
                 (Some(Value::Array(items)), Step::Key(name)) => items
                     .iter()
-                    .position(|item| item.get("name").and_then(Value::as_str) == Some(name))
+                    .position(|item| name_of(item) == Some(name))
                     .or_else(|| name.parse().ok())
                     .map_or_else(|| step.clone(), Step::Index),
+                (Some(Value::Object(members)), Step::Key(name)) if !members.contains_key(name) => {
+                    let mut named = members.iter();
+                    let named = named.find(|(_, member)| member["name"] == name.as_str());
+                    named.map_or_else(|| step.clone(), |(key, _)| Step::Key(key.clone()))
+                }
                 _ => step.clone(),
             };
             here = here.and_then(|value| descend(value, &step));
@@ -131,10 +147,22 @@ impl KeyPath {
                 }
             }
             (Value::Array(items), Step::Index(index)) if *index == items.len() => items.push(value),
+            // A new item, under the name by which it will be found.
+            (Value::Array(items), Step::Key(name)) if value.is_object() => {
+                let mut item = Map::from_iter([("name".to_owned(), json!(name))]);
+                item.extend(value.as_object().cloned().unwrap_or_default());
+                items.push(item.into());
+            }
             _ => return Err(missing(self)),
         }
         Ok(())
     }
+}
+
+/// The name of an item of an array.
+fn name_of(item: &Value) -> Option<&str> {
+    let name = item.get("name").or_else(|| item.get("type"));
+    name.and_then(Value::as_str)
 }
 
 fn descend<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {

@@ -78,7 +78,7 @@ pub use providers::{
 pub use reader::variable;
 pub use relay::RelaySettings;
 pub use secrets::{Reunited, reunite, without_secrets};
-pub use settings::Settings;
+pub use settings::{Edit, Settings};
 pub use tls::Tls;
 pub use tools::{Files, Permission, Reachable, RunCommand, Tools, WebFetch};
 pub use voice::{Speech, Transcription, Voice};

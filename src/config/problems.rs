@@ -35,6 +35,25 @@ pub(super) struct Finding {
 }
 
 impl Problems {
+    /// Nothing.
+    pub(super) fn none(file: &Path) -> Problems {
+        Problems {
+            file: file.to_owned(),
+            list: Vec::new(),
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Those that the file did not have before.
+    pub(super) fn since(&self, before: &Problems) -> impl Iterator<Item = &Problem> {
+        let is_known = |one: &Problem| before.iter().any(|known| known.message == one.message);
+        self.iter().filter(move |one| !is_known(one))
+    }
+
     /// A problem of the file as a whole.
     pub(super) fn of_file(file: &Path, message: impl Into<String>) -> Problems {
         Problems::at(file, None, None, message)
@@ -83,7 +102,7 @@ impl Problems {
         &self.file
     }
 
-    /// Each problem, in the order of the file. There is at least one.
+    /// Each problem, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.list.iter()
     }

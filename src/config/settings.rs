@@ -6,11 +6,11 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::config::{Config, documentation};
 use super::declaration::Declared;
-use super::document::{Document, to_text};
+use super::document::{Document, channel_places, to_text};
 use super::file;
 use super::key_path::{KeyPath, Step, texts};
 use super::problems::{Problems, suggestion};
@@ -20,7 +20,7 @@ use super::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
 use base::role::UserRole;
 use base::sync;
-use base::url::{MASK, Url};
+use base::url::Url;
 
 /// The key of a provider's API key, in the file and in an entry of `fallback`.
 const API_KEY: &str = "api_key";
@@ -33,6 +33,38 @@ pub struct Settings {
     in_force: RwLock<Document>,
     /// Held while the file is changed.
     editing: Mutex<()>,
+}
+
+/// The file before a change.
+struct Standing {
+    members: Value,
+    problems: Problems,
+    is_whole: bool,
+}
+
+impl Standing {
+    fn of(document: &Document) -> Standing {
+        Standing {
+            members: document.members.clone(),
+            problems: document.problems.clone(),
+            is_whole: document.is_whole,
+        }
+    }
+}
+
+/// What came of a change by the owner.
+#[derive(Debug)]
+pub struct Edit<T> {
+    /// What the change returned.
+    pub made: T,
+    /// The configuration before it.
+    pub before: Arc<Config>,
+    /// The configuration now: the same, while something is wrong with the file.
+    pub after: Arc<Config>,
+    /// What is wrong with the file still, and was before; one line each.
+    pub problems: Vec<String>,
+    /// The top-level fields that changed.
+    pub fields: Vec<String>,
 }
 
 impl Settings {
@@ -73,6 +105,21 @@ impl Settings {
         })
     }
 
+    /// The same of a file that may be wrong: the current configuration is then the default,
+    /// until the file is mended.
+    pub fn open(
+        path: &Path,
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Settings {
+        let read = file::read(path).and_then(|text| Document::examine(path, &text, &environment));
+        Settings {
+            in_force: RwLock::new(read.unwrap_or_else(Document::unreadable)),
+            path: path.to_owned(),
+            environment: Box::new(environment),
+            editing: Mutex::new(()),
+        }
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -85,11 +132,24 @@ impl Settings {
 
     /// Warnings for the owner of the file, one line each.
     pub fn warnings(&self) -> Vec<String> {
-        let (mut lines, holds_secret) = self.with(|document| {
-            let lines: Vec<String> = document.warnings.lines().collect();
-            (lines, document.holds_secret)
-        });
-        if holds_secret && file::is_readable_by_others(&self.path) {
+        self.with(|document| self.warnings_of(document))
+    }
+
+    /// What is wrong with the file as it is now, and warnings for its owner, one line each.
+    pub fn check(&self) -> (Vec<String>, Vec<String>) {
+        let text = file::read(&self.path);
+        match text.and_then(|text| Document::examine(&self.path, &text, &*self.environment)) {
+            Ok(document) => {
+                let problems = document.problems.lines().collect();
+                (problems, self.warnings_of(&document))
+            }
+            Err(problems) => (problems.lines().collect(), Vec::new()),
+        }
+    }
+
+    fn warnings_of(&self, document: &Document) -> Vec<String> {
+        let mut lines: Vec<String> = document.warnings.lines().collect();
+        if document.holds_secret && file::is_readable_by_others(&self.path) {
             lines.push(format!(
                 "{}: the file contains secrets and others can read it; run: chmod 600 {0}",
                 self.path.display()
@@ -122,7 +182,8 @@ impl Settings {
     /// `invalid_request` naming each unknown, unwritable or invalid
     /// field; `server_error` when the file cannot be read or written.
     pub fn update(&self, changes: &Map<String, Value>) -> Result<Vec<String>> {
-        let removed = self.change(changes, true)?.0.then(|| API_KEY.to_owned());
+        let removed = self.change(changes, true)?.made;
+        let removed = removed.then(|| API_KEY.to_owned());
         Ok(changes.keys().cloned().chain(removed).collect())
     }
 
@@ -131,11 +192,11 @@ impl Settings {
     /// # Errors
     /// As [`Settings::update`].
     pub fn preview(&self, changes: &Map<String, Value>) -> Result<Arc<Config>> {
-        self.change(changes, false).map(|(_, config)| config)
+        self.change(changes, false).map(|edit| edit.after)
     }
 
-    /// Returns whether the API key was removed, and the configuration with the changes.
-    fn change(&self, changes: &Map<String, Value>, saves: bool) -> Result<(bool, Arc<Config>)> {
+    /// Returns whether the API key was removed.
+    fn change(&self, changes: &Map<String, Value>, saves: bool) -> Result<Edit<bool>> {
         let refused: Vec<String> = changes
             .iter()
             .filter_map(|(key, value)| refusal(key, value))
@@ -149,13 +210,19 @@ impl Settings {
             }
             Ok(!changes.contains_key(API_KEY) && remove_foreign_key(&before, members))
         };
-        self.edit_unless(refused, put, saves)
+        self.edit_unless(refused, put, saves, false)
     }
 
     /// The readable fields for `get_config`, in order: `provider`, `model`,
     /// `temperature`, then every other; secrets only as `..._set` booleans.
     pub fn readable(&self) -> Map<String, Value> {
-        self.current().readable()
+        // Of a file that does not load, what it says.
+        self.with(|document| match &document.members {
+            Value::Object(members) if !document.problems.is_empty() => {
+                document.masked().as_object().cloned().unwrap_or_default()
+            }
+            _ => document.config.readable(),
+        })
     }
 
     /// The readable fields as the user of this name and role may see them: what is said
@@ -174,78 +241,113 @@ impl Settings {
         let shown = Value::Object(self.readable_by(name, role));
         match path.settle(&shown).find(&shown) {
             Some(found) => Ok(found.clone()),
-            None if is_declared(&path) => Ok(Value::Null),
+            None if declared(&path).is_some() => Ok(Value::Null),
             None => Err(unknown_key(key)),
         }
     }
 
     /// The value of a key such as `limits.turn_seconds` or
     /// `channels.webhook.accounts.ci.secret`: the value in the file, else the
-    /// default, else null. Secrets are masked unless `reveal`; a `${NAME}` is
-    /// none.
+    /// default, else null. Secrets are masked; a `${NAME}` is none.
     ///
     /// # Errors
     /// `invalid_request` when there is no such key.
-    pub fn get(&self, key: &str, reveal: bool) -> Result<Value> {
+    pub fn get(&self, key: &str) -> Result<Value> {
         let path: KeyPath = key.parse()?;
         self.with(|document| {
-            let mut members = document.members.clone();
-            let masked = document.secrets.iter().filter(|_| !reveal);
-            for secret in masked {
-                if let Some(Value::String(text)) = secret.find_mut(&mut members)
-                    && !is_variable(text)
-                {
-                    MASK.clone_into(text);
-                }
-            }
+            let members = document.masked();
             if let Some(found) = path.settle(&members).find(&members) {
                 return Ok(found.clone());
             }
-            if !is_declared(&path) {
-                return Err(unknown_key(key));
-            }
+            let setting = declared(&path).ok_or_else(|| unknown_key(key))?;
             let shown = Value::Object(document.config.readable());
-            let path = path.settle(&shown);
-            Ok(path.find(&shown).cloned().unwrap_or(Value::Null))
+            let effective = path.settle(&shown).find(&shown).cloned();
+            Ok(effective.unwrap_or_else(|| setting.default_in(&members)))
         })
     }
 
-    /// Sets a key, for the owner at the command line: `value` is JSON, or else a
-    /// string; `null` removes the key. The whole file must be valid afterwards.
-    /// Returns the path of an API key that was removed because it belongs to
-    /// another address.
+    /// The path of a webhook account in the file, whose `channels` may be an array or an
+    /// object.
+    pub fn account_path(&self, name: &str) -> Option<String> {
+        self.with(|document| {
+            let mut places = channel_places(&document.members).into_iter();
+            places.find_map(|place| {
+                let path = place.key("accounts").key(name);
+                path.find(&document.members).map(|_| path.to_string())
+            })
+        })
+    }
+
+    /// Adds a webhook account, for the owner, to the first webhook channel, or to a new one.
+    ///
+    /// # Errors
+    /// As [`Settings::set`].
+    pub fn add_account(&self, name: &str, account: Value) -> Result<Edit<()>> {
+        self.mend(|members| {
+            let mut places = channel_places(members).into_iter().filter(|place| {
+                let channel = place.find(members);
+                let key = place.steps().last().and_then(Step::text);
+                channel.is_some_and(|one| one["type"].as_str().or(key) == Some("webhook"))
+            });
+            let top = KeyPath::top().key("channels");
+            match (places.next(), members["channels"].is_array()) {
+                (Some(place), _) => place.key("accounts").key(name).put(members, account),
+                (None, true) => {
+                    let channel = json!({ "type": "webhook", "accounts": { name: account } });
+                    top.key("webhook").put(members, channel)
+                }
+                (None, false) => {
+                    let accounts = top.key("webhook").key("accounts");
+                    accounts.key(name).put(members, account)
+                }
+            }
+        })
+    }
+
+    /// Sets a key, for the owner; `null` removes it. The file must have no problem afterwards
+    /// that it did not have before. Returns the path of an API key that was removed because
+    /// it belongs to another address.
     ///
     /// # Errors
     /// `invalid_request` with everything that would be wrong with the
     /// file; `server_error` when it cannot be read or written.
-    pub fn set(&self, key: &str, value: &str) -> Result<Option<String>> {
+    pub fn set(&self, key: &str, value: Value) -> Result<Edit<Option<String>>> {
         let path: KeyPath = key.parse()?;
-        let put = |value: Value| {
-            self.edit(|members| {
-                let path = path.settle(members);
-                let before = members.clone();
-                path.put(members, value)?;
-                if !path.names("accounts") {
-                    keep_accounts(key, &before, members)?;
-                }
-                let model = path.parent().unwrap_or_default();
-                let removed = match (model.find(&before), model.find_mut(members)) {
-                    (Some(before), Some(after)) => remove_foreign_key(before, after),
-                    _ => false,
-                };
-                Ok(removed.then(|| model.key(API_KEY).to_string()))
-            })
-        };
-        let Ok(parsed) = serde_json::from_str::<Value>(value) else {
-            return put(value.into());
-        };
-        let text_too = !parsed.is_string() && !parsed.is_null();
-        // An API key may consist of digits: what is wrong as a number is tried
-        // as the string that it may have been meant as.
-        put(parsed).or_else(|error| {
-            let as_text = text_too.then(|| put(value.into()).ok());
-            as_text.flatten().ok_or(error)
+        self.mend(|members| {
+            let path = path.settle(members);
+            let before = members.clone();
+            path.put(members, value)?;
+            if !path.names("accounts") {
+                keep_accounts(key, &before, members)?;
+            }
+            let model = path.parent().unwrap_or_default();
+            let removed = match (model.find(&before), model.find_mut(members)) {
+                (Some(before), Some(after)) => remove_foreign_key(before, after),
+                _ => false,
+            };
+            Ok(removed.then(|| model.key(API_KEY).to_string()))
         })
+    }
+
+    /// Replaces the whole text, for the owner, under the same condition. `was` is the text
+    /// that was read before: if the file has another now, it stays.
+    ///
+    /// # Errors
+    /// As [`Settings::set`].
+    pub fn replace(&self, text: &str, was: &str) -> Result<Edit<()>> {
+        let _turn = sync::lock(&self.editing);
+        let target = file::target(&self.path);
+        let _lock = file::lock(&target).map_err(|error| unsaved(&target, &error))?;
+        if file::read(&self.path).unwrap_or_default() != was {
+            return Err(Error::invalid_request(
+                "somebody else has changed the file meanwhile",
+            ));
+        }
+        let standing = Document::examine(&self.path, was, &*self.environment);
+        let standing = standing.unwrap_or_else(Document::unreadable);
+        let document = self.judge(text, &Standing::of(&standing), Vec::new())?;
+        file::save(&target, text).map_err(|error| unsaved(&target, &error))?;
+        Ok(self.adopt(document, ()))
     }
 
     fn with<T>(&self, look: impl FnOnce(&Document) -> T) -> T {
@@ -270,7 +372,13 @@ impl Settings {
         saves: bool,
         change: impl FnOnce(&mut Value) -> Result<T>,
     ) -> Result<(T, Arc<Config>)> {
-        self.edit_unless(Vec::new(), change, saves)
+        let edit = self.edit_unless(Vec::new(), change, saves, false)?;
+        Ok((edit.made, edit.after))
+    }
+
+    /// The same, for the owner, who mends a file that has problems step by step.
+    fn mend<T>(&self, change: impl FnOnce(&mut Value) -> Result<T>) -> Result<Edit<T>> {
+        self.edit_unless(Vec::new(), change, true, true)
     }
 
     /// The same. What is `refused` is already known to be wrong, and nothing is written.
@@ -279,34 +387,41 @@ impl Settings {
         refused: Vec<String>,
         change: impl FnOnce(&mut Value) -> Result<T>,
         saves: bool,
-    ) -> Result<(T, Arc<Config>)> {
+        mends: bool,
+    ) -> Result<Edit<T>> {
         let _turn = sync::lock(&self.editing);
         let target = file::target(&self.path);
-        let unsaved = |error: io::Error| {
-            let why = match error.kind() {
-                ErrorKind::StorageFull => "the disk is full".to_owned(),
-                _ => without_numbers(&error.to_string()),
-            };
-            Error::server(
-                format_args!("the configuration could not be saved: {why}"),
-                format_args!("{}: {error}", target.display()),
-            )
-        };
-        let lock = file::lock(&target).map_err(unsaved)?;
+        let lock = file::lock(&target).map_err(|error| unsaved(&target, &error))?;
         let standing = match &lock {
-            Some(open) => Some(self.read_again(open)?),
-            None => None,
+            Some(open) => self.read_again(open, mends)?,
+            None => self.with(Standing::of),
         };
-        let mut members = match &standing {
-            Some(standing) => standing.clone(),
-            None => self.with(|document| document.members.clone()),
-        };
+        let mut members = standing.members.clone();
         let mut wrong = refused;
         let changed = change(&mut members);
         if let Err(error) = &changed {
             wrong.push(error.message().to_owned());
         }
         let text = to_text(&members);
+        let document = self.judge(&text, &standing, wrong)?;
+        let made = changed?;
+        if !saves {
+            return Ok(Edit {
+                before: self.current(),
+                after: Arc::clone(&document.config),
+                made,
+                problems: Vec::new(),
+                fields: Vec::new(),
+            });
+        }
+        if lock.is_none() || standing.members != members {
+            file::save(&target, &text).map_err(|error| unsaved(&target, &error))?;
+        }
+        Ok(self.adopt(document, made))
+    }
+
+    /// A text that may be saved: nothing is wrong with it that was not before.
+    fn judge(&self, text: &str, standing: &Standing, mut wrong: Vec<String>) -> Result<Document> {
         if text.len() as u64 > file::MOST_BYTES {
             wrong.push(format!(
                 "the configuration would have {} bytes, and at most {} are read",
@@ -314,46 +429,76 @@ impl Settings {
                 file::MOST_BYTES
             ));
         }
-        let read = Document::read(&self.path, &text, &*self.environment);
-        match &read {
-            // A file that has gone since must not stop other changes.
-            Ok(document) => wrong.extend(document.config.tls.missing(&self.current().tls)),
-            Err(problems) => {
-                wrong.extend(problems.iter().map(|problem| problem.message.clone()));
+        match Document::examine(&self.path, text, &*self.environment) {
+            Ok(document) => {
+                // What is wrong between sections was not seen before.
+                if standing.is_whole || !document.is_whole {
+                    let problems = document.problems.since(&standing.problems);
+                    wrong.extend(problems.map(|problem| problem.message.clone()));
+                }
+                // A file that has gone since must not stop other changes.
+                wrong.extend(document.config.tls.missing(&self.current().tls));
+                if wrong.is_empty() {
+                    return Ok(document);
+                }
             }
+            Err(problems) => wrong.extend(problems.lines()),
         }
-        let document = match read {
-            Ok(document) if wrong.is_empty() => document,
-            _ => return Err(Error::invalid_request(wrong.join("; "))),
-        };
-        let config = Arc::clone(&document.config);
-        if saves {
-            if standing.as_ref() != Some(&members) {
-                file::save(&target, &text).map_err(unsaved)?;
-            }
-            self.put_in_force(document);
-        }
-        changed.map(|made| (made, config))
+        Err(Error::invalid_request(wrong.join("; ")))
     }
 
-    /// The file as it is now, if it is valid: a change must not be blamed for mistakes
-    /// in edits by hand.
-    fn read_again(&self, open: &File) -> Result<Value> {
+    /// Puts what was saved in force, unless something is wrong with it still.
+    fn adopt<T>(&self, document: Document, made: T) -> Edit<T> {
+        let before = self.current();
+        let problems: Vec<String> = document.problems.lines().collect();
+        let fields = self.with(|old| changed_fields(&old.members, &document.members));
+        if problems.is_empty() {
+            self.put_in_force(document);
+        }
+        Edit {
+            before,
+            after: self.current(),
+            made,
+            problems,
+            fields,
+        }
+    }
+
+    /// The file as it is now: a change must not be blamed for mistakes in edits by hand.
+    fn read_again(&self, open: &File, mends: bool) -> Result<Standing> {
         let read = file::decode(&self.path, open).and_then(|text| {
             // The current configuration was checked before.
-            match serde_json::from_str(&text) {
-                Ok(members) if self.with(|document| document.members == members) => Ok(members),
-                _ => Document::read(&self.path, &text, &*self.environment)
-                    .map(|document| document.members),
+            match serde_json::from_str::<Value>(&text) {
+                Ok(members) if self.with(|one| one.members == members) => {
+                    Ok(self.with(Standing::of))
+                }
+                _ => Document::examine(&self.path, &text, &*self.environment)
+                    .map(|document| Standing::of(&document)),
             }
         });
-        read.map_err(|problems| {
-            Error::server(
+        match read {
+            Ok(standing) if mends || standing.problems.is_empty() => Ok(standing),
+            Err(problems) if mends => Err(Error::invalid_request(format!(
+                "{problems}\n`hearth config edit` opens the file as it is"
+            ))),
+            Ok(Standing { problems, .. }) | Err(problems) => Err(Error::server(
                 "the configuration file on the server is not valid, so nothing was changed",
                 problems,
-            )
-        })
+            )),
+        }
     }
+}
+
+/// Why the file could not be written.
+fn unsaved(target: &Path, error: &io::Error) -> Error {
+    let why = match error.kind() {
+        ErrorKind::StorageFull => "the disk is full".to_owned(),
+        _ => without_numbers(&error.to_string()),
+    };
+    Error::server(
+        format_args!("the configuration could not be saved: {why}"),
+        format_args!("{}: {error}", target.display()),
+    )
 }
 
 impl fmt::Debug for Settings {
@@ -424,20 +569,47 @@ fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Whether a setting of this key is declared; `NAME` and the text in brackets match
+/// A setting that a path names.
+struct Declaration {
+    /// The default, as JSON or in words.
+    default: String,
+    /// The entry of a list or map whose setting it is; the top of the file otherwise.
+    entry: KeyPath,
+}
+
+impl Declaration {
+    /// The default; null where it is in words, and of an entry that the file does not have.
+    fn default_in(&self, members: &Value) -> Value {
+        let entry = self.entry.settle(members);
+        let default = entry.find(members).map(|_| self.default.parse());
+        default.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// The setting of this key, if one is declared; `NAME` and the text in brackets match
 /// anything.
-fn is_declared(path: &KeyPath) -> bool {
-    let fits = |key: &str| {
-        let dotted = key.replace('[', ".[");
+fn declared(path: &KeyPath) -> Option<Declaration> {
+    documentation().into_iter().find_map(|doc| {
+        let dotted = doc.key.replace('[', ".[");
         let mut words = dotted.split('.');
-        let each = path.steps().iter().all(|step| match (step, words.next()) {
-            (_, None) => false,
-            (Step::Index(_), Some(word)) => word.starts_with('['),
-            (Step::Key(key), Some(word)) => word == key || word == "NAME",
-        });
-        each && words.next().is_none()
-    };
-    documentation().iter().any(|doc| fits(&doc.key))
+        let (mut here, mut entry) = (KeyPath::top(), KeyPath::top());
+        for step in path.steps() {
+            let word = words.next()?;
+            let is_entry = word == "NAME" || word.starts_with('[');
+            here = match step {
+                Step::Index(index) if is_entry => here.index(*index),
+                Step::Key(key) if is_entry || word == key => here.key(key),
+                _ => return None,
+            };
+            if is_entry {
+                entry = here.clone();
+            }
+        }
+        words.next().is_none().then_some(Declaration {
+            default: doc.default,
+            entry,
+        })
+    })
 }
 
 fn unknown_key(key: &str) -> Error {

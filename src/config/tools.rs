@@ -93,6 +93,17 @@ pub enum Permission {
     Deny,
 }
 
+impl Permission {
+    /// Its word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Permission::Ask => "ask",
+            Permission::Allow => "allow",
+            Permission::Deny => "deny",
+        }
+    }
+}
+
 /// The words for [`Permission`].
 pub(super) const PERMISSIONS: Choice<Permission> = Choice(&[
     ("ask", Permission::Ask),

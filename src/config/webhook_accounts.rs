@@ -113,7 +113,8 @@ const MOST_ATTEMPTS: u32 = 10;
 
 const INCOMING_PATH: Parsed<String> = Parsed {
     expected: "a URL path that begins with /, has no query, and is neither / nor at or below \
-               /assets, /auth, /health, /help, /register or /ws, which the server answers itself",
+               /assets, /attachments, /auth, /health, /help, /register or /ws, which the server \
+               answers itself",
     parse: |path| {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);
         let fits = path.starts_with('/')

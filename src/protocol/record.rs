@@ -522,6 +522,65 @@ records! {
         pub fields: Vec<CatalogueField>,
     }
 
+    /// What came of a change of the configuration file, which is saved.
+    pub struct ConfigChange {
+        /// An API key that was removed because it belongs to another address.
+        pub removed_key: Option<String>,
+        /// What its owner may not intend, as far as the change brought it about.
+        pub warnings: Vec<String>,
+        /// What is wrong with the file still; until it is mended, no change applies.
+        pub problems: Vec<String>,
+        /// Whether the change applies from the next start only.
+        pub needs_restart: bool,
+    }
+
+    /// A setting.
+    pub struct Setting {
+        /// Its path; `NAME` and the text in brackets stand for any.
+        pub key: String,
+        /// What its value must be.
+        pub expects: String,
+        /// The default as JSON or in words.
+        pub default: String,
+        /// What it does.
+        pub documentation: String,
+        /// Whether `update_config` may change it.
+        pub writable: bool,
+    }
+
+    /// A tool of the household's own, or an MCP server.
+    pub struct OwnTool {
+        /// Its name.
+        pub name: String,
+        /// `program`, `request`, `MCP server` or `MCP server, disabled`.
+        pub kind: &'static str,
+        /// `ask`, `allow` or `deny`; of an MCP server also for how many tools it is another.
+        pub right: String,
+    }
+
+    /// What a test of a webhook account posts, and where.
+    pub struct WebhookTest {
+        /// Its path.
+        pub incoming_path: String,
+        /// The place of its address among those on which the server listens: the tcp
+        /// channels' in the order of the file, then the webhook channels' own.
+        pub listener: u64,
+        /// The port of that address in the configuration; null where there is none.
+        pub port: Option<u64>,
+        /// Whether it is served.
+        pub enabled: bool,
+        /// Its secret.
+        pub secret: Option<String>,
+        /// The body, as its `map` and `when` take it.
+        pub body: Value,
+        /// Whether its bodies are mapped.
+        pub mapped: bool,
+        /// Who gets its replies.
+        pub outgoing_url: String,
+        /// For how many seconds they may take.
+        pub callback_seconds: u64,
+    }
+
     /// Something that a tool of the catalogue must be told.
     pub struct CatalogueField {
         /// Names it in the `answers` of `add_tool`.

@@ -1,6 +1,6 @@
 //! Channels and webhook accounts that are not good.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::problems::check_says;
 use super::*;
@@ -24,6 +24,7 @@ fn webhook_accounts_are_strict() {
         );
     }
     let table = r#"
+        "incoming_path":"/attachments","outgoing_url":"http://a/"    | nor at or below /assets, /attachments, /auth
         "incoming_path":"/a"                                         | "channels.webhook.accounts.ci.outgoing_url" is required: a URL
         "outgoing_url":"http://a/"                                   | "channels.webhook.accounts.ci.incoming_path" is required
         "incoming_path":"/a","outgoing_url":"ws://a/"                | must be a URL that begins with https:// or http://
@@ -133,18 +134,18 @@ fn accounts_are_not_lost_with_another_value_of_channels() {
             ("channels", "null"),
             (hooks, "null"),
         ] {
-            let error = settings.set(key, value).unwrap_err();
+            let error = settings.set(key, given(value)).unwrap_err();
             assert!(
                 error.message().contains("hearth webhook remove ci"),
                 "{key}: {error}"
             );
             assert_eq!(settings.current().webhook_accounts().count(), 1);
         }
-        settings.set("channels.lan.port", "5001").unwrap();
+        settings.set("channels.lan.port", json!(5001)).unwrap();
         settings
-            .set(&format!("{hooks}.accounts.ci"), "null")
+            .set(&format!("{hooks}.accounts.ci"), Value::Null)
             .unwrap();
-        settings.set("channels", &other).unwrap();
+        settings.set("channels", given(&other)).unwrap();
         assert_eq!(settings.current().webhook_accounts().count(), 0);
     }
 }

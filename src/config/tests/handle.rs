@@ -279,25 +279,22 @@ fn what_is_shown_begins_with_the_contract_and_holds_no_secret() {
 fn keys_are_shown_with_secrets_masked() {
     let settings = Settings::from_text(Path::new("config.json"), FILE, environment).unwrap();
     let table = r#"
-        model                               | false | "old"
-        workers                             | false | 4
-        session_days                        | false | 30
-        limits.turn_seconds                 | false | 300
-        api_key                             | false | "${API_KEY}"
-        temperature                         | false | 1.0
-        max_tokens                          | false | null
-        channels.webhook.accounts.ci.secret | false | "***"
-        channels.webhook.accounts.ci.secret | true  | "an-inline-secret-1234"
-        channels.webhook.accounts.ci        | false | {"incoming_path": "/ci", "outgoing_url": "https://hooks.example/services/T0/private-path", "secret": "***"}
-        channels.webhook.accounts.ci.model  | false | null
-        tools.custom.t.env                  | false | {"TOKEN": "***"}
-        tools.custom[0].env.TOKEN           | true  | "inline-env"
-        base_url                            | false | "***"
+        model                               | "old"
+        workers                             | 4
+        session_days                        | 30
+        limits.turn_seconds                 | 300
+        api_key                             | "${API_KEY}"
+        temperature                         | 1.0
+        max_tokens                          | null
+        channels.webhook.accounts.ci.secret | "***"
+        channels.webhook.accounts.ci        | {"incoming_path": "/ci", "outgoing_url": "https://hooks.example/services/T0/private-path", "secret": "***"}
+        channels.webhook.accounts.ci.model  | null
+        tools.custom.t.env                  | {"TOKEN": "***"}
+        base_url                            | "***"
     "#;
-    for [key, reveal, value] in rows(table) {
-        let reveal = reveal == "true";
+    for [key, value] in rows(table) {
         let value: Value = value.parse().unwrap();
-        assert_eq!(settings.get(key, reveal).unwrap(), value, "{key}");
+        assert_eq!(settings.get(key).unwrap(), value, "{key}");
     }
     let table = r#"
         modle              | there is no setting "modle" (did you mean "model"?)
@@ -305,7 +302,7 @@ fn keys_are_shown_with_secrets_masked() {
                            | is not a key
     "#;
     for [key, says] in rows(table) {
-        let error = settings.get(key, false).unwrap_err();
+        let error = settings.get(key).unwrap_err();
         assert!(error.message().contains(says), "{key}: {error}");
     }
 }
@@ -318,8 +315,7 @@ fn keys_are_set_only_when_the_file_stays_good() {
     let table = r#"
         limits.turn_seconds                 | 60                                                  | 60
         model                               | gpt                                                 | "gpt"
-        model                               | 4                                                   | "4"
-        api_key                             | 1234567890                                          | "1234567890"
+        api_key                             | "1234567890"                                        | "1234567890"
         api_key                             | ${API_KEY}                                          | "${API_KEY}"
         channels.webhook.accounts.ci.secret | ${HOOK_SECRET}                                      | "${HOOK_SECRET}"
         channels.webhook.accounts.new       | {"incoming_path":"/new","outgoing_url":"http://a/"} | {"incoming_path": "/new", "outgoing_url": "http://a/"}
@@ -327,12 +323,12 @@ fn keys_are_set_only_when_the_file_stays_good() {
     "#;
     for [key, value, stands] in rows(table) {
         let stands: Value = stands.parse().unwrap();
-        settings.set(key, value).unwrap();
+        settings.set(key, given(value)).unwrap();
         let file: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let found = key.split('.').try_fold(&file, |here, step| here.get(step));
         assert_eq!(found.cloned().unwrap_or_default(), stands, "{key}");
     }
-    assert_eq!(settings.current().model, "4");
+    assert_eq!(settings.current().model, "gpt");
     let before = fs::read_to_string(&path).unwrap();
     let table = r#"
         workers | 0          | "workers" must be an integer from 1 to 256, not 0
@@ -343,7 +339,7 @@ fn keys_are_set_only_when_the_file_stays_good() {
         fallback | [{"provider": "groq", "model": "m", "api_key": "***"}] | "fallback[0].api_key" is masked
     "#;
     for [key, value, says] in rows(table) {
-        let error = settings.set(key, value).unwrap_err();
+        let error = settings.set(key, given(value)).unwrap_err();
         assert_eq!(error.code(), Code::InvalidRequest);
         assert!(error.message().contains(says), "{key}: {error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), before);
@@ -404,14 +400,15 @@ fn a_key_stays_with_the_address_that_it_was_given_for() {
             assert_eq!(holds("/api_key"), is_kept, "{start} {change}");
             assert_eq!(settings.current().api_key.is_some(), is_kept);
             if is_entry {
-                let removed = settings.set(&format!("fallback[0].{key}"), value).unwrap();
+                let path = format!("fallback[0].{key}");
+                let removed = settings.set(&path, given(value)).unwrap().made;
                 let path = (!is_kept).then_some("fallback[0].api_key");
                 assert_eq!(removed.as_deref(), path, "{start} {change}");
                 assert_eq!(holds("/fallback/0/api_key"), is_kept, "{start} {change}");
             }
 
             directory.write("config.json", &file.to_string());
-            let removed = load().set(key, value).unwrap();
+            let removed = load().set(key, given(value)).unwrap().made;
             assert_eq!(removed.is_none(), is_kept, "{start} {change}");
             assert_eq!(holds("/api_key"), is_kept, "{start} {change}");
 
@@ -425,5 +422,96 @@ fn a_key_stays_with_the_address_that_it_was_given_for() {
                 "sk-new"
             );
         }
+    }
+}
+
+#[test]
+fn a_file_with_problems_is_mended_step_by_step() {
+    let directory = Directory::default();
+    let file = r#"{"modell": "m", "workers": 0, "provider": "openai-compatible", "api_key": "sk-0123456789abcdef"}"#;
+    let path = directory.write("config.json", file);
+    let settings = Settings::open(&path, environment);
+    assert_eq!(settings.get("modell").unwrap(), json!("m"));
+    assert_eq!(settings.readable()["api_key"], json!("***"));
+    assert_eq!(settings.current().provider, "offline", "the default");
+    let (problems, _) = settings.check();
+    assert_eq!(problems.len(), 3, "{problems:?}");
+    let error = settings.update(&changes(json!({"model": "x"})));
+    assert!(error.unwrap_err().message().contains("is not valid"));
+    let error = settings.set("session_days", json!(0)).unwrap_err();
+    let said = error.message();
+    assert!(
+        said.contains("session_days") && !said.contains("workers"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), file);
+
+    let edit = settings.set("modell", Value::Null).unwrap();
+    assert_eq!(edit.problems.len(), 2, "{:?}", edit.problems);
+    let edit = settings.set("workers", json!(2)).unwrap();
+    assert!(edit.problems[0].contains("base_url"), "{:?}", edit.problems);
+    assert_eq!(settings.current().workers, 16, "not in force");
+    let edit = settings
+        .set("base_url", json!("http://127.0.0.1:1/v1"))
+        .unwrap();
+    assert!(edit.problems.is_empty(), "{:?}", edit.problems);
+    assert_eq!(settings.current().workers, 2);
+
+    let text = fs::read_to_string(&path).unwrap();
+    let other = "{\n\t\"workers\": 3\n}\n";
+    assert!(
+        settings
+            .replace(other, "{}")
+            .unwrap_err()
+            .message()
+            .contains("somebody else")
+    );
+    assert!(
+        settings
+            .replace("{", &text)
+            .unwrap_err()
+            .message()
+            .contains("line 1")
+    );
+    settings.replace(other, &text).unwrap();
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        other,
+        "as it was written"
+    );
+    assert_eq!(settings.current().workers, 3);
+
+    directory.write("config.json", "nonsense");
+    let broken = Settings::open(&path, environment);
+    let error = broken.set("workers", json!(2)).unwrap_err();
+    assert!(error.message().contains("config edit"), "{error}");
+    broken.replace(other, "nonsense").unwrap();
+}
+
+#[test]
+fn accounts_and_channels_are_added_in_every_form_of_the_file() {
+    let account = json!({"incoming_path": "/ci", "outgoing_url": "http://127.0.0.1:1/"});
+    let table = r#"
+        {} | channels.webhook.accounts.ci | /channels/relay
+        {"channels": [{"name": "lan", "type": "tcp"}]} | channels[1].accounts.ci | /channels/2
+        {"channels": [{"type": "webhook", "accounts": {}}, {"type": "tcp"}]} | channels[0].accounts.ci | /channels/2
+        {"channels": {"hooks": {"type": "webhook", "accounts": {}}}} | channels.hooks.accounts.ci | /channels/relay
+    "#;
+    for [file, path, relay] in rows(table) {
+        let directory = Directory::default();
+        let settings = load(&directory.write("config.json", file));
+        settings.add_account("ci", account.clone()).unwrap();
+        assert_eq!(settings.account_path("ci").as_deref(), Some(path), "{file}");
+        assert_eq!(settings.account_path("other"), None);
+        settings.set(path, Value::Null).unwrap();
+        assert_eq!(settings.account_path("ci"), None);
+        let channel = json!({"type": "websocket", "url": "wss://relay.example/ws"});
+        settings.set("channels.relay", channel).unwrap();
+        let written = fs::read_to_string(settings.path()).unwrap();
+        let written: Value = serde_json::from_str(&written).unwrap();
+        assert!(written.pointer(relay).is_some(), "{file}: {written}");
+        assert_eq!(settings.current().relays().next().unwrap().name, "relay");
+        settings.set("channels.relay", Value::Null).unwrap();
+        assert_eq!(settings.current().relays().count(), 0, "{file}");
     }
 }

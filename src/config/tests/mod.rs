@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use base::testing::TemporaryDirectory;
 
 use super::*;
@@ -37,6 +39,11 @@ fn config(text: &str) -> std::sync::Arc<Config> {
     read(text)
         .unwrap_or_else(|problems| panic!("{text}\n{problems}"))
         .current()
+}
+
+/// A value as a person gives it: JSON, or else plain text.
+fn given(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
 /// A directory of one test.

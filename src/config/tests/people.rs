@@ -301,7 +301,7 @@ fn an_account_of_an_older_version_is_narrowed_with_a_warning() {
         };
         let command = format!("hearth config set {key} '[\"*\"]'; ");
         assert!(warning.contains(&command), "{warning}");
-        settings.set(key.trim_matches('\''), r#"["*"]"#).unwrap();
+        settings.set(key.trim_matches('\''), json!(["*"])).unwrap();
         assert_eq!(settings.warnings(), Vec::<String>::new());
         let config = settings.current();
         let account = config.webhook_account("ci").unwrap();

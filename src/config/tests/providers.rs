@@ -81,7 +81,7 @@ fn what_stands_in_is_read_checked_and_shown_without_keys() {
         !shown.contains("hidden-key") && !shown.contains("pass@"),
         "{shown}"
     );
-    let masked = settings.get("fallback", false).unwrap().to_string();
+    let masked = settings.get("fallback").unwrap().to_string();
     assert!(!masked.contains("hidden-key"), "{masked}");
     let table = r#"
         {"fallback":[{"provider":"openai-compatible","model":"m"}]} | "base_url" is required by provider

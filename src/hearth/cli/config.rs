@@ -1,20 +1,23 @@
-//! `hearth config`: the configuration file, read and checked by the code that the
-//! server uses.
+//! `hearth config`: the configuration file, changed by the service as everything else.
 
-use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Command as Process;
+
+use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::{DataDirectory, with_option};
-use super::doctor::warnings_of_names;
+use super::door::{Configuration, Door, settings};
 use super::local_models::quoted;
-use super::running_server::RunningServer;
+use super::prompter::Prompter;
 use super::{password, table};
 use crate::handbook::{CONFIG_SCHEMA, unpack};
 use crate::server;
-
-use serde_json::json;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -22,7 +25,8 @@ config: Check, read and change the configuration
 The configuration is the file config.json in the data directory.",
 )
 .members(&[
-    Command::new("check: Report every error in the configuration\n--data-dir").run(check),
+    Command::new("check: Report every error in the configuration\n--data-dir")
+        .ask_with(Configuration::Mended, check),
     Command::new(
         "\
 get [KEY]: Print one setting, or all that may be shown
@@ -30,23 +34,31 @@ KEY may be dotted, as in tool_permissions.current_time. Secrets are not printed.
 --json
 --data-dir",
     )
-    .run(get),
+    .ask_with(Configuration::Mended, get),
     Command::new(
         "\
 set KEY VALUE: Change one setting
 KEY may be dotted, such as limits.turn_seconds. VALUE is JSON, or else plain text. null restores
 the default. `-` reads the value from standard input, which keeps a secret out of the shell's
-history. A running server reloads its configuration; the change applies from the next turn.
+history. A running server applies it from the next turn.
 --data-dir",
     )
-    .run(set),
+    .ask_with(Configuration::Mended, set),
     Command::new(
         "\
 unset KEY: Restore the default of one setting
-KEY may be dotted. A running server reloads its configuration.
+KEY may be dotted. A running server applies it from the next turn.
 --data-dir",
     )
-    .run(unset),
+    .ask_with(Configuration::Mended, unset),
+    Command::new(
+        "\
+edit: Change the configuration in an editor
+Opens a copy in $VISUAL, $EDITOR or vi, checks it, and asks again if something is wrong. What is
+not saved stays as a draft, which the next `hearth config edit` opens.
+--data-dir",
+    )
+    .ask_with(Configuration::Mended, edit),
     Command::new("path: Print the path of the configuration file\n--data-dir").run(path),
     Command::new("keys: Explain every setting\n--json").run(keys),
     Command::new(
@@ -57,35 +69,40 @@ An editor that is given it completes and explains settings while you write.",
     .run(schema),
 ]);
 
+/// The draft of `hearth config edit` in the data directory.
+const DRAFT: &str = "config.draft.json";
+
 /// `hearth config check`
-fn check(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    server::check(&settings.current()).map_err(CliError::failed)?;
+fn check(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let data = door.ask(&json!({ "type": "check_config" }))?;
+    let problems: Vec<&str> = texts(&data["problems"]).collect();
+    if !problems.is_empty() {
+        return Err(CliError::failed(problems.join("\n")));
+    }
+    let directory = door.directory()?;
+    let config = settings(directory, Configuration::Needed)?.current();
+    server::check(&config).map_err(CliError::failed)?;
     let option = directory.option(arguments.has("data-dir"));
-    for warning in settings.warnings() {
-        context.note(with_option(&warning, &option))?;
+    for warning in texts(&data["warnings"]) {
+        context.note(with_option(warning, &option))?;
     }
     context.print(format_args!("{} is valid.", directory.config().display()))
 }
 
 /// `hearth config get [KEY]`
-fn get(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    let Some(key) = arguments.operand(0) else {
-        let readable = settings.readable();
-        if arguments.has("json") {
-            return table::print_json(context, &Value::Object(readable));
-        }
-        for (name, value) in &readable {
-            writeln!(context.output, "{name} = {value}")?;
-        }
-        return Ok(());
-    };
-    match settings.get(key, false)? {
-        Value::String(text) if !arguments.has("json") => writeln!(context.output, "{text}")?,
-        value => table::print_json(context, &value)?,
+fn get(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    if let Some(key) = arguments.operand(0) {
+        return match get_value(door, key)? {
+            Value::String(text) if !arguments.has("json") => context.print(text),
+            value => table::print_json(context, &value),
+        };
+    }
+    let settings = door.ask(&json!({ "type": "get_config" }))?;
+    if arguments.has("json") {
+        return table::print_json(context, &settings);
+    }
+    for (name, value) in settings.as_object().into_iter().flatten() {
+        writeln!(context.output, "{name} = {value}")?;
     }
     Ok(())
 }
@@ -96,7 +113,7 @@ fn schema(_: &Arguments, context: &mut CliContext) -> CliResult {
 }
 
 /// `hearth config set KEY VALUE`
-fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn set(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let (key, given) = (arguments.required(0), arguments.required(1));
     let text = match given {
         "-" => {
@@ -106,54 +123,202 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         given => given.to_owned(),
     };
-    change(key, &text, "saved in", arguments, context)
+    let mut ask = |value: Value| set_value(door, key, value);
+    let changed = match serde_json::from_str::<Value>(&text) {
+        Err(_) => ask(text.into())?,
+        Ok(value @ (Value::String(_) | Value::Null)) => ask(value)?,
+        // An API key may consist of digits: what is wrong as a number is tried as the text
+        // that it may have been meant as.
+        Ok(value) => ask(value).or_else(|error| ask(text.into()).map_err(|_| error))?,
+    };
+    report(
+        door,
+        &format!("{key} saved in"),
+        &changed,
+        arguments,
+        context,
+    )
 }
 
 /// `hearth config unset KEY`
-fn unset(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn unset(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let key = arguments.required(0);
     // A key that does not exist is a typing mistake.
-    DataDirectory::of(arguments, context)?
-        .settings()?
-        .get(key, false)?;
-    change(key, "null", "removed from", arguments, context)
+    get_value(door, key)?;
+    let changed = set_value(door, key, Value::Null)?;
+    report(
+        door,
+        &format!("{key} removed from"),
+        &changed,
+        arguments,
+        context,
+    )
 }
 
-/// Changes a setting and reports what `done` to the file comes to.
-fn change(
-    key: &str,
-    text: &str,
+/// Returns one value of the configuration.
+///
+/// # Errors
+///
+/// There is no such setting.
+pub fn get_value(door: &mut Door, path: &str) -> Result<Value, CliError> {
+    let mut data = door.ask(&json!({ "type": "get_config", "path": path }))?;
+    Ok(data["value"].take())
+}
+
+/// Sets one value of the configuration.
+///
+/// # Errors
+///
+/// The service refuses.
+pub fn set_value(door: &mut Door, path: &str, value: Value) -> Result<Value, CliError> {
+    door.ask(&json!({ "type": "set_config", "path": path, "value": value }))
+}
+
+/// The path of a channel in the configuration.
+pub fn channel_path(name: &str) -> String {
+    // As a JSON string, in which dots do not separate.
+    format!("channels.{}", Value::from(name))
+}
+
+/// Says when a change of the configuration applies: a part of a sentence.
+///
+/// # Errors
+///
+/// The service cannot be asked.
+pub fn applies(door: &mut Door, changed: &Value) -> Result<String, CliError> {
+    let server = door.server()?.map(|server| server.process());
+    let has_problems = texts(&changed["problems"]).next().is_some();
+    Ok(match server {
+        _ if has_problems => "applies once nothing is wrong with the file".to_owned(),
+        None => "applies from the next start".to_owned(),
+        Some(process) if changed["needs_restart"] == true => {
+            format!("restart the server (process {process}) to apply it")
+        }
+        Some(process) => format!("the server (process {process}) reloaded it"),
+    })
+}
+
+/// Says what a change of the configuration comes to: what was `done` to the file, and when
+/// it applies.
+fn report(
+    door: &mut Door,
     done: &str,
+    changed: &Value,
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    let before = settings.current();
-    let warnings = || {
-        let mut lines = settings.warnings();
-        lines.extend(warnings_of_names(&settings.current(), &directory));
-        lines
-    };
-    let known = warnings();
-    let removed = settings.set(key, text)?;
-    let path = directory.config();
-    let applies = RunningServer::apply(&directory, &before, &settings.current());
-    context.note(format_args!("{key} {done} {}; {applies}.", path.display()))?;
-    let option = directory.option(arguments.has("data-dir"));
-    if let Some(removed) = removed {
+    let applies = applies(door, changed)?;
+    let path = door.directory()?.config();
+    context.note(format_args!("{done} {}; {applies}.", path.display()))?;
+    consequences(door, changed, arguments, context)
+}
+
+/// Says what else a change of the configuration brings with it.
+///
+/// # Errors
+///
+/// The output cannot be written.
+pub fn consequences(
+    door: &Door,
+    changed: &Value,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> CliResult {
+    let option = door.directory()?.option(arguments.has("data-dir"));
+    if let Some(removed) = changed["removed_key"].as_str() {
         context.note(format_args!(
             "{removed} is removed: it was given for another address. Set the new one: \
              hearth config set{option} {} -",
-            quoted(&removed)
+            quoted(removed)
         ))?;
     }
-    for warning in warnings() {
-        if !known.contains(&warning) {
-            context.note(with_option(&warning, &option))?;
+    for warning in texts(&changed["warnings"]) {
+        context.note(with_option(warning, &option))?;
+    }
+    let problems: Vec<&str> = texts(&changed["problems"]).collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => context.note(format_args!(
+            "This is wrong with it still:\n{}",
+            problems.join("\n")
+        )),
+    }
+}
+
+/// The texts of a list.
+pub fn texts(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// `hearth config edit`
+fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let directory = door.directory()?.clone();
+    directory.check_is_configured()?;
+    let was = fs::read_to_string(directory.config())?;
+    let draft = directory.path().join(DRAFT);
+    let opened = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft);
+    match opened {
+        Ok(mut file) => file.write_all(was.as_bytes())?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            context.note("This is the draft of an earlier edit.")?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let kept = format!(
+        "nothing was changed; the draft is {}, and `hearth config edit` opens it again",
+        draft.display()
+    );
+    loop {
+        open_editor(&draft, context)?;
+        let text = fs::read_to_string(&draft)?;
+        if text == was {
+            fs::remove_file(&draft)?;
+            return context.note("Nothing was changed.");
+        }
+        let request = json!({ "type": "replace_config", "text": text, "was": was });
+        let error = match door.ask(&request) {
+            Ok(changed) => {
+                fs::remove_file(&draft)?;
+                return report(door, "Saved in", &changed, arguments, context);
+            }
+            Err(error) => error,
+        };
+        // A server may start while the person writes.
+        door.release();
+        context.note(error.message())?;
+        let again = Prompter::new(context).ask("Edit it again? (yes or no)", "yes")?;
+        if !matches!(again.as_deref(), Some("yes" | "y")) {
+            return Err(CliError::failed(kept));
         }
     }
-    applies.end()
+}
+
+fn open_editor(draft: &Path, context: &CliContext) -> CliResult {
+    let editor = context
+        .variable("VISUAL")
+        .or_else(|| context.variable("EDITOR"));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    // Its name may come with arguments, as for other programs.
+    let mut process = Process::new("sh");
+    process
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(draft);
+    match process.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(CliError::failed(format!(
+            "{editor:?} failed; nothing was changed"
+        ))),
+        Err(error) => Err(CliError::failed(format!(
+            "{editor:?} cannot be started: {error}"
+        ))),
+    }
 }
 
 /// `hearth config path`
@@ -166,19 +331,7 @@ fn path(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn keys(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let settings = config::documentation();
     if arguments.has("json") {
-        let settings: Vec<Value> = settings
-            .iter()
-            .map(|setting| {
-                json!({
-                    "key": setting.key,
-                    "expects": setting.expects,
-                    "default": setting.default,
-                    "documentation": setting.documentation,
-                    "writable": setting.writable,
-                })
-            })
-            .collect();
-        return table::print_json(context, &Value::from(settings));
+        return table::print_json(context, &json!(settings));
     }
     for setting in settings {
         let while_running = match setting.writable {
@@ -197,7 +350,7 @@ fn keys(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 mod tests {
     use std::fs;
 
-    use crate::cli::tests::DataDirectoryUnderTest;
+    use crate::cli::tests::{DataDirectoryUnderTest, run_with};
     use base::clock::Clock;
     use store::{Store, UserRole};
 
@@ -259,5 +412,98 @@ mod tests {
         let doctor = root.run("doctor", "").output;
         assert!(doctor.contains("\"model\" is not set"), "{doctor}");
         assert!(!doctor.contains("hearth config set model"), "{doctor}");
+    }
+
+    #[test]
+    fn a_broken_file_is_read_and_mended() {
+        let root = DataDirectoryUnderTest::default();
+        let path = root.data_directory().config();
+        fs::write(
+            &path,
+            r#"{"modell": "m", "workers": 0, "api_key": "${NOT_HERE}"}"#,
+        )
+        .unwrap();
+        for (line, code, says) in [
+            ("config check", 1, "unknown key \"modell\""),
+            ("config get workers", 0, "0"),
+            ("config get", 0, "modell = \"m\""),
+            ("config set session_days 0", 1, "session_days"),
+            ("config unset modell", 0, "applies once nothing is wrong"),
+            ("config set workers 3", 0, "applies from the next start"),
+            // Digits that are no number here.
+            ("config set model 4711", 0, "saved in"),
+            ("config get model", 0, "4711"),
+            ("config check", 0, "is valid"),
+        ] {
+            let ran = root.run(line, "");
+            assert_eq!(ran.code, code, "{line}: {}", ran.errors);
+            let said = format!("{}{}", ran.output, ran.errors);
+            assert!(said.contains(says), "{line}: {said}");
+        }
+        let file = fs::read_to_string(&path).unwrap();
+        assert!(
+            file.contains("${NOT_HERE}") && file.contains("\"workers\": 3"),
+            "{file}"
+        );
+        fs::write(&path, "nonsense").unwrap();
+        let ran = root.run("config set workers 3", "");
+        assert!(
+            ran.code == 1 && ran.errors.contains("hearth config edit"),
+            "{}",
+            ran.errors
+        );
+        let ran = root.run("config check", "");
+        assert!(
+            ran.code == 1 && ran.errors.contains("line 1"),
+            "{}",
+            ran.errors
+        );
+    }
+
+    #[test]
+    fn an_edited_copy_is_checked_and_a_refused_one_kept() {
+        let root = DataDirectoryUnderTest::default();
+        let directory = root.data_directory();
+        let draft = directory.path().join(super::DRAFT);
+        let new = directory.path().join("new");
+        fs::write(directory.config(), "nonsense").unwrap();
+        let path = root.path().to_str().unwrap();
+        let edit = |text: &str| {
+            fs::write(&new, text).unwrap();
+            let editor = format!("cp '{}'", new.display());
+            run_with(
+                &["config", "edit", "--data-dir", path],
+                "",
+                &[("EDITOR", &editor)],
+            )
+        };
+        let refused = edit(r#"{"workers": 0}"#);
+        assert_eq!(refused.code, 1);
+        for part in ["\"workers\" must be", "config.draft.json"] {
+            assert!(refused.errors.contains(part), "{}", refused.errors);
+        }
+        assert_eq!(fs::read_to_string(directory.config()).unwrap(), "nonsense");
+        assert!(draft.exists());
+        let text = "{\n  \"workers\": 2\n}\n";
+        let saved = edit(text);
+        assert_eq!(saved.code, 0, "{}", saved.errors);
+        assert!(
+            saved.errors.contains("draft of an earlier edit"),
+            "{}",
+            saved.errors
+        );
+        assert!(
+            saved.errors.contains("applies from the next start"),
+            "{}",
+            saved.errors
+        );
+        assert_eq!(fs::read_to_string(directory.config()).unwrap(), text);
+        assert!(!draft.exists());
+        let same = edit(text);
+        assert!(
+            same.code == 0 && same.errors.contains("Nothing was changed"),
+            "{}",
+            same.errors
+        );
     }
 }

@@ -70,6 +70,11 @@ impl DataDirectory {
         DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
     }
 
+    /// The one at this path.
+    pub fn at(path: &Path) -> DataDirectory {
+        DataDirectory(path.to_owned())
+    }
+
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.0

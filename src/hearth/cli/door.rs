@@ -1,8 +1,12 @@
 //! The way of a command to the service: the running server's, else one in this process.
 //! Either way it sends what the page sends, as the owner of the machine.
 
+use std::env;
+use std::fs::{self, DirBuilder};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +20,9 @@ use crate::server::door::{OwnService, connect};
 use crate::server::{Holder, Lock};
 use base::clock::Clock;
 use base::secret::Secret;
-use config::Settings;
+use config::{PRESETS, Settings};
 use net::listener::LocalConnection;
+use store::Store;
 
 /// How long a server may take to start, or another command to end.
 const OPEN_TIME: Duration = Duration::from_secs(30);
@@ -38,8 +43,12 @@ const UNSET: &str = "unset";
 pub enum Configuration {
     /// It does not.
     Needed,
-    /// It does: it mends the file, or has nothing to do with it.
+    /// It does: it has nothing to do with the file.
     Unneeded,
+    /// It needs it, and no database.
+    Alone,
+    /// It reads or mends the file, whatever is in it, and needs no database.
+    Mended,
 }
 
 /// The way to the service of a data directory. It opens with the first request.
@@ -57,6 +66,7 @@ struct Open {
     // Dropped in this order: the connection ends before its service.
     _connection: Option<LocalConnection>,
     service: Option<OwnService>,
+    _scratch: Option<Scratch>,
 }
 
 impl Door {
@@ -173,7 +183,10 @@ impl Door {
 
 impl Open {
     fn new(directory: &DataDirectory, configuration: Configuration) -> Result<Open, CliError> {
-        directory.check_is_used()?;
+        match configuration {
+            Configuration::Alone | Configuration::Mended => directory.check_is_configured()?,
+            Configuration::Needed | Configuration::Unneeded => directory.check_is_used()?,
+        }
         let deadline = Instant::now() + OPEN_TIME;
         let (mut open, key) = loop {
             let lock = Lock::try_take(directory.path(), Holder::Command);
@@ -187,6 +200,7 @@ impl Open {
                         server: RunningServer::find(directory),
                         _connection: None,
                         service: None,
+                        _scratch: None,
                     };
                     break (open, key);
                 }
@@ -211,7 +225,16 @@ impl Open {
         lock: Lock,
     ) -> Result<(Open, Secret), CliError> {
         let settings = settings(directory, configuration)?;
-        let store = directory.open_store()?;
+        let (store, scratch) = match (directory.open_store(), configuration) {
+            (Ok(store), _) => (store, None),
+            (Err(_), Configuration::Alone | Configuration::Mended) => {
+                let scratch = Scratch::new()?;
+                let database = DataDirectory::at(&scratch.0).database();
+                let store = Store::open(&database, Clock::system()).map_err(CliError::failed)?;
+                (store, Some(scratch))
+            }
+            (Err(error), _) => return Err(error),
+        };
         let service = OwnService::open(directory.path(), settings, store, Clock::system(), lock)
             .map_err(CliError::failed)?;
         let (stream, connection, key) = service.connect()?;
@@ -220,6 +243,7 @@ impl Open {
             server: None,
             _connection: Some(connection),
             service: Some(service),
+            _scratch: scratch,
         };
         Ok((open, key))
     }
@@ -254,18 +278,56 @@ fn data(response: &str) -> Result<Value, CliError> {
     }
 }
 
+/// A directory for the database of a service that needs none: the data directory has none
+/// yet, or a damaged one.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, CliError> {
+        let name = format!("hearth-{}", Secret::random_token().expose());
+        let path = env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left is small, and goes with the next start of the machine.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The settings for a service in this process. A directory without a configuration has the
 /// defaults.
-fn settings(directory: &DataDirectory, configuration: Configuration) -> Result<Settings, CliError> {
+///
+/// # Errors
+///
+/// The configuration does not load, and the command needs it.
+pub fn settings(
+    directory: &DataDirectory,
+    configuration: Configuration,
+) -> Result<Settings, CliError> {
     let path = directory.config();
     let defaults = || Settings::from_text(&path, "{}", |_| None).map_err(CliError::failed);
     if !path.exists() {
         return defaults();
     }
-    let environment = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| UNSET.to_owned()));
-    let loaded = Settings::load_with(&path, environment).or_else(|_| Settings::load(&path));
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let environment = move |name: &str| {
+        // Of what the file does not name, a provider's usual variable is known to be absent.
+        let is_usual = PRESETS
+            .iter()
+            .any(|preset| preset.key_variable == Some(name));
+        let is_named = !is_usual || text.contains(&format!("${{{name}}}"));
+        env::var(name)
+            .ok()
+            .or_else(|| is_named.then(|| UNSET.to_owned()))
+    };
+    let loaded = Settings::load_with(&path, environment.clone()).or_else(|_| Settings::load(&path));
     match (loaded, configuration) {
         (Err(_), Configuration::Unneeded) => defaults(),
+        (Err(_), Configuration::Mended) => Ok(Settings::open(&path, environment)),
         (loaded, _) => loaded.map_err(CliError::failed),
     }
 }

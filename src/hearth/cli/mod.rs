@@ -16,7 +16,6 @@ mod arguments;
 mod avahi;
 mod backup;
 mod called;
-mod channels;
 mod chat;
 mod command;
 mod completions;

@@ -89,6 +89,8 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         port,
     });
     let server = started.map_err(CliError::failed)?;
+    let logger = logging.clone();
+    server.observe_settings(move |config| logger.apply(config));
     let manager = ServiceManager::find(context.environment);
     manager.ready(&status(&server));
     // A terminal that is gone, or a full disk, must not stop a server that runs.
@@ -150,7 +152,7 @@ fn wait(
             match signal {
                 SIGHUP => {
                     manager.reloading();
-                    reload(server, logging);
+                    reload(server);
                     manager.ready(&status(server));
                 }
                 _ if draining => {
@@ -181,10 +183,8 @@ fn wait(
     })
 }
 
-fn reload(server: &Server, logging: &Logging) {
-    let reloaded = server.reload();
-    logging.apply(&server.settings().current());
-    match reloaded {
+fn reload(server: &Server) {
+    match server.reload() {
         Ok(fields) if fields.is_empty() => {
             log::info!("configuration reloaded: nothing changed");
         }

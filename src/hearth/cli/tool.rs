@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::command::Command;
+use super::config::{applies, texts};
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
+use super::door::{Configuration, Door};
 use super::password;
 use super::prompter::{Prompter, numbered};
-use super::running_server::RunningServer;
+use super::row::{Shown, text};
 use super::table::ListView;
 use super::terminal::visible;
-use crate::catalogue::{self, Addition, Answers, Entry, Field};
+use crate::catalogue::{Answers, Entry, Field};
 use agent::tool::output::shorten;
 use base::error::without_numbers;
-use config::{Config, CustomRun, Permission, Settings, server_of, variable};
-use net::tls::Trust;
+use config::variable;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -32,7 +32,7 @@ list: List your tools and MCP servers, or those that can be added
 --json
 --data-dir",
     )
-    .run(list),
+    .ask_with(Configuration::Alone, list),
     Command::new(
         "\
 add NAME [FIELD=VALUE...]: Add a tool of the catalogue, after a trial
@@ -42,22 +42,19 @@ standard input (key=-), or named as a variable of the server's environment (key=
 --no-test  Add it without a trial
 --data-dir",
     )
-    .run(add),
+    .ask_with(Configuration::Alone, add),
     Command::new(
         "\
 remove NAME: Remove a tool, an MCP server, or all that was added under a name
 --data-dir",
     )
-    .run(remove),
+    .ask_with(Configuration::Alone, remove),
 ]);
 
 /// Most characters of a trial's result that are shown.
 const SHOWN: usize = 400;
-/// What stands for a variable that only the server has.
-const UNSET: &str = "unset";
-
 /// `hearth tool list`
-fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if arguments.has("available") {
         let view = ListView {
             columns: &["name", "what it does"],
@@ -71,64 +68,23 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         };
         return view.print(&Entry::all(), arguments, context);
     }
-    let config = settings(&DataDirectory::of(arguments, context)?)?.current();
-    let kind = |run: &CustomRun| match run {
-        CustomRun::Command(_) => "program",
-        CustomRun::Http(_) => "request",
-    };
-    let custom = config.tools.custom.iter();
-    let mut rows: Vec<[String; 3]> = custom
-        .map(|tool| {
-            let right = right(&config, &tool.name);
-            [tool.name.clone(), kind(&tool.run).to_owned(), word(right)]
-        })
-        .collect();
-    rows.extend(config.mcp_servers.iter().map(|server| {
-        let kind = match server.disabled {
-            true => "MCP server, disabled",
-            false => "MCP server",
-        };
-        let servers = || config.mcp_servers.iter().map(|server| server.name.as_str());
-        let own = config.tool_permissions.keys();
-        let own = own.filter(|name| server_of(name, servers()) == Some(&server.name));
-        let own = own.count();
-        let mut rights = word(config.permission_mode);
-        if own > 0 {
-            let tools = if own == 1 { "tool" } else { "tools" };
-            rights.push_str(&format!(" (otherwise for {own} {tools})"));
-        }
-        [server.name.clone(), kind.to_owned(), rights]
-    }));
-    let view = ListView {
-        columns: &["name", "kind", "right"],
-        row: &|row: &[String; 3]| row.to_vec(),
-        json: &|[name, kind, right]| json!({"name": name, "kind": kind, "right": right}),
+    let tools = Shown::List {
+        member: "tools",
+        columns: &[
+            ("name", |tool| text(&tool["name"])),
+            ("kind", |tool| text(&tool["kind"])),
+            ("right", |tool| text(&tool["right"])),
+        ],
         empty: "There are no tools beside the built-in ones. `hearth tool list --available` shows \
                 those that `hearth tool add` adds.",
     };
-    view.print(&rows, arguments, context)
-}
-
-fn right(config: &Config, tool: &str) -> Permission {
-    let own = config.tool_permissions.get(tool);
-    own.copied().unwrap_or(config.permission_mode)
-}
-
-fn word(right: Permission) -> String {
-    match right {
-        Permission::Ask => "ask",
-        Permission::Allow => "allow",
-        Permission::Deny => "deny",
-    }
-    .to_owned()
+    let data = door.ask(&json!({ "type": "list_own_tools" }))?;
+    tools.print(&data, arguments, context)
 }
 
 /// `hearth tool add NAME`
-fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let entry = Entry::named(arguments.required(0))?;
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = settings(&directory)?;
-    let before = settings.current();
     let mut answers = given(arguments, context, &entry)?;
     let mut prompter = Prompter::new(context);
     prompter.say(entry.about())?;
@@ -143,41 +99,44 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             answers.insert(field.name.to_owned(), answer.into());
         }
     }
-    entry.complete(&mut answers)?;
-    choose(&entry, &mut answers, &before, context)?;
-    let texts = answers.values().filter_map(Value::as_str);
-    let unset = texts
-        .filter_map(variable)
-        .find(|name| env::var_os(name).is_none())
-        .map(str::to_owned);
-    if let Some(name) = unset {
-        return Err(CliError::failed(format!(
-            "nothing was written: {name} is not set here, and the server does not start without \
-             it. Set it for both: {name}=... hearth tool add ..."
-        )));
-    }
-    let addition = entry.filled(arguments.text("as")?, answers)?;
-    let (_, planned) = settings.rewrite(false, |members| addition.add_to(members))?;
+    let mut request = json!({
+        "type": "add_tool",
+        "name": entry.name,
+        "alias": arguments.text("as")?,
+        "answers": answers,
+    });
     if !arguments.has("no-test") {
-        try_out(&addition, &planned, &directory, context)?;
+        check_variables(door, &answers)?;
+        try_out(door, &mut request, context)?;
     }
-    let (_, config) = settings.rewrite(true, |members| addition.add_to(members))?;
-    let applies = RunningServer::apply(&directory, &before, &config);
-    let file = directory.config();
+    let added = door.ask(&request)?;
+    if let Some(choice) = added["choices"][0]["label"].as_str() {
+        context.note(format_args!("This is {}.", visible(choice)))?;
+    }
+    let applies = applies(door, &added)?;
+    let file = door.directory()?.config();
+    let name = text(&added["name"]);
     context.note(format_args!(
-        "Added {} to {}; {applies}.",
-        addition.alias,
+        "Added {name} to {}; {applies}.",
         file.display()
     ))?;
-    print_rights(&addition, &config, context)?;
-    applies.end()
+    print_rights(door, &added, context)
 }
 
-/// The settings. Those that a variable of the server's environment holds need not be set here.
-fn settings(directory: &DataDirectory) -> Result<Settings, CliError> {
-    directory.check_is_configured()?;
-    let environment = |name: &str| Some(env::var(name).unwrap_or_else(|_| UNSET.to_owned()));
-    Settings::load_with(&directory.config(), environment).or_else(|_| directory.settings())
+/// A trial in this process uses what the variables hold here.
+fn check_variables(door: &mut Door, answers: &Answers) -> CliResult {
+    let names = answers
+        .values()
+        .filter_map(Value::as_str)
+        .filter_map(variable);
+    let unset = names.into_iter().find(|name| env::var_os(name).is_none());
+    match unset {
+        Some(name) if door.server()?.is_none() => Err(CliError::failed(format!(
+            "nothing was written: {name} is not set here, and the trial needs it. Set it for \
+             this: {name}=... hearth tool add ..., or add the tool with --no-test"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The answers on the command line.
@@ -229,52 +188,44 @@ fn ask(
     }
 }
 
-/// Has the person choose what an answer means, or takes what is likeliest.
-fn choose(
-    entry: &Entry,
-    answers: &mut Answers,
-    config: &Config,
-    context: &mut CliContext,
-) -> CliResult {
-    let trust = Trust::new(config.tls.ca_file.as_deref());
-    let mut choices = entry.choices(answers, trust)?;
-    if choices.is_empty() {
-        return Ok(());
-    }
-    let labels: Vec<String> = choices.iter().map(|one| visible(&one.label)).collect();
+/// Has the service make a small call, and the person choose what an answer means. Where the
+/// call fails, only a person can go on.
+fn try_out(door: &mut Door, request: &mut Value, context: &mut CliContext) -> CliResult {
+    let name = request["alias"].as_str().or(request["name"].as_str());
+    context.note(format_args!("Trying {} …", name.unwrap_or_default()))?;
+    let mut trial = request.clone();
+    trial["test"] = json!(true);
+    let mut tried = door.ask(&trial)?;
+    let choices = tried["choices"].as_array().map_or(&[][..], Vec::as_slice);
+    let labels = choices.iter().filter_map(|one| one["label"].as_str());
+    let labels: Vec<String> = labels.map(visible).collect();
     let words: Vec<&str> = labels.iter().map(String::as_str).collect();
-    let mut place = 0;
     if words.len() > 1 {
         let mut prompter = Prompter::new(context);
         prompter.say(&numbered(&words))?;
         let answer = prompter.choose("Which one?", &words, "1")?;
-        place = words
+        let place = words
             .iter()
-            .position(|word| Some(*word) == answer.as_deref())
-            .unwrap_or(0);
-    }
-    context.note(format_args!("This is {}.", labels[place]))?;
-    answers.extend(choices.swap_remove(place).values);
-    Ok(())
-}
-
-/// Shows what a small call comes to. Where it fails, only a person can go on.
-fn try_out(
-    addition: &Addition,
-    config: &Config,
-    directory: &DataDirectory,
-    context: &mut CliContext,
-) -> CliResult {
-    context.note(format_args!("Trying {} …", addition.alias))?;
-    let problem = match addition.try_out(config, directory.path()) {
-        Ok(said) => {
-            for line in shorten(said.trim(), SHOWN).lines() {
-                context.note(format_args!("  {}", visible(line)))?;
-            }
-            return Ok(());
+            .position(|word| Some(*word) == answer.as_deref());
+        if let Some(Value::Object(chosen)) =
+            choices.get(place.unwrap_or(0)).map(|one| &one["answers"])
+            && let Some(answers) = request["answers"].as_object_mut()
+        {
+            answers.extend(chosen.clone());
         }
-        Err(problem) => without_numbers(&visible(&problem)),
-    };
+        if place.is_some_and(|place| place > 0) {
+            trial["answers"] = request["answers"].clone();
+            tried = door.ask(&trial)?;
+        }
+    }
+    let said = tried["message"].as_str().unwrap_or_default();
+    if tried["works"] == true {
+        for line in shorten(said.trim(), SHOWN).lines() {
+            context.note(format_args!("  {}", visible(line)))?;
+        }
+        return Ok(());
+    }
+    let problem = without_numbers(&visible(said));
     let is_refused = ["401", "403"].iter().any(|status| problem.contains(status));
     let advice = match is_refused {
         true => ". Is the key right, and may it do that?",
@@ -292,17 +243,19 @@ fn try_out(
 }
 
 /// Says what the tools may do.
-fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) -> CliResult {
-    for name in addition.rights.keys() {
-        let may = match right(config, name) {
-            Permission::Allow if addition.outside().is_some() => "asks first",
-            Permission::Allow => "runs without asking",
-            Permission::Ask => "asks first",
-            Permission::Deny => "does not run",
+fn print_rights(door: &mut Door, added: &Value, context: &mut CliContext) -> CliResult {
+    let config = door.ask(&json!({ "type": "get_config" }))?;
+    let rights = added["tool_permissions"].as_object().into_iter().flatten();
+    for (name, right) in rights {
+        let asks = *right != "allow";
+        let may = if asks {
+            "asks first"
+        } else {
+            "runs without asking"
         };
-        let people = config.people.iter().filter(|(_, person)| {
-            may == "asks first" && person.tool_permissions.get(name) == Some(&Permission::Allow)
-        });
+        let people = config["people"].as_object().into_iter().flatten();
+        let people =
+            people.filter(|(_, person)| asks && person["tool_permissions"][name] == "allow");
         let people: Vec<&str> = people.map(|(name, _)| name.as_str()).collect();
         let except = match people.is_empty() {
             true => String::new(),
@@ -310,59 +263,52 @@ fn print_rights(addition: &Addition, config: &Config, context: &mut CliContext) 
         };
         context.print(format_args!("{name}: {may}{except}"))?;
     }
-    if addition.has_servers() {
-        let other = word(config.permission_mode);
+    if added["has_servers"] == true {
+        let other = text(&config["permission_mode"]);
         context.print(format_args!("Its other tools: {other} (permission_mode)"))?;
     }
-    if let Some(server) = addition.outside() {
+    if let Some(server) = added["outside"].as_str() {
         context.note(format_args!(
             "What it says counts as text from outside: while it is there, every tool with an \
              effect asks, even where it is allowed. If only your household writes there: \
              `hearth config set mcp_servers.{server}.trusted true`"
         ))?;
     }
-    let accounts = config.webhook_accounts();
-    let of_accounts: Vec<&str> = accounts
-        .filter(|account| account.permission_mode != Some(Permission::Deny))
-        .filter(|account| {
-            addition
-                .rights
-                .keys()
-                .any(|tool| config.offers(account, tool))
-        })
-        .map(|account| account.name.as_str())
-        .collect();
-    if !of_accounts.is_empty() {
-        let accounts = of_accounts.join(", ");
+    let accounts: Vec<&str> = texts(&added["accounts"]).collect();
+    let mut channels = config["channels"].as_array().into_iter().flatten();
+    if !accounts.is_empty() {
+        let accounts = accounts.join(", ");
         context.print(format_args!("Webhook accounts that may use it: {accounts}"))?;
-    } else if config.webhook_accounts().next().is_some() {
+    } else if channels.any(|channel| {
+        channel["accounts"]
+            .as_object()
+            .is_some_and(|all| !all.is_empty())
+    }) {
         context.print("No webhook account may use it (`tools` of an account names what it may)")?;
     }
-    let first = addition.rights.keys().next();
+    let first = added["tool_permissions"].as_object();
+    let first = first.and_then(|rights| rights.keys().next());
     let first = first.map_or("NAME", String::as_str);
     context.note(format_args!(
         "`hearth config set tool_permissions.{first} ask` (or allow, deny) changes that, and \
          `hearth tool remove {}` removes it.",
-        addition.alias
+        text(&added["name"])
     ))
 }
 
 /// `hearth tool remove NAME`
-fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let name = arguments.required(0);
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = settings(&directory)?;
-    let before = settings.current();
-    let (removed, config) = settings.rewrite(true, |members| catalogue::remove(members, name))?;
-    let applies = RunningServer::apply(&directory, &before, &config);
-    let names = [removed.tools, removed.servers].concat().join(", ");
-    let rights = match removed.holders.is_empty() {
+fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = json!({ "type": "remove_tool", "name": arguments.required(0) });
+    let removed = door.ask(&request)?;
+    let applies = applies(door, &removed)?;
+    let names: Vec<&str> = texts(&removed["tools"])
+        .chain(texts(&removed["servers"]))
+        .collect();
+    let holders: Vec<&str> = texts(&removed["holders"]).collect();
+    let rights = match holders.is_empty() {
         true => String::new(),
-        false => format!(
-            " The rights to it of {} are gone, too.",
-            removed.holders.join(", ")
-        ),
+        false => format!(" The rights to it of {} are gone, too.", holders.join(", ")),
     };
-    context.note(format_args!("Removed {names}; {applies}.{rights}"))?;
-    applies.end()
+    let names = names.join(", ");
+    context.note(format_args!("Removed {names}; {applies}.{rights}"))
 }

@@ -3,9 +3,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
-use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,12 +12,11 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 
 use super::StartError;
-use base::sync;
 
 /// The lock file's name in the data directory. Its first line is the process
 /// id of the running server. Its addresses follow, one a line, and with TLS
-/// `certificate` and the certificate's file; after them, what came of the last
-/// [`Reload`]. Only the lock on the file counts; it ends with the process.
+/// `certificate` and the certificate's file. Only the lock on the file counts; it ends with
+/// the process.
 pub const LOCK_FILE: &str = "hearth.lock";
 
 /// How long the command line may hold the lock to see whether a server runs.
@@ -40,41 +38,6 @@ pub enum Holder {
 /// Keeps other servers out of the data directory until it is dropped.
 pub struct Lock {
     file: File,
-    /// The bytes of the file before the last reload's lines.
-    details: u64,
-    reloads: Mutex<u64>,
-}
-
-/// What came of rereading the configuration, as the lock file says it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Reload {
-    /// How many there were before it.
-    pub number: u64,
-    /// Why the configuration was refused, if it was: one line for each problem.
-    pub problems: Vec<String>,
-}
-
-/// Begins a line with a problem.
-const PROBLEM: &str = "problem ";
-/// Begins the last line, which a reader of half a text misses.
-const RELOAD: &str = "reload ";
-
-impl Reload {
-    /// The last one that the text of a lock file tells, if it does so to its end.
-    pub fn read(text: &str) -> Option<Reload> {
-        let last = text.strip_suffix('\n')?.lines().last()?;
-        let problems = text.lines().filter_map(|line| line.strip_prefix(PROBLEM));
-        Some(Reload {
-            number: last.strip_prefix(RELOAD)?.parse().ok()?,
-            problems: problems.map(str::to_owned).collect(),
-        })
-    }
-
-    fn text(&self) -> String {
-        let problems = self.problems.iter();
-        let problems = problems.map(|problem| format!("{PROBLEM}{problem}\n"));
-        problems.collect::<String>() + &format!("{RELOAD}{}\n", self.number)
-    }
 }
 
 impl Lock {
@@ -125,11 +88,7 @@ impl Lock {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let mut lock = Lock {
-            file,
-            details: 0,
-            reloads: Mutex::default(),
-        };
+        let mut lock = Lock { file };
         match holder {
             Holder::Server => lock.write_details(&[], None),
             Holder::Command => lock
@@ -152,7 +111,6 @@ impl Lock {
     fn write(&mut self, text: &str) -> std::io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
-        self.details = text.len() as u64;
         self.file.write_all(text.as_bytes())
     }
 
@@ -174,22 +132,6 @@ impl Lock {
             text.push_str(&format!("certificate {}\n", path.display()));
         }
         self.write(&text)
-    }
-
-    /// Writes what came of rereading the configuration: nothing, or these problems, one
-    /// a line. The command line waits for that.
-    pub fn reloaded(&self, problems: &str) {
-        let mut reloads = sync::lock(&self.reloads);
-        let reload = Reload {
-            number: *reloads,
-            problems: problems.lines().map(str::to_owned).collect(),
-        };
-        *reloads += 1;
-        let written = (self.file.set_len(self.details))
-            .and_then(|()| (self.file).write_all_at(reload.text().as_bytes(), self.details));
-        if let Err(error) = written {
-            log::warn!("hearth.lock: {error}");
-        }
     }
 }
 
@@ -246,31 +188,6 @@ mod tests {
             }
             assert_eq!(fs::read_to_string(&other).unwrap(), "keep this");
             fs::remove_file(link).unwrap();
-        }
-    }
-
-    #[test]
-    fn the_file_says_what_came_of_the_last_reload() {
-        let folder = base::testing::TemporaryDirectory::new();
-        let held = Lock::take(&folder, Holder::Server).unwrap();
-        let text = || std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap();
-        assert_eq!(Reload::read(&text()), None);
-        for (number, problems) in [
-            (
-                0,
-                &["line 2: unknown key \"modell\"", "line 3: reload 7"][..],
-            ),
-            (1, &[]),
-            (2, &["the file is gone"]),
-        ] {
-            held.reloaded(&problems.join("\n"));
-            let problems = problems.iter().copied().map(str::to_owned).collect();
-            assert_eq!(Reload::read(&text()), Some(Reload { number, problems }));
-            assert!(text().starts_with(&format!("{}\n", std::process::id())));
-        }
-        for end in 1.."reload 2\n".len() {
-            let (text, whole) = (text(), text().len());
-            assert_eq!(Reload::read(&text[..whole - end]), None);
         }
     }
 }

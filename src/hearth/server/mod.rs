@@ -29,7 +29,7 @@ use net::listener::{Listener, Listeners};
 use relay::Links;
 use store::{Store, check_after_crash};
 
-pub use lock::{Holder, Lock, Reload};
+pub use lock::{Holder, Lock};
 pub use start_error::StartError;
 
 /// The configuration file's name in the data directory.
@@ -56,12 +56,12 @@ pub struct Options {
 pub struct Server {
     service: Arc<Service>,
     workers: Workers,
-    links: Links,
+    links: Arc<Links>,
     listeners: Mutex<Vec<Listener>>,
     door: Mutex<Option<Door>>,
     addrs: Vec<SocketAddr>,
     is_secure: bool,
-    lock: Lock,
+    _lock: Lock,
 }
 
 impl Server {
@@ -104,6 +104,13 @@ impl Server {
         let sockets = ports::bind(&config, options.bind, options.port)?;
         let service = door::service(&options.data_dir, Arc::clone(&settings), store, clock)?;
         let links = Links::new(Arc::clone(&service), options.data_dir.clone(), &config)?;
+        let links = Arc::new(links);
+        let linked = Arc::downgrade(&links);
+        service.observe_settings(move |config| {
+            if let Some(links) = linked.upgrade() {
+                links.apply(config);
+            }
+        });
         // Before the workers: a turn that continues waits for those that are starting.
         service.start_mcp();
         let workers = Workers::start(&service, config.workers).map_err(StartError::new)?;
@@ -143,7 +150,7 @@ impl Server {
             workers,
             listeners: Mutex::new(open),
             addrs,
-            lock,
+            _lock: lock,
         })
     }
 
@@ -156,6 +163,11 @@ impl Server {
     /// Whether its ports speak TLS.
     pub fn is_secure(&self) -> bool {
         self.is_secure
+    }
+
+    /// Has this called after each change that may concern any setting.
+    pub fn observe_settings(&self, observer: impl Fn(&Config) + Send + Sync + 'static) {
+        self.service.observe_settings(observer);
     }
 
     /// The settings in force.
@@ -181,16 +193,9 @@ impl Server {
     /// # Errors
     /// What is wrong with the file; the settings in force stay.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
-        let changed = self.service.settings().reload();
-        match &changed {
-            Ok(fields) => {
-                self.service.config_changed(fields);
-                self.links.apply(&self.service.settings().current());
-                self.lock.reloaded("");
-            }
-            Err(problems) => self.lock.reloaded(&problems.to_string()),
-        }
-        changed
+        let changed = self.service.settings().reload()?;
+        self.service.config_edited(&changed);
+        Ok(changed)
     }
 
     /// Advances the clock by `duration`, for tests of what takes hours.
@@ -285,21 +290,6 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     identity::open(config)?;
     relay::open(config)?;
     Ok(())
-}
-
-/// Whether a running server applies this change only when it starts again: where it
-/// listens, with which certificate, how many workers it has and whether it is a relay.
-pub fn needs_restart(before: &Config, after: &Config) -> bool {
-    let at_start = |config: &Config| {
-        let identity = config.tls.identity();
-        (
-            ports::asked(config),
-            identity.map(|(cert, key)| (cert.to_owned(), key.to_owned())),
-            config.workers,
-            config.relay.enabled,
-        )
-    };
-    at_start(before) != at_start(after)
 }
 
 /// The web front end, where it is built in.

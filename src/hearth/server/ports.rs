@@ -25,20 +25,7 @@ const FIRST: &str = "--port, or with \"port\" of the tcp channel in config.json"
 const OTHER: &str = "\"port\" of that tcp channel in config.json";
 const WEBHOOKS: &str = "\"port\" of the webhook channel in config.json";
 
-/// The addresses and ports of a configuration, in the order in which [`bind`] binds them.
-pub fn asked(config: &Config) -> Vec<(Option<IpAddr>, u16)> {
-    let tcp = config.channels.iter().filter_map(|channel| match channel {
-        Channel::Tcp(channel) => Some((channel.bind, channel.port)),
-        _ => None,
-    });
-    let webhooks = config.channels.iter().filter_map(|channel| match channel {
-        Channel::Webhook(channel) => channel.port.map(|port| (None, port)),
-        _ => None,
-    });
-    tcp.chain(webhooks).collect()
-}
-
-/// Binds the ports of all tcp channels, then the webhook channels' own.
+/// Binds [`Config::ports`].
 ///
 /// # Errors
 /// A port cannot be bound.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
+use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
 use crate::qr;
@@ -20,7 +21,6 @@ use agent::tool::{Source, parameter_types};
 use base::error::{Error, Result};
 use base::people::Audience;
 use base::secret::Secret;
-use config::Permission;
 use net::tls::Trust;
 use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
 use protocol::record;
@@ -63,17 +63,6 @@ const ERROR_BYTES: u64 = 256 * 1024;
 /// How long a provider may take to say whether it would answer.
 const TEST_TIME: Duration = Duration::from_secs(8);
 
-/// The settings that the caller may read, or one of them.
-fn get_config(service: &Service, caller: &Identity, path: Option<&str>) -> Result<Value> {
-    let settings = &service.settings;
-    match path {
-        None => Ok(settings.readable_by(&caller.user, caller.role).into()),
-        Some(path) => settings
-            .get_by(&caller.user, caller.role, path)
-            .map(|value| json!({ "path": path, "value": value })),
-    }
-}
-
 /// Asks the provider that the settings would name, with these changes, for its models.
 fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value> {
     let config = service.settings.preview(changes)?;
@@ -103,7 +92,11 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::Speak(asked) => return service.speak(asked, responder),
         // The session takes it before it comes here.
         Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
-        Command::GetConfig(get) => get_config(service, caller.identity, get.path.as_deref()),
+        Command::GetConfig(get) => service.get_config(caller.identity, get.path.as_deref()),
+        Command::SetConfig(set) => service.set_config(set),
+        Command::ReplaceConfig(new) => service.replace_config(&new),
+        Command::CheckConfig => service.check_config(),
+        Command::ListSettings => Ok(list_settings()),
         Command::UpdateConfig(update) if update.test => test_config(service, &update.config),
         Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
             service.config_changed(&updated);
@@ -192,8 +185,13 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::AddSkill(new) => service.add_skill(&new.directory, user),
         Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
+        Command::ListOwnTools => Ok(service.list_own_tools()),
+        Command::ListWebhookAccounts => Ok(service.list_webhook_accounts()),
+        Command::AddWebhookAccount(new) => service.add_webhook_account(new),
+        Command::RemoveWebhookAccount(remove) => service.remove_webhook_account(&remove.name),
+        Command::TestWebhookAccount(test) => service.test_webhook_account(&test),
         Command::ListAvailableTools => Ok(list_available_tools()),
-        Command::AddTool(new) => service.add_tool(new, user),
+        Command::AddTool(new) => service.add_tool(new, caller.identity),
         Command::RemoveTool(remove) => service.remove_tool(&remove.name, user),
         Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
@@ -342,11 +340,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Value {
                     Source::Custom => "custom".to_owned(),
                     Source::Mcp(server) => format!("mcp:{server}"),
                 },
-                permission: match permission {
-                    Permission::Ask => "ask",
-                    Permission::Allow => "allow",
-                    Permission::Deny => "deny",
-                },
+                permission: permission.as_str(),
             }
         })
         .collect();
@@ -441,16 +435,6 @@ impl Service {
         let list = self.store.update_list(viewer, &update.list, change)?;
         self.hub.publish_list(&list.name);
         Ok(json!(views::list(&list)))
-    }
-
-    /// Applies and publishes changed settings.
-    pub fn config_changed(&self, fields: &[String]) {
-        if !fields.is_empty() {
-            log::info!("configuration: {} changed", fields.join(", "));
-            self.start_mcp();
-            self.apply_account_audiences();
-            self.hub.publish_settings(fields);
-        }
     }
 
     fn add_skill(&self, directory: &str, by: &str) -> Result<Value> {

@@ -51,6 +51,7 @@ pub mod reply_stream;
 mod routines;
 mod running;
 pub mod session;
+pub mod settings;
 mod state;
 mod throttle;
 mod timekeeper;
@@ -62,6 +63,8 @@ pub mod views;
 mod voice;
 mod voices;
 mod wakes;
+mod webhook_accounts;
+mod webhook_sample;
 mod webhooks;
 pub mod workers;
 

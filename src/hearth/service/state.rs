@@ -27,7 +27,7 @@ use base::error::Result;
 use base::ids::{ConversationId, TurnId, UserId};
 use base::secret::Secret;
 use base::sync::{lock, read, write};
-use config::Settings;
+use config::{Config, Settings};
 use net::relay_links::RelayLinks;
 use net::token_bucket::TokenBucket;
 use store::{Store, Turn, TurnEnd, Usage};
@@ -89,7 +89,12 @@ pub struct Service {
     pub(super) voices: Voices,
     /// Requests to the model alone that are under way.
     pub(super) plain_requests: AtomicUsize,
+    settings_observers: Mutex<Vec<SettingsObserver>>,
+    runs_mcp: AtomicBool,
 }
+
+/// What else applies changed settings.
+type SettingsObserver = Box<dyn Fn(&Config) + Send + Sync>;
 
 /// What a service is built from.
 pub struct Parts {
@@ -158,6 +163,8 @@ impl Service {
             programs: Programs::default(),
             voices: Voices::default(),
             plain_requests: AtomicUsize::new(0),
+            settings_observers: Mutex::default(),
+            runs_mcp: AtomicBool::new(false),
             started_at: Instant::now(),
             last_tick: Mutex::new(Instant::now()),
             settings,
@@ -170,6 +177,35 @@ impl Service {
     /// The current settings.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
+    }
+
+    /// Has this called after each change that may concern any setting.
+    pub fn observe_settings(&self, observer: impl Fn(&Config) + Send + Sync + 'static) {
+        lock(&self.settings_observers).push(Box::new(observer));
+    }
+
+    /// Applies and publishes changed settings.
+    pub fn config_changed(&self, fields: &[String]) {
+        if fields.is_empty() {
+            return;
+        }
+        log::info!("configuration: {} changed", fields.join(", "));
+        // A command of the terminal without a server runs none.
+        if self.runs_mcp.load(Ordering::Relaxed) {
+            self.start_mcp();
+        }
+        self.apply_account_audiences();
+        self.hub.publish_settings(fields);
+    }
+
+    /// The same after a change that may concern any setting. Nobody makes one through a relay:
+    /// a link cannot end on a thread of its own.
+    pub fn config_edited(&self, fields: &[String]) {
+        self.config_changed(fields);
+        let config = self.settings.current();
+        for observer in &*lock(&self.settings_observers) {
+            observer(&config);
+        }
     }
 
     /// The database.
@@ -199,6 +235,7 @@ impl Service {
 
     /// Starts the MCP servers of the configuration, without waiting for them.
     pub fn start_mcp(&self) {
+        self.runs_mcp.store(true, Ordering::Relaxed);
         self.mcp.apply(&self.settings.current());
     }
 

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use super::Service;
 use crate::catalogue::{self, Answers, Entry};
 use base::error::{Error, Result};
+use config::{Config, CustomRun, Permission, server_of};
 use net::tls::Trust;
 use protocol::command::AddTool;
 use protocol::record;
+use store::{Identity, UserRole};
 
 /// What a tool changes in the configuration.
 const CHANGED: [&str; 5] = [
@@ -40,25 +42,31 @@ pub(super) fn list_available_tools() -> Value {
     json!({ "tools": Entry::all().iter().map(entry).collect::<Vec<_>>() })
 }
 
-/// Refuses what the configuration would take for a variable of its environment: a client
+/// Refuses, for others than the owner, what the configuration would take for a variable of its environment: a client
 /// could have it sent to any address.
-fn refuse_variables(answers: &Answers) -> Result<()> {
+fn refuse_variables(answers: &Answers, role: UserRole) -> Result<()> {
     let names_variable = |value: &Value| value.to_string().contains("${");
-    match answers.values().any(names_variable) {
-        true => Err(Error::invalid_request(
+    if role < UserRole::Owner && answers.values().any(names_variable) {
+        return Err(Error::invalid_request(
             "the environment is read by the configuration file alone",
-        )),
-        false => Ok(()),
+        ));
     }
+    Ok(())
+}
+
+/// What a tool may do by its own right.
+fn right(config: &Config, tool: &str) -> Permission {
+    let own = config.tool_permissions.get(tool);
+    own.copied().unwrap_or(config.permission_mode)
 }
 
 impl Service {
     /// Adds a tool, or tries it.
-    pub(super) fn add_tool(&self, new: AddTool, by: &str) -> Result<Value> {
+    pub(super) fn add_tool(&self, new: AddTool, by: &Identity) -> Result<Value> {
         let entry = Entry::named(&new.name)?;
         let mut answers = new.answers;
         entry.complete(&mut answers)?;
-        refuse_variables(&answers)?;
+        refuse_variables(&answers, by.role)?;
         let config = self.settings.current();
         let mut choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
         let found: Vec<_> = choices
@@ -70,14 +78,15 @@ impl Service {
             .collect();
         if !choices.is_empty() {
             answers.extend(choices.swap_remove(0).values);
-            refuse_variables(&answers)?;
+            refuse_variables(&answers, by.role)?;
         }
         let addition = entry.filled(new.alias.as_deref(), answers)?;
         let (_, planned) = self
             .settings
             .rewrite(false, |members| addition.add_to(members))?;
         if new.test {
-            let tried = match entry.starts_program() {
+            // A program must not stop those who wait for their answers on the page.
+            let tried = match entry.starts_program() && by.role < UserRole::Owner {
                 true => Ok("It starts when it is added; Status says what came of it.".to_owned()),
                 false => addition.try_out(&planned, &self.data_dir),
             };
@@ -87,13 +96,26 @@ impl Service {
         }
         self.settings
             .rewrite(true, |members| addition.add_to(members))?;
-        log::info!("tool {}: added by {by}", addition.alias);
+        log::info!("tool {}: added by {}", addition.alias, by.user);
         self.config_changed(&CHANGED.map(str::to_owned));
         let mut rights = addition.rights.clone();
         if addition.outside().is_some() {
             rights.values_mut().for_each(|right| *right = "ask".into());
         }
-        Ok(json!({ "name": addition.alias, "tool_permissions": rights }))
+        let config = self.settings.current();
+        let accounts = config.webhook_accounts().filter(|account| {
+            let offers = |tool: &String| config.offers(account, tool);
+            account.permission_mode != Some(Permission::Deny) && rights.keys().any(offers)
+        });
+        let accounts: Vec<&str> = accounts.map(|account| account.name.as_str()).collect();
+        Ok(json!({
+            "name": addition.alias,
+            "tool_permissions": rights,
+            "choices": found,
+            "has_servers": addition.has_servers(),
+            "outside": addition.outside(),
+            "accounts": accounts,
+        }))
     }
 
     /// Removes a tool, an MCP server, or what was added under one name.
@@ -103,6 +125,43 @@ impl Service {
             .rewrite(true, |members| catalogue::remove(members, name))?;
         log::info!("tool {name}: removed by {by}");
         self.config_changed(&CHANGED.map(str::to_owned));
-        Ok(json!({ "tools": removed.tools, "servers": removed.servers }))
+        Ok(json!({
+            "tools": removed.tools,
+            "servers": removed.servers,
+            "holders": removed.holders,
+        }))
+    }
+
+    /// The tools of the household's own, and the MCP servers.
+    pub(super) fn list_own_tools(&self) -> Value {
+        let config = self.settings.current();
+        let custom = config.tools.custom.iter().map(|tool| record::OwnTool {
+            name: tool.name.clone(),
+            kind: match tool.run {
+                CustomRun::Command(_) => "program",
+                CustomRun::Http(_) => "request",
+            },
+            right: right(&config, &tool.name).as_str().to_owned(),
+        });
+        let servers = || config.mcp_servers.iter();
+        let of = |tool: &str| server_of(tool, servers().map(|server| server.name.as_str()));
+        let of_servers = servers().map(|server| record::OwnTool {
+            name: server.name.clone(),
+            kind: match server.disabled {
+                true => "MCP server, disabled",
+                false => "MCP server",
+            },
+            right: {
+                let own = config.tool_permissions.keys();
+                let own = own.filter(|tool| of(tool) == Some(&server.name)).count();
+                let mode = config.permission_mode.as_str();
+                match own {
+                    0 => mode.to_owned(),
+                    1 => format!("{mode} (otherwise for 1 tool)"),
+                    own => format!("{mode} (otherwise for {own} tools)"),
+                }
+            },
+        });
+        json!({ "tools": custom.chain(of_servers).collect::<Vec<_>>() })
     }
 }

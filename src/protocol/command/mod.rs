@@ -33,7 +33,7 @@ use base::role::UserRole;
 use base::secret::Secret;
 use base::surface::Surface;
 use values::{
-    attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
+    any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
     optional_query, part, part_length, query, secret, sequence_number, surface, texts, title,
     true_by_default,
@@ -99,6 +99,36 @@ commands! {
         /// Of a test: the provider's models, as far as it lists them.
         #[serde(skip_serializing_if = "Option::is_none")]
         models: Vec<String>,
+    },
+
+    /// Sets one value of the configuration file, or restores its default.
+    "set_config" Owner Any SetConfig(SetConfig {
+        /// Such as `limits.turn_seconds` or `channels.lan.port`.
+        path: String = Fields::string,
+        /// Null or nothing for the default.
+        value: Value = any,
+    }) -> ConfigChange,
+
+    /// Replaces the configuration file.
+    "replace_config" Owner Any ReplaceConfig(ReplaceConfig {
+        /// The new text.
+        text: String = Fields::string,
+        /// The text that it replaces: if somebody else has changed that, it stays.
+        was: String = Fields::string,
+    }) -> ConfigChange,
+
+    /// Checks the configuration file as it is.
+    "check_config" Owner Any CheckConfig -> {
+        /// What is wrong with it, each with its line.
+        problems: Vec<String>,
+        /// What its owner may not intend.
+        warnings: Vec<String>,
+    },
+
+    /// Lists every setting with its documentation.
+    "list_settings" Viewer Any ListSettings -> {
+        /// In the order of the documentation.
+        settings: Vec<record::Setting>,
     },
 
     /// Lists the conversations that the caller may see, newest activity first.
@@ -497,13 +527,22 @@ commands! {
         /// What was allowed or denied.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_permissions: Map<String, Value>,
+        /// Whether MCP servers are among it, whose tools are not known yet.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        has_servers: bool,
+        /// The MCP server among it that is not trusted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outside: Option<String>,
+        /// The webhook accounts that may use it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        accounts: Vec<String>,
         /// Of a test: whether it works.
         #[serde(skip_serializing_if = "Option::is_none")]
         works: bool,
         /// Of a test: the same, for a person.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: String,
-        /// Of a test: what an answer may mean.
+        /// What an answer may mean; the first is taken.
         #[serde(skip_serializing_if = "Option::is_none")]
         choices: Vec<record::Choice>,
     },
@@ -517,7 +556,49 @@ commands! {
         tools: Vec<String>,
         /// The MCP servers that are gone.
         servers: Vec<String>,
+        /// The people and webhook accounts that had rights of their own to them.
+        holders: Vec<String>,
     },
+
+    /// Lists the tools and MCP servers of the configuration, beside the built-in tools.
+    "list_own_tools" Admin Any ListOwnTools -> {
+        /// In the order of the file.
+        tools: Vec<record::OwnTool>,
+    },
+
+    /// Lists the webhook accounts.
+    "list_webhook_accounts" Admin Any ListWebhookAccounts -> {
+        /// In the order of the file.
+        accounts: Vec<record::WebhookAccount>,
+    },
+
+    /// Adds a webhook account to the configuration.
+    "add_webhook_account" Owner Any AddWebhookAccount(AddWebhookAccount {
+        /// 1 to 64 characters.
+        name: String = Fields::string,
+        /// Its settings, as in the file.
+        account: Map<String, Value> = Fields::object,
+    }) -> ConfigChange,
+
+    /// Removes a webhook account from the configuration. Its undelivered callbacks are dropped.
+    "remove_webhook_account" Owner Any RemoveWebhookAccount(RemoveWebhookAccount {
+        /// As `list_webhook_accounts` has it.
+        name: String = Fields::string,
+    }) -> {
+        /// What came of it.
+        #[serde(flatten)]
+        change: record::ConfigChange,
+        /// How many callbacks are dropped.
+        undelivered: u64,
+    },
+
+    /// Returns what a test of a webhook account posts, and where: with the account's secret.
+    "test_webhook_account" Owner Any TestWebhookAccount(TestWebhookAccount {
+        /// As `list_webhook_accounts` has it.
+        name: String = Fields::string,
+        /// The message to send.
+        message: Option<String> = Fields::optional_string,
+    }) -> WebhookTest,
 
     /// Draws an address as a QR code, for another device.
     "draw_address" Viewer Any DrawAddress(DrawAddress {

@@ -29,6 +29,11 @@ const LONGEST_VALIDITY: u64 = 3_650 * 24 * 3_600;
 const AUDIENCE_NAMES: usize = 100;
 const AUDIENCE: &str = "\"private\", \"household\" or a list of at most 100 names";
 
+/// Any JSON; nothing is null.
+pub fn any(fields: &mut Fields, name: &str) -> Result<Value> {
+    Ok(fields.take(name, || json!({})).unwrap_or_default())
+}
+
 /// How somebody proves who they are.
 #[derive(Debug)]
 pub enum Credential {

@@ -10,7 +10,7 @@ use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::{Program, printed, run};
+use support::program::{Program, free_port, printed, run};
 use support::receiver::Receiver;
 
 /// Runs `hearth webhook ...`; whether it succeeded, and what it printed.
@@ -163,8 +163,9 @@ fn a_test_says_what_is_wrong() {
             Some("waiting for approval"),
         ),
         (&["test", "off"], Some("\"enabled\" is false")),
-        (&["test", "secret"], Some("has not reloaded the secret")),
-        (&["test", "new"], Some("has not reloaded the path")),
+        // As the server has it.
+        (&["test", "secret"], None),
+        (&["test", "new"], Some("no webhook account")),
         (&["test", "goood"], Some("no webhook account")),
     ] {
         let (good, said) = webhook(&folder, arguments);
@@ -220,4 +221,37 @@ fn an_account_of_an_older_version_is_named_with_what_gives_its_tools_back() {
     let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
     let times = log.lines().filter(|line| line.contains(says)).count();
     assert_eq!(times, 1, "not at the second start");
+}
+
+#[test]
+fn a_test_posts_to_the_port_of_its_channel() {
+    let receiver = Receiver::start();
+    let folder = TemporaryDirectory::new();
+    let channel = |name: &str| {
+        json!({ "name": name, "type": "webhook", "port": free_port(), "accounts": { name: {
+            "incoming_path": format!("/{name}"), "outgoing_url": receiver.url(),
+        } } })
+    };
+    let channels = json!([
+        channel("first"),
+        { "name": "lan", "type": "tcp", "port": 0 },
+        channel("second"),
+        { "name": "shared", "type": "webhook", "accounts": { "shared": {
+            "incoming_path": "/shared", "outgoing_url": receiver.url(),
+        } } },
+    ]);
+    write_config(folder.path(), json!({ "channels": channels }));
+    make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let shared = json!(program.address.port());
+    for (name, port) in [
+        ("first", &channels[0]["port"]),
+        ("second", &channels[2]["port"]),
+        ("shared", &shared),
+    ] {
+        let (good, said) = webhook(&folder, &["test", name]);
+        assert!(good, "{name}: {said}");
+        let url = format!("http://127.0.0.1:{port}/{name}");
+        assert!(said.contains(&url), "{url}: {said}");
+    }
 }

@@ -186,19 +186,20 @@ fn what_the_server_refuses_is_an_error_of_the_command() {
         r#"{"a": {"url": "http://127.0.0.1:1/", "headers": {"Authorization": "${HERE}"}}}"#;
     for (words, is_taken) in [
         (&["set", "mcp_servers", server][..], false),
-        // Another change is not taken over either, nor is one for a restart.
-        (&["set", "max_tokens", "100"], false),
-        (&["set", "workers", "3"], false),
-        (&["unset", "mcp_servers"], true),
+        (&["set", "max_tokens", "100"], true),
     ] {
         let mut command = hearth(folder.path());
         command.arg("config").args(words).env("HERE", "x");
         let output = command.output().unwrap();
         let said = printed(&output);
         assert_eq!(output.status.success(), is_taken, "{words:?}: {said}");
-        for part in ["refused it.", "config.json line ", "variable HERE, which"] {
-            assert_eq!(said.contains(part), !is_taken, "{words:?}: {said}");
-        }
+        assert_eq!(
+            said.contains("variable HERE, which"),
+            !is_taken,
+            "{words:?}: {said}"
+        );
+        let file = fs::read_to_string(folder.path().join("config.json")).unwrap();
+        assert!(!file.contains("HERE"), "{file}");
         assert_eq!(said.contains("reloaded it"), is_taken, "{words:?}: {said}");
     }
 }

@@ -231,3 +231,56 @@ fn a_token_may_have_less_than_its_user() {
         "unauthorized"
     );
 }
+
+#[test]
+fn settings_that_name_programs_and_paths_are_the_owners() {
+    let home = Home::start(json!({
+        "limits": { "commands_per_second": 100_000, "commands_burst": 100_000 },
+    }));
+    let mut guest = home.websocket(&home.tokens.viewer);
+    let mut user = home.websocket(&home.tokens.user);
+    let mut admin = home.admin();
+    let mut closed = Vec::new();
+    for setting in config::documentation() {
+        let set = json!({ "type": "set_config", "path": setting.key, "value": null });
+        for client in [&mut guest, &mut user, &mut admin] {
+            assert_eq!(
+                client.refused(set.clone()),
+                "unauthorized",
+                "{}",
+                setting.key
+            );
+        }
+        if setting.key.contains(['.', '[']) {
+            continue;
+        }
+        let update = json!({ "type": "update_config", "config": { &setting.key: null } });
+        for client in [&mut guest, &mut user] {
+            assert_eq!(
+                client.refused(update.clone()),
+                "unauthorized",
+                "{}",
+                setting.key
+            );
+        }
+        if !setting.writable {
+            assert_eq!(admin.refused(update), "invalid_request", "{}", setting.key);
+            closed.push(setting.key);
+        }
+    }
+    for key in ["mcp_servers", "tools", "channels", "tls", "limits", "relay"] {
+        assert!(closed.iter().any(|one| one == key), "{key}");
+    }
+    for command in [
+        json!({ "type": "check_config" }),
+        json!({ "type": "replace_config", "text": "{}", "was": "{}" }),
+        json!({ "type": "add_webhook_account", "name": "x", "account": {} }),
+        json!({ "type": "remove_webhook_account", "name": "x" }),
+        json!({ "type": "test_webhook_account", "name": "x" }),
+    ] {
+        assert_eq!(admin.refused(command.clone()), "unauthorized", "{command}");
+    }
+    admin.ask(json!({ "type": "list_webhook_accounts" }));
+    let settings = guest.ask(json!({ "type": "list_settings" }));
+    assert!(settings["settings"].as_array().unwrap().len() > 100);
+}

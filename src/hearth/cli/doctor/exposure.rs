@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::local_models::quoted;
 use base::address::is_local_host;
 use base::url::is_exposed;
 use config::{
@@ -22,7 +23,7 @@ const PUBLIC_ADDRESSES: [IpAddr; 2] = [
 /// Reports what is more open than a household needs.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
-    let mut found = judge(&config, &installation.option);
+    let mut found = judge(settings, &installation.option);
     found.extend(ollama_user(installation, &config));
     found
 }
@@ -87,14 +88,15 @@ fn judge_sandbox(config: &Config, has_landlock: bool, is_root: bool) -> Diagnosi
     }
 }
 
-fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
+fn judge(settings: &Settings, option: &str) -> Vec<Diagnosis> {
+    let config = &*settings.current();
     let mut found = Vec::new();
     for channel in &config.channels {
         match channel {
             Channel::Tcp(tcp) => found.extend(port(tcp, config)),
             Channel::Webhook(webhook) => {
                 let open = webhook.accounts.iter().filter(|account| account.enabled);
-                let open = open.flat_map(|one| account(one, config, option));
+                let open = open.flat_map(|one| account(one, settings, option));
                 found.extend(open.map(|one| one.of("webhook account")));
             }
             Channel::Relay(_) => {}
@@ -176,14 +178,26 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
     found
 }
 
-fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagnosis> {
-    let name = &account.name;
+/// The command that changes a setting of a webhook account.
+pub fn set_account(
+    settings: &Settings,
+    option: &str,
+    name: &str,
+    key: &str,
+    value: &str,
+) -> String {
+    let path = settings.account_path(name).unwrap_or_default();
+    let path = quoted(&format!("{path}.{key}"));
+    format!("hearth config set{option} {path} {value}")
+}
+
+fn account(account: &WebhookAccount, settings: &Settings, option: &str) -> Vec<Diagnosis> {
+    let (config, name) = (settings.current(), &account.name);
+    let set = |key: &str, value: &str| set_account(settings, option, name, key, value);
     let mut found = Vec::new();
     if account.secret.is_none() {
         let text = format!("webhook account {name} has no secret: anyone who can connect may post");
-        found.push(Diagnosis::warning(text).advise(format!(
-            "hearth config set{option} channels.webhook.accounts.{name}.secret -"
-        )));
+        found.push(Diagnosis::warning(text).advise(set("secret", "-")));
     }
     let runs_tools = account.tools.as_ref().is_none_or(|tools| !tools.is_empty());
     let mode = account.permission_mode.unwrap_or(Permission::Allow);
@@ -192,9 +206,7 @@ fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagn
             "messages to webhook account {name} can run every tool without asking \
              (permission_mode allow)"
         );
-        found.push(Diagnosis::warning(text).advise(format!(
-            "hearth config set{option} channels.webhook.accounts.{name}.permission_mode ask"
-        )));
+        found.push(Diagnosis::warning(text).advise(set("permission_mode", "ask")));
     }
     if is_exposed(&account.outgoing_url) {
         let text = format!("replies to webhook account {name} cross the internet unencrypted");
@@ -236,7 +248,7 @@ mod tests {
             .replace("LOCAL", local);
         for [config, says] in rows(&table) {
             let settings = Settings::from_text(Path::new("c.json"), config, |_| None).unwrap();
-            let found = judge(&settings.current(), " --data-dir /d");
+            let found = judge(&settings, " --data-dir /d");
             assert_eq!(found.len(), 1, "{config}: {found:?}");
             match says {
                 "-" => assert_eq!(found[0].level, Level::Ok, "{config}: {found:?}"),
@@ -246,6 +258,23 @@ mod tests {
                     assert!(!found[0].advice.is_empty());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_mends_an_account_names_its_channel() {
+        let account = r#""ci":{"incoming_path":"/ci","outgoing_url":"http://192.168.1.5/x"}"#;
+        let table = r#"
+            {"webhook":{"accounts":{ACCOUNT}}}                                 | channels.webhook.accounts.ci.secret -
+            {"hooks":{"type":"webhook","accounts":{ACCOUNT}}}                  | channels.hooks.accounts.ci.secret -
+            [{"type":"tcp"},{"type":"webhook","accounts":{ACCOUNT}}]           | 'channels[1].accounts.ci.secret' -
+            {"webhook":{"accounts":{}},"b":{"type":"webhook","accounts":{ACCOUNT}}} | channels.b.accounts.ci.secret -
+        "#;
+        for [channels, says] in rows(&table.replace("ACCOUNT", account)) {
+            let file = format!(r#"{{"channels":{channels}}}"#);
+            let settings = Settings::from_text(Path::new("c.json"), &file, |_| None).unwrap();
+            let found = judge(&settings, "");
+            assert!(found[0].advice[0].ends_with(says), "{channels}: {found:?}");
         }
     }
 

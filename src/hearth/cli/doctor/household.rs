@@ -1,12 +1,11 @@
 //! What reaches the household's things without a person, and names that nobody has.
 
-use std::collections::BTreeSet;
-
 use super::diagnosis::{Diagnosis, Installation};
-use crate::cli::data_directory::DataDirectory;
+use super::exposure::set_account;
 use crate::cli::token::narrowing;
+use crate::service::settings::{self, UnknownName};
 use crate::service::views;
-use base::people::{Audience, folded};
+use base::people::Audience;
 use config::{Config, HOUSEHOLD_TOOLS, Permission, Settings, WebhookAccount};
 use serde_json::json;
 use store::{Actors, Token, UserRole, look_up_actors};
@@ -21,7 +20,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     let actors = look_up_actors(&installation.directory.database()).ok();
     let option = &installation.option;
     let mut found = vec![list(&config, &actors.clone().unwrap_or_default())];
-    found.extend(open_doors(&config, option));
+    found.extend(open_doors(settings, option));
     if let Some(actors) = &actors {
         found.extend(unknown_names(&config, actors, option));
         if let Some(guest) = actors.guests.first() {
@@ -129,8 +128,9 @@ fn trusted(config: &Config) -> Vec<String> {
 }
 
 /// Accounts whose messages count as the owner's words, whoever sends them.
-fn open_doors(config: &Config, option: &str) -> Vec<Diagnosis> {
-    config
+fn open_doors(settings: &Settings, option: &str) -> Vec<Diagnosis> {
+    settings
+        .current()
         .webhook_accounts()
         .filter(|account| account.enabled && account.trusted && account.secret.is_none())
         .map(|account| {
@@ -139,50 +139,28 @@ fn open_doors(config: &Config, option: &str) -> Vec<Diagnosis> {
                 "webhook account {name} is trusted and has no secret: whoever can connect speaks \
                  as you"
             ))
-            .advise(format!(
-                "hearth config set{option} channels.webhook.accounts.{name}.secret -"
-            ))
+            .advise(set_account(settings, option, name, "secret", "-"))
             .advise("or remove its \"trusted\"")
         })
         .collect()
 }
 
-/// Warnings of names in a configuration that no user has. Without a database that can be
-/// read, there are none.
-pub fn warnings_of_names(config: &Config, directory: &DataDirectory) -> Vec<String> {
-    let actors = look_up_actors(&directory.database());
-    let found = actors.map(|actors| unknown_names(config, &actors, ""));
-    let found = found.unwrap_or_default().into_iter();
-    found.map(|one| one.text).collect()
-}
-
-/// Names in `people` and in audiences that no user has: misspelt, or of somebody who is
-/// gone. Whoever gets such a name gets what stands there.
+/// Names in `people` and in audiences that no user has.
 fn unknown_names(config: &Config, actors: &Actors, option: &str) -> Vec<Diagnosis> {
-    let users: BTreeSet<String> = actors.users.iter().map(|name| folded(name)).collect();
-    let is_unknown = |name: &&String| !users.contains(&folded(name));
-    let people = config.people.keys().filter(is_unknown).map(|name| {
-        Diagnosis::warning(format!("people.{name} is for a user who does not exist"))
-            .advise(format!("hearth config set{option} people.{name} null"))
-            .advise("or correct the name")
-    });
-    let mut found: Vec<Diagnosis> = people.collect();
-    for account in config.webhook_accounts() {
-        let Audience::People(names) = &account.audience else {
-            continue;
-        };
-        found.extend(names.iter().filter(is_unknown).map(|name| {
-            Diagnosis::warning(format!(
-                "the audience of webhook account {} names {name}, a user who does not exist",
-                account.name
-            ))
-            .advise(format!(
-                "remove or correct {name} in the account's \"audience\": the next user of that name \
-                 would read along"
-            ))
-        }));
-    }
-    found
+    let unknown = settings::unknown_names(config, &actors.users).into_iter();
+    let diagnosis = |one: UnknownName<'_>| {
+        let (found, name) = (Diagnosis::warning(one.text()), one.name);
+        match one.account {
+            None => found
+                .advise(format!("hearth config set{option} people.{name} null"))
+                .advise("or correct the name"),
+            Some(_) => found.advise(format!(
+                "remove or correct {name} in the account's \"audience\": the next user of that \
+                 name would read along"
+            )),
+        }
+    };
+    unknown.map(diagnosis).collect()
 }
 
 #[cfg(test)]
@@ -192,9 +170,12 @@ mod tests {
     use super::*;
     use base::testing::rows;
 
+    fn settings(text: &str) -> Settings {
+        Settings::from_text(Path::new("c.json"), text, |_| None).unwrap()
+    }
+
     fn config(text: &str) -> std::sync::Arc<Config> {
-        let settings = Settings::from_text(Path::new("c.json"), text, |_| None);
-        settings.unwrap().current()
+        settings(text).current()
     }
 
     fn account(more: &str) -> String {
@@ -286,7 +267,7 @@ mod tests {
             (String::new(), 0),
         ] {
             let text = format!("{{{}}}", account(&more));
-            assert_eq!(open_doors(&config(&text), "").len(), number, "{text}");
+            assert_eq!(open_doors(&settings(&text), "").len(), number, "{text}");
         }
     }
 }

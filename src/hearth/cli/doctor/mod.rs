@@ -20,7 +20,6 @@ use super::data_directory::{DataDirectory, with_option};
 use super::table;
 use config::Settings;
 use diagnosis::{Diagnosis, Installation, Level};
-pub use household::warnings_of_names;
 use serde_json::json;
 
 pub const COMMAND: Command = Command::new(

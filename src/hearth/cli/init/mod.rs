@@ -14,15 +14,16 @@ use std::io;
 
 use super::arguments::Arguments;
 use super::command::Command;
+use super::config::{applies, channel_path, set_value};
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
+use super::door::{Configuration, Door};
 use super::first_run;
 use super::password;
 use super::prompter::Prompter;
-use super::running_server::RunningServer;
 use base::clock::Clock;
 use base::secret::Secret;
-use config::{Channel, Config, Settings};
+use config::{Channel, Config, RelayChannel};
 use model::{ApiKey, ModelSetup};
 
 pub const COMMAND: Command = Command::new(
@@ -52,6 +53,8 @@ tested before anything is written.
 
 /// The environment variable with the relay's token.
 const RELAY_TOKEN: &str = "HEARTH_RELAY_TOKEN";
+/// The name of the relay's channel.
+const RELAY: &str = "relay";
 
 /// Who may connect directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,23 +104,24 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     first_run::prepare(&directory, &Clock::system(), given, &mut |_| {
         show(&password, context)
     })?;
-    let settings = directory.settings()?;
-    if let Some(chosen) = &chosen {
-        model::write(&settings, chosen)?;
-    }
-    write_channels(&settings, reach, relay.as_ref())?;
     if chosen.is_none() && reach.is_none() && relay.is_none() {
         return context.note(format_args!(
             "Nothing is changed in {}: give options, or run `hearth init` in a terminal.",
             directory.config().display()
         ));
     }
-    let after = settings.current();
-    let before = current.as_deref().unwrap_or(&after);
+    let mut door = Door::of(Configuration::Needed, arguments, context);
+    let before = directory.settings()?.current();
+    let mut changes = match &chosen {
+        Some(chosen) => model::write(&mut door, &before, chosen)?,
+        None => Vec::new(),
+    };
+    changes.extend(write_channels(&mut door, &before, reach, relay.as_ref())?);
+    let needs_restart = changes.iter().any(|change| change["needs_restart"] == true);
     report(
-        &directory,
+        &mut door,
         chosen.as_ref(),
-        (before, &after),
+        needs_restart,
         arguments,
         context,
     )
@@ -261,68 +265,66 @@ fn first_password(
     }
 }
 
-/// Writes the chosen channels to the existing list.
+/// Writes the chosen channels.
 fn write_channels(
-    settings: &Settings,
+    door: &mut Door,
+    before: &Config,
     reach: Option<Reach>,
     relay: Option<&RelaySetup>,
-) -> CliResult {
-    if reach.is_none() && relay.is_none() {
-        return Ok(());
-    }
-    let mut channels = settings.get("channels", true)?;
-    let Some(list) = channels.as_array_mut() else {
-        return Err(CliError::failed(format!(
-            "\"channels\" in {} is an object; `hearth init` changes only lists: edit it by hand",
-            settings.path().display()
-        )));
+) -> Result<Vec<Value>, CliError> {
+    let mut changes = Vec::new();
+    let mut set = |path: String, value: Value| -> CliResult {
+        changes.push(set_value(door, &path, value)?);
+        Ok(())
     };
-    let of_type = |channel: &Value, kind: &str| channel["type"] == kind;
     if let Some(reach) = reach {
-        let tcp = list.iter_mut().find(|channel| of_type(channel, "tcp"));
-        let tcp = tcp.and_then(Value::as_object_mut).ok_or_else(|| {
-            CliError::failed(format!("{} has no tcp channel", settings.path().display()))
-        })?;
-        match reach {
-            Reach::ThisMachine => {
-                tcp.insert("bind".to_owned(), json!("127.0.0.1"));
-            }
-            Reach::LocalNetwork => {
-                tcp.remove("bind");
-            }
-        }
+        let tcp = before.channels.iter().find_map(|channel| match channel {
+            Channel::Tcp(tcp) => Some(tcp),
+            _ => None,
+        });
+        let tcp = tcp.ok_or_else(|| CliError::failed("the configuration has no tcp channel"))?;
+        let bind = match reach {
+            Reach::ThisMachine => json!("127.0.0.1"),
+            Reach::LocalNetwork => Value::Null,
+        };
+        set(format!("{}.bind", channel_path(&tcp.name)), bind)?;
     }
     if let Some(RelaySetup { url, token }) = relay {
-        list.retain(|channel| !(of_type(channel, "websocket") && channel["url"] == *url));
-        list.push(json!({
-            "name": "relay",
-            "type": "websocket",
-            "url": url,
-            "auth_token": token.expose(),
-        }));
+        if let Some(same) = before.relays().find(|channel| channel.url == *url) {
+            set(channel_path(&same.name), Value::Null)?;
+        }
+        let is_taken = |channel: &&RelayChannel| channel.name == RELAY && channel.url != *url;
+        if before.relays().any(|channel| is_taken(&channel)) {
+            return Err(CliError::failed(format!(
+                "a relay channel {RELAY:?} exists already; give the new one another name with \
+                 `hearth relay join {url} --name NAME`"
+            )));
+        }
+        let channel = json!({ "type": "websocket", "url": url, "auth_token": token.expose() });
+        set(channel_path(RELAY), channel)?;
     }
-    settings.set("channels", &channels.to_string())?;
-    Ok(())
+    Ok(changes)
 }
 
 /// Reports what was written and what to do next.
 fn report(
-    directory: &DataDirectory,
+    door: &mut Door,
     chosen: Option<&ModelSetup>,
-    (before, after): (&Config, &Config),
+    needs_restart: bool,
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> CliResult {
+    let applies = applies(door, &json!({ "needs_restart": needs_restart }))?;
+    let is_running = door.server()?.is_some();
+    let directory = door.directory()?;
     let option = directory.option(arguments.has("data-dir"));
-    let applies = RunningServer::apply(directory, before, after);
     let errors = &mut context.errors;
     writeln!(errors, "Saved in {}.", directory.config().display())?;
     if let Some(ApiKey::Variable(name)) = chosen.map(|chosen| &chosen.key) {
         writeln!(errors, "The server will read {name} from its environment.")?;
     }
-    match RunningServer::find(directory) {
-        Some(_) => writeln!(errors, "A server is running: {applies}.")?,
-        None => writeln!(errors, "Start the server: hearth serve{option}")?,
+    match is_running {
+        true => context.note(format_args!("A server is running: {applies}.")),
+        false => context.note(format_args!("Start the server: hearth serve{option}")),
     }
-    applies.end()
 }

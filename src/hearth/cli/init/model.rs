@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::cli::arguments::Arguments;
+use crate::cli::config::set_value;
 use crate::cli::context::{CliError, CliResult};
+use crate::cli::door::Door;
 use crate::cli::local_models;
 use crate::cli::prompter::{Prompter, by_number, numbered};
 use agent::provider::probe::{Finding, models_at, probe};
 use base::nearest::nearest;
 use base::secret::Secret;
-use config::{Config, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Settings};
+use config::{Config, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset};
 use net::tls::Trust;
 
 /// Time limit of the provider's answer.
@@ -308,27 +312,35 @@ fn test(
 /// # Errors
 ///
 /// The configuration cannot be written.
-pub fn write(settings: &Settings, chosen: &ModelSetup) -> CliResult {
-    let before = settings.current();
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+pub fn write(
+    door: &mut Door,
+    before: &Config,
+    chosen: &ModelSetup,
+) -> Result<Vec<Value>, CliError> {
+    let mut changes = Vec::new();
+    let mut set = |key: &str, value: Value| -> CliResult {
+        changes.push(set_value(door, key, value)?);
+        Ok(())
+    };
     if let Some(url) = &chosen.base_url {
-        settings.set("base_url", &quoted(url))?;
+        set("base_url", json!(url))?;
     }
-    settings.set("provider", &quoted(&chosen.provider))?;
+    set("provider", json!(chosen.provider))?;
     if chosen.base_url.is_none() && before.base_url.is_some() {
-        settings.set("base_url", "null")?;
+        set("base_url", Value::Null)?;
     }
-    settings.set("model", &quoted(&chosen.model))?;
-    let key = match &chosen.key {
-        ApiKey::None if before.provider == chosen.provider => return Ok(()),
-        ApiKey::Text(key) => quoted(key.expose()),
-        ApiKey::Variable(name) if !is_usual(name, chosen) => quoted(&format!("${{{name}}}")),
+    set("model", json!(chosen.model))?;
+    match &chosen.key {
+        ApiKey::None if before.provider == chosen.provider => {}
+        ApiKey::Text(key) => set("api_key", json!(key.expose()))?,
+        ApiKey::Variable(name) if !is_usual(name, chosen) => {
+            set("api_key", json!(format!("${{{name}}}")))?;
+        }
         // One that is there belongs to the other provider, and the server reads the
         // usual variable anyway.
-        ApiKey::None | ApiKey::Variable(_) => "null".to_owned(),
-    };
-    settings.set("api_key", &key)?;
-    Ok(())
+        ApiKey::None | ApiKey::Variable(_) => set("api_key", Value::Null)?,
+    }
+    Ok(changes)
 }
 
 fn is_usual(name: &str, chosen: &ModelSetup) -> bool {

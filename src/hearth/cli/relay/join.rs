@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::cli::arguments::Arguments;
+use crate::cli::config::{applies, channel_path, consequences, set_value};
 use crate::cli::context::{CliContext, CliError, CliResult};
-use crate::cli::data_directory::DataDirectory;
-use crate::cli::door::Door;
-use crate::cli::running_server::RunningServer;
-use crate::cli::{channels, http, password, table};
+use crate::cli::door::{Configuration, Door, settings};
+use crate::cli::{http, password, table};
 use crate::qr;
 use base::secret::Secret;
 use base::url::{Url, UrlError};
@@ -34,34 +33,40 @@ const TOKEN_CHARACTERS: usize = 32;
 const NAME: &str = "relay";
 
 /// Links this machine to a relay.
-pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let url = websocket_url(arguments.required(0));
     let relay = relay_address(&url).map_err(|error| arguments.usage(error))?;
     let encryption = arguments.choice("encryption", &["required", "optional"])?;
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
     let name = arguments.text("name")?.unwrap_or(NAME);
-    if channels::relay_key(&settings, name)?.is_some() {
+    if named(door, "websocket")?.iter().any(|known| known == name) {
         return Err(CliError::failed(format!(
             "a relay channel {name:?} exists already; choose another --name, or remove that one \
              with `hearth relay leave {name}`"
         )));
     }
+    // A number would name the place of another channel.
+    let is_taken = ["tcp", "webhook"].iter().any(|kind| *kind == name)
+        || named(door, "tcp")?.iter().any(|known| known == name);
+    if is_taken || name.parse::<usize>().is_ok() {
+        return Err(arguments.usage(format!("--name {name:?} is taken; choose another")));
+    }
+    let directory = door.directory()?.clone();
     let token = auth_token(arguments, context)?;
     let identity = Identity::load_or_make(directory.path()).map_err(CliError::failed)?;
-    let trust = Trust::new(settings.current().tls.ca_file.as_deref());
+    let config = settings(&directory, Configuration::Needed)?.current();
+    let trust = Trust::new(config.tls.ca_file.as_deref());
     register(&relay, &trust, &token, &identity)?;
 
     let mut channel = Map::from_iter([
+        ("type".to_owned(), json!("websocket")),
         ("url".to_owned(), json!(url)),
         ("auth_token".to_owned(), json!(token.expose())),
     ]);
     if let Some(word) = encryption {
         channel.insert("encryption".to_owned(), json!(word));
     }
-    let (key, value) = channels::new_relay(&settings, name, channel)?;
-    settings.set(&key, &value.to_string())?;
-    let reloaded = RunningServer::reload_if_running(&directory);
+    let changed = set_value(door, &channel_path(name), channel.into())?;
+    let applies = applies(door, &changed)?;
 
     let clients = client_address(&relay, &identity.machine_id).text();
     if arguments.has("json") {
@@ -70,14 +75,14 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             "relay_url": clients,
             "machine_id": identity.machine_id.as_str(),
         });
-        table::print_json(context, &joined)?;
-        return reloaded.end();
+        return table::print_json(context, &joined);
     }
     writeln!(
         context.errors,
-        "Saved as the channel {name}; {reloaded}.{}",
-        came_of_it(&directory, name)
+        "Saved as the channel {name}; {applies}.{}",
+        came_of_it(door, name)
     )?;
+    consequences(door, &changed, arguments, context)?;
     writeln!(context.output, "machine id  {}", identity.machine_id)?;
     writeln!(context.output, "address     {clients}")?;
     if arguments.has("qr") || context.output_is_terminal {
@@ -86,17 +91,28 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     context.note(format_args!(
         "\nFrom elsewhere, with the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN:\n  \
          hearth chat --url '{clients}' --user NAME"
-    ))?;
-    reloaded.end()
+    ))
+}
+
+/// The names of the channels of a type.
+///
+/// # Errors
+///
+/// The service cannot be asked.
+pub fn named(door: &mut Door, kind: &str) -> Result<Vec<String>, CliError> {
+    let config = door.ask(&json!({ "type": "get_config" }))?;
+    let channels = config["channels"].as_array().into_iter().flatten();
+    let of_kind = channels.filter(|channel| channel["type"] == kind);
+    let names = of_kind.filter_map(|channel| channel["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// What came of the link, once it is up or has failed; nothing without a running server.
-fn came_of_it(directory: &DataDirectory, name: &str) -> String {
-    if RunningServer::find(directory).is_none_or(|server| server.addresses.is_empty()) {
+fn came_of_it(door: &mut Door, name: &str) -> String {
+    if !matches!(door.server(), Ok(Some(_))) {
         return String::new();
     }
     let deadline = Instant::now() + LINK;
-    let mut door = Door::at(directory.clone());
     loop {
         let info = match door.ask(&json!({"type": "server_info"})) {
             Ok(info) => info,

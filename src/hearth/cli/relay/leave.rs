@@ -1,34 +1,28 @@
 //! `hearth relay leave`: removes a relay channel.
 
+use serde_json::Value;
+
+use super::join::named;
 use crate::cli::arguments::Arguments;
-use crate::cli::channels;
+use crate::cli::config::{applies, channel_path, consequences, set_value};
 use crate::cli::context::{CliContext, CliError, CliResult};
-use crate::cli::data_directory::DataDirectory;
-use crate::cli::running_server::RunningServer;
+use crate::cli::door::Door;
 
 /// Ends the link to a relay.
-pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    let Some(key) = channels::relay_key(&settings, name)? else {
-        let config = settings.current();
-        let known: Vec<&str> = config
-            .relays()
-            .map(|channel| channel.name.as_str())
-            .collect();
-        return Err(CliError::failed(match known.as_slice() {
+    let relays = named(door, "websocket")?;
+    if !relays.iter().any(|known| known == name) {
+        return Err(CliError::failed(match relays.as_slice() {
             [] => "no relay channel is configured; `hearth relay join` adds one".to_owned(),
             known => format!(
                 "there is no relay channel {name:?}; there are {}",
                 known.join(", ")
             ),
         }));
-    };
-    settings.set(&key, "null")?;
-    let reloaded = RunningServer::reload_if_running(&directory);
-    context.note(format_args!(
-        "Removed the relay channel {name}; {reloaded}."
-    ))?;
-    reloaded.end()
+    }
+    let changed = set_value(door, &channel_path(name), Value::Null)?;
+    let applies = applies(door, &changed)?;
+    context.note(format_args!("Removed the relay channel {name}; {applies}."))?;
+    consequences(door, &changed, arguments, context)
 }

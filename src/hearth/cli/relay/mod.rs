@@ -6,6 +6,7 @@ mod run;
 mod status;
 
 use super::command::Command;
+use super::door::Configuration;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -40,7 +41,7 @@ error, warn, info (the default), debug or trace.
 join URL: Link this machine to a relay and print the address for its clients
 URL is the relay's address, such as wss://relay.example/ws. Its AUTH_TOKEN is taken from the
 environment, or asked for. The first run creates identity.key, by which relays and clients
-recognise this machine: keep a copy. A running server reloads its configuration.
+recognise this machine: keep a copy. A running server opens the link at once.
 --name NAME        The name of the channel (default: relay)
 --encryption WORD  required rejects clients whose messages the relay could
                    read; optional (the default) accepts both
@@ -49,14 +50,14 @@ recognise this machine: keep a copy. A running server reloads its configuration.
 --json
 --data-dir",
     )
-    .run(join::run),
+    .ask_with(Configuration::Mended, join::run),
     Command::new(
         "\
 leave NAME: Remove the link to a relay
-`hearth relay status` shows the NAME. A running server reloads.
+`hearth relay status` shows the NAME. A running server ends the link at once.
 --data-dir",
     )
-    .run(leave::run),
+    .ask_with(Configuration::Mended, leave::run),
     Command::new("status: Show the links of the running server\n--json\n--data-dir")
         .run(status::run),
 ]);

@@ -11,11 +11,12 @@ use serde::Serialize;
 
 use super::arguments::Arguments;
 use super::command::Command;
+use super::config::{get_value, set_value};
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
+use super::door::{Configuration, Door, settings};
 use super::running_server::RunningServer;
 use super::table;
-use ::config::Settings;
 use base::clock::{Clock, Timestamp};
 use net::tls::self_signed::{MOST_DAYS, make};
 use net::tls::{fingerprint, inspect, load_certificates};
@@ -35,7 +36,7 @@ it is accepted: compare its fingerprint then.
 --force         Replace an existing certificate
 --data-dir",
         )
-        .run(self_signed),
+        .ask_with(Configuration::Mended, self_signed),
         Command::new(
             "\
 show: Show the certificate: its fingerprint, names and expiry
@@ -55,7 +56,7 @@ const CERTIFICATE_MODE: u32 = 0o644;
 const KEY_MODE: u32 = 0o600;
 
 /// `hearth tls self-signed`
-fn self_signed(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn self_signed(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(DAYS);
     let mut names = Vec::new();
     for name in arguments.texts("name")? {
@@ -63,8 +64,9 @@ fn self_signed(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             .ok_or_else(|| arguments.usage(format!("--name {name:?} is not a name or address")))?;
         names.push(name);
     }
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
+    let directory = door.directory()?.clone();
+    directory.check_is_configured()?;
+    let file = directory.config();
     let folder = std::path::absolute(directory.path()).unwrap_or(directory.path().to_owned());
     let certificate = folder.join(CERTIFICATE);
     let key = folder.join(KEY);
@@ -81,18 +83,13 @@ fn self_signed(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let made = make(&names, days, Clock::system().now()).map_err(CliError::failed)?;
     // The key first: a server that reloads in between finds a pair that does not
     // match, and keeps its old one.
-    write(&key, made.key.expose(), KEY_MODE, settings.path())?;
-    write(
-        &certificate,
-        &made.certificate,
-        CERTIFICATE_MODE,
-        settings.path(),
-    )?;
-    let is_new = adopt(&settings)?;
+    write(&key, made.key.expose(), KEY_MODE, &file)?;
+    write(&certificate, &made.certificate, CERTIFICATE_MODE, &file)?;
+    let is_new = adopt(door)?;
     writeln!(context.output, "Created {}\n", certificate.display())?;
     CertificateSummary::of(&certificate)?.print(context)?;
     writeln!(context.output)?;
-    advise(&directory, &settings, &certificate, is_new, context)
+    advise(&directory, &certificate, is_new, context)
 }
 
 /// Writes a file atomically, for the owner of the configuration: under `sudo`, that
@@ -126,29 +123,28 @@ fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> CliResult {
 
 /// Sets `tls` in the configuration, unless a certificate is set there. Returns
 /// whether it was set.
-fn adopt(settings: &Settings) -> Result<bool, CliError> {
-    if settings.current().tls.identity().is_some() {
+fn adopt(door: &mut Door) -> Result<bool, CliError> {
+    if !get_value(door, "tls.cert")?.is_null() {
         return Ok(false);
     }
     let mut section = json!({"cert": CERTIFICATE, "key": KEY});
-    let ca_file = settings.get("tls.ca_file", false)?;
+    let ca_file = get_value(door, "tls.ca_file")?;
     if !ca_file.is_null() {
         section["ca_file"] = ca_file;
     }
-    settings.set("tls", &section.to_string())?;
+    set_value(door, "tls", section)?;
     Ok(true)
 }
 
 /// What to do next.
 fn advise(
     directory: &DataDirectory,
-    settings: &Settings,
     certificate: &Path,
     is_new: bool,
     context: &mut CliContext,
 ) -> CliResult {
     let running = RunningServer::find(directory);
-    let current = settings.current();
+    let current = settings(directory, Configuration::Needed)?.current();
     let in_use = current.tls.identity().map(|(path, _)| path.to_owned());
     let next = match &running {
         _ if in_use.as_deref() != Some(certificate) => format!(

@@ -2,26 +2,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::account::base_url;
 use super::senders::Sender;
+use super::{base_url, test_of};
 use crate::cli::arguments::Arguments;
-use crate::cli::channels;
+use crate::cli::config::{applies, consequences};
 use crate::cli::context::{CliContext, CliError, CliResult};
-use crate::cli::data_directory::DataDirectory;
-use crate::cli::doctor::warnings_of_names;
+use crate::cli::door::Door;
 use crate::cli::password;
 use crate::cli::prompter::Prompter;
-use crate::cli::running_server::{RunningServer, reachable_here};
+use crate::cli::running_server::reachable_here;
 use crate::cli::serve::reachable;
+use base::people::folded;
 use base::secret::Secret;
 use base::url::MASK;
-use store::look_up_role;
 
 /// The audience of everybody with the role user or admin.
 const HOUSEHOLD: &str = "household";
 
 /// `hearth webhook add NAME --url URL`
-pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let Some(url) = arguments.text("url")? else {
         return Err(arguments.usage("--url is missing: it is where the replies are posted"));
@@ -35,12 +34,12 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             )));
         }
     };
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    if settings.current().webhook_account(name).is_some() {
+    let file = door.directory()?.config();
+    // Said before anything is asked.
+    if test_of(door, name, None).is_ok() {
         return Err(CliError::failed(format!(
             "account {name:?} exists already; change it in {}, or remove it first",
-            directory.config().display()
+            file.display()
         )));
     }
     let sender = arguments
@@ -55,7 +54,7 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
              with --secret-stdin",
         ));
     }
-    let narrowing = narrowing(arguments, context, &directory)?;
+    let narrowing = narrowing(door, arguments, context)?;
     let secret = secret_for(arguments, context)?;
     let mut account = sender.as_ref().map(Sender::settings).unwrap_or_default();
     account.extend([
@@ -72,19 +71,11 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
     }
     account.extend(narrowing);
-    let (key, value) = channels::new_account(&settings, name, account)?;
-    let known = warnings_of_names(&settings.current(), &directory);
-    settings.set(&key, &value.to_string())?;
-    let reloaded = RunningServer::reload_if_running(&directory);
-
-    context.note(format_args!(
-        "Added the webhook account {name}; {reloaded}."
-    ))?;
-    for warning in warnings_of_names(&settings.current(), &directory) {
-        if !known.contains(&warning) {
-            context.note(warning)?;
-        }
-    }
+    let request = json!({ "type": "add_webhook_account", "name": name, "account": account });
+    let added = door.ask(&request)?;
+    let applies = applies(door, &added)?;
+    context.note(format_args!("Added the webhook account {name}; {applies}."))?;
+    consequences(door, &added, arguments, context)?;
     let is_given = arguments.has("secret-stdin");
     if secret.is_some() {
         let shown = if is_given {
@@ -95,7 +86,7 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         context.note(format_args!(
             "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message \
              with `hearth webhook test {name}`:\n",
-            directory.config().display()
+            file.display()
         ))?;
     }
     let written = match sender.is_some() {
@@ -103,7 +94,8 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         true => reachable,
         false => reachable_here,
     };
-    let base = base_url(&directory, &settings.current(), name, written);
+    let account = test_of(door, name, None)?;
+    let base = base_url(door, &account, written)?;
     // One that was given is known; it should not get into a terminal or a log.
     let shown = secret
         .as_ref()
@@ -119,7 +111,7 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         if let Some(shown) = shown {
             context.print(format_args!("Secret  {shown}"))?;
         }
-        return reloaded.end();
+        return Ok(());
     }
     context.print(format_args!(
         "curl {base}{path} -H 'Content-Type: application/json' \\"
@@ -127,8 +119,7 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if let Some(shown) = shown {
         writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
     }
-    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))?;
-    reloaded.end()
+    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))
 }
 
 /// What the messages of a new account reach, and who sees them: as the options say, or
@@ -137,9 +128,9 @@ pub fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `audience` is always among it: an account without it and `tools` is taken for one
 /// of an older version.
 fn narrowing(
+    door: &mut Door,
     arguments: &Arguments,
     context: &mut CliContext,
-    directory: &DataDirectory,
 ) -> Result<Map<String, Value>, CliError> {
     let mut prompter = Prompter::new(context);
     let tools = match arguments.text("tools")? {
@@ -171,9 +162,15 @@ fn narrowing(
             if names(list).is_empty() {
                 return Err(arguments.usage("--audience names nobody: who sees its conversations?"));
             }
+            let users = door.ask(&json!({ "type": "list_users" }))?;
+            let users = users["users"].as_array().map_or(&[][..], Vec::as_slice);
+            let is_user = |name: &str| {
+                let names = users.iter().filter_map(|user| user["name"].as_str());
+                names.map(folded).any(|user| user == folded(name))
+            };
             for name in names(list) {
-                // Whether the database can be read is not asked here.
-                if let Ok(None) = look_up_role(&directory.database(), name) {
+                // Before the first start there are none.
+                if !users.is_empty() && !is_user(name) {
                     return Err(CliError::failed(format!(
                         "there is no user {name:?}; `hearth user list` shows all users"
                     )));

@@ -1,26 +1,22 @@
 //! `hearth webhook`: the accounts through which other systems send messages.
 
-mod account;
 mod add;
 mod advice;
 mod run_test;
-mod sample;
 mod senders;
 
-use serde_json::Value;
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
 
 use super::arguments::Arguments;
-use super::channels;
 use super::command::Command;
+use super::config::{applies, consequences, get_value};
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
-use super::running_server::RunningServer;
-use super::table::ListView;
-use crate::service::views;
-use account::find;
+use super::door::{Configuration, Door};
+use super::row::{Shown, text};
 use add::add;
-use serde_json::json;
-use store::{DeliveryState, Viewer};
+use config::DEFAULT_PORT;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -33,8 +29,8 @@ posted. `hearth config keys` explains its other settings.",
         "\
 add NAME: Add an account and print how to call it
 Generates a secret, which is printed once, unless you give one. Every message must carry it;
-every reply carries it and is signed with it (Standard Webhooks). A running server reloads its
-configuration.
+every reply carries it and is signed with it (Standard Webhooks). A running server takes messages
+at once.
 
 Its messages come from outside. They reach memories, conversations, schedules and files only
 if --tools names the tools for that. In a terminal you are asked.
@@ -56,8 +52,14 @@ if --tools names the tools for that. In a terminal you are asked.
 --no-secret             Accept messages from anyone who can connect
 --data-dir",
     )
-    .run(add),
-    Command::new("list: List the accounts\n--json\n--data-dir").run(list),
+    .ask_with(Configuration::Alone, add),
+    Command::new("list: List the accounts\n--json\n--data-dir").ask_with(
+        Configuration::Alone,
+        |door, arguments, context| {
+            let data = door.ask(&json!({ "type": "list_webhook_accounts" }))?;
+            ACCOUNTS.print(&data, arguments, context)
+        },
+    ),
     Command::new(
         "\
 test NAME: Post a message through an account and follow it to the callback
@@ -69,75 +71,37 @@ if the reply does not arrive. This calls the model and the receiver.
 --wait SECONDS  How long to wait for the reply (default: 60)
 --data-dir",
     )
-    .run(run_test::run),
+    .ask_with(Configuration::Alone, run_test::run),
     Command::new(
         "\
 remove NAME: Remove an account
-Its undelivered callbacks are dropped. A running server reloads its configuration.
+Its undelivered callbacks are dropped.
 --data-dir",
     )
-    .run(remove),
+    .ask_with(Configuration::Alone, remove),
 ]);
 
-/// `hearth webhook list`
-fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    let config = settings.current();
-    let accounts = config.webhook_accounts();
-    let accounts: Vec<Value> = accounts
-        .map(|one| json!(views::webhook_account(one)))
-        .collect();
-    let list = ListView {
-        columns: &[
-            "name",
-            "path",
-            "replies to",
-            "secret",
-            "enabled",
-            "tools",
-            "seen by",
-            "trusted",
-        ],
-        row: &|account: &Value| {
-            let text = |key: &str| words(&account[key]).unwrap_or("-".to_owned());
-            let flag = |key: &str| if account[key] == true { "yes" } else { "no" }.to_owned();
-            vec![
-                text("name"),
-                text("incoming_path"),
-                text("outgoing_url"),
-                flag("secret_set"),
-                flag("enabled"),
-                words(&account["tools"]).unwrap_or("not the household's".to_owned()),
-                text("audience"),
-                flag("trusted"),
-            ]
-        },
-        json: &Value::clone,
-        empty: "There are no webhook accounts; add one with `hearth webhook add NAME --url URL`.",
-    };
-    list.print(&accounts, arguments, context)
-}
+const ACCOUNTS: Shown = Shown::List {
+    member: "accounts",
+    columns: &[
+        ("name", |account| text(&account["name"])),
+        ("path", |account| text(&account["incoming_path"])),
+        ("replies to", |account| text(&account["outgoing_url"])),
+        ("secret", |account| flag(&account["secret_set"])),
+        ("enabled", |account| flag(&account["enabled"])),
+        ("tools", |account| {
+            words(&account["tools"]).unwrap_or("not the household's".to_owned())
+        }),
+        ("seen by", |account| {
+            words(&account["audience"]).unwrap_or_default()
+        }),
+        ("trusted", |account| flag(&account["trusted"])),
+    ],
+    empty: "There are no webhook accounts; add one with `hearth webhook add NAME --url URL`.",
+};
 
-/// `hearth webhook remove NAME`
-fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let name = arguments.required(0);
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    let config = settings.current();
-    find(&config, name)?;
-    settings.set(&channels::account_key(&settings, name)?, "null")?;
-    let reloaded = RunningServer::reload_if_running(&directory);
-    context.note(format_args!(
-        "Removed the webhook account {name}; {reloaded}."
-    ))?;
-    let undelivered = undelivered(&directory, name)?;
-    if undelivered > 0 {
-        context.note(format_args!(
-            "Its undelivered callbacks are dropped: {undelivered}."
-        ))?;
-    }
-    reloaded.end()
+fn flag(value: &Value) -> String {
+    if *value == true { "yes" } else { "no" }.to_owned()
 }
 
 /// A text, or the texts of a list.
@@ -153,22 +117,54 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-/// The number of callbacks to an account that are not delivered yet.
-fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, CliError> {
-    if !directory.database().exists() {
-        return Ok(0);
+/// `hearth webhook remove NAME`
+fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let name = arguments.required(0);
+    let removed = door.ask(&json!({ "type": "remove_webhook_account", "name": name }))?;
+    let applies = applies(door, &removed)?;
+    context.note(format_args!(
+        "Removed the webhook account {name}; {applies}."
+    ))?;
+    if removed["undelivered"] != 0 {
+        context.note(format_args!(
+            "Its undelivered callbacks are dropped: {}.",
+            removed["undelivered"]
+        ))?;
     }
-    let store = directory.open_store()?;
-    let mut undelivered = 0;
-    for state in [DeliveryState::Pending, DeliveryState::Held] {
-        let deliveries = store.deliveries(&Viewer::server(), Some(state), usize::MAX)?;
-        undelivered += deliveries
-            .iter()
-            .filter(|delivery| delivery.account == name)
-            .count();
+    consequences(door, &removed, arguments, context)
+}
+
+/// What a test of an account posts, and where.
+fn test_of(door: &mut Door, name: &str, message: Option<&str>) -> Result<Value, CliError> {
+    door.ask(&json!({ "type": "test_webhook_account", "name": name, "message": message }))
+}
+
+/// The base of an account's URL, `http://HOST:PORT`: from the running server, else from the
+/// configuration. `written` says how the address of the server is written.
+fn base_url(
+    door: &mut Door,
+    account: &Value,
+    written: fn(SocketAddr) -> SocketAddr,
+) -> Result<String, CliError> {
+    if let Some(server) = door.server()? {
+        let place = account["listener"]
+            .as_u64()
+            .and_then(|place| usize::try_from(place).ok());
+        let address = place.and_then(|place| server.addresses.get(place));
+        let address = address.ok_or_else(|| {
+            CliError::failed(format!(
+                "the server (process {}) does not listen there; restart it",
+                server.process()
+            ))
+        })?;
+        return Ok(format!("{}://{}", server.scheme(), written(*address)));
     }
-    store.close();
-    Ok(undelivered)
+    let scheme = match get_value(door, "tls.cert")?.is_null() {
+        true => "http",
+        false => "https",
+    };
+    let port = account["port"].as_u64().unwrap_or(DEFAULT_PORT.into());
+    Ok(format!("{scheme}://127.0.0.1:{port}"))
 }
 
 #[cfg(test)]
@@ -296,7 +292,7 @@ mod tests {
             webhook add ci --url http://h/ --audience ,           | --audience names nobody
             webhook add ci --url http://h/ --from jira            | alertmanager, frigate, gitea, github
             webhook add ci --url http://h/ --from stripe          | --secret-stdin
-            webhook test ci                                       | there are none
+            webhook test ci                                       | no server is running
         "#;
         for [line, says] in rows(table) {
             let ran = root.run(line, "");

@@ -1,92 +1,78 @@
 //! `hearth webhook test`: follows one message through an account, step by step.
 //!
 //! The message is posted to the account's path, as the other system would. Its
-//! progress is read from the database, as by `hearth deliveries`.
+//! progress is asked of the service, as by `hearth deliveries`.
 
 use std::fs;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::account::{find, server_address};
-use super::{advice, sample};
+use super::{advice, base_url, test_of};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
-use crate::cli::data_directory::DataDirectory;
+use crate::cli::door::Door;
 use crate::cli::http;
-use crate::cli::running_server::RunningServer;
-use crate::cli::table;
+use crate::cli::row::time;
+use crate::cli::running_server::reachable_here;
 use crate::cli::terminal::visible;
-use ::config::{Config, WebhookAccount};
 use agent::tool::output::shorten;
-use base::ids::TurnId;
-use store::{Delivery, DeliveryState, Store, Turn, TurnState, Viewer};
+use net::tls::Trust;
+use protocol::command::LIST_LIMIT;
 
 /// Default of `--wait`, in seconds.
 const WAIT: u64 = 60;
 /// Time limit for the server to accept the message.
 const ACCEPT: Duration = Duration::from_secs(10);
-/// How often the database is read.
+/// How often the service is asked.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Largest body, in bytes.
 const BODY_BYTES: u64 = 1 << 20;
-/// How many of the newest deliveries are searched.
-const NEWEST: usize = 200;
 /// Maximum characters of the reply to show.
 const SHOWN: usize = 200;
 
 /// `hearth webhook test NAME`
-pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let wait = arguments.number("wait", 1..=3600)?.unwrap_or(WAIT);
-    let directory = DataDirectory::of(arguments, context)?;
-    let settings = directory.settings()?;
-    let config = settings.current();
-    let account = find(&config, name)?;
-    if !account.enabled {
+    let Some(server) = door.server()? else {
+        return Err(CliError::failed(format!(
+            "no server is running on {}; start one with `hearth serve`",
+            door.directory()?.path().display()
+        )));
+    };
+    let trust = server.trust();
+    let account = test_of(door, name, arguments.text("message")?)?;
+    if account["enabled"] == false {
         return Err(CliError::failed(format!(
             "account {name:?} is disabled: its \"enabled\" is false"
         )));
     }
-    let body = body(arguments, account, context)?;
-    let Some(server) = RunningServer::find(&directory) else {
-        return Err(CliError::failed(format!(
-            "no server is running on {}; start one with `hearth serve`",
-            directory.path().display()
-        )));
-    };
-    let Some(address) = server_address(&server, &config, name) else {
-        return Err(CliError::failed(format!(
-            "the server (process {}) is not listening yet",
-            server.process()
-        )));
-    };
-    let store = directory.open_store()?;
+    let body = body(arguments, &account, context)?;
+    let base = base_url(door, &account, reachable_here)?;
+    let url = format!(
+        "{base}{}",
+        account["incoming_path"].as_str().unwrap_or_default()
+    );
     let mut test = WebhookTest {
         account,
-        server: &server,
-        config: &config,
-        store: &store,
+        door,
         context,
         deadline: Instant::now() + Duration::from_secs(wait),
     };
-    let url = format!("{}://{address}{}", server.scheme(), account.incoming_path);
-    let outcome = test.post(&url, &body).and_then(|turn| test.follow(turn));
-    store.close();
-    outcome
+    let turn = test.post(&url, &trust, &body)?;
+    test.follow(&turn)
 }
 
 /// The body to post: a file, standard input, or a sample message.
 fn body(
     arguments: &Arguments,
-    account: &WebhookAccount,
+    account: &Value,
     context: &mut CliContext,
 ) -> Result<String, CliError> {
-    let text = arguments.text("message")?;
     let Some(file) = arguments.text("body")? else {
-        let own = "This is a test of the webhook. Answer with one short sentence.";
-        return Ok(sample::body(account, text.unwrap_or(own)).to_string());
+        return Ok(account["body"].to_string());
     };
     arguments.exclude("message", "body")?;
     let read = |reader: &mut dyn Read| {
@@ -104,23 +90,19 @@ fn body(
 }
 
 struct WebhookTest<'a, 'c> {
-    account: &'a WebhookAccount,
-    server: &'a RunningServer,
-    config: &'a Config,
-    store: &'a Store,
+    account: Value,
+    door: &'a mut Door,
     context: &'a mut CliContext<'c>,
     deadline: Instant,
 }
 
 impl WebhookTest<'_, '_> {
     /// Posts the message and returns its turn.
-    fn post(&mut self, url: &str, body: &str) -> Result<TurnId, CliError> {
+    fn post(&mut self, url: &str, trust: &Trust, body: &str) -> Result<String, CliError> {
         let began = Instant::now();
-        let secret = self.account.secret.as_ref();
-        let headers = secret.map(|secret| ("x-service-secret", secret.expose()));
-        let headers = headers.as_slice();
-        let trust = self.server.trust();
-        let answered = http::send(&trust, "POST", url, headers, Some(body), ACCEPT);
+        let secret = self.account["secret"].as_str();
+        let headers = secret.map(|secret| ("x-service-secret", secret));
+        let answered = http::send(trust, "POST", url, headers.as_slice(), Some(body), ACCEPT);
         let (status, text) = match answered {
             Ok(answered) => answered,
             Err(error) => {
@@ -129,11 +111,11 @@ impl WebhookTest<'_, '_> {
             }
         };
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
-        match answer["data"]["turn_id"].as_str().map(str::parse) {
-            Some(Ok(turn)) if status == 202 => {
+        match answer["data"]["turn_id"].as_str() {
+            Some(turn) if status == 202 => {
                 let took = began.elapsed().as_millis();
                 self.passed(&format!("POST {url}: accepted in {took} ms as {turn}"))?;
-                Ok(turn)
+                Ok(turn.to_owned())
             }
             _ if answer["data"]["ignored"] == true => {
                 let pointer = answer["data"]["pointer"].as_str().unwrap_or_default();
@@ -144,48 +126,56 @@ impl WebhookTest<'_, '_> {
             _ => {
                 let said = answer["error"].as_str().unwrap_or("no reason given");
                 let what = format!("POST {url}: status {status}: {said}");
-                Err(self.failed(&what, advice::on_refusal(status, self.account)))
+                Err(self.failed(
+                    &what,
+                    advice::on_refusal(status, self.account["mapped"] == true),
+                ))
             }
         }
     }
 
     /// Follows a turn to the first attempt of its callback.
-    fn follow(&mut self, id: TurnId) -> CliResult {
+    fn follow(&mut self, id: &str) -> CliResult {
         let began = Instant::now();
-        let settled = self.until(|test| test.settled_turn(id))?;
-        let Some(turn) = settled.filter(|turn| turn.state.is_final()) else {
-            return Err(self.unfinished(id)?);
+        let turn = self.until(|test| {
+            let turn = test.turn(id)?;
+            let is_open = ["queued", "running"]
+                .iter()
+                .any(|state| turn["state"] == *state);
+            Ok((!is_open).then_some(turn))
+        })?;
+        let turn = match turn {
+            Some(turn) if turn["state"] != "waiting_approval" => turn,
+            _ => return Err(self.unfinished(id)?),
         };
         let took = began.elapsed().as_secs_f64();
-        match (&turn.error, turn.reply_id) {
-            (None, Some(reply)) => {
-                let reply = self
-                    .store
-                    .message(&Viewer::server(), reply)?
-                    .into_inner()
-                    .content;
+        match (turn["error"].as_str(), turn["message_id"].is_null()) {
+            (None, false) => {
+                let reply = turn["response"].as_str().unwrap_or_default();
                 let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
                 let shown = shorten(&line, SHOWN);
                 self.passed(&format!("the assistant answered in {took:.1} s: {shown}"))?;
             }
             (Some(error), _) => {
-                let what = format!("the turn failed after {took:.1} s: {error}");
-                self.context.output.write_all(
-                    format!("  FAIL  {what}\n        The callback reports this to the caller.\n")
-                        .as_bytes(),
-                )?;
+                let what = visible(&format!("the turn failed after {took:.1} s: {error}"));
+                self.context.print(format_args!(
+                    "  FAIL  {what}\n        The callback reports this to the caller."
+                ))?;
             }
-            (None, None) => self.passed("somebody stopped the turn")?,
+            (None, true) => self.passed("somebody stopped the turn")?,
         }
+        let request = json!({ "type": "list_deliveries", "limit": LIST_LIMIT });
         let delivery = self.until(|test| {
-            let newest = test.store.deliveries(&Viewer::server(), None, NEWEST)?;
-            Ok(newest
-                .into_iter()
-                .find(|delivery| delivery.turn_id == id)
-                .filter(|delivery| delivery.attempts > 0 || delivery.state == DeliveryState::Held))
+            let mut data = test.door.ask(&request)?;
+            let all = data["deliveries"].as_array_mut().into_iter().flatten();
+            let mut own = all.filter(|delivery| delivery["turn_id"] == id);
+            Ok(own
+                .next()
+                .filter(|one| one["attempts"] != 0 || one["state"] == "held")
+                .map(Value::take))
         })?;
         match delivery {
-            Some(delivery) => self.report(&delivery, turn.error.is_some()),
+            Some(delivery) => self.report(&delivery, turn["error"].is_string()),
             None => Err(self.failed(
                 "the callback has not been attempted yet",
                 "`hearth deliveries list` shows its state; a longer --wait may help.",
@@ -193,19 +183,18 @@ impl WebhookTest<'_, '_> {
         }
     }
 
-    /// The turn once it is over or waiting for approval.
-    fn settled_turn(&mut self, id: TurnId) -> Result<Option<Turn>, CliError> {
-        let turn = self.store.turn(&Viewer::server(), id)?;
-        let is_settled = turn.state.is_final() || turn.state == TurnState::WaitingApproval;
-        Ok(is_settled.then(|| turn.into_inner()))
+    fn turn(&mut self, id: &str) -> Result<Value, CliError> {
+        self.door.ask(&json!({ "type": "get_turn", "turn_id": id }))
     }
 
     /// Reports why a turn is not over.
-    fn unfinished(&mut self, id: TurnId) -> Result<CliError, CliError> {
-        let turn = self.store.turn(&Viewer::server(), id)?;
-        if turn.state == TurnState::WaitingApproval {
-            let waiting = self.store.approvals_of(id)?;
-            let asked: Vec<&str> = waiting.iter().map(|one| one.reason.as_str()).collect();
+    fn unfinished(&mut self, id: &str) -> Result<CliError, CliError> {
+        let state = self.turn(id)?["state"].take();
+        if state == "waiting_approval" {
+            let waiting = self.door.ask(&json!({ "type": "list_approvals" }))?;
+            let waiting = waiting["approvals"].as_array().into_iter().flatten();
+            let asked = waiting.filter(|one| one["turn_id"] == id);
+            let asked: Vec<&str> = asked.filter_map(|one| one["reason"].as_str()).collect();
             let what = format!("the turn is waiting for approval: {}", asked.join("; "));
             return Ok(self.failed(
                 &what,
@@ -213,45 +202,45 @@ impl WebhookTest<'_, '_> {
                  nothing is asked.",
             ));
         }
-        let what = format!("the turn is still {}", turn.state.as_str());
+        let what = format!("the turn is still {}", state.as_str().unwrap_or_default());
         Ok(self.failed(
             &what,
             "The model is slow, or other turns come first; a longer --wait may help.",
         ))
     }
 
-    fn report(&mut self, delivery: &Delivery, turn_failed: bool) -> CliResult {
-        let id = delivery.id;
-        match (delivery.state, &delivery.last_error) {
-            (DeliveryState::Delivered, _) => {
-                self.passed(&format!(
-                    "the receiver accepted the callback (webhook-id {id})"
-                ))?;
-                match turn_failed {
-                    true => Err(CliError::Reported),
-                    false => Ok(()),
-                }
-            }
-            (DeliveryState::Held, _) => Err(self.failed(
+    fn report(&mut self, delivery: &Value, turn_failed: bool) -> CliResult {
+        let id = delivery["delivery_id"].as_str().unwrap_or_default();
+        let state = delivery["state"].as_str().unwrap_or_default();
+        if state == "delivered" {
+            self.passed(&format!(
+                "the receiver accepted the callback (webhook-id {id})"
+            ))?;
+            return match turn_failed {
+                true => Err(CliError::Reported),
+                false => Ok(()),
+            };
+        }
+        if state == "held" {
+            return Err(self.failed(
                 &format!("the callback {id} is waiting for an earlier one of its conversation"),
                 "`hearth deliveries list` shows which one fails, and why.",
-            )),
-            (state, error) => {
-                let error = error.as_deref().unwrap_or("unknown reason");
-                let seconds = self.config.limits.callback_seconds;
-                let what = format!("the callback {id}: {error}");
-                let advice = advice::on_callback(error, self.account, seconds);
-                let next = match state {
-                    DeliveryState::Dead => {
-                        format!(
-                            "It will not be retried; `hearth deliveries retry {id}` sends it again."
-                        )
-                    }
-                    _ => format!("It will be retried at {}.", table::time(delivery.next_at)),
-                };
-                Err(self.failed(&what, &format!("{advice}\n        {next}")))
-            }
+            ));
         }
+        let error = delivery["last_error"].as_str().unwrap_or("unknown reason");
+        let seconds = self.account["callback_seconds"]
+            .as_u64()
+            .unwrap_or_default();
+        let url = self.account["outgoing_url"].as_str().unwrap_or_default();
+        let advice = advice::on_callback(error, url, seconds);
+        let next = match state {
+            "dead" => {
+                format!("It will not be retried; `hearth deliveries retry {id}` sends it again.")
+            }
+            _ => format!("It will be retried at {}.", time(&delivery["next_at"])),
+        };
+        let what = format!("the callback {id}: {error}");
+        Err(self.failed(&what, &format!("{advice}\n        {next}")))
     }
 
     /// Polls until there is a result or the time is over.

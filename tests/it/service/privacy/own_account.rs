@@ -24,6 +24,10 @@ const COMMANDS: &str = r#"
     gh   | {"type":"chat","message":"hello","audience":"private"}
     -    | {"type":"get_config"}
     ghts | {"type":"update_config","config":{}}
+    ghts | {"type":"set_config","path":"model","value":"x"}
+    ghts | {"type":"replace_config","text":"{}","was":"{}"}
+    ghts | {"type":"check_config"}
+    -    | {"type":"list_settings"}
     -    | {"type":"list_conversations"}
     -    | {"type":"get_messages","conversation_id":"conv_0000000000001"}
     -    | {"type":"list_tools"}
@@ -54,6 +58,11 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_available_tools"}
     ghts | {"type":"add_tool","name":"x","answers":{}}
     ghts | {"type":"remove_tool","name":"x"}
+    ghts | {"type":"list_own_tools"}
+    ghts | {"type":"list_webhook_accounts"}
+    ghts | {"type":"add_webhook_account","name":"x","account":{}}
+    ghts | {"type":"remove_webhook_account","name":"x"}
+    ghts | {"type":"test_webhook_account","name":"x"}
     -    | {"type":"draw_address","url":"http://a.lan/"}
     g    | {"type":"list_skills"}
     ghts | {"type":"add_skill","directory":"/x"}

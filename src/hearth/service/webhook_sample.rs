@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn every_known_system_has_a_body_that_its_account_takes() {
-        let text = include_str!("../../../../examples/config/other-systems.json");
+        let text = include_str!("../../../examples/config/other-systems.json");
         let secret = |_: &str| Some("0123456789abcdef0123456789abcdef".to_owned());
         let settings = Settings::from_text("x".as_ref(), text, secret).unwrap();
         let config = settings.current();

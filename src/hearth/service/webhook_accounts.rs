@@ -1,0 +1,85 @@
+//! Webhook accounts, as the owner manages them.
+
+use serde_json::{Value, json};
+
+use super::{Service, views, webhook_sample};
+use base::error::{Error, Result};
+use protocol::command::{AddWebhookAccount, TestWebhookAccount};
+use protocol::record;
+use store::{DeliveryState, Viewer};
+
+/// The message of a test without one.
+const MESSAGE: &str = "This is a test of the webhook. Answer with one short sentence.";
+
+impl Service {
+    pub(super) fn list_webhook_accounts(&self) -> Value {
+        let config = self.settings.current();
+        let accounts = config.webhook_accounts().map(views::webhook_account);
+        json!({ "accounts": accounts.collect::<Vec<_>>() })
+    }
+
+    pub(super) fn add_webhook_account(&self, new: AddWebhookAccount) -> Result<Value> {
+        let name = &new.name;
+        if self.settings.account_path(name).is_some() {
+            return Err(Error::invalid_request(format!(
+                "account {name:?} exists already; change its settings, or remove it first"
+            )));
+        }
+        let account = new.account.into();
+        let (_, change) = self.edit(|service| service.settings.add_account(name, account))?;
+        Ok(json!(change))
+    }
+
+    pub(super) fn remove_webhook_account(&self, name: &str) -> Result<Value> {
+        let path = self
+            .settings
+            .account_path(name)
+            .ok_or_else(|| self.no_account(name))?;
+        let (_, change) = self.edit(|service| service.settings.set(&path, Value::Null))?;
+        let mut undelivered = 0;
+        for state in [DeliveryState::Pending, DeliveryState::Held] {
+            let all = self
+                .store
+                .deliveries(&Viewer::server(), Some(state), usize::MAX)?;
+            undelivered += all.iter().filter(|one| one.account == name).count();
+        }
+        let mut removed = json!(change);
+        removed["undelivered"] = json!(undelivered);
+        Ok(removed)
+    }
+
+    pub(super) fn test_webhook_account(&self, test: &TestWebhookAccount) -> Result<Value> {
+        let config = self.settings.current();
+        let account = config.webhook_account(&test.name);
+        let account = account.ok_or_else(|| self.no_account(&test.name))?;
+        let listener = config.port_of_account(&account.name);
+        let message = test.message.as_deref().unwrap_or(MESSAGE);
+        Ok(json!(record::WebhookTest {
+            incoming_path: account.incoming_path.clone(),
+            listener: listener as u64,
+            port: config
+                .ports()
+                .get(listener)
+                .map(|(_, port)| u64::from(*port)),
+            enabled: account.enabled,
+            secret: account
+                .secret
+                .as_ref()
+                .map(|secret| secret.expose().to_owned()),
+            body: webhook_sample::body(account, message),
+            mapped: account.map.is_some(),
+            outgoing_url: account.outgoing_url.clone(),
+            callback_seconds: config.limits.callback_seconds,
+        }))
+    }
+
+    fn no_account(&self, name: &str) -> Error {
+        let config = self.settings.current();
+        let known = config.webhook_accounts().map(|one| one.name.as_str());
+        let known = match known.collect::<Vec<_>>().as_slice() {
+            [] => "there are none; `hearth webhook add` adds one".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        Error::not_found(format!("there is no webhook account {name:?}; {known}"))
+    }
+}
