@@ -241,8 +241,10 @@ impl Settings {
         let shown = Value::Object(self.readable_by(name, role));
         match path.settle(&shown).find(&shown) {
             Some(found) => Ok(found.clone()),
-            None if declared(&path).is_some() => Ok(Value::Null),
-            None => Err(unknown_key(key)),
+            None => match declared(&path, &shown) {
+                Some(_) => Ok(Value::Null),
+                None => Err(unknown_key(key)),
+            },
         }
     }
 
@@ -259,10 +261,12 @@ impl Settings {
             if let Some(found) = path.settle(&members).find(&members) {
                 return Ok(found.clone());
             }
-            let setting = declared(&path).ok_or_else(|| unknown_key(key))?;
             let shown = Value::Object(document.config.readable());
-            let effective = path.settle(&shown).find(&shown).cloned();
-            Ok(effective.unwrap_or_else(|| setting.default_in(&members)))
+            if let Some(found) = path.settle(&shown).find(&shown) {
+                return Ok(found.clone());
+            }
+            let setting = declared(&path, &members).ok_or_else(|| unknown_key(key))?;
+            Ok(setting.default_in(&members))
         })
     }
 
@@ -586,24 +590,34 @@ impl Declaration {
     }
 }
 
-/// The setting of this key, if one is declared; `NAME` and the text in brackets match
-/// anything.
-fn declared(path: &KeyPath) -> Option<Declaration> {
+/// The setting of this key, if one is declared. `NAME` and brackets stand for any entry, but
+/// a channel must be of the type.
+fn declared(path: &KeyPath, members: &Value) -> Option<Declaration> {
     documentation().into_iter().find_map(|doc| {
         let dotted = doc.key.replace('[', ".[");
         let mut words = dotted.split('.');
         let (mut here, mut entry) = (KeyPath::top(), KeyPath::top());
+        let channels = here.key("channels");
         for step in path.steps() {
             let word = words.next()?;
-            let is_entry = word == "NAME" || word.starts_with('[');
-            here = match step {
-                Step::Index(index) if is_entry => here.index(*index),
-                Step::Key(key) if is_entry || word == key => here.key(key),
-                _ => return None,
+            let place = match step {
+                Step::Key(key) => here.key(key),
+                Step::Index(index) => here.index(*index),
             };
-            if is_entry {
-                entry = here.clone();
+            let is_channel = here == channels;
+            if is_channel || word == "NAME" || word.starts_with('[') {
+                let kind = word.trim_matches(['[', ']']);
+                let channel = place.settle(members);
+                let channel = channel.find(members).map(|one| &one["type"]);
+                let given = channel.and_then(Value::as_str).or(step.text());
+                if is_channel && !kind.is_empty() && given != Some(kind) {
+                    return None;
+                }
+                entry = place.clone();
+            } else if step.text() != Some(word) {
+                return None;
             }
+            here = place;
         }
         words.next().is_none().then_some(Declaration {
             default: doc.default,

@@ -291,6 +291,11 @@ fn keys_are_shown_with_secrets_masked() {
         channels.webhook.accounts.ci.model  | null
         tools.custom.t.env                  | {"TOKEN": "***"}
         base_url                            | "***"
+        channels.webhook.accounts.ci.max_attempts | 10
+        channels.webhook.accounts.ci.enabled      | true
+        channels.webhook.accounts.none.enabled | null
+        tools.custom.t.timeout_seconds                   | 30
+        tools.custom[0].read_only                        | false
     "#;
     for [key, value] in rows(table) {
         let value: Value = value.parse().unwrap();
