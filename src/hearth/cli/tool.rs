@@ -53,6 +53,7 @@ remove NAME: Remove a tool, an MCP server, or all that was added under a name
 
 /// Most characters of a trial's result that are shown.
 const SHOWN: usize = 400;
+
 /// `hearth tool list`
 fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if arguments.has("available") {
@@ -216,6 +217,9 @@ fn try_out(door: &mut Door, request: &mut Value, context: &mut CliContext) -> Cl
         if place.is_some_and(|place| place > 0) {
             trial["answers"] = request["answers"].clone();
             tried = door.ask(&trial)?;
+        }
+        if let Some(label) = labels.get(place.unwrap_or(0)) {
+            context.note(format_args!("This is {label}."))?;
         }
     }
     let said = tried["message"].as_str().unwrap_or_default();

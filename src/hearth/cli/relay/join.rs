@@ -45,8 +45,8 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         )));
     }
     // A number would name the place of another channel.
-    let is_taken = ["tcp", "webhook"].iter().any(|kind| *kind == name)
-        || named(door, "tcp")?.iter().any(|known| known == name);
+    let is_taken =
+        ["tcp", "webhook"].contains(&name) || named(door, "tcp")?.iter().any(|known| known == name);
     if is_taken || name.parse::<usize>().is_ok() {
         return Err(arguments.usage(format!("--name {name:?} is taken; choose another")));
     }
