@@ -23,7 +23,6 @@ use crate::qr;
 use crate::server::{self, Options, Server};
 use base::clock::Clock;
 use base::secret::Secret;
-use config::Settings;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -78,16 +77,14 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         write!(errors, "{}", account(generated))?;
         errors.flush()
     })?;
-    // The log level also applies to the start itself, which reports an invalid file.
-    if let Ok(settings) = Settings::load(&directory.config()) {
-        logging.apply(&settings.current());
-    }
-    let started = Server::start(Options {
+    let options = Options {
         data_dir: directory.path().to_owned(),
         clock: Clock::system(),
         bind,
         port,
-    });
+    };
+    // The log level also applies to the start itself.
+    let started = Server::start_with(options, &|config| logging.apply(config));
     let server = started.map_err(CliError::failed)?;
     let logger = logging.clone();
     server.observe_settings(move |config| logger.apply(config));

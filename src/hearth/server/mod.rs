@@ -71,16 +71,25 @@ impl Server {
     /// Another server uses the data directory, or the configuration, the database,
     /// a certificate or a port cannot be used.
     pub fn start(options: Options) -> Result<Server, StartError> {
+        Server::start_with(options, &|_| {})
+    }
+
+    /// The same; `read` gets the configuration as soon as it is read.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(options: Options, read: &dyn Fn(&Config)) -> Result<Server, StartError> {
         let mut lock = Lock::take(&options.data_dir, Holder::Server)?;
         finish_restore(&options.data_dir)?;
         let settings = Settings::load(&options.data_dir.join(CONFIG_FILE));
         let settings = Arc::new(settings.map_err(StartError::new)?);
+        let config = settings.current();
+        read(&config);
         for warning in settings.warnings() {
             log::warn!("configuration: {warning}");
         }
         let clock = options.clock.clone();
         clock.run_evenly();
-        let config = settings.current();
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;
         let relay = relay::open(&config)?;
