@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use serde_json::{Map, Value, json};
 
 use super::address_patterns::AddressPatterns;
-use super::declaration::{COMMENT, Declared, Rule, Section, Setting, SettingDoc, is_comment};
+use super::declaration::{
+    COMMENT, Declared, Rule, Section, Setting, SettingDoc, SettingKey, is_comment,
+};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::Parsed;
@@ -204,11 +206,9 @@ impl<D: Declared> Rule for Object<D> {
     type Output = D;
 
     fn expected(&self) -> String {
-        let keys: Vec<&str> = D::KEYS.iter().map(|key| key.name).collect();
-        match (self.expected, keys.len()) {
-            (Some(expected), _) => expected.to_owned(),
-            (None, 0..=8) => format!("an object with {}", keys.join(", ")),
-            (None, _) => "an object".to_owned(),
+        match self.expected {
+            Some(expected) => expected.to_owned(),
+            None => object_with(D::KEYS),
         }
     }
 
@@ -223,6 +223,16 @@ impl<D: Declared> Rule for Object<D> {
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         D::document(key, docs);
+    }
+}
+
+/// What an object with these keys is called.
+fn object_with(keys: &[SettingKey]) -> String {
+    let keys: Vec<&str> = keys.iter().map(|key| key.name).collect();
+    if keys.len() <= 8 {
+        format!("an object with {}", keys.join(", "))
+    } else {
+        "an object".to_owned()
     }
 }
 

@@ -308,15 +308,30 @@ pub(super) fn document<T>(
     doc_lines: &[&str],
     docs: &mut Vec<SettingDoc>,
 ) {
+    let (expects, default) = (setting.rule.expected(), setting.default_text());
+    let full = push_row(section, key, expects, default, doc_lines, docs);
+    setting.rule.document_members(&full, docs);
+}
+
+/// Adds a row, and returns its key. Separate from [`document`], which the compiler repeats
+/// for every rule.
+fn push_row(
+    section: &str,
+    key: &SettingKey,
+    expects: String,
+    default: String,
+    doc_lines: &[&str],
+    docs: &mut Vec<SettingDoc>,
+) -> String {
     let full = joined(section, key.name);
     docs.push(SettingDoc {
         key: full.clone(),
-        expects: setting.rule.expected(),
-        default: setting.default_text(),
+        expects,
+        default,
         documentation: sentence(doc_lines),
         writable: key.writable,
     });
-    setting.rule.document_members(&full, docs);
+    full
 }
 
 /// Adds a setting to the JSON Schema of its section.

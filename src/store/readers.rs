@@ -47,16 +47,19 @@ impl Readers {
     /// Runs statements on a reader. All see what was committed when the first began:
     /// who may see a thing, and the thing.
     pub fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        let lent = self.begin()?;
+        let found = work(lent.connection()).map_err(Failure::on_read)?;
+        execute(lent.connection(), "COMMIT")?;
+        Ok(found)
+    }
+
+    /// Lends a reader with an open transaction. Separate from [`Readers::read`], which the
+    /// compiler repeats for every caller.
+    fn begin(&self) -> Result<Lent<'_>> {
         let lent = self.lend()?;
-        let connection = lent.connection();
-        let run = || {
-            // One lock of the file for all of them, too.
-            connection.prepare_cached("BEGIN")?.execute([])?;
-            let found = work(connection)?;
-            connection.prepare_cached("COMMIT")?.execute([])?;
-            Ok(found)
-        };
-        run().map_err(Failure::on_read)
+        // One lock of the file for all statements, too.
+        execute(lent.connection(), "BEGIN")?;
+        Ok(lent)
     }
 
     /// Runs one statement on a reader, which needs no transaction around it.
@@ -126,6 +129,13 @@ impl Readers {
             )
         })
     }
+}
+
+/// Runs a cached statement that has no rows.
+fn execute(connection: &Connection, sql: &str) -> Result<()> {
+    let run = || connection.prepare_cached(sql)?.execute([]);
+    run().map_err(|error| Failure::from(error).on_read())?;
+    Ok(())
 }
 
 /// A borrowed connection; dropping it returns it, even after a panic.
