@@ -65,14 +65,28 @@ impl Serialize for Timestamp {
 }
 
 impl FromStr for Timestamp {
-    type Err = jiff::Error;
+    type Err = NotATime;
 
     /// A time in ISO 8601, with its offset.
-    fn from_str(text: &str) -> Result<Timestamp, jiff::Error> {
-        let time: jiff::Timestamp = text.parse()?;
-        Ok(Timestamp(time.as_millisecond()))
+    fn from_str(text: &str) -> Result<Timestamp, NotATime> {
+        match text.parse::<jiff::Timestamp>() {
+            Ok(time) => Ok(Timestamp(time.as_millisecond())),
+            Err(_) => Err(NotATime),
+        }
     }
 }
+
+/// What a text is that [`Timestamp`] cannot be read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotATime;
+
+impl fmt::Display for NotATime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is not a time in ISO 8601 with its offset")
+    }
+}
+
+impl std::error::Error for NotATime {}
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {

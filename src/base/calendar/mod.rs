@@ -10,4 +10,4 @@ mod tests;
 
 pub use cron::Cron;
 pub use timing::Timing;
-pub use zone::Zone;
+pub use zone::{Zone, month, readable_date};

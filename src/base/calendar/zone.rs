@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use jiff::civil::DateTime;
+use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::clock::Timestamp;
@@ -14,6 +14,31 @@ const ZONES: &str = "/usr/share/zoneinfo";
 const LOCALTIME: &str = "/etc/localtime";
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// The name of a date's month.
+pub fn month(date: Date) -> &'static str {
+    MONTHS[usize::from(date.month().unsigned_abs()) - 1]
+}
+
+/// A date for people to read: `21 Nov 2026`, always as wide.
+pub fn readable_date(date: Date) -> String {
+    format!("{:02} {} {:04}", date.day(), &month(date)[..3], date.year())
+}
 
 /// A time zone.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +120,10 @@ impl Zone {
     /// The same for people to read: `21 Nov 2026 09:30`, always as wide.
     pub fn readable(&self, time: Timestamp) -> String {
         match self.local(time) {
-            Some(local) => local.strftime("%d %b %Y %H:%M").to_string(),
+            Some(local) => {
+                let date = readable_date(local.date());
+                format!("{date} {:02}:{:02}", local.hour(), local.minute())
+            }
             None => time.to_string(),
         }
     }
@@ -124,7 +152,7 @@ impl Zone {
     }
 
     /// What clocks show at a time; none beyond the year 9999.
-    pub(super) fn local(&self, time: Timestamp) -> Option<DateTime> {
+    pub fn local(&self, time: Timestamp) -> Option<DateTime> {
         let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
         Some(self.0.to_datetime(time))
     }

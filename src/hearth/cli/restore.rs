@@ -5,8 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
 use serde_json::Value;
 
 use super::arguments::Arguments;
@@ -17,6 +16,8 @@ use super::progress::{ProgressLine, count};
 use crate::server::{Holder, Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, KEYS};
 use agent::skills;
+use base::calendar::Zone;
+use base::clock::Clock;
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
 
@@ -172,7 +173,8 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 /// An unused name in the data directory, such as `replaced-20261121-093000`.
 fn aside_name(data_dir: &Path) -> String {
     // Such as 2026-11-21T09:30:00.
-    let now = format!("{:.0}", TimeZone::system().to_datetime(Timestamp::now()));
+    let now = Zone::system().local(Clock::system().now());
+    let now = format!("{:.0}", now.unwrap_or(DateTime::MAX));
     let now = now.replace(['-', ':'], "").replace('T', "-");
     let name = format!("replaced-{now}");
     let mut free = name.clone();

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use crate::tool::definition::{Arguments, Definition, ToolContext, text};
-use base::calendar::Zone;
+use base::calendar::{Zone, month};
 use base::clock::Timestamp;
 
 pub(super) fn current_time() -> FunctionTool {
@@ -34,21 +34,6 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     describe(context.clock.now(), zone.rules().clone())
 }
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
 fn describe(now: Timestamp, zone: TimeZone) -> Result<String, String> {
     let name = match zone.iana_name() {
         Some(name) => format!("{name}, "),
@@ -64,7 +49,7 @@ fn describe(now: Timestamp, zone: TimeZone) -> Result<String, String> {
         "{:?}, {} {} {}, {} ({name}UTC{offset}), ISO 8601: {iso}",
         time.weekday(),
         time.day(),
-        MONTHS[usize::from(time.month().unsigned_abs()) - 1],
+        month(time.date()),
         time.year(),
         &clock[clock.len() - "00:00:00".len()..],
     ))

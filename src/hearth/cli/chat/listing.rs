@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::action::Action;
+use base::calendar::readable_date;
 
 /// The data of `list_conversations`, one conversation on each line.
 pub fn conversations(data: &Value) -> Vec<Action> {
@@ -14,7 +15,7 @@ pub fn conversations(data: &Value) -> Vec<Action> {
             let of = |name: &str| conversation[name].as_str().unwrap_or_default();
             let when = of("updated_at").get(..10).unwrap_or_default();
             let when = match when.parse::<jiff::civil::Date>() {
-                Ok(date) => date.strftime("%d %b %Y").to_string(),
+                Ok(date) => readable_date(date),
                 Err(_) => when.to_owned(),
             };
             let seen = seen_by(&conversation["audience"]);

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
 use rustix::fs::{Access, access};
 
 use super::diagnosis::{Diagnosis, Installation};
 use crate::service::backups::{directory, nightly_backups};
+use base::calendar::Zone;
+use base::clock::Clock;
 use config::Settings;
 
 /// Age limit of the newest backup: a machine may be off for a night or two.
@@ -57,7 +58,8 @@ fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path)
     let Some((night, path)) = nightly_backups(&place).into_iter().next() else {
         return Diagnosis::ok(format!("there is no nightly backup in {shown} yet"));
     };
-    let today = Timestamp::now().to_zoned(TimeZone::system()).date();
+    let now = Zone::system().local(Clock::system().now());
+    let today = now.unwrap_or(DateTime::MAX).date();
     if today.duration_since(night).unsigned_abs() <= STALE {
         return Diagnosis::ok(format!("the newest nightly backup is {}", path.display()));
     }
