@@ -311,7 +311,7 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     let user = find(connection, id)?;
     if user.role == UserRole::Admin && other_admin.is_none() {
         return Err(Error::invalid_request(format!(
-            "{:?} is the last admin; make another one first",
+            "{:?} is the last admin; make another one first, such as with `hearth user role NAME admin`",
             user.name
         ))
         .into());

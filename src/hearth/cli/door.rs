@@ -26,6 +26,8 @@ use store::Store;
 
 /// How long a server may take to start, or another command to end.
 const OPEN_TIME: Duration = Duration::from_secs(30);
+/// How long a server may take to stop once its socket is gone.
+const STOP_TIME: Duration = Duration::from_secs(2);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// Time limit of one answer: a tool may be tried, or the end of a file be imported first.
@@ -123,7 +125,8 @@ impl Door {
     }
 
     /// Posts a file to a path of the HTTP interface and returns the data of the response.
-    /// `read` gets each piece before it is sent.
+    /// `read` gets each piece before it is sent, until `bytes` were read or, without them,
+    /// until there is no more.
     ///
     /// # Errors
     ///
@@ -131,7 +134,7 @@ impl Door {
     pub fn post(
         &mut self,
         target: &str,
-        bytes: u64,
+        bytes: Option<u64>,
         read: &mut dyn FnMut(&mut [u8]) -> Result<usize, CliError>,
     ) -> Result<Value, CliError> {
         let directory = self.directory()?.clone();
@@ -147,24 +150,35 @@ impl Door {
             }
         };
         limit(&stream)?;
+        let length = bytes.map_or("Transfer-Encoding: chunked".to_owned(), |bytes| {
+            format!("Content-Length: {bytes}")
+        });
         let head = format!(
             "POST {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Authorization: Bearer {}\r\nContent-Length: {bytes}\r\n\r\n",
+             Authorization: Bearer {}\r\n{length}\r\n\r\n",
             key.expose()
         );
         let mut is_open = stream.write_all(head.as_bytes()).is_ok();
-        let (mut piece, mut left) = (vec![0; PIECE_BYTES], bytes);
+        let (mut piece, mut left) = (vec![0; PIECE_BYTES], bytes.unwrap_or(u64::MAX));
         while is_open && left > 0 {
             let most = left.min(PIECE_BYTES as u64) as usize;
             let count = read(&mut piece[..most])?;
-            if count == 0 {
-                return Err(CliError::failed(
-                    "the file became shorter while it was read",
-                ));
-            }
-            left -= count as u64;
             // Whoever refuses a file reads no more of it, and says why.
-            is_open = stream.write_all(&piece[..count]).is_ok();
+            is_open = match (bytes, count) {
+                (Some(_), 0) => {
+                    return Err(CliError::failed(
+                        "the file became shorter while it was read",
+                    ));
+                }
+                (Some(_), _) => stream.write_all(&piece[..count]),
+                (None, 0) => stream.write_all(b"0\r\n\r\n"),
+                // A chunk (RFC 9112, section 7.1).
+                (None, _) => write!(stream, "{count:x}\r\n")
+                    .and_then(|()| stream.write_all(&piece[..count]))
+                    .and_then(|()| stream.write_all(b"\r\n")),
+            }
+            .is_ok();
+            left = if count == 0 { 0 } else { left - count as u64 };
         }
         let mut response = String::new();
         let read = stream.take(RESPONSE_BYTES).read_to_string(&mut response);
@@ -187,7 +201,8 @@ impl Open {
             Configuration::Alone | Configuration::Mended => directory.check_is_configured()?,
             Configuration::Needed | Configuration::Unneeded => directory.check_is_used()?,
         }
-        let deadline = Instant::now() + OPEN_TIME;
+        let mut deadline = Instant::now() + OPEN_TIME;
+        let mut is_older = false;
         let (mut open, key) = loop {
             let lock = Lock::try_take(directory.path(), Holder::Command);
             if let Some(lock) = lock.map_err(CliError::failed)? {
@@ -210,8 +225,17 @@ impl Open {
                 {
                     return Err(busy(directory, &error));
                 }
-                // It starts, or another command holds the directory.
-                Err(_) => thread::sleep(PAUSE),
+                // It starts or stops, or another command holds the directory. One that listens
+                // and has no socket is of a version that knows none.
+                Err(error) => {
+                    let server = RunningServer::find(directory);
+                    let listens = server.is_some_and(|server| !server.addresses.is_empty());
+                    if listens && error.kind() == ErrorKind::NotFound && !is_older {
+                        is_older = true;
+                        deadline = Instant::now() + STOP_TIME;
+                    }
+                    thread::sleep(PAUSE);
+                }
             }
         };
         limit(open.stream.get_ref())?;
@@ -343,9 +367,13 @@ fn busy(directory: &DataDirectory, error: &std::io::Error) -> CliError {
              restart it",
             server.process()
         ),
-        None => format!(
-            "another command uses {} already; try again when it has ended",
-            directory.path().display()
-        ),
+        None => match Lock::command(directory.path()) {
+            Some(command) => format!(
+                "{command} has used {} for {} seconds; try again when it has ended, or end it",
+                directory.path().display(),
+                OPEN_TIME.as_secs()
+            ),
+            None => format!("nobody answers in {}: {error}", directory.path().display()),
+        },
     })
 }

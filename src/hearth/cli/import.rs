@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -18,10 +18,10 @@ pub const COMMAND: Command = Command::new(
     "\
 import FILE: Import an export of Hearth, or conversations from ChatGPT and Claude
 FILE was written by `hearth export`, or is the file conversations.json of an account export of
-ChatGPT or Claude. What exists already is skipped, so the same file can be imported again. Works
-whether or not the server runs. Hearth's own export says whose each thing is and who sees it.
-What names nobody who has a user here is private to the oldest admin then; with --owner, all of
-it is private to that person.
+ChatGPT or Claude; - is standard input. What exists already is skipped, so the same file can be
+imported again. Works whether or not the server runs. Hearth's own export says whose each thing
+is and who sees it. What names nobody who has a user here is private to the oldest admin then;
+with --owner, all of it is private to that person.
 --owner NAME  The user whose all of it becomes
 --json
 --data-dir",
@@ -33,7 +33,12 @@ fn import(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
     let path = PathBuf::from(arguments.required(0));
     let unread =
         |error: io::Error| CliError::failed(format!("{} cannot be read: {error}", path.display()));
-    let mut file = File::open(&path).map_err(unread)?;
+    let source = if path.as_os_str() == "-" {
+        Path::new("/dev/stdin")
+    } else {
+        &path
+    };
+    let mut file = File::open(source).map_err(unread)?;
     let about = file.metadata().map_err(unread)?;
     if about.is_dir() {
         return Err(CliError::failed(format!(
@@ -47,8 +52,10 @@ fn import(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
     };
     let line = ProgressLine::stoppable();
     let mut sent = 0;
-    let imported = door.post(&target, about.len(), &mut |piece| {
-        if !line.note("importing", sent, Some(about.len())) {
+    // Of a pipe nobody knows.
+    let bytes = about.is_file().then_some(about.len());
+    let imported = door.post(&target, bytes, &mut |piece| {
+        if !line.note("importing", sent, bytes) {
             return Err(CliError::failed("stopped before the end"));
         }
         let count = file.read(piece).map_err(unread)?;

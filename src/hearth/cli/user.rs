@@ -103,7 +103,10 @@ Who was invited by it and has no password yet is removed.
         |arguments| Ok(json!({ "type": "revoke_invitation", "name": arguments.required(0) })),
         Shown::Sentence(|data| match data["is_removed"] == true {
             true => format!("Revoked the invitation of {}.", text(&data["name"])),
-            false => format!("Revoked the link for a new password of {}.", text(&data["name"])),
+            false => format!(
+                "Revoked the link for a new password of {}.",
+                text(&data["name"])
+            ),
         }),
     ),
     Command::new(
@@ -122,21 +125,19 @@ ROLE is viewer (read-only), user (may chat) or admin (may also configure, approv
 tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.
 --data-dir",
     )
-    .row(
-        |arguments| {
-            let role = parse_role(arguments, "ROLE", arguments.required(1))?;
-            Ok(json!({ "type": "set_role", "name": arguments.required(0), "role": role }))
-        },
-        Shown::Sentence(|data| {
-            let (name, role) = (text(&data["name"]), with_article(&data["role"]));
-            match data["was"] == data["role"] {
-                true => format!("{name} is already {role}."),
-                false => format!(
-                    "{name} is now {role}. Their sessions have ended, and no token has a higher role."
-                ),
-            }
-        }),
-    ),
+    .ask(|door, arguments, context| {
+        let role = parse_role(arguments, "ROLE", arguments.required(1))?;
+        let name = existing(door, arguments.required(0))?;
+        let data = door.ask(&json!({ "type": "set_role", "name": name, "role": role }))?;
+        let (is_same, role) = (data["was"] == data["role"], with_article(&data["role"]));
+        context.note(if is_same {
+            format!("{name} is already {role}.")
+        } else {
+            format!(
+                "{name} is now {role}. Their sessions have ended, and no token has a higher role."
+            )
+        })
+    }),
     Command::new("list: List the users and their limits\n--json\n--data-dir").row(
         |_| Ok(json!({ "type": "list_users" })),
         Shown::List {

@@ -8,7 +8,7 @@ use super::extension::Context;
 use crate::service::Service;
 use crate::service::transfer::{WantedExport, format_of};
 use crate::transfer::ExportFormat;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::ids::ConversationId;
 use config::Config;
 use net::http::checks::{bearer, percent_decoded, query};
@@ -35,10 +35,15 @@ pub fn export(context: &Context<'_>) -> Result<Answer> {
     };
     let conversation: Option<ConversationId> = field("conversation").map(str::parse).transpose()?;
     let format = format_of(field("format"))?;
+    let flag = |name: &str| match field(name) {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(_) => Err(Error::invalid_request(format!("\"{name}\" must be 1 or 0"))),
+    };
     let wanted = WantedExport {
         conversation,
-        with_shared: field("shared") == Some("1"),
-        all: field("all") == Some("1"),
+        with_shared: flag("shared")?,
+        all: flag("all")?,
         format,
     };
     let mut exporter = context.service.export(&identity, wanted)?;

@@ -55,16 +55,38 @@ impl Lock {
             let is_command = text.starts_with(COMMAND);
             let most = if is_command { COMMAND_TIME } else { LOOKED_AT };
             if begun.elapsed() >= most {
+                if let Some(command) = Lock::command(data_dir) {
+                    return Err(StartError::new(format_args!(
+                        "{command} has used {} for {} seconds; end it, or start again when it \
+                         has ended",
+                        data_dir.display(),
+                        COMMAND_TIME.as_secs()
+                    )));
+                }
                 let process = text.lines().next().unwrap_or("unknown");
                 return Err(StartError::new(format_args!(
                     "another hearth (process {}) uses {} already; stop it first, or choose \
                      another directory with --data-dir",
-                    process.strip_prefix(COMMAND).unwrap_or(process),
+                    process,
                     data_dir.display()
                 )));
             }
             thread::sleep(LOOKED_AT / 20);
         }
+    }
+
+    /// The command that holds the lock, such as "`hearth import` (process 4711)".
+    pub fn command(data_dir: &Path) -> Option<String> {
+        let text = fs::read_to_string(data_dir.join(LOCK_FILE)).ok()?;
+        let process: u32 = text.strip_prefix(COMMAND)?.trim().parse().ok()?;
+        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        let words = line.split(|&byte| byte == 0).skip(1);
+        let words: Vec<_> = words
+            .take_while(|word| word.first().is_some_and(u8::is_ascii_lowercase))
+            .take(2)
+            .map(String::from_utf8_lossy)
+            .collect();
+        Some(format!("`hearth {}` (process {process})", words.join(" ")))
     }
 
     /// Takes the lock if nobody holds it.
@@ -169,6 +191,22 @@ mod tests {
         );
         drop(held);
         assert!(Lock::take(&folder, Holder::Server).is_ok());
+    }
+
+    #[test]
+    fn a_command_that_holds_the_directory_is_named() {
+        let folder = base::testing::TemporaryDirectory::new();
+        assert_eq!(Lock::command(&folder), None);
+        let held = Lock::take(&folder, Holder::Command).unwrap();
+        let named = Lock::command(&folder).unwrap();
+        let process = format!("(process {})", std::process::id());
+        assert!(
+            named.starts_with("`hearth ") && named.ends_with(&process),
+            "{named}"
+        );
+        drop(held);
+        let _server = Lock::take(&folder, Holder::Server).unwrap();
+        assert_eq!(Lock::command(&folder), None);
     }
 
     #[test]

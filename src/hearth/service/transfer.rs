@@ -182,7 +182,7 @@ impl Service {
             zone: config.zone(),
             now: self.clock.now(),
         };
-        let report = transfer::import(&self.store, request, file)?;
+        let (report, ended) = transfer::import(&self.store, request, file);
         for (readers, conversation) in &report.seen_by {
             self.hub.publish_change(*conversation, readers.clone());
         }
@@ -194,7 +194,7 @@ impl Service {
         } = &report;
         let user = &identity.user;
         log::info!("{user} imported {messages} messages in {imported} conversations");
-        Ok(report)
+        ended.map(|()| report)
     }
 
     fn is_named(&self, user: &User, name: &str) -> bool {

@@ -19,15 +19,18 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Imports a whole file: Hearth's own export, or conversations.json of an account export of
 /// ChatGPT or Claude.
 ///
-/// # Errors
-/// `invalid_request` for another format, and for a file that ends early or has an overlong
-/// line, with the line and what has been imported until then; `server_error` when the database
-/// cannot be written. What has been imported stays.
-pub fn import(store: &Store, request: ImportRequest, file: impl Read) -> Result<ImportReport> {
+/// What has been imported stays, also when it fails: with `invalid_request` for another format,
+/// and for a file that ends early or has an overlong line, with the line and what has been
+/// imported until then; with `server_error` when the database cannot be written.
+pub fn import(
+    store: &Store,
+    request: ImportRequest,
+    file: impl Read,
+) -> (ImportReport, Result<()>) {
     let mut importer = Importer::new(store, request);
     let mut reader = BufReader::with_capacity(BUFFER, file);
-    let beginning = reader.fill_buf().map_err(unread)?;
-    let read = match FileFormat::of(beginning) {
+    let format = reader.fill_buf().map(FileFormat::of).map_err(unread);
+    let read = format.and_then(|format| match format {
         FileFormat::Hearth => lines(&mut reader, &mut importer),
         FileFormat::Array => foreign::read(&mut reader, &mut importer),
         FileFormat::Zip => Err(Error::invalid_request(
@@ -37,8 +40,8 @@ pub fn import(store: &Store, request: ImportRequest, file: impl Read) -> Result<
             "it is not a known export: it must be Hearth's own JSON Lines, or conversations.json \
              of a ChatGPT or Claude account export",
         )),
-    };
-    read.map(|()| importer.report)
+    });
+    (importer.report, read)
 }
 
 /// The format of a file, judged by its beginning.

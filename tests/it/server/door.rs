@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use base::role::UserRole;
 use protocol::command::DECLARATIONS;
@@ -478,4 +479,50 @@ fn a_directory_that_is_a_link_is_one_directory() {
     let _program = Program::serve(folder.path());
     ok(run(&other, &["list", "add", "shopping", "milk"]));
     assert!(ok(run(folder.path(), &["list", "show", "shopping"])).contains("milk"));
+}
+
+/// Holds the lock of a directory as somebody else would, whose file has this text.
+fn hold(folder: &Path, text: &str) -> File {
+    let path = folder.join("hearth.lock");
+    fs::write(&path, text).unwrap();
+    let held = File::open(&path).unwrap();
+    rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
+    held
+}
+
+#[test]
+fn a_server_without_a_socket_is_said_to_be_older_at_once() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    let process = std::process::id();
+    let _held = hold(folder.path(), &format!("{process}\n127.0.0.1:5000\n"));
+    let begun = Instant::now();
+    let refused = run(folder.path(), &["user", "list"]);
+    let told = printed(&refused);
+    assert!(told.contains("older version, restart it"), "{told}");
+    assert!(told.contains(&format!("process {process}")), "{told}");
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_command_that_is_killed_is_in_nobody_s_way() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    // A command that waits for the rest of its file, and holds the directory meanwhile.
+    let mut import = hearth(folder.path())
+        .args(["import", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("it holds the directory", || {
+        let text = fs::read_to_string(folder.path().join("hearth.lock")).unwrap_or_default();
+        text.starts_with("command ").then_some(())
+    });
+    import.kill().unwrap();
+    import.wait().unwrap();
+    assert!(ok(run(folder.path(), &["user", "list"])).contains("admin"));
 }

@@ -1,13 +1,14 @@
 //! Exports and imports.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{exported, good, household, refused, sample, text};
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, run};
+use support::program::{Program, printed, run};
 
 #[test]
 fn exports_are_imported_as_they_were() {
@@ -155,4 +156,54 @@ fn what_is_imported_for_somebody_is_theirs_alone() {
     let own = (json!("user"), json!("private"));
     assert_eq!(listed(&tokens.user), [own.clone(), own]);
     assert!(listed(&tokens.admin).is_empty());
+}
+
+#[test]
+fn what_is_no_file_is_imported_as_it_comes_and_what_fails_is_shown_all_the_same() {
+    let folder = household();
+    let export = exported(folder.path());
+    let place = TemporaryDirectory::new();
+    let fifo = place.path().join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, kind, mode, 0).unwrap();
+    let import = |folder: &Path, text: &str| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| fs::write(&fifo, text).unwrap());
+            run(folder, &["import", fifo.to_str().unwrap()])
+        })
+    };
+    let other = TemporaryDirectory::new();
+    write_config(other.path(), json!({}));
+    let tokens = make_people(other.path());
+    let program = Program::serve(other.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.admin);
+    client.ask(json!({"type": "subscribe", "events": ["*"]}));
+    // The first conversation is whole, and the second is cut off.
+    let second = export.rfind("{\"type\":\"conversation\"").unwrap();
+    let cut = &export[..export[second..].find('\n').unwrap() + second + 20];
+    let failed = import(other.path(), cut);
+    let told = printed(&failed);
+    assert!(!failed.status.success());
+    assert!(
+        told.contains("imported until there: 1 conversation, 2 messages"),
+        "{told}"
+    );
+    assert_eq!(client.receive()["event"], "conversation.changed");
+    let told = import(other.path(), &export);
+    assert!(
+        printed(&told).contains("1 was already there"),
+        "{}",
+        printed(&told)
+    );
+    assert_eq!(exported(other.path()), export);
+    // Without a server too.
+    drop(program);
+    let again = import(other.path(), &export);
+    assert!(
+        printed(&again).contains("2 were already there"),
+        "{}",
+        printed(&again)
+    );
 }

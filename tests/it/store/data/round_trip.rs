@@ -295,6 +295,10 @@ fn what_somebody_brings_is_theirs_alone() {
         );
     }
     assert_eq!(get(&home, "wrong", "/export").status, 401);
+    for unknown in ["all=true", "shared=yes", "shared=", "format=csv"] {
+        let path = format!("/export?{unknown}");
+        assert_eq!(get(&home, &home.tokens.user, &path).status, 400, "{path}");
+    }
     let id = exported.lines().nth(1).unwrap();
     let id: Value = serde_json::from_str(id).unwrap();
     let path = format!("/export?conversation={}", id["id"].as_str().unwrap());
