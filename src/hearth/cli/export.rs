@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::door::{Configuration, Door};
+use super::door::Door;
 use super::progress::{ProgressLine, count};
 use super::terminal::VisibleWriter;
 use crate::transfer::ExportCounts;
@@ -31,7 +31,7 @@ reading. The file holds what is private to people, too: keep it as safe as the d
 --force            Replace FILE if it exists
 --data-dir",
 )
-.run(run);
+.ask(run);
 
 /// Parts after which an export over the network pauses before each, for
 /// `limits.commands_per_second`.
@@ -41,14 +41,13 @@ const PAUSE: Duration = Duration::from_millis(25);
 const PARTIAL: &str = ".partial";
 
 /// `hearth export`
-fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let format = arguments.choice("format", &["jsonl", "markdown"])?;
     let one: Option<ConversationId> =
         arguments.value("conversation", "the id of a conversation")?;
     if one.is_some() == arguments.has("all") {
         return Err(arguments.usage("give either --conversation ID or --all"));
     }
-    let mut door = Door::of(Configuration::Needed, arguments, context);
     let output = arguments
         .raw("output")
         .filter(|path| *path != "-")

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use super::command::CommandFunction;
 use super::context::CliContext;
 use super::data_directory::DataDirectory;
 use super::{COMMANDS, command, run_in};
@@ -149,6 +150,53 @@ fn every_option_says_what_it_is_for() {
         for option in command.options() {
             assert!(!option.help.is_empty(), "{path} {}", option.term());
         }
+    }
+}
+
+/// The commands that send nothing to the service, and why.
+const OUTSIDE: &[(&str, &str)] = &[
+    ("config path", "it says where the file is"),
+    ("config schema", "it prints what the program knows"),
+    ("config keys", "it prints what the program knows"),
+    ("serve", "it is the server"),
+    ("init", "it asks a person, and sends what they answer"),
+    (
+        "chat",
+        "it is a client with a screen, wherever the server is",
+    ),
+    ("approvals", "a person's, wherever the server is"),
+    ("account", "a person's, wherever the server is"),
+    ("relay", "it is a relay, or makes the server use one"),
+    ("web", "it copies the page out of the program"),
+    (
+        "restore",
+        "it replaces the database of a server that is stopped",
+    ),
+    ("tls", "it makes certificates"),
+    ("doctor", "it looks at what may not work"),
+    ("health", "it asks a server like any monitor"),
+    ("avahi", "it prints a file for another program"),
+    ("completions", "it prints a file for a shell"),
+    ("man", "it prints a page of the manual"),
+];
+
+#[test]
+fn every_other_command_sends_its_request_to_the_service() {
+    let mut used = std::collections::BTreeSet::new();
+    for (path, command) in command::all(COMMANDS) {
+        if matches!(command.run, Some(CommandFunction::Plain(_))) {
+            let path = path.trim_start_matches("hearth ");
+            let is_in = |group: &str| path.starts_with(group);
+            let known = OUTSIDE.iter().find(|(known, _)| is_in(known));
+            used.insert(known.unwrap_or_else(|| panic!("{path} sends no request")).0);
+        }
+    }
+    if cfg!(all(feature = "relay", feature = "tls", feature = "web")) {
+        let known = OUTSIDE.iter().map(|(known, _)| *known).collect();
+        assert_eq!(
+            used, known,
+            "what sends requests after all needs no exception"
+        );
     }
 }
 

@@ -163,6 +163,86 @@ fn members_depend_only_on_what_stands_below_them() {
     }
 }
 
+/// What of the terminal's commands takes something of the store, and for what. Every other
+/// sends a command to the service.
+const TAKERS: [(&str, &str, &str); 9] = [
+    (
+        "backup",
+        "BackupWriter",
+        "the file of a backup, which is elsewhere",
+    ),
+    ("data_directory", "Store", "opens it for the two below"),
+    (
+        "door",
+        "Store",
+        "the service of a command while no server runs",
+    ),
+    ("doctor/data", "Examination examine", "a broken database"),
+    (
+        "doctor/exposure",
+        "UserRole look_up_role",
+        "beside a server that may not answer",
+    ),
+    (
+        "doctor/household",
+        "Actors Token UserRole look_up_actors",
+        "beside a server that may not answer",
+    ),
+    (
+        "first_run",
+        "Store UserRole",
+        "the first start makes the database",
+    ),
+    (
+        "progress",
+        "Progress ProgressWatcher",
+        "the progress of what takes long",
+    ),
+    (
+        "restore",
+        "BackupContents inspect unpack",
+        "replaces the database while no server runs",
+    ),
+];
+/// What opens the database by [`DataDirectory::open_store`].
+const OPENERS: [&str; 2] = ["door", "init"];
+
+#[test]
+fn no_command_of_the_terminal_opens_the_database() {
+    let cli = root().join("hearth/cli");
+    let (mut takers, mut openers) = (BTreeMap::new(), BTreeSet::new());
+    for (path, code) in sources(&cli) {
+        let path = path.strip_prefix(&cli).unwrap().with_extension("");
+        let module = path.to_str().unwrap().trim_end_matches("/mod").to_owned();
+        let mut taken: BTreeSet<String> = used(&code)
+            .iter()
+            .filter_map(|path| path.strip_prefix("store::").map(str::to_owned))
+            .collect();
+        // Or named where it is used.
+        let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+        for (at, crate_name) in code.match_indices("store::") {
+            let name = code[at + crate_name.len()..].split(|letter| !is_letter(letter));
+            let name = name.take(1).find(|name| !name.is_empty());
+            if !code[..at].ends_with(|letter| is_letter(letter) || letter == ':') {
+                taken.extend(name.map(str::to_owned));
+            }
+        }
+        if !taken.is_empty() {
+            takers.insert(module.clone(), taken);
+        }
+        if code.contains(".open_store(") {
+            openers.insert(module);
+        }
+    }
+    let names = |names: &str| names.split(' ').map(str::to_owned).collect();
+    let known: BTreeMap<String, BTreeSet<String>> = TAKERS
+        .iter()
+        .map(|(module, taken, _)| ((*module).to_owned(), names(taken)))
+        .collect();
+    assert_eq!(takers, known);
+    assert_eq!(openers, OPENERS.map(str::to_owned).into());
+}
+
 #[test]
 fn nothing_panics_by_habit_and_nothing_is_unsafe() {
     let mut wrong = Vec::new();
