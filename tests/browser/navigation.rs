@@ -182,6 +182,15 @@ fn a_conversation_is_renamed_and_deleted_from_its_menu() {
     page.evaluate("document.querySelector('.menu-place button').focus()");
     page.press("Enter", 0);
     page.until("document.activeElement.textContent === 'Rename'");
+    // What others change meanwhile does not close it.
+    let mut admin = home.admin();
+    let listed = admin.ask(json!({ "type": "list_conversations" }));
+    let id = &listed["conversations"][0]["id"];
+    admin.ask(json!({ "type": "update_conversation", "conversation_id": id, "pinned": true }));
+    admin
+        .ask(json!({ "type": "rename_conversation", "conversation_id": id, "title": "Meanwhile" }));
+    page.until("document.querySelector('.top h1').textContent === 'Meanwhile'");
+    assert_eq!(page.evaluate(FOCUSED), "Rename");
     page.size(390, 844);
     page.screenshot("menu-conversation");
     page.press("ArrowUp", 0);
@@ -197,6 +206,7 @@ fn a_conversation_is_renamed_and_deleted_from_its_menu() {
     page.fill("dialog input", "Greetings");
     page.click("dialog button[type=submit]");
     page.until("document.querySelector('.top h1').textContent === 'Greetings'");
+    page.until("document.querySelector('.menu').textContent.includes('Unpin')");
     page.evaluate("[...document.querySelectorAll('.menu button')].find((one) => one.textContent === 'Delete').click()");
     page.click("dialog button[type=submit]");
     page.until("document.querySelector('.welcome')");

@@ -33,6 +33,7 @@ export function chat({ household, go, id, sought }) {
   let loading = false;
   let isAtEnd = id !== null;
   let isGone = false;
+  let isControlsStale = false;
   let lastTop = 0;
   let frame = 0;
   /** The first message of a new conversation. */
@@ -70,6 +71,9 @@ export function chat({ household, go, id, sought }) {
   const watcher = new ResizeObserver(() => { if (isAtEnd) toEnd(); });
   watcher.observe(content);
   watcher.observe(scroller);
+  controls.addEventListener("focusout", ({ relatedTarget }) => {
+    if (isControlsStale && !controls.contains(relatedTarget)) head();
+  });
 
   head();
   if (id) begin();
@@ -88,6 +92,9 @@ export function chat({ household, go, id, sought }) {
     heading.textContent = id ? known?.title ?? "Conversation" : "New conversation";
     describe();
     document.title = id && known ? `${known.title} · Hearth` : "Hearth";
+    // An open menu would close under the hand, and the focus be lost.
+    isControlsStale = controls.contains(document.activeElement);
+    if (isControlsStale) return;
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
       ...(account ? [h("span.badge", { title: "This conversation came from a webhook" }, account)] : []),
