@@ -27,6 +27,7 @@ pub mod process;
 pub mod relay_links;
 mod resolve;
 pub mod stream;
+pub mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tls;

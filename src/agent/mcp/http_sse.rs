@@ -3,7 +3,6 @@
 //! event the address to which messages are sent.
 
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
@@ -15,9 +14,9 @@ use super::transport::{Call, Revision, Transport};
 use crate::provider::event_stream::EventStream;
 use crate::tool::output::shorten;
 use base::sync::lock;
-use base::threads;
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientResponse};
+use net::task::Task;
 
 /// How long a server may take to name the address for messages, and to take one.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -31,7 +30,7 @@ pub(super) struct SseTransport {
     shared: Arc<Shared>,
     /// Where messages are sent.
     address: String,
-    reading: Mutex<Option<JoinHandle<()>>>,
+    reading: Mutex<Option<Task>>,
     stop: Cancel,
 }
 
@@ -133,26 +132,23 @@ impl SseTransport {
     ) -> Result<SseTransport, CallError> {
         let (found, address) = bounded(1);
         let stop = Cancel::default();
-        let thread = {
-            let (shared, peer, stop) = (Arc::clone(&shared), Arc::clone(peer), stop.clone());
-            threads::spawn(
-                std::thread::Builder::new().name(format!("mcp-sse-{}", shared.name)),
-                move || {
-                    let reason = match shared.read_stream(&peer, &found, &stop) {
-                        Ok(()) => "its stream has ended".to_owned(),
-                        Err(Failure::Call(error)) => error.to_string(),
-                        Err(Failure::Connection(error)) => error.to_string(),
-                    };
-                    peer.close(&reason);
-                },
-            )
+        let read = {
+            let (shared, peer) = (Arc::clone(&shared), Arc::clone(peer));
+            move |stop: &Cancel| {
+                let reason = match shared.read_stream(&peer, &found, stop) {
+                    Ok(()) => "its stream has ended".to_owned(),
+                    Err(Failure::Call(error)) => error.to_string(),
+                    Err(Failure::Connection(error)) => error.to_string(),
+                };
+                peer.close(&reason);
+            }
         };
-        let thread = thread
+        let reading = Task::start(format!("mcp-sse-{}", shared.name), &stop, read)
             .map_err(|error| CallError::Unusable(format!("no thread can be started: {error}")))?;
         let mut transport = SseTransport {
             shared,
             address: String::new(),
-            reading: Mutex::new(Some(thread)),
+            reading: Mutex::new(Some(reading)),
             stop: stop.clone(),
         };
         // The thread drops its end when the stream cannot be read.
@@ -210,12 +206,8 @@ impl Transport for SseTransport {
 
     fn close(&self, _: bool) {
         self.stop.cancel();
-        let thread = lock(&self.reading).take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            log::error!("mcp {}: the reading thread panicked", self.shared.name);
-        }
+        let reading = lock(&self.reading).take();
+        drop(reading);
     }
 }
 

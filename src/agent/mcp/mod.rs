@@ -108,7 +108,6 @@ impl Mcp {
             return;
         }
         let mut before = std::mem::take(&mut servers.current);
-        let mut ended = Vec::new();
         for new in configured {
             let place = before
                 .iter()
@@ -125,14 +124,8 @@ impl Mcp {
         }
         before.iter().for_each(|server| server.stop(false));
         servers.stopping.append(&mut before);
-        let (over, stopping) = std::mem::take(&mut servers.stopping)
-            .into_iter()
-            .partition(Server::is_over);
-        ended.extend::<Vec<Server>>(over);
-        servers.stopping = stopping;
+        servers.stopping.retain(|server| !server.is_over());
         self.version.fetch_add(1, Ordering::SeqCst);
-        drop(servers);
-        ended.into_iter().for_each(Server::join);
     }
 
     /// Increases with every change of the tools or of a server's state.
@@ -199,7 +192,6 @@ impl Mcp {
         all.append(&mut servers.stopping);
         drop(servers);
         all.iter().for_each(|server| server.stop(at_once));
-        all.into_iter().for_each(Server::join);
     }
 }
 

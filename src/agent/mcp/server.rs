@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::http_sse::SseTransport;
@@ -15,9 +14,9 @@ use super::token::token_of;
 use super::transport::{Transport, seconds};
 use crate::tool::Workspace;
 use base::sync::lock;
-use base::threads;
 use config::{McpServer, McpWay};
 use net::cancel::Cancel;
+use net::task::Task;
 use net::tls::Trust;
 
 /// First and longest pause before a restart; each is twice the one before.
@@ -56,7 +55,7 @@ impl ServerState {
 /// A server and the thread that supervises it.
 pub(super) struct Server {
     shared: Arc<SharedServer>,
-    thread: Option<JoinHandle<()>>,
+    task: Option<Task>,
 }
 
 /// What the thread and the users of a server share.
@@ -110,18 +109,12 @@ impl Server {
             at_once: AtomicBool::new(false),
         });
         if config.disabled {
-            return Server {
-                shared,
-                thread: None,
-            };
+            return Server { shared, task: None };
         }
         let supervised = Arc::clone(&shared);
-        let thread = threads::spawn(
-            std::thread::Builder::new().name(format!("mcp-{}", config.name)),
-            move || supervised.supervise(),
-        );
-        let thread = match thread {
-            Ok(thread) => Some(thread),
+        let supervise = move |_: &Cancel| supervised.supervise();
+        let task = match Task::start(format!("mcp-{}", config.name), &shared.stop, supervise) {
+            Ok(task) => Some(task),
             Err(error) => {
                 let problem = format!("no thread can be started: {error}");
                 log::error!("mcp {}: {problem}", config.name);
@@ -129,14 +122,14 @@ impl Server {
                 None
             }
         };
-        Server { shared, thread }
+        Server { shared, task }
     }
 
     pub(super) fn shared(&self) -> &Arc<SharedServer> {
         &self.shared
     }
 
-    /// Begins to stop the server; [`Server::join`] waits for the end.
+    /// Begins to stop the server. Dropping it waits until its program and thread have ended.
     pub(super) fn stop(&self, at_once: bool) {
         if at_once {
             self.shared.at_once.store(true, Ordering::SeqCst);
@@ -149,16 +142,7 @@ impl Server {
 
     /// Whether its thread has ended.
     pub(super) fn is_over(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Waits until its program and thread have ended.
-    pub(super) fn join(mut self) {
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            log::error!("mcp {}: its thread ended in a panic", self.shared.name());
-        }
+        self.task.as_ref().is_none_or(Task::is_over)
     }
 }
 

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use super::lines::{IncomingLines, Line};
 use super::log_lines::LogLines;
@@ -20,10 +19,11 @@ use super::transport::{Call, Revision, Transport};
 use crate::tool::Workspace;
 use base::secret::Secret;
 use base::sync::lock;
-use base::threads;
+use net::cancel::Cancel;
 use net::process::{
     Control, ExitReason, Limits, Process, StopMode, Stream, describe_exit, has_landlock, keep_only,
 };
+use net::task::Task;
 
 /// What a program inherits of our environment.
 const INHERITED: [&str; 8] = [
@@ -33,7 +33,7 @@ const INHERITED: [&str; 8] = [
 /// A running program as a server.
 pub(super) struct StdioTransport {
     program: Control,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    reading: Mutex<Option<Task>>,
 }
 
 /// How to start the program.
@@ -80,14 +80,12 @@ impl StdioTransport {
             peer: Arc::clone(peer),
             program: program.clone(),
         };
-        let thread = threads::spawn(
-            std::thread::Builder::new().name(format!("mcp-io-{}", start.name)),
-            move || reader.run(process),
-        )
-        .map_err(failed)?;
+        let name = format!("mcp-io-{}", start.name);
+        let read = move |_: &Cancel| reader.run(process);
+        let reading = Task::start(name, &Cancel::default(), read).map_err(failed)?;
         Ok(StdioTransport {
             program,
-            thread: Mutex::new(Some(thread)),
+            reading: Mutex::new(Some(reading)),
         })
     }
 }
@@ -138,12 +136,8 @@ impl Transport for StdioTransport {
         } else {
             StopMode::Gentle
         });
-        let thread = lock(&self.thread).take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            log::error!("the thread of an MCP server's program ended in a panic");
-        }
+        let reading = lock(&self.reading).take();
+        drop(reading);
     }
 }
 

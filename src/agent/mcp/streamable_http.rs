@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
@@ -17,9 +16,9 @@ use crate::provider::event_stream::{EventStream, Source};
 use crate::tool::output::shorten;
 use base::secret::Secret;
 use base::sync::lock;
-use base::threads;
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
+use net::task::Task;
 use net::tls::Trust;
 
 /// How long sending a notification may take.
@@ -49,8 +48,7 @@ const OWN_HEADERS: [&str; 8] = [
 /// A session with a server on the network.
 pub(super) struct HttpTransport {
     shared: Arc<Shared>,
-    listening: Mutex<Option<JoinHandle<()>>>,
-    stop_listening: Cancel,
+    listening: Mutex<Option<Task>>,
 }
 
 /// What requests and the listening thread share.
@@ -102,7 +100,6 @@ impl HttpTransport {
         HttpTransport {
             shared,
             listening: Mutex::new(None),
-            stop_listening: Cancel::default(),
         }
     }
 }
@@ -142,16 +139,10 @@ impl Transport for HttpTransport {
 
     fn listen(&self, peer: &Arc<Peer>, subscription: Option<Vec<u8>>) {
         let (shared, peer) = (Arc::clone(&self.shared), Arc::clone(peer));
-        let stop = self.stop_listening.clone();
-        let thread = threads::spawn(
-            std::thread::Builder::new().name(format!("mcp-listen-{}", self.shared.name)),
-            move || shared.listen(&peer, subscription.as_deref(), &stop),
-        );
-        match thread {
-            Ok(thread) => {
-                let mut listening = lock(&self.listening);
-                *listening = Some(thread);
-            }
+        let name = format!("mcp-listen-{}", shared.name);
+        let listen = move |stop: &Cancel| shared.listen(&peer, subscription.as_deref(), stop);
+        match Task::start(name, &Cancel::default(), listen) {
+            Ok(task) => *lock(&self.listening) = Some(task),
             Err(error) => log::warn!(
                 "mcp {}: changes of its tools will not be noticed: {error}",
                 self.shared.name
@@ -160,13 +151,8 @@ impl Transport for HttpTransport {
     }
 
     fn close(&self, at_once: bool) {
-        self.stop_listening.cancel();
-        let thread = lock(&self.listening).take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            log::error!("mcp {}: the listening thread panicked", self.shared.name);
-        }
+        let listening = lock(&self.listening).take();
+        drop(listening);
         if !at_once && self.shared.state().session.is_some() {
             self.shared.end_session();
         }

@@ -6,8 +6,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
@@ -21,6 +19,8 @@ use base::clock::Timestamp;
 use base::error::Error;
 use base::sync::lock;
 use config::{Backup, TimeOfDay, without_secrets};
+use net::cancel::Cancel;
+use net::task::Task;
 use protocol::attachment::encode;
 use protocol::record::{BackupStatus, NightlyBackup};
 use serde_json::{Value, json};
@@ -190,7 +190,7 @@ pub(super) struct Copied {
 /// timekeeper.
 pub(super) struct Nightly {
     look_at: Instant,
-    running: Option<(JoinHandle<bool>, Arc<AtomicBool>)>,
+    running: Option<Task<bool>>,
 }
 
 impl Nightly {
@@ -208,8 +208,8 @@ impl Nightly {
 
     /// Starts a backup if one is due and none runs.
     pub fn tick(&mut self, service: &Arc<Service>) {
-        if let Some((thread, _)) = self.running.take_if(|(thread, _)| thread.is_finished())
-            && !thread.join().unwrap_or(false)
+        if let Some(task) = self.running.take_if(|task| task.is_over())
+            && task.stop() != Some(true)
         {
             self.look_at = Instant::now() + RETRY;
         }
@@ -220,29 +220,20 @@ impl Nightly {
         let Some(night) = service.due_night() else {
             return;
         };
-        let stopping = Arc::new(AtomicBool::new(false));
-        let watch: ProgressWatcher = {
-            let stopping = Arc::clone(&stopping);
-            Arc::new(move |_| !stopping.load(Ordering::Relaxed))
-        };
         let service = Arc::clone(service);
-        let started = std::thread::Builder::new()
-            .name("nightly-backup".to_owned())
-            .spawn(move || service.back_up_at_night(night, &watch));
-        match started {
-            Ok(thread) => self.running = Some((thread, stopping)),
+        let work = move |cancel: &Cancel| {
+            let cancel = cancel.clone();
+            service.back_up_at_night(night, &(Arc::new(move |_| !cancel.is_cancelled()) as _))
+        };
+        match Task::start("nightly-backup", &Cancel::default(), work) {
+            Ok(task) => self.running = Some(task),
             Err(error) => log::warn!("nightly backup: no thread: {error}"),
         }
     }
 
     /// Stops the backup under way, if there is one, and joins its thread.
     pub fn stop(&mut self) {
-        if let Some((thread, stopping)) = self.running.take() {
-            stopping.store(true, Ordering::Relaxed);
-            if thread.join().is_err() {
-                log::error!("the thread of the nightly backup ended in a panic");
-            }
-        }
+        self.running = None;
     }
 }
 

@@ -1,13 +1,13 @@
 //! Makes vectors of the memories that have none, behind everything else.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::state::Service;
 use agent::provider::embedding::Embedder;
 use base::ids::MemoryId;
 use net::cancel::Cancel;
+use net::task::Task;
 use store::Vector;
 
 /// Memories of one request.
@@ -23,7 +23,7 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs
 pub(super) struct Embedding {
     /// Of which model all memories up to which one have vectors.
     done: Option<Done>,
-    running: Option<(JoinHandle<Option<Done>>, Cancel)>,
+    running: Option<Task<Option<Done>>>,
     retry_at: Option<Instant>,
     failures: u32,
 }
@@ -34,8 +34,8 @@ impl Embedding {
     /// Starts the thread if it has something to do and does not run. Asks only where
     /// something has changed, in the database or here.
     pub fn tick(&mut self, service: &Arc<Service>, has_changed: bool) {
-        if let Some((thread, _)) = self.running.take_if(|(thread, _)| thread.is_finished()) {
-            self.done = thread.join().unwrap_or_default();
+        if let Some(task) = self.running.take_if(|task| task.is_over()) {
+            self.done = task.stop().flatten();
             self.failures = match self.done {
                 Some(_) => 0,
                 None => self.failures + 1,
@@ -67,33 +67,25 @@ impl Embedding {
             self.done = Some(done);
             return;
         }
-        let cancel = Cancel::default();
-        let (service, stop) = (Arc::clone(service), cancel.clone());
-        let work = move || match service.embed_memories(&embedder, &stop) {
+        let service = Arc::clone(service);
+        let work = move |cancel: &Cancel| match service.embed_memories(&embedder, cancel) {
             Ok(()) => Some(done),
             Err(problem) => {
-                if !stop.is_cancelled() {
+                if !cancel.is_cancelled() {
                     log::warn!("memories wait for their vectors: {problem}");
                 }
                 None
             }
         };
-        let thread = std::thread::Builder::new().name("embeddings".to_owned());
-        let started = thread.spawn(work);
-        match started {
-            Ok(thread) => self.running = Some((thread, cancel)),
+        match Task::start("embeddings", &Cancel::default(), work) {
+            Ok(task) => self.running = Some(task),
             Err(error) => log::warn!("thread embeddings cannot be started: {error}"),
         }
     }
 
     /// Stops the thread, if it runs, and joins it.
     pub fn stop(&mut self) {
-        if let Some((thread, cancel)) = self.running.take() {
-            cancel.cancel();
-            if thread.join().is_err() {
-                log::error!("thread embeddings ended in a panic");
-            }
-        }
+        self.running = None;
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Service;
@@ -14,9 +13,9 @@ use agent::model::ModelReply;
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use base::sync::lock;
-use base::threads;
 use net::cancel::Cancel;
 use net::outbox::Outbox;
+use net::task::Task;
 use net::wait::Waker;
 use protocol::event::EventKind;
 use store::{Identity, TurnState, Usage, Viewer};
@@ -67,9 +66,8 @@ enum Source {
         used_before: Usage,
     },
     Model {
-        cancel: Cancel,
-        thread: Option<JoinHandle<()>>,
         deadline: Instant,
+        _task: Task,
     },
 }
 
@@ -237,13 +235,12 @@ impl Service {
         }
         let line = Line::open(self, identity, waker);
         let deadline = Instant::now() + Duration::from_secs(config.limits.turn_seconds);
-        let cancel = Cancel::default();
-        let (news, waker, stop) = (Arc::clone(&line.news), Arc::clone(waker), cancel.clone());
-        let run = move || {
+        let (news, waker) = (Arc::clone(&line.news), Arc::clone(waker));
+        let run = move |cancel: &Cancel| {
             let reply = ask(Work {
                 service: &place.0,
                 deadline,
-                cancel: &stop,
+                cancel,
                 on_text: &mut |text| {
                     let text = text.to_owned();
                     lock(&news).progress.push(Progress::Text(text));
@@ -253,15 +250,13 @@ impl Service {
             lock(&news).end = Some(reply);
             waker.wake();
         };
-        let thread = threads::spawn(Builder::new().name("plain-reply".to_owned()), run);
-        let thread = thread.map_err(|error| {
+        let task = Task::start("plain-reply", &Cancel::default(), run).map_err(|error| {
             log::warn!("no thread for a plain reply: {error}");
             Error::overloaded("the server has no thread left", 5)
         })?;
         let source = Source::Model {
-            cancel,
-            thread: Some(thread),
             deadline,
+            _task: task,
         };
         Ok(ReplyStream { line, source })
     }
@@ -359,17 +354,9 @@ impl Drop for ReplyStream {
             connection,
             ..
         } = &self.line;
-        match &mut self.source {
-            Source::Turn { id, watch, .. } => {
-                service.programs.leave(*id, *connection);
-                service.hub.unwatch(*watch);
-            }
-            Source::Model { cancel, thread, .. } => {
-                cancel.cancel();
-                if thread.take().is_some_and(|thread| thread.join().is_err()) {
-                    log::error!("a plain reply ended with a panic");
-                }
-            }
+        if let Source::Turn { id, watch, .. } = self.source {
+            service.programs.leave(id, *connection);
+            service.hub.unwatch(watch);
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::queue::{Job, TurnJob};
 use super::state::{Deferred, Service};
 use base::error::{Code, Error, Result};
 use base::sync::lock;
-use base::threads;
 use net::cancel::Cancel;
+use net::task::Task;
 use store::{Outgoing, TurnEnd, TurnState, Usage, Viewer};
 
 /// How long a turn waits before it is tried again on a database that could not
@@ -30,7 +29,7 @@ struct Pool {
 
 #[derive(Default)]
 struct Threads {
-    handles: Vec<JoinHandle<()>>,
+    tasks: Vec<Task>,
     workers: usize,
     /// Workers that run a job.
     busy: usize,
@@ -69,12 +68,12 @@ impl Workers {
         service.queue.stop(grace);
         service.wakes.stop();
         service.voices.stop();
-        let handles = {
+        let tasks = {
             let mut threads = self.0.lock();
             threads.is_stopping = true;
-            std::mem::take(&mut threads.handles)
+            std::mem::take(&mut threads.tasks)
         };
-        handles.into_iter().for_each(join);
+        drop(tasks);
         // No turn ends any more: release those who still wait for one.
         service.hub.close();
     }
@@ -128,21 +127,12 @@ impl Pool {
     }
 }
 
-fn join(thread: JoinHandle<()>) {
-    let name = thread.thread().name().unwrap_or("worker").to_owned();
-    if thread.join().is_err() {
-        log::error!("thread {name} ended in a panic");
-    }
-}
-
 impl Threads {
     fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
-        let thread = threads::spawn(std::thread::Builder::new().name(name.clone()), body)
+        let task = Task::start(name.clone(), &Cancel::default(), |_| body())
             .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
-        for ended in self.handles.extract_if(.., |one| one.is_finished()) {
-            join(ended);
-        }
-        self.handles.push(thread);
+        self.tasks.retain(|task| !task.is_over());
+        self.tasks.push(task);
         Ok(())
     }
 }

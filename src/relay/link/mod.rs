@@ -25,7 +25,6 @@ mod redial;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tungstenite::http::header::AUTHORIZATION;
@@ -36,16 +35,17 @@ use base::clock::Clock;
 use base::ids::MachineId;
 use base::secret::random_fraction;
 use base::sync;
-use base::threads;
 use base::url::Url;
 use carrier::Carrier;
 use client::Common;
 use config::{Config, RelayChannel, Settings};
 use control::Control;
 use end::End;
+use net::cancel::Cancel;
 use net::client_handler::HandlerFactory;
 use net::dial::{Dial, DialError, OpenSocket, open, websocket_url};
 use net::relay_links::{LinkState, RelayLink, RelayLinks};
+use net::task::Task;
 use net::tls::Trust;
 use protocol::relay::HEADER_BYTES;
 use redial::Redial;
@@ -95,7 +95,7 @@ struct Running {
     channel: RelayChannel,
     entry: Arc<RelayLink>,
     control: Arc<Control>,
-    thread: JoinHandle<()>,
+    task: Task,
 }
 
 impl Links {
@@ -168,16 +168,12 @@ impl Links {
             entry: Arc::clone(&entry),
             control: Arc::clone(&control),
         };
-        let thread = threads::spawn(
-            thread::Builder::new().name("relay-link".to_owned()),
-            move || link.run(),
-        );
-        match thread {
-            Ok(thread) => Ok(Running {
+        match Task::start("relay-link", &Cancel::default(), |_| link.run()) {
+            Ok(task) => Ok(Running {
                 channel: channel.clone(),
                 entry,
                 control,
-                thread,
+                task,
             }),
             Err(error) => {
                 self.server.relays.remove(&entry);
@@ -217,8 +213,7 @@ fn end(relays: &RelayLinks, links: Vec<Running>) {
         link.control.stop();
     }
     for link in links {
-        // Its panic, if any, was already reported.
-        let _ = link.thread.join();
+        link.task.stop();
         relays.remove(&link.entry);
     }
 }
