@@ -324,9 +324,10 @@ impl SentText {
         let begins = is_first && !self.has_earlier && !self.earlier.is_empty();
         let text = if begins { text.trim_start() } else { text };
         self.round.push_str(text);
-        match is_first && self.has_earlier && !text.starts_with('\n') {
-            true => format!("\n\n{text}"),
-            false => text.to_owned(),
+        if is_first && self.has_earlier && !text.starts_with('\n') {
+            format!("\n\n{text}")
+        } else {
+            text.to_owned()
         }
     }
 
@@ -343,9 +344,10 @@ impl SentText {
     /// Notes a text that is no part of the reply; returns it as it is to be sent.
     fn notice(&mut self, text: &str) -> String {
         self.end_round();
-        match std::mem::replace(&mut self.has_earlier, true) {
-            true => format!("\n\n{text}"),
-            false => text.to_owned(),
+        if std::mem::replace(&mut self.has_earlier, true) {
+            format!("\n\n{text}")
+        } else {
+            text.to_owned()
         }
     }
 

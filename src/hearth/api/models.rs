@@ -45,9 +45,10 @@ pub fn check(config: &Config, name: &str) -> Result<()> {
 
 /// A name as Ollama lists it: with a tag.
 pub fn tagged(name: &str) -> String {
-    match name.contains(':') {
-        true => name.to_owned(),
-        false => format!("{name}{TAG}"),
+    if name.contains(':') {
+        name.to_owned()
+    } else {
+        format!("{name}{TAG}")
     }
 }
 

@@ -390,9 +390,10 @@ pub fn ignored_header(names: &[String]) -> String {
         header += name;
         header += ", ";
     }
-    match is_cut {
-        true => header += MORE,
-        false => header.truncate(header.len().saturating_sub(2)),
+    if is_cut {
+        header += MORE
+    } else {
+        header.truncate(header.len().saturating_sub(2))
     }
     header
 }

@@ -90,9 +90,10 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         row: &|approval: &Value| {
             let names = ["approval_id", "tool", "requested_by", "channel"];
             let mut row = names.map(|name| text(approval, name)).to_vec();
-            row.push(match approval["may_answer"] == false {
-                true => "others".to_owned(),
-                false => "you".to_owned(),
+            row.push(if approval["may_answer"] == false {
+                "others".to_owned()
+            } else {
+                "you".to_owned()
             });
             row.push(text(approval, "reason"));
             row

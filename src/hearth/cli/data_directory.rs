@@ -122,12 +122,13 @@ impl DataDirectory {
         .iter()
         .any(|own| name.starts_with(own))
             || name.ends_with(".pem");
-        match is_here && is_own {
-            true => Err(CliError::failed(format!(
+        if is_here && is_own {
+            Err(CliError::failed(format!(
                 "{} is one of Hearth's own files; choose another name",
                 file.display()
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 
@@ -173,9 +174,10 @@ impl DataDirectory {
         Store::open(&self.database(), Clock::system()).map_err(|error| {
             let settings = Settings::load(&self.config());
             let backup = settings.map(|settings| settings.current().backup.clone());
-            let advice = match error.is_damage() {
-                true => how_to_restore(&backup.unwrap_or_default(), &self.0),
-                false => String::new(),
+            let advice = if error.is_damage() {
+                how_to_restore(&backup.unwrap_or_default(), &self.0)
+            } else {
+                String::new()
             };
             CliError::failed(format!("{error}{advice}"))
         })
@@ -210,9 +212,10 @@ impl DataDirectory {
     /// What follows `hearth COMMAND` in advice when the directory was given with
     /// `--data-dir`.
     pub fn option(&self, is_given: bool) -> String {
-        match is_given {
-            true => format!(" --data-dir {}", self.0.display()),
-            false => String::new(),
+        if is_given {
+            format!(" --data-dir {}", self.0.display())
+        } else {
+            String::new()
         }
     }
 

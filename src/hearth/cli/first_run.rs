@@ -54,9 +54,10 @@ pub fn config_to_be(
             other => other,
         })?;
     }
-    let settings = match path.exists() {
-        true => Settings::load(&path),
-        false => Settings::from_text(&path, &config::first_run(), |_| None),
+    let settings = if path.exists() {
+        Settings::load(&path)
+    } else {
+        Settings::from_text(&path, &config::first_run(), |_| None)
     };
     Ok(Some(settings.map_err(CliError::failed)?.current()))
 }

@@ -29,9 +29,10 @@ pub fn render(markdown: &str, bold: bool) -> String {
             let title = inline(title);
             push_line(
                 &mut text,
-                &match bold {
-                    true => format!("\x1b[1m{title}\x1b[0m"),
-                    false => title.to_uppercase(),
+                &if bold {
+                    format!("\x1b[1m{title}\x1b[0m")
+                } else {
+                    title.to_uppercase()
                 },
             );
         } else if line.starts_with('|') {

@@ -102,9 +102,10 @@ impl Server {
                 Store::open(&database, clock.clone())
             })
             .map_err(|error| {
-                let advice = match error.is_damage() {
-                    true => how_to_restore(&config.backup, &options.data_dir),
-                    false => String::new(),
+                let advice = if error.is_damage() {
+                    how_to_restore(&config.backup, &options.data_dir)
+                } else {
+                    String::new()
                 };
                 StartError::new(format_args!("{error}{advice}"))
             })?;
@@ -315,9 +316,10 @@ fn serve(
     port: ports::Port,
     extensions: RouterExtensions,
 ) -> Result<Listener, StartError> {
-    let (own_port, serves) = match port.serves_webhooks_only {
-        true => (Some(port.configured), Serves::WebhooksOnly),
-        false => (None, Serves::Everything),
+    let (own_port, serves) = if port.serves_webhooks_only {
+        (Some(port.configured), Serves::WebhooksOnly)
+    } else {
+        (None, Serves::Everything)
     };
     let webhooks = Incoming::new(Arc::clone(service), own_port);
     let router = Router::new(Arc::clone(service), webhooks, serves, extensions);

@@ -35,10 +35,11 @@ impl Links {
 
 /// Refuses to be a relay.
 pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
-    match config.relay.enabled {
-        false => Ok(None),
-        true => Err(StartError::new(
+    if config.relay.enabled {
+        Err(StartError::new(
             "\"relay.enabled\" is set, but this program was built without the feature relay",
-        )),
+        ))
+    } else {
+        Ok(None)
     }
 }

@@ -66,12 +66,11 @@ pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
 fn complete(data_dir: &Path, directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => complete(data_dir, &entry.path())?,
-            false => {
-                give_to_owner(data_dir, &entry.path())?;
-                sync(&entry.path())?;
-            }
+        if entry.file_type()?.is_dir() {
+            complete(data_dir, &entry.path())?
+        } else {
+            give_to_owner(data_dir, &entry.path())?;
+            sync(&entry.path())?;
         }
     }
     give_to_owner(data_dir, directory)?;

@@ -188,11 +188,12 @@ impl Write for SharedFile {
 /// It is neither a level nor directives.
 pub fn checked(filter: Option<&str>) -> Result<&str, CliError> {
     let filter = filter.unwrap_or(DEFAULT_LEVEL);
-    match filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
-        true => Ok(filter),
-        false => Err(CliError::failed(format!(
+    if filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
+        Ok(filter)
+    } else {
+        Err(CliError::failed(format!(
             "HEARTH_LOG must be error, warn, info, debug or trace, not {filter:?}"
-        ))),
+        )))
     }
 }
 
