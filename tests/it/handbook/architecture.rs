@@ -171,7 +171,7 @@ const TAKERS: [(&str, &str, &str); 9] = [
         "BackupWriter",
         "the file of a backup, which is elsewhere",
     ),
-    ("data_directory", "Store", "opens it for the two below"),
+    ("data_directory", "Store", "opens it for the door"),
     (
         "door",
         "Store",
@@ -205,7 +205,7 @@ const TAKERS: [(&str, &str, &str); 9] = [
     ),
 ];
 /// What opens the database by [`DataDirectory::open_store`].
-const OPENERS: [&str; 2] = ["door", "init"];
+const OPENERS: [&str; 1] = ["door"];
 
 #[test]
 fn no_command_of_the_terminal_opens_the_database() {
