@@ -51,9 +51,10 @@ impl Document {
     /// Everything that is wrong with it.
     pub fn read(file: &Path, text: &str, environment: &Environment) -> Result<Document, Problems> {
         let document = Document::examine(file, text, environment)?;
-        match document.problems.is_empty() {
-            true => Ok(document),
-            false => Err(document.problems),
+        if document.problems.is_empty() {
+            Ok(document)
+        } else {
+            Err(document.problems)
         }
     }
 

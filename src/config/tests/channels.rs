@@ -61,21 +61,20 @@ fn what_is_switched_on_takes_no_path_of_an_account() {
             r#""accounts":{{"ci":{{"incoming_path":"{path}","outgoing_url":"http://a/"}}}}"#
         );
         let text = file(section, &format!(r#"{{"webhook":{{{accounts}}}}}"#));
-        match is_taken {
-            true => {
-                let says = "\"channels.webhook.accounts.ci.incoming_path\" is ";
-                check_says(&text, &format!("{says}{path:?}, and \""));
-                check_says(
-                    &text,
-                    "choose another path, or give the webhook channel a \"port\"",
-                );
-                let listed = format!(r#"[{{"type":"tcp"}},{{"type":"webhook",{accounts}}}]"#);
-                check_says(
-                    &file(section, &listed),
-                    "\"channels[1].accounts.ci.incoming_path\"",
-                );
-            }
-            false => drop(config(&text)),
+        if is_taken {
+            let says = "\"channels.webhook.accounts.ci.incoming_path\" is ";
+            check_says(&text, &format!("{says}{path:?}, and \""));
+            check_says(
+                &text,
+                "choose another path, or give the webhook channel a \"port\"",
+            );
+            let listed = format!(r#"[{{"type":"tcp"}},{{"type":"webhook",{accounts}}}]"#);
+            check_says(
+                &file(section, &listed),
+                "\"channels[1].accounts.ci.incoming_path\"",
+            );
+        } else {
+            drop(config(&text))
         }
         // A separate port serves nothing else.
         config(&file(
@@ -124,9 +123,10 @@ fn accounts_are_not_lost_with_another_value_of_channels() {
         let path = dir.path().join("config.json");
         fs::write(&path, json!({ "channels": channels }).to_string()).unwrap();
         let settings = Settings::load(&path).unwrap();
-        let hooks = match channels.is_array() {
-            true => "channels.hooks",
-            false => "channels.webhook",
+        let hooks = if channels.is_array() {
+            "channels.hooks"
+        } else {
+            "channels.webhook"
         };
         let other = json!([{ "name": "lan", "type": "tcp", "port": 5001 }]).to_string();
         for (key, value) in [

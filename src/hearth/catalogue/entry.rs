@@ -235,12 +235,13 @@ impl Entry {
             Some(Choice { label, values })
         };
         let found: Vec<Choice> = items.into_iter().flatten().filter_map(choice).collect();
-        match found.is_empty() {
-            true => Err(Error::invalid_request(format!(
+        if found.is_empty() {
+            Err(Error::invalid_request(format!(
                 "{} knows no {} {}",
                 self.name, field.name, answers[field.name]
-            ))),
-            false => Ok(found),
+            )))
+        } else {
+            Ok(found)
         }
     }
 
@@ -333,9 +334,10 @@ fn filled_text(template: &str, answers: &Answers) -> Option<String> {
                     Value::String(value) => value.clone(),
                     other => other.to_string(),
                 };
-                let value = match after.starts_with('/') {
-                    true => value.trim_end_matches('/'),
-                    false => &value,
+                let value = if after.starts_with('/') {
+                    value.trim_end_matches('/')
+                } else {
+                    &value
                 };
                 text.push_str(value);
                 rest = after;

@@ -169,9 +169,10 @@ pub fn remove(members: &mut Value, name: &str) -> Result<Removed> {
         });
     }
     if removed == Removed::default() {
-        let there = match all.is_empty() {
-            true => "there are none beside the built-in ones".to_owned(),
-            false => format!("there are {}", all.join(", ")),
+        let there = if all.is_empty() {
+            "there are none beside the built-in ones".to_owned()
+        } else {
+            format!("there are {}", all.join(", "))
         };
         let problem = format!("there is no tool or MCP server {name:?}; {there}");
         return Err(Error::not_found(problem));

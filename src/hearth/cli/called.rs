@@ -15,9 +15,10 @@ const NAME: &str = "hearth";
 fn name() -> String {
     let called = env::args().next().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
-    match !called.contains('/') || is_found(Path::new(&called), env::split_paths(&path)) {
-        true => NAME.to_owned(),
-        false => called,
+    if !called.contains('/') || is_found(Path::new(&called), env::split_paths(&path)) {
+        NAME.to_owned()
+    } else {
+        called
     }
 }
 

@@ -74,9 +74,10 @@ fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         None => {
             let mut writer = BufWriter::new(&mut *context.output);
             let mut visible = VisibleWriter(&mut writer);
-            let target: &mut dyn Write = match context.output_is_terminal {
-                true => &mut visible,
-                false => visible.0,
+            let target: &mut dyn Write = if context.output_is_terminal {
+                &mut visible
+            } else {
+                visible.0
             };
             let written = write_all(target, &mut next, CliError::from)?;
             writer.flush()?;

@@ -172,9 +172,12 @@ next start, marked as late.
             member: "schedules",
             columns: &[
                 ("id", |schedule| text(&schedule["schedule_id"])),
-                ("next", |schedule| match schedule["paused"] == true {
-                    true => "paused".to_owned(),
-                    false => text(&schedule["next"]),
+                ("next", |schedule| {
+                    if schedule["paused"] == true {
+                        "paused".to_owned()
+                    } else {
+                        text(&schedule["next"])
+                    }
                 }),
                 ("repeats", |schedule| text(&schedule["cron"])),
                 ("webhook", |schedule| text(&schedule["webhook"])),
@@ -233,9 +236,12 @@ private conversations, because whoever owns the data directory can read it.
         columns: &[
             ("conversation", |message| text(&message["conversation_id"])),
             ("when", |message| time(&message["timestamp"])),
-            ("who", |message| match message["role"] == "assistant" {
-                true => "assistant".to_owned(),
-                false => text(&message["speaker"]),
+            ("who", |message| {
+                if message["role"] == "assistant" {
+                    "assistant".to_owned()
+                } else {
+                    text(&message["speaker"])
+                }
             }),
             ("what", |message| truncated(&text(&message["snippet"]), 100)),
         ],

@@ -35,9 +35,10 @@ list: List the newest callbacks
                     ("state", |delivery| text(&delivery["state"])),
                     ("attempts", |delivery| text(&delivery["attempts"])),
                     ("next attempt", |delivery| {
-                        match delivery["state"] == "pending" {
-                            true => time(&delivery["next_at"]),
-                            false => "-".to_owned(),
+                        if delivery["state"] == "pending" {
+                            time(&delivery["next_at"])
+                        } else {
+                            "-".to_owned()
                         }
                     }),
                     ("last error", |delivery| {
@@ -59,9 +60,10 @@ A running server sends it at once; otherwise the next start does.
                 Ok(json!({ "type": "retry_delivery", "delivery_id": arguments.required(0) }))
             },
             Shown::Sentence(|data| {
-                let when = match data["state"] == "held" {
-                    true => "after the earlier callbacks of its conversation",
-                    false => "immediately",
+                let when = if data["state"] == "held" {
+                    "after the earlier callbacks of its conversation"
+                } else {
+                    "immediately"
                 };
                 format!(
                     "{} will be sent again {when}, or at the next start if no server is running.",

@@ -90,9 +90,10 @@ pub fn truncated(text: &str, most: usize) -> String {
 /// The output cannot be written.
 pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
     let text = format!("{value:#}");
-    match context.output_is_terminal {
-        true => writeln!(context.output, "{}", visible(&text))?,
-        false => writeln!(context.output, "{text}")?,
+    if context.output_is_terminal {
+        writeln!(context.output, "{}", visible(&text))?
+    } else {
+        writeln!(context.output, "{text}")?
     }
     Ok(())
 }
@@ -100,9 +101,12 @@ pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
 /// A text with what [`is_hidden`] replaced.
 pub fn plain(text: &str) -> String {
     text.chars()
-        .map(|character| match is_hidden(character) {
-            true => '\u{fffd}',
-            false => character,
+        .map(|character| {
+            if is_hidden(character) {
+                '\u{fffd}'
+            } else {
+                character
+            }
         })
         .collect()
 }

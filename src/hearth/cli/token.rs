@@ -56,9 +56,12 @@ list: List the API tokens
                 ("user", |token| text(&token["user"])),
                 ("role", |token| text(&token["role"])),
                 ("created", |token| time(&token["created_at"])),
-                ("expires", |token| match token["expires_at"].is_null() {
-                    true => "never".to_owned(),
-                    false => time(&token["expires_at"]),
+                ("expires", |token| {
+                    if token["expires_at"].is_null() {
+                        "never".to_owned()
+                    } else {
+                        time(&token["expires_at"])
+                    }
                 }),
                 ("limits", |token| {
                     narrowing(token).unwrap_or_else(|| "-".to_owned())
@@ -114,9 +117,10 @@ fn create(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
         text(&token["user"]),
         text(&token["role"]),
         narrowing(&token).map_or_else(String::new, |narrowing| format!(" ({narrowing})")),
-        match token["expires_at"].is_null() {
-            true => "until it is revoked".to_owned(),
-            false => format!("until {}", time(&token["expires_at"])),
+        if token["expires_at"].is_null() {
+            "until it is revoked".to_owned()
+        } else {
+            format!("until {}", time(&token["expires_at"]))
         },
         text(&token["token_id"])
     ))
@@ -128,14 +132,20 @@ pub fn narrowing(token: &Value) -> Option<String> {
         let names = value.as_array()?.iter().filter_map(Value::as_str);
         Some(names.collect::<Vec<_>>().join(","))
     };
-    let tools = list(&token["tools"]).map(|tools| match tools.is_empty() {
-        true => "no tools".to_owned(),
-        false => format!("tools {tools}"),
+    let tools = list(&token["tools"]).map(|tools| {
+        if tools.is_empty() {
+            "no tools".to_owned()
+        } else {
+            format!("tools {tools}")
+        }
     });
     let only = token["only"].as_str().map(|only| format!("only {only}"));
-    let speaks = list(&token["speaks_for"]).map(|names| match names.is_empty() {
-        true => "speaks for people who are removed".to_owned(),
-        false => format!("speaks for {names}"),
+    let speaks = list(&token["speaks_for"]).map(|names| {
+        if names.is_empty() {
+            "speaks for people who are removed".to_owned()
+        } else {
+            format!("speaks for {names}")
+        }
     });
     let parts: Vec<String> = [tools, only, speaks].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))

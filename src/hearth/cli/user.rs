@@ -83,9 +83,12 @@ invitations: List the links that still work
             columns: &[
                 ("name", |one| text(&one["name"])),
                 ("role", |one| text(&one["role"])),
-                ("for", |one| match one["is_reset"] == true {
-                    true => "a new password".to_owned(),
-                    false => "the first sign-in".to_owned(),
+                ("for", |one| {
+                    if one["is_reset"] == true {
+                        "a new password".to_owned()
+                    } else {
+                        "the first sign-in".to_owned()
+                    }
                 }),
                 ("made by", |one| text(&one["created_by"])),
                 ("works until", |one| time(&one["expires_at"])),
@@ -101,12 +104,15 @@ Who was invited by it and has no password yet is removed.
     )
     .row(
         |arguments| Ok(json!({ "type": "revoke_invitation", "name": arguments.required(0) })),
-        Shown::Sentence(|data| match data["is_removed"] == true {
-            true => format!("Revoked the invitation of {}.", text(&data["name"])),
-            false => format!(
-                "Revoked the link for a new password of {}.",
-                text(&data["name"])
-            ),
+        Shown::Sentence(|data| {
+            if data["is_removed"] == true {
+                format!("Revoked the invitation of {}.", text(&data["name"]))
+            } else {
+                format!(
+                    "Revoked the link for a new password of {}.",
+                    text(&data["name"])
+                )
+            }
         }),
     ),
     Command::new(
@@ -144,9 +150,12 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
             member: "users",
             columns: &[
                 ("name", |user| text(&user["name"])),
-                ("role", |user| match user["is_invited"] == true {
-                    true => format!("{}, invited", text(&user["role"])),
-                    false => text(&user["role"]),
+                ("role", |user| {
+                    if user["is_invited"] == true {
+                        format!("{}, invited", text(&user["role"]))
+                    } else {
+                        text(&user["role"])
+                    }
                 }),
                 ("created", |user| time(&user["created_at"])),
                 ("limits", |user| limits(&user["limits"])),
@@ -237,9 +246,10 @@ fn consequences(name: &str, counts: &Value) -> String {
         ("shared_conversations", "shared conversation"),
         ("shared_memories", "shared memory"),
     ]);
-    let mut text = match gone.is_empty() {
-        true => format!("{name} has nothing that nobody else sees."),
-        false => format!("With {name}, these are deleted for good: {gone}."),
+    let mut text = if gone.is_empty() {
+        format!("{name} has nothing that nobody else sees.")
+    } else {
+        format!("With {name}, these are deleted for good: {gone}.")
     };
     if counts["schedules"] != 0 {
         text.push_str(&format!(
@@ -279,9 +289,10 @@ fn limits(limits: &Value) -> String {
     .into_iter()
     .flatten()
     .collect();
-    match parts.is_empty() {
-        true => "-".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "-".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 
@@ -314,10 +325,11 @@ fn show_link(made: &Value, arguments: &Arguments, context: &mut CliContext) -> C
     context.note(format_args!(
         "With this link {name} chooses {} and is signed in. It works once, until {}. Whoever has it \
          can use it: hand it to {name} alone.",
-        match made["is_reset"] == true {
-            true => "a new password",
-            false => "a password",
-        },
+        if made["is_reset"] == true {
+"a new password"
+} else {
+"a password"
+},
         time(&made["expires_at"]),
     ))
 }

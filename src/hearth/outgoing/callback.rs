@@ -167,9 +167,12 @@ pub(crate) mod tests {
     /// A receiver that answers each request with the next of these texts. An empty text
     /// closes the connection without an answer.
     fn receiver(answers: &[&str]) -> (TestServer, String) {
-        let script = |text: &&str| match text.is_empty() {
-            true => vec![Act::Close],
-            false => vec![Act::Send(text.as_bytes().to_vec())],
+        let script = |text: &&str| {
+            if text.is_empty() {
+                vec![Act::Close]
+            } else {
+                vec![Act::Send(text.as_bytes().to_vec())]
+            }
         };
         let server = TestServer::new(answers.iter().map(script).collect());
         let url = format!("http://{}/callback?key=k", server.address);

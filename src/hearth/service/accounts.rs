@@ -32,9 +32,9 @@ impl Service {
     /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
         let user = self.store.user(username)?;
-        match self.check_password(peer, username, user.as_ref(), password)? {
-            true => {}
-            false => return Err(wrong_pair()),
+        if self.check_password(peer, username, user.as_ref(), password)? {
+        } else {
+            return Err(wrong_pair());
         }
         let login = self.begin_session(peer, &user.ok_or_else(wrong_pair)?)?;
         log::info!(peer:% = peer.place(); "sign-in from {peer}: {username}");

@@ -83,9 +83,10 @@ impl Service {
     fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
         let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
         let needed = permission::needed(&approval.tool, &arguments);
-        match approval.user_id == Some(by.user_id) {
-            true => self.may_permit_own(&needed, by),
-            false => by.scope.tools.is_none() && by.role >= UserRole::Admin,
+        if approval.user_id == Some(by.user_id) {
+            self.may_permit_own(&needed, by)
+        } else {
+            by.scope.tools.is_none() && by.role >= UserRole::Admin
         }
     }
 

@@ -152,9 +152,10 @@ impl Service {
         let id = put.attachment_id;
         let upload = self.add_to_upload(viewer, id, put.offset, put.data)?;
         let is_complete = upload.received == upload.bytes;
-        let mut view = match is_complete {
-            true => json!(self.store.finish_upload(viewer, id)?),
-            false => json!({ "attachment_id": id, "bytes": upload.bytes }),
+        let mut view = if is_complete {
+            json!(self.store.finish_upload(viewer, id)?)
+        } else {
+            json!({ "attachment_id": id, "bytes": upload.bytes })
         };
         view["received"] = json!(upload.received);
         view["complete"] = json!(is_complete);
@@ -176,12 +177,13 @@ impl Service {
 
 /// Who may send messages may attach files to them.
 fn check_may_upload(identity: &Identity) -> Result<()> {
-    match identity.role < UserRole::User {
-        true => Err(Error::unauthorized(format!(
+    if identity.role < UserRole::User {
+        Err(Error::unauthorized(format!(
             "attaching files requires the role {:?}; this token has {:?}",
             UserRole::User.as_str(),
             identity.role.as_str()
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }

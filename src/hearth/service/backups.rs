@@ -64,9 +64,12 @@ pub fn enclosed(
     let path = data_dir.join(CONFIG);
     let config = fs::read_to_string(&path)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))
-        .and_then(|text| match with_secrets {
-            true => Ok(text),
-            false => without_secrets(&path, &text).map_err(|problems| problems.to_string()),
+        .and_then(|text| {
+            if with_secrets {
+                Ok(text)
+            } else {
+                without_secrets(&path, &text).map_err(|problems| problems.to_string())
+            }
         });
     match config {
         Ok(text) => enclose(CONFIG, text.into_bytes()),

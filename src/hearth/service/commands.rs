@@ -354,21 +354,22 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
     let identity = caller.identity;
     // An admin runs the server: the numbers of all of it, and of nothing in it. Others
     // get what is theirs.
-    let (viewer, user, budget, month) = match caller.is_admin() {
-        true => (
+    let (viewer, user, budget, month) = if caller.is_admin() {
+        (
             Viewer::server(),
             None,
             config.budget.monthly_tokens,
             store.tokens_of_month(now)?,
-        ),
-        false => (
+        )
+    } else {
+        (
             identity.viewer(),
             Some(identity.user_id),
             config
                 .person(&identity.user)
                 .and_then(|person| person.monthly_tokens),
             store.tokens_of_month_by(identity.user_id, now)?,
-        ),
+        )
     };
     let counts = store.counts(&viewer)?;
     let load = service.load();

@@ -44,9 +44,12 @@ impl Service {
     /// A page of the messages of a conversation: of those that are shown, or of the others.
     pub(super) fn page_of_messages(&self, viewer: &Viewer, get: &GetMessages) -> Result<Value> {
         let (id, limit, before) = (get.conversation_id, get.limit, get.before);
-        let page = self.settled(|| match get.hidden {
-            true => self.store.hidden_messages(viewer, id, limit, before),
-            false => self.store.messages(viewer, id, limit, before),
+        let page = self.settled(|| {
+            if get.hidden {
+                self.store.hidden_messages(viewer, id, limit, before)
+            } else {
+                self.store.messages(viewer, id, limit, before)
+            }
         });
         page.map(|page| {
             let messages: Vec<_> = page.messages.into_iter().map(views::message).collect();

@@ -88,9 +88,10 @@ impl Service {
         let name = &caller.identity.user;
         let user = self.store.user(name)?;
         let user = user.filter(|user| user.id == caller.identity.user_id);
-        match self.check_password(caller.peer, name, user.as_ref(), given)? {
-            true => user.ok_or_else(|| Error::not_found("this account is removed")),
-            false => Err(Error::unauthorized("that is not your password")),
+        if self.check_password(caller.peer, name, user.as_ref(), given)? {
+            user.ok_or_else(|| Error::not_found("this account is removed"))
+        } else {
+            Err(Error::unauthorized("that is not your password"))
         }
     }
 }

@@ -267,10 +267,7 @@ impl ProgramTurn {
 
 impl Program for ProgramTurn {
     fn options(&self, was_called: bool) -> &ClientOptions {
-        match was_called {
-            false => &self.first,
-            true => &self.later,
-        }
+        if was_called { &self.later } else { &self.first }
     }
 
     fn tools(&self) -> &[ToolSpec] {

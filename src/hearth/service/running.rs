@@ -172,9 +172,10 @@ impl Service {
             .store
             .is_untitled(conversation, message)
             .and_then(|is| {
-                let title = match is {
-                    true => turn::title(&run, reply, &mut usage)?,
-                    false => None,
+                let title = if is {
+                    turn::title(&run, reply, &mut usage)?
+                } else {
+                    None
                 };
                 let Some(title) = title else { return Ok(()) };
                 if let Some(readers) = self.store.give_title(conversation, message, &title)? {

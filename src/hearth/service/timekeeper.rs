@@ -128,9 +128,12 @@ impl Service {
                 }
             }
             // What is due still cannot be done now: the next tick tries it again.
-            let wait = next_due.map_or(TICK, |at| match self.is_due(at) {
-                true => TICK,
-                false => at.since(self.clock.now()),
+            let wait = next_due.map_or(TICK, |at| {
+                if self.is_due(at) {
+                    TICK
+                } else {
+                    at.since(self.clock.now())
+                }
             });
             match self.wakes.wait(wait.min(TICK)) {
                 Wake::Time => {}

@@ -86,9 +86,10 @@ impl Service {
             .rewrite(false, |members| addition.add_to(members))?;
         if new.test {
             // A program must not stop those who wait for their answers on the page.
-            let tried = match entry.starts_program() && by.role < UserRole::Owner {
-                true => Ok("It starts when it is added; Status says what came of it.".to_owned()),
-                false => addition.try_out(&planned, &self.data_dir),
+            let tried = if entry.starts_program() && by.role < UserRole::Owner {
+                Ok("It starts when it is added; Status says what came of it.".to_owned())
+            } else {
+                addition.try_out(&planned, &self.data_dir)
             };
             let works = tried.is_ok();
             let message = tried.unwrap_or_else(|problem| problem);
@@ -147,9 +148,10 @@ impl Service {
         let of = |tool: &str| server_of(tool, servers().map(|server| server.name.as_str()));
         let of_servers = servers().map(|server| record::OwnTool {
             name: server.name.clone(),
-            kind: match server.disabled {
-                true => "MCP server, disabled",
-                false => "MCP server",
+            kind: if server.disabled {
+                "MCP server, disabled"
+            } else {
+                "MCP server"
             },
             right: {
                 let own = config.tool_permissions.keys();

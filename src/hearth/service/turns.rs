@@ -82,9 +82,10 @@ impl Service {
             message: chat.message,
             speaker: Some(caller.identity.user.clone()),
             surface: chat.surface.or(Some(usual_surface(caller.transport))),
-            attachments: match chat.attachments.is_empty() {
-                true => NewAttachments::None,
-                false => NewAttachments::Uploaded(chat.attachments),
+            attachments: if chat.attachments.is_empty() {
+                NewAttachments::None
+            } else {
+                NewAttachments::Uploaded(chat.attachments)
             },
             tools: caller.identity.scope.tools.clone(),
             replaces: chat.replaces.map(|message| Replaced {
@@ -213,12 +214,11 @@ impl Service {
     /// with its conversation. There are none when it was ended elsewhere.
     pub(super) fn turn_lost(&self, turn: TurnId, conversation: ConversationId) {
         if self.hub.is_watched(turn) {
-            let lost = match self.hub.is_deleted(conversation) {
-                true => Error::not_found(format!("there is no conversation {conversation}")),
-                false => {
-                    let detail = format!("{turn} is gone");
-                    Error::server("the message could not be stored", detail)
-                }
+            let lost = if self.hub.is_deleted(conversation) {
+                Error::not_found(format!("there is no conversation {conversation}"))
+            } else {
+                let detail = format!("{turn} is gone");
+                Error::server("the message could not be stored", detail)
             };
             self.hub.turn_ended(turn, &TurnEnded::from(Err(lost)));
         }

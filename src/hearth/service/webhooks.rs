@@ -107,9 +107,10 @@ impl Service {
             message: request.message,
             speaker: request.user_id,
             surface: Some(Surface::Plain),
-            attachments: match request.attachments.is_empty() {
-                true => NewAttachments::None,
-                false => NewAttachments::Included(request.attachments, attachments::limits(limits)),
+            attachments: if request.attachments.is_empty() {
+                NewAttachments::None
+            } else {
+                NewAttachments::Included(request.attachments, attachments::limits(limits))
             },
             tools: None,
             replaces: None,
@@ -165,9 +166,10 @@ impl Service {
         };
         match recorded {
             Ok(delivery) => {
-                let how = match reached {
-                    true => "answered in the response",
-                    false => "its caller has gone",
+                let how = if reached {
+                    "answered in the response"
+                } else {
+                    "its caller has gone"
                 };
                 log::info!("{} to {:?}: {how}", delivery.id, delivery.account);
                 self.delivery_changed(&delivery);
@@ -205,9 +207,10 @@ impl Service {
                     callback_body(&turn, &end, in_reply_to)
                 })
             },
-            delay: match is_awaited {
-                true => RESPONSE_TIME,
-                false => Duration::ZERO,
+            delay: if is_awaited {
+                RESPONSE_TIME
+            } else {
+                Duration::ZERO
             },
         });
         (delivery, is_awaited)

@@ -428,7 +428,10 @@ fn a_model_that_sees_nothing_is_warned_about() {
         let (code, said) = tried(model.config_with(json!({ "context_tokens": 4096 })));
         assert!(said.contains(says), "{says}: {said}");
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("choose a model that accepts images"), "{said}");
+        assert!(
+            said.contains("choose a model that accepts images"),
+            "{said}"
+        );
     }
 }
 

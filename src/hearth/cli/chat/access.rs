@@ -86,9 +86,10 @@ impl ServerAccess {
         // --user takes precedence over the environment, and so does a data directory:
         // who may write to it has full access.
         let is_local = arguments.has("data-dir") && !arguments.has("url");
-        let variable = match given.is_some() || user.is_some() || is_local {
-            true => None,
-            false => context.variable("HEARTH_TOKEN"),
+        let variable = if given.is_some() || user.is_some() || is_local {
+            None
+        } else {
+            context.variable("HEARTH_TOKEN")
         };
         let is_from_environment = variable.is_some();
         let token = given.map(str::to_owned).or(variable);
@@ -113,12 +114,11 @@ impl ServerAccess {
                 let prompt = format!("Password of {user}: ");
                 let password = password::read_secret(context, &prompt, ask)?;
                 asked = Some(password.clone());
-                match is_relayed {
-                    true => {
-                        let user = user.to_owned();
-                        (Credential::Password { user, password }, Cleanup::Keep)
-                    }
-                    false => log_in(&url, &trust, user, &password)?,
+                if is_relayed {
+                    let user = user.to_owned();
+                    (Credential::Password { user, password }, Cleanup::Keep)
+                } else {
+                    log_in(&url, &trust, user, &password)?
                 }
             }
             (None, None, Some(directory)) => local_session(directory, &url)?,
@@ -141,9 +141,10 @@ impl ServerAccess {
 
     /// What the server refuses, with the variable that the token came from.
     pub fn refusal(&self, error: &str) -> String {
-        match self.is_from_environment {
-            true => format!("{error} (signed in with HEARTH_TOKEN)"),
-            false => error.to_owned(),
+        if self.is_from_environment {
+            format!("{error} (signed in with HEARTH_TOKEN)")
+        } else {
+            error.to_owned()
         }
     }
 

@@ -29,12 +29,13 @@ pub fn parse(text: &str) -> Result<Url, CliError> {
             "{text:?} is not the address of a server, such as ws://HOST:PORT/ws"
         ))
     };
-    let url = match text.contains("://") {
-        true => Url::parse(text),
-        false => Url::parse(&format!("ws://{text}")).map(|mut url| {
+    let url = if text.contains("://") {
+        Url::parse(text)
+    } else {
+        Url::parse(&format!("ws://{text}")).map(|mut url| {
             url.authority.port.get_or_insert(DEFAULT_PORT);
             url
-        }),
+        })
     };
     let mut url = url.map_err(|_| wrong())?;
     let is_known = matches!(url.scheme.as_str(), "ws" | "wss" | "http" | "https");

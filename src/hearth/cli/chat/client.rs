@@ -275,9 +275,10 @@ impl ChatClient {
             message["code"].as_str(),
             Some("invalid_token" | "unauthorized")
         );
-        let problem = match self.mode.is_from_environment && is_of_token {
-            true => format!("{problem} (signed in with HEARTH_TOKEN)"),
-            false => problem,
+        let problem = if self.mode.is_from_environment && is_of_token {
+            format!("{problem} (signed in with HEARTH_TOKEN)")
+        } else {
+            problem
         };
         match (message["id"].as_str(), &self.state) {
             (Some(request), _) if request.starts_with("chat") => {

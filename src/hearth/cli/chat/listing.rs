@@ -22,9 +22,10 @@ pub fn conversations(data: &Value) -> Vec<Action> {
             format!("{}  {when}  {seen}{}", of("id"), short(of("title"), 60))
         })
         .collect();
-    let text = match lines.is_empty() {
-        true => "there are no conversations yet".to_owned(),
-        false => lines.join("\n"),
+    let text = if lines.is_empty() {
+        "there are no conversations yet".to_owned()
+    } else {
+        lines.join("\n")
     };
     vec![Action::Note(text)]
 }

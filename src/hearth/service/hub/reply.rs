@@ -93,12 +93,13 @@ impl Reply {
     /// `not_found` where they do not see the conversation any longer, as if it had never
     /// been.
     pub(super) fn seen_by(&self, person: Person) -> Result<Reply> {
-        match person.may_see(&self.readers) {
-            true => Ok(self.clone()),
-            false => Err(Error::not_found(format!(
+        if person.may_see(&self.readers) {
+            Ok(self.clone())
+        } else {
+            Err(Error::not_found(format!(
                 "there is no conversation {}",
                 self.data.conversation_id
-            ))),
+            )))
         }
     }
 

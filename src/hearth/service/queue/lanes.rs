@@ -113,9 +113,10 @@ impl Lanes {
     ) -> Result<()> {
         let lane = self.lanes.get(&conversation);
         let suspended = lane.map_or(0, |lane| lane.suspended.len());
-        match suspended >= limits.waiting_turns_per_conversation {
-            true => Err(too_many(0, suspended)),
-            false => Ok(()),
+        if suspended >= limits.waiting_turns_per_conversation {
+            Err(too_many(0, suspended))
+        } else {
+            Ok(())
         }
     }
 

@@ -66,12 +66,13 @@ impl ChatClient {
             },
             Listing::Check => {
                 for approval in std::mem::take(&mut self.unchecked) {
-                    match waiting.iter().any(|other| other.id == approval.id) {
-                        true => actions.extend(self.offer(approval)),
-                        false => actions.push(Action::Note(format!(
+                    if waiting.iter().any(|other| other.id == approval.id) {
+                        actions.extend(self.offer(approval))
+                    } else {
+                        actions.push(Action::Note(format!(
                             "{} waits for the approval of somebody who may give it",
                             approval.tool
-                        ))),
+                        )))
                     }
                 }
                 return actions;
