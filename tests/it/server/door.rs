@@ -88,6 +88,7 @@ fn what_the_terminal_changes_shows_on_an_open_page() {
     let schedules: [&[&str]; 3] = [&["schedule.updated"], &["schedule.updated"], &[]];
     let lists: [&[&str]; 3] = [&["list.updated"], &["list.updated"], &[]];
     let skills: [&[&str]; 3] = [&["skill.updated"], &["skill.updated"], &[]];
+    let configuration: [&[&str]; 3] = [&["config.updated"], &[], &[]];
     let changes: &[Change<'_>] = &[
         (&["user", "add", "eva", "--password-stdin"], people),
         (&["user", "role", "eva", "viewer"], people),
@@ -102,6 +103,18 @@ fn what_the_terminal_changes_shows_on_an_open_page() {
         (&["schedule", "add", "--at", "+3h", "Bins"], schedules),
         (&["skill", "add", skill], skills),
         (&["skill", "remove", "tea"], skills),
+        (&["config", "set", "max_tokens", "500"], configuration),
+        (&["config", "unset", "max_tokens"], configuration),
+        (
+            &["tool", "add", "brave", "key=-", "--no-test"],
+            configuration,
+        ),
+        (&["tool", "remove", "brave"], configuration),
+        (
+            &["webhook", "add", "ci", "--url", "http://127.0.0.1:9/"],
+            configuration,
+        ),
+        (&["webhook", "remove", "ci"], configuration),
     ];
     for (words, expected) in changes {
         ok(run_with_password(folder.path(), words));
