@@ -493,15 +493,25 @@ impl Settings {
     }
 }
 
-/// Why the file could not be written.
+/// Why the file could not be written; the owner is told where, and what to do.
 fn unsaved(target: &Path, error: &io::Error) -> Error {
     let why = match error.kind() {
         ErrorKind::StorageFull => "the disk is full".to_owned(),
         _ => without_numbers(&error.to_string()),
     };
+    let directory = target.parent().unwrap_or(target).display();
+    let advice = match error.kind() {
+        ErrorKind::PermissionDenied => {
+            format!("; run this as its owner, or give this user the right to write in {directory}")
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            format!("; mount the file system of {directory} for writing")
+        }
+        _ => String::new(),
+    };
     Error::server(
         format_args!("the configuration could not be saved: {why}"),
-        format_args!("{}: {error}", target.display()),
+        format_args!("{}{advice}", target.display()),
     )
 }
 

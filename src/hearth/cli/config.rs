@@ -17,7 +17,7 @@ use super::local_models::quoted;
 use super::prompter::Prompter;
 use super::{password, table};
 use crate::handbook::{CONFIG_SCHEMA, unpack};
-use crate::server;
+use crate::server::{self, StartError};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -264,12 +264,12 @@ fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
         .create_new(true)
         .mode(0o600)
         .open(&draft);
-    match opened {
-        Ok(mut file) => file.write_all(was.as_bytes())?,
+    match opened.and_then(|mut file| file.write_all(was.as_bytes())) {
+        Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             context.note("This is the draft of an earlier edit.")?;
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(CliError::failed(StartError::unwritable(&draft, &error))),
     }
     let kept = format!(
         "nothing was changed; the draft is {}, and `hearth config edit` opens it again",

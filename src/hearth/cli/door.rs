@@ -2,7 +2,7 @@
 //! Either way it sends what the page sends, as the owner of the machine.
 
 use std::env;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
@@ -204,12 +204,13 @@ impl Open {
         let mut deadline = Instant::now() + OPEN_TIME;
         let mut is_older = false;
         let (mut open, key) = loop {
-            let lock = Lock::try_take(directory.path(), Holder::Command);
-            if let Some(lock) = lock.map_err(CliError::failed)? {
-                break Open::own_service(directory, configuration, lock)?;
-            }
-            match connect(directory.path()) {
-                Ok((stream, key)) => {
+            let unwritable = match Lock::try_take(directory.path(), Holder::Command) {
+                Ok(Some(lock)) => break Open::own_service(directory, configuration, Some(lock))?,
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            match (connect(directory.path()), unwritable) {
+                (Ok((stream, key)), _) => {
                     let open = Open {
                         stream: BufReader::new(stream),
                         server: RunningServer::find(directory),
@@ -219,7 +220,15 @@ impl Open {
                     };
                     break (open, key);
                 }
-                Err(error)
+                // The file can be read where nothing can be written.
+                (Err(_), Some(_))
+                    if configuration == Configuration::Mended
+                        && File::open(directory.config()).is_ok() =>
+                {
+                    break Open::own_service(directory, configuration, None)?;
+                }
+                (Err(_), Some(error)) => return Err(CliError::failed(error)),
+                (Err(error), None)
                     if error.kind() == ErrorKind::PermissionDenied
                         || Instant::now() >= deadline =>
                 {
@@ -227,7 +236,7 @@ impl Open {
                 }
                 // It starts or stops, or another command holds the directory. One that listens
                 // and has no socket is of a version that knows none.
-                Err(error) => {
+                (Err(error), None) => {
                     let server = RunningServer::find(directory);
                     let listens = server.is_some_and(|server| !server.addresses.is_empty());
                     if listens && error.kind() == ErrorKind::NotFound && !is_older {
@@ -246,10 +255,15 @@ impl Open {
     fn own_service(
         directory: &DataDirectory,
         configuration: Configuration,
-        lock: Lock,
+        lock: Option<Lock>,
     ) -> Result<(Open, Secret), CliError> {
         let settings = settings(directory, configuration)?;
-        let (store, scratch) = match (directory.open_store(), configuration) {
+        // Without the lock, the database is left alone.
+        let store = match lock {
+            Some(_) => directory.open_store(),
+            None => Err(CliError::failed("the database is not locked")),
+        };
+        let (store, scratch) = match (store, configuration) {
             (Ok(store), _) => (store, None),
             (Err(_), Configuration::Alone | Configuration::Mended) => {
                 let scratch = Scratch::new()?;

@@ -110,12 +110,12 @@ pub fn connect(directory: &Path) -> io::Result<(UnixStream, Secret)> {
 }
 
 /// A service without listeners, workers, MCP servers and relay, for one command while no
-/// server runs. It keeps servers out of the data directory until it is dropped.
+/// server runs. With the lock it keeps servers out of the data directory until it is dropped.
 pub struct OwnService {
     service: Arc<Service>,
     listeners: Listeners,
     router: Arc<Router>,
-    _lock: Lock,
+    _lock: Option<Lock>,
 }
 
 impl OwnService {
@@ -128,7 +128,7 @@ impl OwnService {
         settings: Settings,
         store: Store,
         clock: Clock,
-        lock: Lock,
+        lock: Option<Lock>,
     ) -> Result<OwnService, StartError> {
         let service = service(directory, Arc::new(settings), store, clock)?;
         let router = Router::new(

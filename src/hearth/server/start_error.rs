@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use base::error::without_numbers;
+
 /// Why a server cannot start: a sentence that names the file, key or address, and
 /// says what to do.
 #[derive(Debug)]
@@ -16,11 +18,12 @@ impl StartError {
     }
 
     /// A file or directory that cannot be written.
-    pub(super) fn unwritable(path: &Path, error: &io::Error) -> StartError {
+    pub fn unwritable(path: &Path, error: &io::Error) -> StartError {
         StartError(format!(
-            "{} cannot be written: {error}; give this user the right to write there, or choose \
-             another directory with --data-dir",
-            path.display()
+            "{} cannot be written: {}; give this user the right to write there, or choose another \
+             directory with --data-dir",
+            path.display(),
+            without_numbers(&error.to_string())
         ))
     }
 

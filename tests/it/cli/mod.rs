@@ -3,6 +3,7 @@
 mod approvals;
 mod catalogue;
 mod completions;
+mod config;
 mod doctor;
 mod memory;
 mod program;
