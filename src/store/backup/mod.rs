@@ -28,6 +28,13 @@ pub const PARTIAL: &str = ".partial";
 /// Most bytes of a piece of a snapshot: several pages, which have at most 64 KiB.
 pub const SNAPSHOT_PIECE: u64 = 256 * 1024;
 
+// `.cargo/config.toml` sets it. Without it SQLite is built without DBPAGE_VTAB, and every
+// backup fails; better this build does.
+const _: &str = env!(
+    "LIBSQLITE3_FLAGS",
+    "build in Hearth's own directory, where .cargo/config.toml sets how SQLite is compiled"
+);
+
 /// The table for the files of a backup.
 const ENCLOSE: &str = "
     DROP TABLE IF EXISTS backup_files;

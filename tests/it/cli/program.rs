@@ -404,8 +404,7 @@ fn an_unwritable_data_directory_is_named() {
     fs::write(folder.path().join("file"), "").unwrap();
     let path = folder.path().join("file/below");
     let output = hearth(folder.path())
-        .arg("serve")
-        .arg("--data-dir")
+        .args(["serve", "--port", "0", "--data-dir"])
         .arg(&path)
         .output()
         .unwrap();

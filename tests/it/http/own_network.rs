@@ -13,7 +13,7 @@ use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, skipped};
 
 /// The test that runs inside.
-const INSIDE: &str = "own_network::inside_a_network_of_its_own";
+const INSIDE: &str = "http::own_network::inside_a_network_of_its_own";
 
 #[test]
 fn a_silent_device_does_not_take_the_places_of_others_in_its_network() {
