@@ -14,7 +14,7 @@ use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
 use super::assistant::Identity;
-use super::channels::{Channel, RelayChannel, WebhookChannel, channels};
+use super::channels::{Channel, RelayChannel, TcpChannel, WebhookChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, HOUSEHOLD_TOOLS};
 use super::data::{Backup, Retention};
@@ -296,13 +296,19 @@ impl Config {
         })
     }
 
+    /// The tcp channels, in the order of the file.
+    pub fn tcp_channels(&self) -> impl Iterator<Item = &TcpChannel> {
+        self.channels.iter().filter_map(|channel| match channel {
+            Channel::Tcp(tcp) => Some(tcp),
+            _ => None,
+        })
+    }
+
     /// The addresses and ports on which a server listens: those of the tcp channels, then the
     /// webhook channels' own.
     pub fn ports(&self) -> Vec<(Option<IpAddr>, u16)> {
-        let tcp = self.channels.iter().filter_map(|channel| match channel {
-            Channel::Tcp(channel) => Some((channel.bind, channel.port)),
-            _ => None,
-        });
+        let tcp = self.tcp_channels();
+        let tcp = tcp.map(|channel| (channel.bind, channel.port));
         tcp.chain(self.own_ports().map(|(_, port)| (None, port)))
             .collect()
     }

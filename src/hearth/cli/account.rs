@@ -14,24 +14,10 @@ use super::export::{Parts, UNPAUSED, to_file, unwritten, write_all};
 use super::password;
 use super::progress::count;
 use super::prompter::confirm;
-use super::table::{self, truncated};
+use super::row::{Shown, text};
+use super::table::truncated;
 use base::secret::Secret;
 use serde_json::json;
-
-/// The options of a member of the group: how to sign in, and then its own.
-macro_rules! member {
-    ($text:literal) => {
-        Command::new(concat!(
-            $text,
-            "\n--user NAME          Whose account; the password is asked for\n",
-            "--token TOKEN        Sign in with this token; better given as HEARTH_TOKEN\n",
-            "--url URL            The server: ws://HOST:PORT/ws, or wss:// (default: on this machine)\n",
-            "--relay-token TOKEN  A relay's AUTH_TOKEN; better given as HEARTH_RELAY_TOKEN\n",
-            "--ca-file\n",
-            "--data-dir"
-        ))
-    };
-}
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -39,22 +25,28 @@ account: Look after your own account
 Needs a server that runs, and --user NAME or a token in HEARTH_TOKEN.",
 )
 .members(&[
-    member!("passwd: Change your password and end your other sessions").run(passwd),
-    member!("sessions: List your sessions and tokens\n--json").run(sessions),
-    member!("revoke ID: End one of your sessions, or revoke a token of yours").run(revoke),
-    member!("sign-out: End all your sessions\n--tokens  Revoke your tokens, too").run(sign_out),
-    member!("memories: List what is remembered about you\n--json").run(memories),
-    member!("forget ID: Remove a memory of yours\n`hearth account memories` shows the ID.")
-        .run(forget),
-    member!(
+    Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
+    Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
+    Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
+        .run(revoke),
+    Command::new("sign-out: End all your sessions\n--tokens  Revoke your tokens, too\n--SERVER")
+        .run(sign_out),
+    Command::new("memories: List what is remembered about you\n--json\n--SERVER").run(memories),
+    Command::new(
+        "forget ID: Remove a memory of yours\n`hearth account memories` shows the ID.\n--SERVER",
+    )
+    .run(forget),
+    Command::new(
         "\
 export: Write what is yours to a file that `hearth import` reads
 --output FILE        Write to this file (default: standard output)
 --force              Replace FILE if it exists
---shared             Also write what others share with you"
+--shared             Also write what others share with you
+--SERVER",
     )
     .run(export),
-    member!("delete: Delete your account with everything that is yours\n--yes").run(delete),
+    Command::new("delete: Delete your account with everything that is yours\n--yes\n--SERVER")
+        .run(delete),
 ]);
 
 /// Time limit of an answer, in which a password may be hashed.
@@ -147,63 +139,54 @@ fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// `hearth account sessions`
 fn sessions(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let columns = ["id", "name", "role", "created", "expires"];
     list(
+        &json!({ "type": "list_own_tokens" }),
+        Shown::List {
+            member: "tokens",
+            columns: &[
+                ("id", |one| text(&one["token_id"])),
+                ("name", |one| {
+                    let is_current = one["is_current"] == true;
+                    let mark = if is_current { " (this one)" } else { "" };
+                    text(&one["name"]) + mark
+                }),
+                ("role", |one| text(&one["role"])),
+                ("created", |one| text(&one["created_at"])),
+                ("expires", |one| text(&one["expires_at"])),
+            ],
+            empty: "There is nothing.",
+        },
         arguments,
         context,
-        &json!({ "type": "list_own_tokens" }),
-        "tokens",
-        &columns,
-        |one| {
-            let is_current = one["is_current"] == true;
-            vec![
-                text(&one["token_id"]),
-                format!(
-                    "{}{}",
-                    text(&one["name"]),
-                    if is_current { " (this one)" } else { "" }
-                ),
-                text(&one["role"]),
-                text(&one["created_at"]),
-                text(&one["expires_at"]),
-            ]
-        },
     )
 }
 
 /// `hearth account memories`
 fn memories(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = json!({ "type": "list_memories", "own": true });
-    let columns = ["id", "since", "what"];
-    list(arguments, context, &request, "memories", &columns, |one| {
-        let content = truncated(&text(&one["content"]), 100);
-        vec![text(&one["id"]), text(&one["created_at"]), content]
-    })
+    list(
+        &json!({ "type": "list_memories", "own": true }),
+        Shown::List {
+            member: "memories",
+            columns: &[
+                ("id", |one| text(&one["id"])),
+                ("since", |one| text(&one["created_at"])),
+                ("what", |one| truncated(&text(&one["content"]), 100)),
+            ],
+            empty: "There is nothing.",
+        },
+        arguments,
+        context,
+    )
 }
 
 fn list(
+    request: &Value,
+    shown: Shown,
     arguments: &Arguments,
     context: &mut CliContext,
-    request: &Value,
-    member: &str,
-    columns: &[&str],
-    row: impl Fn(&Value) -> Vec<String>,
 ) -> CliResult {
     let answer = with(arguments, context, |account, _| account.ask(request))?;
-    if arguments.has("json") {
-        return table::print_json(context, &answer[member]);
-    }
-    let rows: Vec<Vec<String>> = answer[member]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(row)
-        .collect();
-    table::print(context, columns, &rows, "There is nothing.")
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or("-").to_owned()
+    shown.print(&answer, arguments, context)
 }
 
 /// `hearth account revoke ID`

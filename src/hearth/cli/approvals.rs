@@ -9,7 +9,8 @@ use super::chat::connection::ask_once;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
-use super::table::{ListView, print_json, truncated};
+use super::row::{Shown, text};
+use super::table::{print_json, truncated};
 use super::terminal::visible;
 
 pub const COMMAND: Command = Command::new(
@@ -24,12 +25,7 @@ access. Elsewhere, give --url with a token in HEARTH_TOKEN or --user.",
 list: List the tool calls that wait for an answer
 The column ANSWER says whether you may give it, or others.
 --json
---url
---relay-token
---ca-file
---token
---user
---data-dir",
+--SERVER",
     )
     .run(list),
     Command::new(
@@ -38,12 +34,7 @@ show ID: Show all of one tool call
 What is invisible or changes the direction of writing is shown by its code, and empty lines in a
 row by their number.
 --json
---url
---relay-token
---ca-file
---token
---user
---data-dir",
+--SERVER",
     )
     .run(show),
     Command::new(
@@ -53,24 +44,14 @@ Without an option it covers this call alone. The options cover the person or web
 asked, and nobody else.
 --conversation  Also later calls of the tool in this conversation
 --always        Also later calls of the tool anywhere
---url
---relay-token
---ca-file
---token
---user
---data-dir",
+--SERVER",
     )
     .run(allow),
     Command::new(
         "\
 deny ID: Refuse a tool call
 The assistant learns of it and answers without it.
---url
---relay-token
---ca-file
---token
---user
---data-dir",
+--SERVER",
     )
     .run(deny),
 ]);
@@ -81,27 +62,27 @@ const REASON_CHARACTERS: usize = 80;
 /// `hearth approvals list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let waiting = waiting(arguments, context)?;
-    let text = |approval: &Value, name: &str| {
-        let text = approval[name].as_str().filter(|text| !text.is_empty());
-        truncated(text.unwrap_or("-"), REASON_CHARACTERS)
-    };
-    let list = ListView {
-        columns: &["id", "tool", "asked by", "channel", "answer", "what"],
-        row: &|approval: &Value| {
-            let names = ["approval_id", "tool", "requested_by", "channel"];
-            let mut row = names.map(|name| text(approval, name)).to_vec();
-            row.push(if approval["may_answer"] == false {
-                "others".to_owned()
-            } else {
-                "you".to_owned()
-            });
-            row.push(text(approval, "reason"));
-            row
-        },
-        json: &Value::clone,
-        empty: "Nothing waits for approval.",
-    };
-    list.print(&waiting, arguments, context)
+    WAITING.print(&json!({ "approvals": waiting }), arguments, context)
+}
+
+const WAITING: Shown = Shown::List {
+    member: "approvals",
+    columns: &[
+        ("id", |approval| short(&approval["approval_id"])),
+        ("tool", |approval| short(&approval["tool"])),
+        ("asked by", |approval| short(&approval["requested_by"])),
+        ("channel", |approval| short(&approval["channel"])),
+        ("answer", |approval| {
+            let is_others = approval["may_answer"] == false;
+            if is_others { "others" } else { "you" }.to_owned()
+        }),
+        ("what", |approval| short(&approval["reason"])),
+    ],
+    empty: "Nothing waits for approval.",
+};
+
+fn short(value: &Value) -> String {
+    truncated(&text(value), REASON_CHARACTERS)
 }
 
 /// `hearth approvals show ID`

@@ -43,6 +43,9 @@ const SHARED: &str = "\
 --password-stdin  Read the password as one line of standard input
 --generate        Generate a password and print it once";
 
+/// The options that name a server and sign in to it: what a line `--SERVER` stands for.
+const SERVER: &str = "--url\n--relay-token\n--ca-file\n--token\n--user\n--data-dir";
+
 impl CommandOption {
     /// The options in the text of a command: lines `--NAME VALUE  HELP`, with two
     /// spaces or more before the help, which indented lines continue or begin. A value
@@ -60,7 +63,11 @@ impl CommandOption {
 
     fn declared(text: &'static str) -> Vec<CommandOption> {
         let mut options: Vec<CommandOption> = Vec::new();
-        for line in text.lines() {
+        let lines = text.lines().flat_map(|line| match line {
+            "--SERVER" => SERVER.lines(),
+            line => line.lines(),
+        });
+        for line in lines {
             let Some(declared) = line.strip_prefix("--") else {
                 if let Some(last) = options.last_mut() {
                     let help = format!("{}\n{}", last.help, line.trim_start());

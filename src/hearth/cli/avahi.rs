@@ -5,7 +5,7 @@ use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use config::{Channel, DEFAULT_PORT};
+use config::DEFAULT_PORT;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -23,10 +23,8 @@ const FILE: &str = include_str!("../../../.ci/debian/avahi.service");
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let config = directory.settings()?.current();
-    let configured = config.channels.iter().find_map(|channel| match channel {
-        Channel::Tcp(tcp) => Some((tcp.bind, tcp.port)),
-        _ => None,
-    });
+    let configured = config.tcp_channels().next();
+    let configured = configured.map(|tcp| (tcp.bind, tcp.port));
     let server = RunningServer::find(&directory);
     let running = server.and_then(|server| server.addresses.first().copied());
     let running = running.map(|address| (Some(address.ip()), address.port()));

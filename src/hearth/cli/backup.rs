@@ -24,8 +24,7 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 --with-secrets  Include API keys, passwords and the machine's key
 --force         Replace FILE if it exists
 --list          Instead, list the backups that the server has made at night
---json
---data-dir",
+--json",
 )
 .ask(run);
 

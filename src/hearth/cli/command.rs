@@ -10,7 +10,7 @@ use base::nearest::nearest;
 pub struct Command {
     /// What its help shows: a line `NAME OPERAND...: SUMMARY`, paragraphs with what
     /// else a person should know, and the options, one on each line (see
-    /// [`CommandOption`]). An operand is `WORD`, `[WORD]` when it may be missing, or
+    /// [`CommandOption`]), without those that [`Command::options`] adds. An operand is `WORD`, `[WORD]` when it may be missing, or
     /// `[WORD...]` when it takes all remaining words.
     text: &'static str,
     /// What it does when no member follows; a group without it shows its help.
@@ -103,8 +103,16 @@ impl Command {
         rest[..end].trim()
     }
 
+    /// The options: `--data-dir` is one of all that ask the service, and `--json` of those
+    /// that show a table.
     pub fn options(&self) -> Vec<CommandOption> {
-        CommandOption::list(self.text)
+        let mut options = CommandOption::list(self.text);
+        options.extend(CommandOption::list(match self.run {
+            Some(CommandFunction::Row(row)) if row.shown.is_table() => "--json\n--data-dir",
+            Some(CommandFunction::Row(_) | CommandFunction::Door(..)) => "--data-dir",
+            _ => "",
+        }));
+        options
     }
 }
 

@@ -25,14 +25,13 @@ config: Check, read and change the configuration
 The configuration is the file config.json in the data directory.",
 )
 .members(&[
-    Command::new("check: Report every error in the configuration\n--data-dir")
+    Command::new("check: Report every error in the configuration")
         .ask_with(Configuration::Mended, check),
     Command::new(
         "\
 get [KEY]: Print one setting, or all that may be shown
 KEY may be dotted, as in tool_permissions.current_time. Secrets are not printed.
---json
---data-dir",
+--json",
     )
     .ask_with(Configuration::Mended, get),
     Command::new(
@@ -40,23 +39,20 @@ KEY may be dotted, as in tool_permissions.current_time. Secrets are not printed.
 set KEY VALUE: Change one setting
 KEY may be dotted, such as limits.turn_seconds. VALUE is JSON, or else plain text. null restores
 the default. `-` reads the value from standard input, which keeps a secret out of the shell's
-history. A running server applies it from the next turn.
---data-dir",
+history. A running server applies it from the next turn.",
     )
     .ask_with(Configuration::Mended, set),
     Command::new(
         "\
 unset KEY: Restore the default of one setting
-KEY may be dotted. A running server applies it from the next turn.
---data-dir",
+KEY may be dotted. A running server applies it from the next turn.",
     )
     .ask_with(Configuration::Mended, unset),
     Command::new(
         "\
 edit: Change the configuration in an editor
 Opens a copy in $VISUAL, $EDITOR or vi, checks it, and asks again if something is wrong. What is
-not saved stays as a draft, which the next `hearth config edit` opens.
---data-dir",
+not saved stays as a draft, which the next `hearth config edit` opens.",
     )
     .ask_with(Configuration::Mended, edit),
     Command::new("path: Print the path of the configuration file\n--data-dir").run(path),

@@ -28,8 +28,7 @@ reading. The file holds what is private to people, too: keep it as safe as the d
                    conversations, memories, schedules and lists
 --format FORMAT    jsonl (the default) or markdown
 --output FILE      Write to this file (default: standard output)
---force            Replace FILE if it exists
---data-dir",
+--force            Replace FILE if it exists",
 )
 .ask(run);
 

@@ -15,7 +15,7 @@ memory: See and delete what the assistant remembers
 Works whether or not the server runs, and shows what is private to people, too.",
 )
 .members(&[
-    Command::new("list: List everything that is remembered, newest first\n--json\n--data-dir").row(
+    Command::new("list: List everything that is remembered, newest first").row(
         |_| Ok(json!({ "type": "list_memories" })),
         memories("Nothing is remembered yet. Tell the assistant: remember that ..."),
     ),
@@ -23,9 +23,7 @@ Works whether or not the server runs, and shows what is private to people, too."
         "\
 search WORD [WORD...]: Search what is remembered, best match first
 Any of the words may match, also as the start of a longer word.
---limit N  Show at most N (default: 50)
---json
---data-dir",
+--limit N  Show at most N (default: 50)",
     )
     .row(
         |arguments| {
@@ -40,8 +38,7 @@ Any of the words may match, also as the start of a longer word.
     Command::new(
         "\
 remove ID: Remove a memory
-`hearth memory list` shows the ID.
---data-dir",
+`hearth memory list` shows the ID.",
     )
     .row(
         |arguments| Ok(json!({ "type": "delete_memory", "memory_id": arguments.required(0) })),
@@ -72,8 +69,7 @@ Works whether or not the server runs.",
     Command::new(
         "\
 show [LIST]: Show what is on a list, or which lists there are
---json
---data-dir",
+--json",
     )
     .ask(|door, arguments, context| {
         let (request, shown) = match arguments.operand(0) {
@@ -85,18 +81,16 @@ show [LIST]: Show what is on a list, or which lists there are
     Command::new(
         "\
 add LIST ITEM [ITEM...]: Add items to a list
-Quote an item of several words. A list that does not exist is made.
---json
---data-dir",
+Quote an item of several words. A list that does not exist is made.",
     )
     .row(|arguments| Ok(change(arguments, "add")), ITEMS),
-    Command::new("check LIST ITEM [ITEM...]: Tick off items\n--json\n--data-dir")
+    Command::new("check LIST ITEM [ITEM...]: Tick off items")
         .row(|arguments| Ok(change(arguments, "check")), ITEMS),
-    Command::new("uncheck LIST ITEM [ITEM...]: Undo the ticking off of items\n--json\n--data-dir")
+    Command::new("uncheck LIST ITEM [ITEM...]: Undo the ticking off of items")
         .row(|arguments| Ok(change(arguments, "uncheck")), ITEMS),
-    Command::new("remove LIST ITEM [ITEM...]: Remove items\n--json\n--data-dir")
+    Command::new("remove LIST ITEM [ITEM...]: Remove items")
         .row(|arguments| Ok(change(arguments, "remove")), ITEMS),
-    Command::new("delete LIST: Delete a list with all that is on it\n--data-dir").row(
+    Command::new("delete LIST: Delete a list with all that is on it").row(
         |arguments| Ok(json!({ "type": "delete_list", "list": arguments.required(0) })),
         Shown::Sentence(|data| format!("Deleted the list {}.", text(&data["list"]))),
     ),
@@ -143,8 +137,7 @@ next start, marked as late.
 --cron FIELDS      Repeatedly: minute, hour, day, month, weekday,
                    such as \"30 7 * * mon-fri\"
 --conversation ID  Where it runs (default: its own conversation)
---webhook NAME     The webhook account that also gets the replies
---data-dir",
+--webhook NAME     The webhook account that also gets the replies",
     )
     .row(
         |arguments| {
@@ -166,7 +159,7 @@ next start, marked as late.
             |data| format!("Next run: {}", text(&data["next"])),
         ),
     ),
-    Command::new("list: List the schedules, the next one first\n--json\n--data-dir").row(
+    Command::new("list: List the schedules, the next one first").row(
         |_| Ok(json!({ "type": "list_schedules" })),
         Shown::List {
             member: "schedules",
@@ -191,14 +184,13 @@ next start, marked as late.
     Command::new(
         "\
 pause ID: Pause a schedule until it is resumed
-`hearth schedule list` shows the ID.
---data-dir",
+`hearth schedule list` shows the ID.",
     )
     .row(
         |arguments| Ok(json!({ "type": "pause_schedule", "schedule_id": arguments.required(0) })),
         Shown::Sentence(|data| format!("Paused {}.", text(&data["schedule_id"]))),
     ),
-    Command::new("resume ID: Resume a paused schedule\n--data-dir").row(
+    Command::new("resume ID: Resume a paused schedule").row(
         |arguments| {
             let id = arguments.required(0);
             Ok(json!({ "type": "pause_schedule", "schedule_id": id, "paused": false }))
@@ -208,7 +200,7 @@ pause ID: Pause a schedule until it is resumed
             format!("Resumed {id}; next run: {next}")
         }),
     ),
-    Command::new("remove ID: Remove a schedule\n--data-dir").row(
+    Command::new("remove ID: Remove a schedule").row(
         |arguments| Ok(json!({ "type": "delete_schedule", "schedule_id": arguments.required(0) })),
         Shown::Sentence(|data| format!("Removed {}.", text(&data["schedule_id"]))),
     ),
@@ -219,9 +211,7 @@ pub const SEARCH: Command = Command::new(
 search WORD [WORD...]: Search the messages of all conversations
 Shows the newest messages that contain all the words, ignoring accents and case; also those of
 private conversations, because whoever owns the data directory can read it.
---limit N  Show at most N (default: 20)
---json
---data-dir",
+--limit N  Show at most N (default: 20)",
 )
 .row(
     |arguments| {

@@ -23,8 +23,7 @@ imported again. Works whether or not the server runs. Hearth's own export says w
 is and who sees it. What names nobody who has a user here is private to the oldest admin then;
 with --owner, all of it is private to that person.
 --owner NAME  The user whose all of it becomes
---json
---data-dir",
+--json",
 )
 .ask(import);
 

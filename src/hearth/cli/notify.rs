@@ -15,8 +15,7 @@ notify: Send notifications to phones
 .members(&[Command::new(
     "\
 test NAME: Send one to a person's phone and show what the service answers
-Sends it at once, also in quiet hours, and without a running server.
---data-dir",
+Sends it at once, also in quiet hours, and without a running server.",
 )
 .ask(|door, arguments, context| {
     let name = arguments.required(0);

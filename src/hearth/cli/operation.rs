@@ -14,9 +14,7 @@ pub const DELIVERIES: Command = Command::new("deliveries: List webhook callbacks
             "\
 list: List the newest callbacks
 --state STATE  Only these: pending, held, delivered or dead
---limit N      Show at most N (default: 50)
---json
---data-dir",
+--limit N      Show at most N (default: 50)",
         )
         .row(
             |arguments| {
@@ -52,8 +50,7 @@ list: List the newest callbacks
         Command::new(
             "\
 retry ID: Send a callback again now
-A running server sends it at once; otherwise the next start does.
---data-dir",
+A running server sends it at once; otherwise the next start does.",
         )
         .row(
             |arguments| {
@@ -77,8 +74,7 @@ pub const ERRORS: Command = Command::new(
     "\
 errors: Show the newest warnings and errors of the server's log
 At most 100, the newest last. `hearth doctor` looks for what is wrong now.
---json
---data-dir",
+--json",
 )
 .ask(|door, arguments, context| {
     let data = door.ask(&json!({ "type": "list_errors" }))?;
@@ -100,8 +96,7 @@ usage: Show the tokens used, by month and model
 Months and days are in UTC. Input tokens include those that the provider cached.
 --by PERIOD  day or month (the default)
 --limit N    Show at most N rows (default: 50)
---json
---data-dir",
+--json",
 )
 .ask(|door, arguments, context| {
     let by = arguments

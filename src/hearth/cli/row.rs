@@ -66,6 +66,11 @@ impl Row {
 }
 
 impl Shown {
+    /// Whether it is a table, which `--json` prints as it is.
+    pub fn is_table(&self) -> bool {
+        matches!(self, Shown::List { .. } | Shown::Record { .. })
+    }
+
     /// Prints the data of a response.
     ///
     /// # Errors

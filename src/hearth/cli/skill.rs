@@ -22,8 +22,7 @@ uses it from the next message.",
         "\
 add DIR: Install the skill in a folder, or replace the one of the same name
 DIR holds a SKILL.md that begins with name and description. The folder is copied; a running server
-must be able to read it.
---data-dir",
+must be able to read it.",
     )
     .row(
         |arguments| {
@@ -40,17 +39,15 @@ must be able to read it.
             format!("{done} {name}: {description}")
         }),
     ),
-    Command::new("list: List the installed skills\n--json\n--data-dir").ask(
-        |door, arguments, context| {
-            let data = door.ask(&json!({ "type": "list_skills" }))?;
-            SKILLS.print(&data, arguments, context)?;
-            for problem in data["problems"].as_array().into_iter().flatten() {
-                context.note(plain(&format!("hearth: {}", text(problem))))?;
-            }
-            Ok(())
-        },
-    ),
-    Command::new("remove NAME: Remove a skill\n--data-dir").row(
+    Command::new("list: List the installed skills\n--json").ask(|door, arguments, context| {
+        let data = door.ask(&json!({ "type": "list_skills" }))?;
+        SKILLS.print(&data, arguments, context)?;
+        for problem in data["problems"].as_array().into_iter().flatten() {
+            context.note(plain(&format!("hearth: {}", text(problem))))?;
+        }
+        Ok(())
+    }),
+    Command::new("remove NAME: Remove a skill").row(
         |arguments| Ok(json!({ "type": "remove_skill", "name": arguments.required(0) })),
         Shown::Line(|data| format!("Removed {}.", text(&data["name"]))),
     ),

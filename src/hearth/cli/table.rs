@@ -2,36 +2,10 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
 use super::context::{CliContext, CliResult};
 use super::terminal::{is_hidden, visible};
 use base::calendar::Zone;
 use base::clock::Timestamp;
-
-/// How a list of `T` is printed.
-pub struct ListView<'a, T> {
-    pub columns: &'a [&'a str],
-    pub row: &'a dyn Fn(&T) -> Vec<String>,
-    pub json: &'a dyn Fn(&T) -> Value,
-    /// Printed to standard error when there are no items.
-    pub empty: &'a str,
-}
-
-impl<T> ListView<'_, T> {
-    /// Prints the items: with `--json` as an array, else as a table.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
-    pub fn print(&self, items: &[T], arguments: &Arguments, context: &mut CliContext) -> CliResult {
-        if arguments.has("json") {
-            let items: Vec<Value> = items.iter().map(self.json).collect();
-            return print_json(context, &Value::from(items));
-        }
-        let rows: Vec<Vec<String>> = items.iter().map(self.row).collect();
-        print(context, self.columns, &rows, self.empty)
-    }
-}
 
 /// Prints rows under their column names; without rows, `empty` on standard error.
 ///

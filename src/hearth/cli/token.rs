@@ -32,16 +32,13 @@ A token that is narrowed by --tools, --only or --speaks-for has at most the role
 --only household  See and make only what is the household's
 --speaks-for NAMES  Also ask in the name of these people, with commas between
                   them: for a program that several people use
---json
---data-dir",
+--json",
     )
     .ask(create),
     Command::new(
         "\
 list: List the API tokens
---sessions  Also list the sessions of people who signed in
---json
---data-dir",
+--sessions  Also list the sessions of people who signed in",
     )
     .row(
         |arguments| {
@@ -73,8 +70,7 @@ list: List the API tokens
     Command::new(
         "\
 revoke ID: Revoke a token and close its connections
-`hearth token list` shows the ID.
---data-dir",
+`hearth token list` shows the ID.",
     )
     .row(
         |arguments| Ok(json!({ "type": "revoke_token", "token_id": arguments.required(0) })),
@@ -152,7 +148,7 @@ pub fn narrowing(token: &Value) -> Option<String> {
 }
 
 /// The names in a list with commas.
-fn names(text: &str) -> Vec<&str> {
+pub fn names(text: &str) -> Vec<&str> {
     let names = text.split(',').map(str::trim);
     names.filter(|name| !name.is_empty()).collect()
 }

@@ -12,7 +12,6 @@ use super::door::{Configuration, Door};
 use super::password;
 use super::prompter::{Prompter, numbered};
 use super::row::{Shown, text};
-use super::table::ListView;
 use super::terminal::visible;
 use crate::catalogue::{Answers, Entry, Field};
 use agent::tool::output::shorten;
@@ -29,8 +28,7 @@ Tools of your own and MCP servers are set up in the configuration; `hearth help 
         "\
 list: List your tools and MCP servers, or those that can be added
 --available  Those of the catalogue
---json
---data-dir",
+--json",
     )
     .ask_with(Configuration::Alone, list),
     Command::new(
@@ -39,35 +37,35 @@ add NAME [FIELD=VALUE...]: Add a tool of the catalogue, after a trial
 Asks in a terminal for what it needs; a script gives it as FIELD=VALUE. A secret is read from
 standard input (key=-), or named as a variable of the server's environment (key='${NAME}').
 --as NAME  The name for it, or for the beginning of its tools' names
---no-test  Add it without a trial
---data-dir",
+--no-test  Add it without a trial",
     )
     .ask_with(Configuration::Alone, add),
-    Command::new(
-        "\
-remove NAME: Remove a tool, an MCP server, or all that was added under a name
---data-dir",
-    )
-    .ask_with(Configuration::Alone, remove),
+    Command::new("remove NAME: Remove a tool, an MCP server, or all that was added under a name")
+        .ask_with(Configuration::Alone, remove),
 ]);
 
 /// Most characters of a trial's result that are shown.
 const SHOWN: usize = 400;
 
+const AVAILABLE: Shown = Shown::List {
+    member: "tools",
+    columns: &[
+        ("name", |entry| text(&entry["name"])),
+        ("what it does", |entry| text(&entry["about"])),
+    ],
+    empty: "",
+};
+
 /// `hearth tool list`
 fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if arguments.has("available") {
-        let view = ListView {
-            columns: &["name", "what it does"],
-            row: &|entry: &Entry| vec![entry.name.clone(), entry.about().to_owned()],
-            json: &|entry| {
-                let fields = entry.fields().map(|field| field.name.to_owned());
-                let fields: Vec<String> = fields.collect();
-                json!({"name": entry.name, "about": entry.about(), "fields": fields})
-            },
-            empty: "",
-        };
-        return view.print(&Entry::all(), arguments, context);
+        let entries = Entry::all();
+        let entries = entries.iter().map(|entry| {
+            let fields: Vec<&str> = entry.fields().map(|field| field.name).collect();
+            json!({ "name": entry.name, "about": entry.about(), "fields": fields })
+        });
+        let data = json!({ "tools": entries.collect::<Vec<_>>() });
+        return AVAILABLE.print(&data, arguments, context);
     }
     let tools = Shown::List {
         member: "tools",

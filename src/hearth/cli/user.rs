@@ -30,8 +30,7 @@ Asks for the password in a terminal; otherwise reads it as a line of standard in
              admin (may also configure, approve, manage tokens)
 --child      Limit what a child may do: writes people.NAME to the configuration
 --password-stdin
---generate
---data-dir",
+--generate",
     )
     .ask(add),
     Command::new(
@@ -43,8 +42,7 @@ reached. In a terminal it is also shown as a QR code, for the camera of a phone.
 --child      Limit what a child may do: writes people.NAME to the configuration
 --url URL    The address of the page (default: that of the server that runs)
 --qr         Print the QR code also where the output is no terminal
---json
---data-dir",
+--json",
     )
     .ask(|door, arguments, context| {
         let request = json!({
@@ -62,21 +60,14 @@ reset NAME: Make a link by which a user chooses a new password
 The link works once and for a day. The password stays until then; using the link ends all sessions.
 --url URL  The address of the page (default: that of the server that runs)
 --qr       Print the QR code also where the output is no terminal
---json
---data-dir",
+--json",
     )
     .ask(|door, arguments, context| {
         let (name, url) = (arguments.required(0), page(door, arguments)?);
         let request = json!({ "type": "reset_password", "name": name, "url": url });
         show_link(&door.ask(&request)?, arguments, context)
     }),
-    Command::new(
-        "\
-invitations: List the links that still work
---json
---data-dir",
-    )
-    .row(
+    Command::new("invitations: List the links that still work").row(
         |_| Ok(json!({ "type": "list_invitations" })),
         Shown::List {
             member: "invitations",
@@ -99,8 +90,7 @@ invitations: List the links that still work
     Command::new(
         "\
 revoke NAME: Make the link of a user useless
-Who was invited by it and has no password yet is removed.
---data-dir",
+Who was invited by it and has no password yet is removed.",
     )
     .row(
         |arguments| Ok(json!({ "type": "revoke_invitation", "name": arguments.required(0) })),
@@ -120,19 +110,22 @@ Who was invited by it and has no password yet is removed.
 passwd NAME: Set a user's password and end their sessions
 Asks for the password in a terminal; otherwise reads it as a line of standard input.
 --password-stdin
---generate
---data-dir",
+--generate",
     )
     .ask_with(Configuration::Unneeded, passwd),
     Command::new(
         "\
 role NAME ROLE: Change a user's role and end their sessions
 ROLE is viewer (read-only), user (may chat) or admin (may also configure, approve, manage
-tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.
---data-dir",
+tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.",
     )
     .ask(|door, arguments, context| {
-        let role = parse_role(arguments, "ROLE", arguments.required(1))?;
+        let role = arguments.required(1);
+        if UserRole::parse(role).is_none() {
+            return Err(
+                arguments.usage(format!("ROLE must be viewer, user or admin, not {role:?}"))
+            );
+        }
         let name = existing(door, arguments.required(0))?;
         let data = door.ask(&json!({ "type": "set_role", "name": name, "role": role }))?;
         let (is_same, role) = (data["was"] == data["role"], with_article(&data["role"]));
@@ -144,7 +137,7 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
             )
         })
     }),
-    Command::new("list: List the users and their limits\n--json\n--data-dir").row(
+    Command::new("list: List the users and their limits").row(
         |_| Ok(json!({ "type": "list_users" })),
         Shown::List {
             member: "users",
@@ -168,8 +161,7 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
 remove NAME: Remove a user
 Says first what happens to what belongs to the user, and asks: what nobody else sees is deleted,
 what is shared stays.
---yes
---data-dir",
+--yes",
     )
     .ask(remove),
 ]);
@@ -363,19 +355,7 @@ fn existing(door: &mut Door, name: &str) -> Result<String, CliError> {
 ///
 /// A usage failure when it is not a role.
 pub fn role(arguments: &Arguments) -> Result<Option<&str>, CliError> {
-    arguments
-        .text("role")?
-        .map(|word| parse_role(arguments, "--role", word))
-        .transpose()
-}
-
-fn parse_role<'a>(arguments: &Arguments, what: &str, word: &'a str) -> Result<&'a str, CliError> {
-    match UserRole::parse(word) {
-        Some(_) => Ok(word),
-        None => Err(arguments.usage(format!(
-            "{what} must be viewer, user or admin, not {word:?}"
-        ))),
-    }
+    arguments.choice("role", &["viewer", "user", "admin"])
 }
 
 fn with_article(role: &Value) -> String {

@@ -15,7 +15,6 @@ use crate::cli::running_server::{RunningServer, reachable_here};
 use crate::cli::{http, password};
 use base::secret::Secret;
 use base::url::{Authority, Host, Url};
-use config::Channel;
 use net::http_client::ClientError;
 use net::tls::Trust;
 use serde_json::json;
@@ -35,7 +34,8 @@ pub struct ServerAccess {
     pub is_from_environment: bool,
     /// The password that was asked for, if one was.
     pub password: Option<Secret>,
-    cleanup: Cleanup,
+    /// The session that ends with the client; none where the token was given.
+    session: Option<Secret>,
 }
 
 /// The credential in the first message.
@@ -63,14 +63,6 @@ impl Credential {
             }),
         }
     }
-}
-
-/// What happens to the token when the client exits.
-enum Cleanup {
-    /// Nothing: it was given.
-    Keep,
-    /// It is a session, which DELETE /auth ends.
-    LogOut(Secret),
 }
 
 impl ServerAccess {
@@ -107,8 +99,8 @@ impl ServerAccess {
         };
         let is_relayed = url.parameter("machine_id").is_some();
         let mut asked = None;
-        let (credential, cleanup) = match (token, user, local) {
-            (Some(token), ..) => (Credential::Token(Secret::new(token)), Cleanup::Keep),
+        let (credential, session) = match (token, user, local) {
+            (Some(token), ..) => (Credential::Token(Secret::new(token)), None),
             (None, Some(user), _) => {
                 let ask = context.input_is_terminal;
                 let prompt = format!("Password of {user}: ");
@@ -116,7 +108,7 @@ impl ServerAccess {
                 asked = Some(password.clone());
                 if is_relayed {
                     let user = user.to_owned();
-                    (Credential::Password { user, password }, Cleanup::Keep)
+                    (Credential::Password { user, password }, None)
                 } else {
                     log_in(&url, &trust, user, &password)?
                 }
@@ -135,7 +127,7 @@ impl ServerAccess {
             relay_token: relay_token.map(Secret::new),
             is_from_environment,
             password: asked,
-            cleanup,
+            session,
         })
     }
 
@@ -151,16 +143,14 @@ impl ServerAccess {
     /// Revokes what was created for this session. If the server cannot be
     /// reached, the session expires later.
     pub fn end(self) {
-        match self.cleanup {
-            Cleanup::Keep => {}
-            Cleanup::LogOut(token) => {
-                let bearer = format!("Bearer {}", token.expose());
-                let headers = [("authorization", bearer.as_str())];
-                let url = self.url.http("/auth").text();
-                if let Err(error) = http::send(&self.trust, "DELETE", &url, &headers, None, AUTH) {
-                    log::debug!("the session stays until it expires: {error}");
-                }
-            }
+        let Some(token) = self.session else {
+            return;
+        };
+        let bearer = format!("Bearer {}", token.expose());
+        let headers = [("authorization", bearer.as_str())];
+        let url = self.url.http("/auth").text();
+        if let Err(error) = http::send(&self.trust, "DELETE", &url, &headers, None, AUTH) {
+            log::debug!("the session stays until it expires: {error}");
         }
     }
 }
@@ -184,20 +174,18 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
                 )));
             }
             let config = directory.settings()?.current();
-            let channel = config.channels.iter().find_map(|channel| match channel {
-                Channel::Tcp(channel) => Some((channel.bind, channel.port)),
-                _ => None,
-            });
-            let (ip, port) = channel.ok_or_else(|| {
+            let channel = config.tcp_channels().next().ok_or_else(|| {
                 CliError::failed(format!(
                     "{} has no tcp channel to connect to",
                     path.display()
                 ))
             })?;
-            let ip = ip.unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
+            let ip = channel
+                .bind
+                .unwrap_or(std::net::Ipv4Addr::UNSPECIFIED.into());
             let identity = config.tls.identity();
             (
-                SocketAddr::new(ip, port),
+                SocketAddr::new(ip, channel.port),
                 identity.map(|(path, _)| path.to_owned()),
             )
         }
@@ -213,7 +201,10 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
 }
 
 /// Begins a session of the first admin: whoever may use the door has full access anyway.
-fn local_session(directory: DataDirectory, url: &Url) -> Result<(Credential, Cleanup), CliError> {
+fn local_session(
+    directory: DataDirectory,
+    url: &Url,
+) -> Result<(Credential, Option<Secret>), CliError> {
     let mut door = Door::at(directory);
     if door.server()?.is_none() {
         return Err(not_running(url));
@@ -223,9 +214,9 @@ fn local_session(directory: DataDirectory, url: &Url) -> Result<(Credential, Cle
 }
 
 /// A session that ends with the client.
-fn own_session(token: &str) -> (Credential, Cleanup) {
+fn own_session(token: &str) -> (Credential, Option<Secret>) {
     let token = Secret::new(token);
-    (Credential::Token(token.clone()), Cleanup::LogOut(token))
+    (Credential::Token(token.clone()), Some(token))
 }
 
 /// Signs in with a password (POST /auth, contract section 4.2).
@@ -234,7 +225,7 @@ fn log_in(
     trust: &Trust,
     user: &str,
     password: &Secret,
-) -> Result<(Credential, Cleanup), CliError> {
+) -> Result<(Credential, Option<Secret>), CliError> {
     let server = &url.authority;
     let body = json!({"username": user, "password": password.expose()}).to_string();
     let auth = url.http("/auth").text();

@@ -46,16 +46,11 @@ message per line of standard input. When the output is a file or pipe, only answ
 
 Without --url it talks to the server on this machine and needs no password: anyone who can write
 to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C exits.
---url
---relay-token
---ca-file
---token
---user
 --conversation ID    Continue this conversation
 --new                Start a new conversation (the default)
 --attach FILE...     Send this file with the first message, or alone if
                      there is none; may be repeated
---data-dir",
+--SERVER",
 )
 .run(run);
 

@@ -23,7 +23,7 @@ use super::password;
 use super::prompter::Prompter;
 use base::clock::Clock;
 use base::secret::Secret;
-use config::{Channel, Config, RelayChannel};
+use config::{Config, RelayChannel};
 use model::{ApiKey, ModelSetup};
 
 pub const COMMAND: Command = Command::new(
@@ -150,13 +150,7 @@ fn reach(
     if arguments.has("local-only") {
         return Ok(Some(Reach::ThisMachine));
     }
-    let bind = current.and_then(|config| {
-        let tcp = config.channels.iter().find_map(|channel| match channel {
-            Channel::Tcp(channel) => Some(channel),
-            _ => None,
-        })?;
-        tcp.bind
-    });
+    let bind = current.and_then(|config| config.tcp_channels().next()?.bind);
     let usual = match bind.is_some_and(|address| address.is_loopback()) {
         true => "local",
         false => "lan",
@@ -278,10 +272,7 @@ fn write_channels(
         Ok(())
     };
     if let Some(reach) = reach {
-        let tcp = before.channels.iter().find_map(|channel| match channel {
-            Channel::Tcp(tcp) => Some(tcp),
-            _ => None,
-        });
+        let tcp = before.tcp_channels().next();
         let tcp = tcp.ok_or_else(|| CliError::failed("the configuration has no tcp channel"))?;
         let bind = match reach {
             Reach::ThisMachine => json!("127.0.0.1"),

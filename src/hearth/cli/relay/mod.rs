@@ -47,15 +47,13 @@ recognise this machine: keep a copy. A running server opens the link at once.
                    read; optional (the default) accepts both
 --token-stdin      Read AUTH_TOKEN as one line of standard input
 --qr               Print the address as a QR code even into a file
---json
---data-dir",
+--json",
     )
     .ask_with(Configuration::Mended, join::run),
     Command::new(
         "\
 leave NAME: Remove the link to a relay
-`hearth relay status` shows the NAME. A running server ends the link at once.
---data-dir",
+`hearth relay status` shows the NAME. A running server ends the link at once.",
     )
     .ask_with(Configuration::Mended, leave::run),
     Command::new("status: Show the links of the running server\n--json\n--data-dir")

@@ -33,8 +33,7 @@ it is accepted: compare its fingerprint then.
 --name NAME...  Another name or address of the server; may be
                 given more than once
 --days N        Valid for N days (default: 365)
---force         Replace an existing certificate
---data-dir",
+--force         Replace an existing certificate",
         )
         .ask_with(Configuration::Mended, self_signed),
         Command::new(

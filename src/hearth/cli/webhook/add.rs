@@ -12,6 +12,7 @@ use crate::cli::password;
 use crate::cli::prompter::Prompter;
 use crate::cli::running_server::reachable_here;
 use crate::cli::serve::reachable;
+use crate::cli::token::names;
 use base::people::folded;
 use base::secret::Secret;
 use base::url::MASK;
@@ -184,12 +185,6 @@ fn narrowing(
         narrowing.insert("trusted".to_owned(), json!(true));
     }
     Ok(narrowing)
-}
-
-/// The names in a list with commas between them.
-fn names(list: &str) -> Vec<&str> {
-    let names = list.split(',').map(str::trim);
-    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// The secret of a new account, if it gets one.

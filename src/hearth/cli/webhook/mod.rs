@@ -49,11 +49,10 @@ if --tools names the tools for that. In a terminal you are asked.
 --trusted               Its messages count as your own, not as text from
                         outside, after which tools ask again
 --secret-stdin          Read the secret as one line of standard input
---no-secret             Accept messages from anyone who can connect
---data-dir",
+--no-secret             Accept messages from anyone who can connect",
     )
     .ask_with(Configuration::Alone, add),
-    Command::new("list: List the accounts\n--json\n--data-dir").ask_with(
+    Command::new("list: List the accounts\n--json").ask_with(
         Configuration::Alone,
         |door, arguments, context| {
             let data = door.ask(&json!({ "type": "list_webhook_accounts" }))?;
@@ -68,15 +67,13 @@ if the reply does not arrive. This calls the model and the receiver.
 --message TEXT  The message to send
 --body FILE     Post this JSON file instead, or standard input (-):
                 for an account with a `map`
---wait SECONDS  How long to wait for the reply (default: 60)
---data-dir",
+--wait SECONDS  How long to wait for the reply (default: 60)",
     )
     .ask_with(Configuration::Alone, run_test::run),
     Command::new(
         "\
 remove NAME: Remove an account
-Its undelivered callbacks are dropped.
---data-dir",
+Its undelivered callbacks are dropped.",
     )
     .ask_with(Configuration::Alone, remove),
 ]);
