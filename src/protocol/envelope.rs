@@ -94,35 +94,20 @@ pub struct Overtaken {
 
 /// The body of a webhook callback (contract section 4.3, outgoing):
 /// `{"message":...,"conversation_id":...}`, why the reply is not whole if it is not, and what
-/// was `overtaken`.
+/// was `overtaken`. The `status` is `cancelled` where somebody stopped the turn, and the
+/// message then what was said so far.
 pub fn callback(
+    status: Option<&'static str>,
     message: &str,
     conversation_id: &str,
     finish_reason: Option<FinishReason>,
     overtaken: Option<Overtaken>,
 ) -> String {
     to_text(&Callback {
-        status: None,
+        status,
         message: message.to_owned(),
         conversation_id: conversation_id.to_owned(),
         finish_reason,
-        in_reply_to: overtaken.map(|message| message.in_reply_to),
-        turn_id: overtaken.map(|message| message.turn_id),
-    })
-}
-
-/// The body of a webhook callback whose turn was cancelled: as [`callback`], with
-/// what was said so far and the status `cancelled`.
-pub fn cancelled_callback(
-    said: &str,
-    conversation_id: &str,
-    overtaken: Option<Overtaken>,
-) -> String {
-    to_text(&Callback {
-        status: Some("cancelled"),
-        message: said.to_owned(),
-        conversation_id: conversation_id.to_owned(),
-        finish_reason: None,
         in_reply_to: overtaken.map(|message| message.in_reply_to),
         turn_id: overtaken.map(|message| message.turn_id),
     })
@@ -181,15 +166,15 @@ mod tests {
     #[test]
     fn callbacks_name_their_conversation() {
         assert_eq!(
-            callback("It is \"on\".", "kitchen", None, None),
+            callback(None, "It is \"on\".", "kitchen", None, None),
             r#"{"message":"It is \"on\".","conversation_id":"kitchen"}"#
         );
         assert_eq!(
-            callback("It is", "kitchen", Some(FinishReason::Length), None),
+            callback(None, "It is", "kitchen", Some(FinishReason::Length), None),
             r#"{"message":"It is","conversation_id":"kitchen","finish_reason":"length"}"#
         );
         assert_eq!(
-            cancelled_callback("It i", "kitchen", None),
+            callback(Some("cancelled"), "It i", "kitchen", None, None),
             r#"{"status":"cancelled","message":"It i","conversation_id":"kitchen"}"#
         );
         assert_eq!(
@@ -201,8 +186,8 @@ mod tests {
             turn_id: TurnId::from(2),
         };
         for text in [
-            callback("It is on.", "kitchen", None, Some(overtaken)),
-            cancelled_callback("It i", "kitchen", Some(overtaken)),
+            callback(None, "It is on.", "kitchen", None, Some(overtaken)),
+            callback(Some("cancelled"), "It i", "kitchen", None, Some(overtaken)),
             failed_callback(&Error::not_found("gone"), "kitchen", Some(overtaken)),
         ] {
             let end = r#""conversation_id":"kitchen","in_reply_to":"msg_0000000000001","turn_id":"turn_0000000000002"}"#;

@@ -96,10 +96,8 @@ pub fn enclosed(
 
 /// Where the nightly backups of a data directory are.
 pub fn directory(config: &Backup, data_dir: &Path) -> PathBuf {
-    match &config.directory {
-        Some(directory) => directory.clone(),
-        None => data_dir.join(DIRECTORY),
-    }
+    let own = config.directory.clone();
+    own.unwrap_or_else(|| data_dir.join(DIRECTORY))
 }
 
 /// The nightly backups in a directory with their dates, newest first; none when it

@@ -22,6 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use store::{Readers, Turn};
 
+use events::of_conversation;
 use kept::{KeptEvent, KeptEvents};
 pub use recipients::{ConnectionId, Person, Recipients};
 pub use reply::Reply;
@@ -116,18 +117,14 @@ impl Hub {
         let mut state = self.lock();
         state.shares.note(conversation, now.clone(), false, busy);
         state.kept.share(conversation, &now);
-        let of_conversation = |kind| Event {
-            turn_id: None,
-            conversation_id: Some(conversation),
-            kind,
-        };
-        let gone = of_conversation(EventKind::ConversationDeleted);
+        let gone = of_conversation(conversation, EventKind::ConversationDeleted);
         let former = Recipients::Former {
             before,
             now: now.clone(),
         };
         state.publish(gone, former);
-        state.publish(of_conversation(event), Recipients::Readers(now));
+        let shared = of_conversation(conversation, event);
+        state.publish(shared, Recipients::Readers(now));
     }
 
     /// A conversation was deleted: its events are not kept, neither the earlier ones nor
@@ -148,11 +145,7 @@ impl Hub {
         state.kept.delete(|kept| {
             kept.conversation == Some(conversation) && kept.name != EventName::ConversationDeleted
         });
-        let event = Event {
-            turn_id: None,
-            conversation_id: Some(conversation),
-            kind: EventKind::ConversationDeleted,
-        };
+        let event = of_conversation(conversation, EventKind::ConversationDeleted);
         state.publish(event, Recipients::Readers(readers));
     }
 

@@ -98,8 +98,8 @@ impl Service {
     }
 
     pub(super) fn set_config(&self, set: SetConfig) -> Result<Value> {
-        let edit = self.edit(|service| service.settings.set(&set.path, set.value))?;
-        let (removed_key, change) = edit;
+        let (removed_key, change) =
+            self.edit(|service| service.settings.set(&set.path, set.value))?;
         Ok(json!(record::ConfigChange {
             removed_key,
             ..change

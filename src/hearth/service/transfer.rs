@@ -13,6 +13,7 @@ use crate::transfer::{
 };
 use base::error::{Error, Result};
 use base::ids::{ConversationId, UserId};
+use base::people::folded;
 use base::sync::lock;
 use protocol::command::Export;
 use store::{Identity, Store, User, UserRole, Viewer};
@@ -151,13 +152,14 @@ impl Service {
                 ));
             }
             let user = self.store.user(&identity.user)?;
-            user.filter(|user| owner.is_none_or(|name| self.is_named(user, name)))
-                .ok_or_else(|| {
-                    Error::unauthorized(
-                        "only the owner of the machine imports for others, by `hearth import \
+            let is_theirs =
+                |user: &User| owner.is_none_or(|name| folded(name) == folded(&user.name));
+            user.filter(is_theirs).ok_or_else(|| {
+                Error::unauthorized(
+                    "only the owner of the machine imports for others, by `hearth import \
                          --owner` there",
-                    )
-                })?
+                )
+            })?
         };
         let id = importer.id;
         {
@@ -195,10 +197,6 @@ impl Service {
         let user = &identity.user;
         log::info!("{user} imported {messages} messages in {imported} conversations");
         ended.map(|()| report)
-    }
-
-    fn is_named(&self, user: &User, name: &str) -> bool {
-        base::people::folded(&user.name) == base::people::folded(name)
     }
 }
 

@@ -17,8 +17,8 @@ use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
 use store::{
-    Approval, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Replaced, Target,
-    Turn, TurnEnd, TurnState, Usage, Verdict, Viewer,
+    Approval, Begun, Decision, Durable, IdempotencyKey, Identity, NewAttachments, NewTurn,
+    Replaced, Target, Turn, TurnEnd, TurnState, Usage, Verdict, Viewer,
 };
 
 /// Where replies are read that a client asks for without saying so.
@@ -33,24 +33,7 @@ impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
     /// end. The turn belongs to the server: it continues when the client leaves.
     pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
-        if let Some(audience) = &chat.audience
-            && let Err(error) = check_audience(caller.identity, audience)
-        {
-            return responder.send(Err::<(), _>(error));
-        }
-        if chat.conversation_id.is_some() && chat.audience.is_some() {
-            return responder.send(Err::<(), _>(Error::invalid_request(
-                "\"audience\" is for a new conversation; share_conversation changes that of \
-                 another",
-            )));
-        }
-        let refused = match (chat.replaces, chat.conversation_id) {
-            (Some(_), None) => Err(Error::invalid_request(
-                "\"replaces\" needs the \"conversation_id\" of the message",
-            )),
-            _ => self.check_model(caller.identity, chat.model.as_deref()),
-        };
-        if let Err(error) = refused {
+        if let Err(error) = self.check_chat(caller.identity, &chat) {
             return responder.send(Err::<(), _>(error));
         }
         let mut request = format!(
@@ -127,6 +110,24 @@ impl Service {
         if let Some((conversation, readers)) = changed {
             self.hub.publish_change(conversation, readers);
         }
+    }
+
+    fn check_chat(&self, identity: &Identity, chat: &Chat) -> Result<()> {
+        if let Some(audience) = &chat.audience {
+            check_audience(identity, audience)?;
+            if chat.conversation_id.is_some() {
+                return Err(Error::invalid_request(
+                    "\"audience\" is for a new conversation; share_conversation changes that of \
+                     another",
+                ));
+            }
+        }
+        if chat.replaces.is_some() && chat.conversation_id.is_none() {
+            return Err(Error::invalid_request(
+                "\"replaces\" needs the \"conversation_id\" of the message",
+            ));
+        }
+        self.check_model(identity, chat.model.as_deref())
     }
 
     /// Reserves a place in the queue for a message that is about to be stored. One

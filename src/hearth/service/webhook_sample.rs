@@ -25,21 +25,16 @@ fn mapped(account: &WebhookAccount, text: &str) -> Value {
         body["user_id"] = json!("hearth webhook test");
         return body;
     };
-    let mut fill = |template: &Template, text: &str| {
-        for pointer in template.pointers() {
+    for (template, text) in [
+        (map.conversation_id.as_ref(), "hearth-webhook-test"),
+        (map.user_id.as_ref(), "hearth webhook test"),
+        // Last, so that it wins if two pointers are equal.
+        (Some(&map.message), text),
+    ] {
+        for pointer in template.into_iter().flat_map(Template::pointers) {
             put(&mut body, pointer, json!(text));
         }
-    };
-    for (template, text) in [
-        (&map.conversation_id, "hearth-webhook-test"),
-        (&map.user_id, "hearth webhook test"),
-    ] {
-        if let Some(template) = template {
-            fill(template, text);
-        }
     }
-    // Last, so that it wins if two pointers are equal.
-    fill(&map.message, text);
     body
 }
 

@@ -234,8 +234,10 @@ fn callback_body(turn: &Turn, end: &TurnEnd, in_reply_to: Option<MessageId>) -> 
         TurnEnd::Done {
             reply,
             finish_reason,
-        } => envelope::callback(reply, &name, *finish_reason, overtaken),
+        } => envelope::callback(None, reply, &name, *finish_reason, overtaken),
         TurnEnd::Failed { error, .. } => envelope::failed_callback(error, &name, overtaken),
-        TurnEnd::Cancelled { said } => envelope::cancelled_callback(said, &name, overtaken),
+        TurnEnd::Cancelled { said } => {
+            envelope::callback(Some("cancelled"), said, &name, None, overtaken)
+        }
     }
 }

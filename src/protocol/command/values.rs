@@ -295,16 +295,12 @@ pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
 
 /// The same, which may be absent.
 pub(super) fn optional_query(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    let text = fields.optional_string(name)?;
-    text.map(|text| check_short(text, name, QUERY_CHARACTERS))
-        .transpose()
+    optional_short_text(fields, name, QUERY_CHARACTERS)
 }
 
 /// The name of a model that may be absent.
 pub(super) fn model(fields: &mut Fields, name: &str) -> Result<Option<String>> {
-    let text = fields.optional_string(name)?;
-    text.map(|text| check_short(text, name, MODEL_CHARACTERS))
-        .transpose()
+    optional_short_text(fields, name, MODEL_CHARACTERS)
 }
 
 /// The same; empty for none.
@@ -337,6 +333,11 @@ fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
     let text = fields.string(name);
     fields.restrict(name, "maxLength", json!(most));
     check_short(text?, name, most)
+}
+
+fn optional_short_text(fields: &mut Fields, name: &str, most: usize) -> Result<Option<String>> {
+    let text = fields.optional_string(name)?;
+    text.map(|text| check_short(text, name, most)).transpose()
 }
 
 fn check_short(text: String, name: &str, most: usize) -> Result<String> {

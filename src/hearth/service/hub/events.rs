@@ -162,11 +162,7 @@ impl Hub {
 
     /// A conversation's new title.
     pub fn publish_title(&self, conversation: ConversationId, readers: Readers, title: String) {
-        let event = Event {
-            turn_id: None,
-            conversation_id: Some(conversation),
-            kind: EventKind::ConversationRenamed { title },
-        };
+        let event = of_conversation(conversation, EventKind::ConversationRenamed { title });
         self.publish(event, Recipients::Readers(readers));
     }
 
@@ -197,12 +193,8 @@ impl Hub {
         marks_only: bool,
         recipients: Recipients,
     ) {
-        let event = Event {
-            turn_id: None,
-            conversation_id: Some(conversation),
-            kind: EventKind::ConversationChanged { marks_only },
-        };
-        self.publish(event, recipients);
+        let kind = EventKind::ConversationChanged { marks_only };
+        self.publish(of_conversation(conversation, kind), recipients);
     }
 
     /// What a tool has changed, on disk.
@@ -268,6 +260,15 @@ fn of_household(kind: EventKind) -> Event {
     Event {
         turn_id: None,
         conversation_id: None,
+        kind,
+    }
+}
+
+/// An event of a conversation, but of none of its turns.
+pub(super) fn of_conversation(conversation: ConversationId, kind: EventKind) -> Event {
+    Event {
+        turn_id: None,
+        conversation_id: Some(conversation),
         kind,
     }
 }
