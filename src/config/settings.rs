@@ -287,7 +287,7 @@ impl Settings {
     /// # Errors
     /// As [`Settings::set`].
     pub fn add_account(&self, name: &str, account: Value) -> Result<Edit<()>> {
-        self.mend(|members| {
+        let put = |members: &mut Value| {
             let mut places = channel_places(members).into_iter().filter(|place| {
                 let channel = place.find(members);
                 let key = place.steps().last().and_then(Step::text);
@@ -305,7 +305,8 @@ impl Settings {
                     accounts.key(name).put(members, account)
                 }
             }
-        })
+        };
+        self.edit_unless(Vec::new(), put, true, false)
     }
 
     /// Sets a key, for the owner; `null` removes it. The file must have no problem afterwards
@@ -319,6 +320,10 @@ impl Settings {
         let path: KeyPath = key.parse()?;
         self.mend(|members| {
             let path = path.settle(members);
+            // A key that does not exist is a typing mistake.
+            if value.is_null() && path.find(members).is_none() {
+                self.get(key)?;
+            }
             let before = members.clone();
             path.put(members, value)?;
             if !path.names("accounts") {

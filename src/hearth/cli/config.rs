@@ -139,8 +139,6 @@ fn set(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
 /// `hearth config unset KEY`
 fn unset(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let key = arguments.required(0);
-    // A key that does not exist is a typing mistake.
-    get_value(door, key)?;
     let changed = set_value(door, key, Value::Null)?;
     report(
         door,

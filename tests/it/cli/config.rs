@@ -116,3 +116,35 @@ fn a_variable_that_is_unset_is_an_error_only_to_whoever_writes_it_beside_a_serve
     assert_eq!(file(path)["metrics"]["token"], "${NOT_SET_HERE}");
     assert_eq!(in_force(), before);
 }
+
+#[test]
+fn beside_a_server_a_file_with_mistakes_is_mended_and_gets_no_account() {
+    let folder = TemporaryDirectory::new();
+    let path = folder.path();
+    write_config(path, json!({}));
+    make_people(path);
+    let _program = Program::serve(path);
+    let text = r#"{"modle": "x", "max_tokens": "many"}"#;
+    fs::write(path.join("config.json"), text).unwrap();
+    let account = ["webhook", "add", "ci", "--url", "http://127.0.0.1:9/"];
+    for (words, succeeds, says) in [
+        (&account[..], false, "modle"),
+        (
+            &["config", "unset", "modell"],
+            false,
+            "no setting \"modell\"",
+        ),
+        (&["config", "unset", "modle"], true, "wrong with it still"),
+        (
+            &["config", "unset", "max_tokens"],
+            true,
+            "max_tokens removed",
+        ),
+        (&account, true, "curl "),
+    ] {
+        let output = run(path, words);
+        let said = printed(&output);
+        assert_eq!(output.status.success(), succeeds, "{words:?}: {said}");
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+}
