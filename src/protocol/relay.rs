@@ -21,17 +21,16 @@ use serde::{Deserialize, Serialize};
 /// Bytes before a frame's payload: its kind and its client's number.
 pub const HEADER_BYTES: usize = 5;
 
-/// The messages with which a link begins. Earlier versions do not know those members that
-/// have a default.
+/// The messages with which a link begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", try_from = "Members")]
 pub enum Greeting {
     /// The machine's first message: which key it claims to hold.
     Machine {
         /// Base64 of its 32 bytes.
         public_key: String,
         /// Whether it will say which clients sign in, if the relay wants to know.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         reports_sign_ins: bool,
     },
     /// The relay's challenge.
@@ -53,9 +52,51 @@ pub enum Greeting {
         /// Seconds between the relay's pings.
         ping_seconds: u64,
         /// Whether the relay wants to know which clients sign in.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         wants_sign_ins: bool,
     },
+}
+
+/// The members of any [`Greeting`]: reading one variant after the other would
+/// be several times the code. Earlier versions do not know those with a default.
+#[derive(Deserialize)]
+struct Members {
+    r#type: String,
+    public_key: Option<String>,
+    noise: Option<String>,
+    clients: Option<usize>,
+    message_bytes: Option<usize>,
+    ping_seconds: Option<u64>,
+    #[serde(default)]
+    reports_sign_ins: bool,
+    #[serde(default)]
+    wants_sign_ins: bool,
+}
+
+impl TryFrom<Members> for Greeting {
+    type Error = &'static str;
+
+    fn try_from(members: Members) -> Result<Greeting, &'static str> {
+        let linked = || {
+            Some(Greeting::Linked {
+                clients: members.clients?,
+                message_bytes: members.message_bytes?,
+                ping_seconds: members.ping_seconds?,
+                wants_sign_ins: members.wants_sign_ins,
+            })
+        };
+        let greeting = match members.r#type.as_str() {
+            "machine" => members.public_key.map(|public_key| Greeting::Machine {
+                public_key,
+                reports_sign_ins: members.reports_sign_ins,
+            }),
+            "prove" => members.noise.map(|noise| Greeting::Prove { noise }),
+            "proof" => members.noise.map(|noise| Greeting::Proof { noise }),
+            "linked" => linked(),
+            _ => return Err("its type is unknown"),
+        };
+        greeting.ok_or("a member of its type is missing")
+    }
 }
 
 /// A client's number on one link, never reused while the link lasts.
