@@ -10,7 +10,7 @@ use super::address_patterns::AddressPatterns;
 use super::collections::{addresses, read_section};
 use super::declaration::{COMMENT, Declared, Rule, Setting, SettingDoc, is_comment, section};
 use super::key_path::KeyPath;
-use super::readable::{by_name, is_set, relay_url};
+use super::readable::{by_name, is_set, masked_url};
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
 use super::rules::{Choice, Parsed, SecretText, Text, UrlText, integer};
@@ -59,7 +59,7 @@ section! {
         /// The channel's name in logs.
         pub name: String = name();
         /// The relay's WebSocket address, best with `wss://`.
-        #[serde(serialize_with = "relay_url")]
+        #[serde(serialize_with = "masked_url")]
         pub url: String = UrlText(&["wss", "ws"]).required();
         /// The relay's AUTH_TOKEN, which lets this machine link to it.
         #[serde(rename = "auth_token_set", serialize_with = "is_set")]
@@ -185,27 +185,21 @@ impl Rule for Channels {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Vec<Channel>> {
-        let mut read: Vec<(KeyPath, Option<Channel>)> = match value {
-            Value::Array(items) => items
-                .iter()
-                .enumerate()
-                .map(|(index, item)| {
-                    let path = path.index(index);
-                    let channel = read_channel(reader, &path, None, item);
-                    (path, channel)
-                })
+        let found: Vec<(KeyPath, Option<&str>, &Value)> = match value {
+            Value::Array(items) => (items.iter().enumerate())
+                .map(|(index, item)| (path.index(index), None, item))
                 .collect(),
-            Value::Object(members) => members
-                .iter()
+            Value::Object(members) => (members.iter())
                 .filter(|(key, _)| !is_comment(key))
-                .map(|(key, member)| {
-                    let path = path.key(key);
-                    let channel = read_channel(reader, &path, Some(key), member);
-                    (path, channel)
-                })
+                .map(|(key, member)| (path.key(key), Some(key.as_str()), member))
                 .collect(),
             _ => return reader.demand(path, &self.expected(), value, None),
         };
+        let mut read: Vec<(KeyPath, Option<Channel>)> = Vec::with_capacity(found.len());
+        for (path, key, member) in found {
+            let channel = read_channel(reader, &path, key, member);
+            read.push((path, channel));
+        }
         let listens = |channel: &Channel| match channel {
             Channel::Tcp(_) => true,
             Channel::Webhook(webhook) => webhook.port.is_some(),
@@ -330,13 +324,12 @@ fn warn_about_relay(reader: &mut Reader<'_>, path: &KeyPath, relay: &RelayChanne
             "is not encrypted on its way to the relay; wss:// is",
         );
     }
-    let path = path.key("auth_token");
-    match &relay.auth_token {
-        Some(token) if token.expose().len() < TOKEN_CHARACTERS => reader.caution(
-            &path,
+    let token = relay.auth_token.as_ref();
+    if token.is_some_and(|token| token.expose().len() < TOKEN_CHARACTERS) {
+        reader.caution(
+            &path.key("auth_token"),
             format_args!("has fewer than {TOKEN_CHARACTERS} characters; relays refuse that"),
-        ),
-        _ => {}
+        );
     }
 }
 

@@ -3,17 +3,18 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::collections::{list, object};
 use super::declaration::{Rule, default_is_absent, section};
 use super::key_path::KeyPath;
+use super::readable::{is_set, is_there, masked_url};
 use super::reader::Reader;
 use super::rules::{Flag, Parsed, SecretText, UrlText};
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::secret::Secret;
-use base::url::{Authority, Host, Url, masked};
+use base::url::{Authority, Host, Url};
 
 /// The push services of the usual browsers: Chrome's, Firefox's, Safari's and Edge's.
 const PUSH_SERVICES: [&str; 4] = [
@@ -87,7 +88,7 @@ impl WebPush {
 
 section! {
     /// Where one person is notified.
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct Notifications {
         /// The person's topic at an ntfy server.
         pub ntfy: Option<Ntfy> = object::<Ntfy>().optional("none");
@@ -103,24 +104,29 @@ section! {
 
 section! {
     /// A topic of ntfy (<https://docs.ntfy.sh/publish/>).
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct Ntfy {
         /// The server's address, without the topic.
+        #[serde(serialize_with = "masked_url")]
         pub url: String = UrlText(&["https", "http"]).or("https://ntfy.sh".to_owned());
         /// The topic. At a public server, whoever knows it reads along.
+        #[serde(rename = "topic_set", serialize_with = "is_there")]
         pub topic: Secret = TopicText.required();
         /// An access token of the server.
+        #[serde(rename = "token_set", serialize_with = "is_set")]
         pub token: Option<Secret> = SecretText.optional("none");
     }
 }
 
 section! {
     /// An application of Gotify (<https://gotify.net/docs/pushmsg>).
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, Serialize)]
     pub struct Gotify {
         /// The server's address.
+        #[serde(serialize_with = "masked_url")]
         pub url: String = UrlText(&["https", "http"]).required();
         /// The application's token.
+        #[serde(rename = "token_set", serialize_with = "is_there")]
         pub token: Secret = SecretText.required();
     }
 }
@@ -168,25 +174,6 @@ impl PushService {
     }
 }
 
-/// As `get_config` shows it: without secrets.
-impl Serialize for Notifications {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ntfy = self.ntfy.as_ref().map(|ntfy| {
-            json!({ "url": masked(&ntfy.url), "topic_set": true, "token_set": ntfy.token.is_some() })
-        });
-        let gotify = self.gotify.as_ref();
-        let gotify = gotify.map(|gotify| json!({ "url": masked(&gotify.url), "token_set": true }));
-        let quiet_hours = self.quiet_hours.map(|hours| hours.to_string());
-        json!({
-            "ntfy": ntfy,
-            "gotify": gotify,
-            "quiet_hours": quiet_hours,
-            "content": self.content,
-        })
-        .serialize(serializer)
-    }
-}
-
 impl Notifications {
     /// The services that are set up.
     pub fn services(&self) -> impl Iterator<Item = PushService> {
@@ -222,6 +209,12 @@ impl fmt::Display for QuietHours {
             until / 60,
             until % 60
         )
+    }
+}
+
+impl Serialize for QuietHours {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

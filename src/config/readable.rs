@@ -9,13 +9,18 @@ pub(super) fn is_set<T, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok
     to.serialize_bool(value.is_some())
 }
 
+/// A secret that must be there.
+pub(super) fn is_there<T, S: Serializer>(_: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(true)
+}
+
 /// An address that may hold a password.
 pub(super) fn url<S: Serializer>(url: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
     url.as_deref().map(masked).serialize(to)
 }
 
 /// An address that may hold a password, and must be there.
-pub(super) fn relay_url<S: Serializer>(url: &str, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn masked_url<S: Serializer>(url: &str, to: S) -> Result<S::Ok, S::Error> {
     masked(url).serialize(to)
 }
 

@@ -60,22 +60,18 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     if let Some(wrong) = wrong {
         return Err(Problems::of_file(file, wrong.message.clone()));
     }
-    let secrets = reader
-        .secrets
-        .iter()
-        .map(|path| (path, masked as fn(&str) -> String));
-    let private = reader
-        .private
-        .iter()
-        .map(|path| (path, host_only as fn(&str) -> String));
-    for (path, mask) in private.chain(secrets) {
-        let path = path.settle(&document);
-        if let Some(Value::String(text)) = path.find(&document)
-            && !is_variable(text)
-        {
-            let mask = mask(text);
-            // The path exists, so this cannot fail.
-            let _ = path.put(&mut document, mask.into());
+    type Mask = fn(&str) -> String;
+    let masks = [
+        (&reader.private, host_only as Mask),
+        (&reader.secrets, masked),
+    ];
+    for (paths, mask) in masks {
+        for path in paths {
+            if let Some(Value::String(text)) = path.settle(&document).find_mut(&mut document)
+                && !is_variable(text)
+            {
+                *text = mask(text);
+            }
         }
     }
     drop_telling_comments(&mut document);
@@ -235,15 +231,8 @@ fn agrees(backup: &Value, present: &Value) -> bool {
 }
 
 fn is_account_secret(place: &KeyPath) -> bool {
-    let keys: Vec<&str> = place
-        .steps()
-        .iter()
-        .filter_map(|step| match step {
-            Step::Key(key) => Some(key.as_str()),
-            Step::Index(_) => None,
-        })
-        .collect();
-    keys.contains(&"accounts") && keys.last() == Some(&"secret")
+    let last_key = place.steps().iter().rev().find_map(Step::text);
+    place.names("accounts") && last_key == Some("secret")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::service::Service;
@@ -143,7 +144,7 @@ impl OptionsRead {
                     _ => return Err(must_be("tool_choice", "none, auto, required or a function")),
                 }
             }
-            "stop" => client.stop = stop(&value)?,
+            "stop" => client.stop = stop(value)?,
             "temperature" => {
                 let temperature = value.as_f64().filter(|one| (0.0..=2.0).contains(one));
                 client.temperature = Some(temperature.ok_or_else(|| must_be(&name, "0 to 2"))?);
@@ -288,15 +289,11 @@ fn cannot(name: &str) -> Error {
     ))
 }
 
-fn stop(value: &Value) -> Result<Vec<String>> {
-    let error = || must_be("stop", "a text, or an array of texts");
+fn stop(value: Value) -> Result<Vec<String>> {
     match value {
-        Value::String(text) => Ok(vec![text.clone()]),
-        Value::Array(texts) => texts
-            .iter()
-            .map(|text| text.as_str().map(str::to_owned).ok_or_else(error))
-            .collect(),
-        _ => Err(error()),
+        Value::String(text) => Ok(vec![text]),
+        texts => serde_json::from_value(texts)
+            .map_err(|_| must_be("stop", "a text, or an array of texts")),
     }
 }
 
@@ -315,28 +312,22 @@ impl Nested {
         self.1.remove(key).unwrap_or_default()
     }
 
+    fn member<T: DeserializeOwned>(&mut self, key: &str, what: &str) -> Result<Option<T>> {
+        let read = serde_json::from_value(self.take(key));
+        read.map_err(|_| must_be(&self.name_of(key), what))
+    }
+
     fn text(&mut self, key: &str) -> Result<Option<String>> {
-        match self.take(key) {
-            Value::Null => Ok(None),
-            Value::String(text) => Ok(Some(text)),
-            _ => Err(must_be(&self.name_of(key), "a text")),
-        }
+        self.member(key, "a text")
     }
 
     fn flag(&mut self, key: &str) -> Result<bool> {
-        match self.take(key) {
-            Value::Null => Ok(false),
-            Value::Bool(flag) => Ok(flag),
-            _ => Err(must_be(&self.name_of(key), "true or false")),
-        }
+        Ok(self.member(key, "true or false")?.unwrap_or_default())
     }
 
     fn object(&mut self, key: &str) -> Result<Option<Value>> {
-        match self.take(key) {
-            Value::Null => Ok(None),
-            object @ Value::Object(_) => Ok(Some(object)),
-            _ => Err(must_be(&self.name_of(key), "an object")),
-        }
+        let members = self.member(key, "an object")?;
+        Ok(members.map(Value::Object))
     }
 
     /// What was not taken has no effect.

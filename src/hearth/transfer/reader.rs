@@ -77,26 +77,32 @@ fn without_mark(text: &[u8]) -> &[u8] {
 
 /// Imports the lines of Hearth's own export.
 fn lines(reader: &mut impl BufRead, importer: &mut Importer<'_>) -> Result<()> {
-    let (mut line, mut number, mut misses_end) = (Vec::new(), 0_u64, false);
+    let mut number = 0;
+    take_lines(reader, importer, &mut number)
+        .map_err(|error| importer.stopped(&format!("line {number}: "), &error))?;
+    importer.finish()
+}
+
+/// Takes all lines; `number` is that of the last one that was read.
+fn take_lines(
+    reader: &mut impl BufRead,
+    importer: &mut Importer<'_>,
+    number: &mut u64,
+) -> Result<()> {
+    let (mut line, mut misses_end) = (Vec::new(), false);
     loop {
-        let place = |importer: &Importer<'_>, why: &Error| {
-            importer.stopped(&format!("line {number}: "), why)
-        };
         line.clear();
-        let count = (&mut *reader)
-            .take(LINE_BYTES)
-            .read_until(b'\n', &mut line)
-            .map_err(|error| place(importer, &unread(error)))?;
-        if count == 0 {
-            break;
+        let mut bounded = (&mut *reader).take(LINE_BYTES);
+        let count = bounded.read_until(b'\n', &mut line).map_err(unread)?;
+        if count == 0 && misses_end {
+            let cut = "the file ends here, before the end of the export";
+            return Err(Error::invalid_request(cut));
+        } else if count == 0 {
+            return Ok(());
         }
-        number += 1;
-        let place = |importer: &Importer<'_>, why: &Error| {
-            importer.stopped(&format!("line {number}: "), why)
-        };
+        *number += 1;
         if count as u64 == LINE_BYTES {
-            let long = Error::invalid_request("a line is longer than 16 MiB");
-            return Err(place(importer, &long));
+            return Err(Error::invalid_request("a line is longer than 16 MiB"));
         }
         let text = without_mark(&line).trim_ascii();
         if text.is_empty() {
@@ -105,21 +111,16 @@ fn lines(reader: &mut impl BufRead, importer: &mut Importer<'_>) -> Result<()> {
         match serde_json::from_slice(text) {
             Ok(Line::Head { has_end, .. }) => misses_end = has_end,
             Ok(Line::End { .. }) => misses_end = false,
-            Ok(read) => take(read, importer).map_err(|error| place(importer, &error))?,
+            Ok(read) => take(read, importer)?,
             Err(_) if misses_end && !line.ends_with(b"\n") => {
-                let cut = Error::invalid_request("the file ends in the middle of this line");
-                return Err(place(importer, &cut));
+                let cut = "the file ends in the middle of this line";
+                return Err(Error::invalid_request(cut));
             }
             Err(_) => importer
                 .report
                 .skip("lines that do not belong to an export"),
         }
     }
-    if misses_end {
-        let cut = Error::invalid_request("the file ends here, before the end of the export");
-        return Err(importer.stopped(&format!("line {number}: "), &cut));
-    }
-    importer.finish()
 }
 
 fn take(line: Line, importer: &mut Importer<'_>) -> Result<()> {
