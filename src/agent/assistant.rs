@@ -3,27 +3,27 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::context::estimate::TokenCalibration;
 use crate::mcp::Mcp;
-use crate::meter::ModelMeter;
-use crate::model::Provider;
-use crate::provider;
-use crate::provider::embedding::Embedder;
+use crate::model;
+use crate::model::embedding::Embedder;
+use crate::model::meter::ModelMeter;
+use crate::model::servers::Servers;
 use crate::skills::Skills;
-use crate::tool::Toolbox;
+use crate::tools::Toolbox;
 use base::calendar::Zone;
 use base::clock::Clock;
 use config::Config;
 
 /// The provider and the tools of one configuration. A new configuration makes a new
 /// one; a turn keeps the one that it began with.
+#[derive(Clone)]
 pub struct Assistant {
     /// The settings that it was made from.
     pub config: Arc<Config>,
     /// The household's clocks, as the system had them then.
     pub zone: Zone,
-    /// Asks the model that `provider` and `base_url` of the settings name.
-    pub provider: Arc<dyn Provider>,
+    /// The models that `provider` and `fallback` of the settings name.
+    pub servers: Arc<Servers>,
     /// Asks for the vectors of memories and messages, if that is configured.
     pub embedder: Option<Arc<Embedder>>,
     /// Every tool that may be offered; which ones are is decided for each turn,
@@ -35,8 +35,6 @@ pub struct Assistant {
     pub mcp_version: u64,
     /// Whether people have browsers that are told what waits.
     pub tells_browsers: bool,
-    /// Corrects estimates of a request's length.
-    pub calibration: Arc<TokenCalibration>,
     /// Counts requests to models.
     pub meter: Arc<ModelMeter>,
 }
@@ -51,24 +49,30 @@ impl Assistant {
         data_dir: &Path,
         tells_browsers: bool,
     ) -> Assistant {
-        // Read first, so that the next turn notices a change in the meantime.
-        let mcp_version = mcp.version();
-        let skills = load_skills(data_dir);
         Assistant {
             zone: config.zone(),
-            provider: provider::from_config(&config, clock),
+            servers: Arc::new(model::from_config(&config, clock)),
             embedder: Embedder::from_config(&config).map(Arc::new),
-            toolbox: Toolbox::from_config(&config)
-                .with_notify(tells_browsers)
-                .with_skills(&skills)
-                .with_mcp(mcp.tools()),
-            skills,
+            toolbox: Toolbox::from_config(&config),
+            skills: load_skills(data_dir),
             config,
             tells_browsers,
-            calibration: Arc::default(),
             meter: Arc::default(),
-            mcp_version,
+            mcp_version: 0,
         }
+        .with_tools(mcp, tells_browsers)
+    }
+
+    fn with_tools(mut self, mcp: &Mcp, tells_browsers: bool) -> Assistant {
+        // Read first, so that the next turn notices a change in the meantime.
+        self.mcp_version = mcp.version();
+        self.tells_browsers = tells_browsers;
+        self.toolbox = self
+            .toolbox
+            .with_notify(tells_browsers)
+            .with_skills(&self.skills)
+            .with_mcp(mcp.tools());
+        self
     }
 
     /// Whether MCP servers and the data directory still have the same tools and skills, and
@@ -83,28 +87,11 @@ impl Assistant {
     /// are installed.
     #[must_use]
     pub fn refreshed(&self, mcp: &Mcp, data_dir: &Path, tells_browsers: bool) -> Assistant {
-        let mcp_version = mcp.version();
-        let skills = match self.skills.is_current() {
-            true => Arc::clone(&self.skills),
-            false => load_skills(data_dir),
-        };
-        Assistant {
-            config: Arc::clone(&self.config),
-            zone: self.zone.clone(),
-            provider: Arc::clone(&self.provider),
-            embedder: self.embedder.clone(),
-            toolbox: self
-                .toolbox
-                .clone()
-                .with_notify(tells_browsers)
-                .with_skills(&skills)
-                .with_mcp(mcp.tools()),
-            skills,
-            tells_browsers,
-            mcp_version,
-            calibration: Arc::clone(&self.calibration),
-            meter: Arc::clone(&self.meter),
+        let mut assistant = self.clone();
+        if !self.skills.is_current() {
+            assistant.skills = load_skills(data_dir);
         }
+        assistant.with_tools(mcp, tells_browsers)
     }
 }
 

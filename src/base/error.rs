@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::words;
+
 /// What went wrong, as a client may act on it. Closed: adding a code is a
 /// protocol change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,33 +26,6 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code, in the order of the contract's table.
-    pub const ALL: [Code; 6] = [
-        Code::InvalidToken,
-        Code::Unauthorized,
-        Code::NotFound,
-        Code::InvalidRequest,
-        Code::ServerError,
-        Code::RateLimited,
-    ];
-
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Code::InvalidToken => "invalid_token",
-            Code::Unauthorized => "unauthorized",
-            Code::NotFound => "not_found",
-            Code::InvalidRequest => "invalid_request",
-            Code::ServerError => "server_error",
-            Code::RateLimited => "rate_limited",
-        }
-    }
-
-    /// The code of a word on the wire, for reading stored errors back.
-    pub fn parse(word: &str) -> Option<Code> {
-        Code::ALL.into_iter().find(|code| code.as_str() == word)
-    }
-
     /// The HTTP status of this code where nothing more exact is known.
     pub fn http_status(self) -> u16 {
         match self {
@@ -63,6 +38,15 @@ impl Code {
         }
     }
 }
+
+words! { Code {
+    InvalidToken: "invalid_token",
+    Unauthorized: "unauthorized",
+    NotFound: "not_found",
+    InvalidRequest: "invalid_request",
+    ServerError: "server_error",
+    RateLimited: "rate_limited",
+} }
 
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,6 +149,13 @@ impl Error {
         let mut error = Error::of(Code::ServerError, shown);
         error.0.detail = Some(format!("{public}: {detail}").into());
         error
+    }
+
+    /// The same error in other words, whoever is told of it.
+    pub fn rephrased(mut self, phrase: impl Fn(&str) -> String) -> Error {
+        self.0.message = phrase(&self.0.message);
+        self.0.detail = self.0.detail.map(|detail| phrase(&detail).into());
+        self
     }
 
     /// The same error with a more exact HTTP status than its code implies.
@@ -286,8 +277,8 @@ mod tests {
 
     #[test]
     fn every_code_survives_its_word() {
-        for code in Code::ALL {
-            assert_eq!(Code::parse(code.as_str()), Some(code));
+        for word in Code::WORDS {
+            assert_eq!(Code::parse(word).map(Code::as_str), Some(*word));
         }
         assert_eq!(Code::parse("teapot"), None);
     }

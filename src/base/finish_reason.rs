@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words;
+
 /// Why a reply ends before its end. One that is whole has none (protocol section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -17,29 +19,9 @@ pub enum FinishReason {
     Interrupted,
 }
 
-impl FinishReason {
-    /// All of them.
-    pub const ALL: [FinishReason; 4] = [
-        FinishReason::Length,
-        FinishReason::ContentFilter,
-        FinishReason::Refusal,
-        FinishReason::Interrupted,
-    ];
-
-    /// Its name in the protocol and in the database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FinishReason::Length => "length",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Refusal => "refusal",
-            FinishReason::Interrupted => "interrupted",
-        }
-    }
-
-    /// The reason of this name.
-    pub fn parse(name: &str) -> Option<FinishReason> {
-        FinishReason::ALL
-            .into_iter()
-            .find(|reason| reason.as_str() == name)
-    }
-}
+words! { FinishReason {
+    Length: "length",
+    ContentFilter: "content_filter",
+    Refusal: "refusal",
+    Interrupted: "interrupted",
+} }

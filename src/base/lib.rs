@@ -35,3 +35,4 @@ pub mod testing;
 pub mod threads;
 pub mod url;
 pub mod visible;
+mod words;

@@ -94,14 +94,18 @@ impl Histogram {
     }
 }
 
+/// A number of things in words: `1 byte`, `2 bytes`, `3 memories`.
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
+    match one.strip_suffix('y') {
+        _ if number == N::from(1) => format!("1 {one}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {one}s"),
+    }
+}
+
 /// A number of bytes in words: `1 byte`, `2 bytes`.
 pub fn byte_count<N: Display + PartialEq + From<u8>>(number: N) -> String {
-    let word = if number == N::from(1) {
-        "byte"
-    } else {
-        "bytes"
-    };
-    format!("{number} {word}")
+    count(number, "byte")
 }
 
 #[cfg(test)]

@@ -86,6 +86,11 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
         .expect("a SHA-256 digest has 32 bytes")
 }
 
+/// Bytes as lowercase hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// HMAC-SHA256 of `message` under `key`.
 pub fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message)

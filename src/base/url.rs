@@ -161,6 +161,19 @@ impl fmt::Debug for Url {
     }
 }
 
+/// A text with all bytes but those that are kept written as in `%20` (RFC 3986, section 2.1).
+pub fn percent_encode(text: &str, is_kept: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if is_kept(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
 /// A URL as it may be shown: without user and query, and what is not a URL as
 /// [`MASK`] alone.
 pub fn masked(text: &str) -> String {

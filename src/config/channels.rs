@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::address_patterns::AddressPatterns;
 use super::collections::{addresses, read_section};
-use super::declaration::{COMMENT, Declared, Rule, Setting, SettingDoc, is_comment, section};
-use super::key_path::KeyPath;
+use super::declaration::{COMMENT, Declared, Rule, Setting, SettingDoc, section};
+use super::key_path::{KeyPath, is_comment};
 use super::readable::{by_name, is_set, masked_url};
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
@@ -111,17 +111,10 @@ const BIND: Parsed<IpAddr> = Parsed {
 };
 
 /// The contract's words for the kinds of channel.
-#[derive(Clone, Copy)]
-enum Kind {
-    Tcp,
-    Relay,
-    Webhook,
-}
-
-const KINDS: Choice<Kind> = Choice(&[
-    ("tcp", Kind::Tcp),
-    ("websocket", Kind::Relay),
-    ("webhook", Kind::Webhook),
+const KINDS: Choice<&str> = Choice(&[
+    ("tcp", "tcp"),
+    ("websocket", "websocket"),
+    ("webhook", "webhook"),
 ]);
 
 impl Channel {
@@ -268,22 +261,23 @@ fn read_channel(
 ) -> Option<Channel> {
     let members = reader.members(path, "an object", value)?;
     let kind = read_kind(reader, path, key, members)?;
-    let named = |name: String, kind: &str| match name.as_str() {
+    let named = |name: String| match name.as_str() {
         "" => key.unwrap_or(kind).to_owned(),
         _ => name,
     };
     let channel = match kind {
-        Kind::Tcp => {
+        "tcp" => {
             let mut tcp: TcpChannel = read_section(reader, path, members, &["type"])?;
-            tcp.name = named(tcp.name, "tcp");
+            tcp.name = named(tcp.name);
             Channel::Tcp(tcp)
         }
-        Kind::Relay => {
+        "websocket" => {
             let mut relay: RelayChannel = read_section(reader, path, members, &["type"])?;
-            relay.name = named(relay.name, "websocket");
+            relay.name = named(relay.name);
             Channel::Relay(relay)
         }
-        Kind::Webhook => {
+        _ => {
+            // It is one wherever it stands.
             let mut webhook: WebhookChannel = read_section(reader, path, members, &["type"])?;
             webhook.name = "webhook".to_owned();
             Channel::Webhook(webhook)
@@ -304,7 +298,7 @@ fn read_kind(
     path: &KeyPath,
     key: Option<&str>,
     members: &Map<String, Value>,
-) -> Option<Kind> {
+) -> Option<&'static str> {
     let type_path = path.key("type");
     if let Some(value) = members.get("type") {
         return KINDS.read(reader, &type_path, value);

@@ -5,10 +5,8 @@ use std::marker::PhantomData;
 use serde_json::{Map, Value, json};
 
 use super::address_patterns::AddressPatterns;
-use super::declaration::{
-    COMMENT, Declared, Rule, Section, Setting, SettingDoc, SettingKey, is_comment,
-};
-use super::key_path::KeyPath;
+use super::declaration::{COMMENT, Declared, Rule, Section, Setting, SettingDoc, SettingKey};
+use super::key_path::{KeyPath, is_comment};
 use super::reader::Reader;
 use super::rules::Parsed;
 

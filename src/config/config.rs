@@ -110,6 +110,10 @@ section! {
         /// fit. Ollama gets this value too, and reloads the model when it changes.
         pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
             .optional("what a server of your own says; else as `hearth help models` lists it"), writable;
+        /// How long the model's first word may take before the next of `fallback` is asked, if that
+        /// answers at present.
+        pub first_token_seconds: Option<u32> = integer(1..=3_600)
+            .optional("60; with a reasoning effort 180; for a server at home half of what is left of `limits.turn_seconds`"), writable;
         /// Reasoning effort.
         pub reasoning_effort: Option<&'static str> = EFFORTS
             .optional("the model's own"), writable;
@@ -225,9 +229,15 @@ section! {
     }
 }
 
-/// Every setting, in the order of the declaration: what `hearth config keys`
-/// and the handbook's list show.
+/// Every setting, in the order of the declaration: what `hearth config keys` shows.
 pub fn documentation() -> Vec<SettingDoc> {
+    let lines = include_str!("settings.tsv").lines();
+    lines.map(SettingDoc::of_line).collect()
+}
+
+/// The same out of the declarations themselves. Tests hold the text and the handbook to it;
+/// the program itself has the text, which is smaller than the code that makes it.
+pub fn declared_documentation() -> Vec<SettingDoc> {
     let mut docs = Vec::new();
     Config::document("", &mut docs);
     docs
@@ -267,6 +277,7 @@ impl Config {
             api_key: self.api_key.clone(),
             base_url: self.base_url.clone(),
             context_tokens: self.context_tokens,
+            first_token_seconds: self.first_token_seconds,
         }
     }
 

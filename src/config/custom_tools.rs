@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::collections::{Json, filled_list, list, map_of, object, object_as};
-use super::declaration::{Rule, is_comment, section};
-use super::key_path::{KeyPath, texts};
+use super::declaration::{Rule, section};
+use super::key_path::{KeyPath, is_comment, texts};
 use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{

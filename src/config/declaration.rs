@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::key_path::KeyPath;
+use super::key_path::{KeyPath, is_comment};
 use super::problems::suggestion;
 use super::reader::Reader;
 
@@ -24,6 +24,28 @@ pub struct SettingDoc {
     pub documentation: String,
     /// Whether `update_config` may write it.
     pub writable: bool,
+}
+
+impl SettingDoc {
+    /// It as a line of `settings.tsv`.
+    pub fn line(&self) -> String {
+        let writable = if self.writable { "writable" } else { "" };
+        let columns = [&self.key, &self.expects, &self.default, &self.documentation];
+        format!("{}\t{writable}", columns.map(String::as_str).join("\t"))
+    }
+
+    /// That of such a line.
+    pub(super) fn of_line(line: &str) -> SettingDoc {
+        let mut columns = line.split('\t').map(str::to_owned);
+        let mut next = || columns.next().unwrap_or_default();
+        SettingDoc {
+            key: next(),
+            expects: next(),
+            default: next(),
+            documentation: next(),
+            writable: !next().is_empty(),
+        }
+    }
 }
 
 /// The key of a setting of a section.
@@ -285,11 +307,6 @@ impl Section<'_, '_> {
 
 /// What [`is_comment`] says, as a regular expression.
 pub(super) const COMMENT: &str = r"^(_|\$|//$)";
-
-/// Whether a key is a comment: ignored, and kept in the file.
-pub(super) fn is_comment(key: &str) -> bool {
-    key.starts_with('_') || key.starts_with('$') || key == "//"
-}
 
 /// Joins a key and the key of a setting inside it.
 fn joined(key: &str, inner: &str) -> String {

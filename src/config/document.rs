@@ -13,8 +13,8 @@ use base::url::{MASK, is_exposed};
 use super::channels::Channel;
 use super::collections::read_section;
 use super::config::Config;
-use super::declaration::{Declared, is_comment};
-use super::key_path::{KeyPath, Step};
+use super::declaration::Declared;
+use super::key_path::{KeyPath, Step, channel_places, is_comment, quoted};
 use super::lines::Lines;
 use super::problems::{Finding, Problems};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
@@ -251,11 +251,7 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
     let variable = Preset::of(provider).and_then(|preset| preset.key_variable);
     if let (Some(variable), None, None) = (variable, &choice.api_key, &choice.base_url) {
         let key = path.key("api_key");
-        // A shell may take brackets for a pattern.
-        let word = match path.steps() {
-            [] => key.to_string(),
-            _ => format!("'{key}'"),
-        };
+        let word = quoted(&key.to_string());
         reader.warn(
             &path.key("provider"),
             format!(
@@ -348,19 +344,5 @@ fn check_shared_paths(
                 ),
             );
         }
-    }
-}
-
-/// The paths of the channels, in the order of the file, in both forms of `channels`.
-pub(super) fn channel_places(members: &Value) -> Vec<KeyPath> {
-    let place = KeyPath::top().key("channels");
-    match members.get("channels") {
-        Some(Value::Array(items)) => (0..items.len()).map(|index| place.index(index)).collect(),
-        Some(Value::Object(named)) => named
-            .keys()
-            .filter(|key| !is_comment(key))
-            .map(|key| place.key(key))
-            .collect(),
-        _ => Vec::new(),
     }
 }

@@ -17,11 +17,11 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// Interval between attempts to lock the file.
 const LOCK_STEP: Duration = Duration::from_millis(5);
 
-/// Reads the text of the file.
+/// Reads the text of a configuration file.
 ///
 /// # Errors
 /// It cannot be read, is too large, or is not UTF-8.
-pub(super) fn read(path: &Path) -> Result<String, Problems> {
+pub fn read(path: &Path) -> Result<String, Problems> {
     let unreadable = |error| Problems::of_file(path, format!("the file cannot be read: {error}"));
     decode(path, &File::open(path).map_err(unreadable)?)
 }

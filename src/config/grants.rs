@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::document::channel_places;
-use super::key_path::KeyPath;
+use super::key_path::{KeyPath, account_path};
 use super::settings::Settings;
 use super::tools::Permission;
 use base::error::{Error, Result};
@@ -101,11 +100,4 @@ fn person_path(members: &Value, name: &str) -> KeyPath {
     KeyPath::top()
         .key("people")
         .key(known.map_or(name, String::as_str))
-}
-
-/// The path of a webhook account in a file.
-fn account_path(members: &Value, name: &str) -> Option<KeyPath> {
-    let places = channel_places(members).into_iter();
-    let mut accounts = places.map(|place| place.key("accounts").key(name));
-    accounts.find(|path| path.find(members).is_some())
 }

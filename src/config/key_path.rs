@@ -261,6 +261,43 @@ impl FromStr for KeyPath {
     }
 }
 
+/// The paths of the channels, in the order of the file, in both forms of `channels`.
+pub(super) fn channel_places(members: &Value) -> Vec<KeyPath> {
+    let place = KeyPath::top().key("channels");
+    match members.get("channels") {
+        Some(Value::Array(items)) => (0..items.len()).map(|index| place.index(index)).collect(),
+        Some(Value::Object(named)) => named
+            .keys()
+            .filter(|key| !is_comment(key))
+            .map(|key| place.key(key))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The path of a webhook account in a file.
+pub(super) fn account_path(members: &Value, name: &str) -> Option<KeyPath> {
+    let places = channel_places(members).into_iter();
+    let mut accounts = places.map(|place| place.key("accounts").key(name));
+    accounts.find(|path| path.find(members).is_some())
+}
+
+/// Whether a key is a comment: ignored, and kept in the file.
+pub(super) fn is_comment(key: &str) -> bool {
+    key.starts_with('_') || key.starts_with('$') || key == "//"
+}
+
+/// A word quoted for a shell, which may take brackets for a pattern.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        let word: String = word.chars().filter(|letter| !letter.is_control()).collect();
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -57,15 +57,18 @@ pub use address_patterns::AddressPatterns;
 pub use assistant::Identity;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use config::{
-    Config, McpApi, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT, documentation, schema,
+    Config, McpApi, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT,
+    declared_documentation, documentation, schema,
 };
 pub use custom_tools::{
     AnswerForm, BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,
 };
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;
+pub use file::read;
 pub use first_run::{first_run, write_first_run};
 pub use grants::Grantee;
+pub use key_path::quoted;
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay, server_of};
 pub use memory::{Embeddings, MemorySettings};

@@ -170,6 +170,9 @@ section! {
         /// Context window of this model, in tokens, as `context_tokens`.
         pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
             .optional("as for `context_tokens`");
+        /// How long this model's first word may take, as `first_token_seconds`.
+        pub first_token_seconds: Option<u32> = integer(1..=3_600)
+            .optional("as for `first_token_seconds`");
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::declaration::{Rule, is_comment};
-use super::key_path::KeyPath;
+use super::declaration::Rule;
+use super::key_path::{KeyPath, is_comment};
 use super::problems::suggestion;
 use super::reader::Reader;
 use base::calendar::Zone;

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::declaration::is_comment;
 use super::document::{parse, read_settings, to_text};
-use super::key_path::{KeyPath, Step};
+use super::key_path::{KeyPath, Step, is_comment};
 use super::problems::Problems;
 use super::reader::{Reader, is_variable};
 use base::secret::Secret;

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::config::{Config, documentation};
 use super::declaration::Declared;
-use super::document::{Document, channel_places, to_text};
+use super::document::{Document, parse, to_text};
 use super::file;
-use super::key_path::{KeyPath, Step, texts};
+use super::key_path::{KeyPath, Step, account_path, channel_places, texts};
 use super::problems::{Problems, suggestion};
 use super::providers::Preset;
 use super::reader::{Environment, is_variable};
@@ -147,6 +147,19 @@ impl Settings {
         }
     }
 
+    /// Whether the file, if there is one, says anything, whatever is in force.
+    ///
+    /// # Errors
+    /// `invalid_request` when it cannot be read or is no JSON object.
+    pub fn check_is_read(&self) -> Result<()> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let text = file::read(&self.path).map_err(|problems| unread(&problems))?;
+        let parsed = parse(&self.path, &text);
+        parsed.map(drop).map_err(|problems| unread(&problems))
+    }
+
     fn warnings_of(&self, document: &Document) -> Vec<String> {
         let mut lines: Vec<String> = document.warnings.lines().collect();
         if document.holds_secret && file::is_readable_by_others(&self.path) {
@@ -273,13 +286,7 @@ impl Settings {
     /// The path of a webhook account in the file, whose `channels` may be an array or an
     /// object.
     pub fn account_path(&self, name: &str) -> Option<String> {
-        self.with(|document| {
-            let mut places = channel_places(&document.members).into_iter();
-            places.find_map(|place| {
-                let path = place.key("accounts").key(name);
-                path.find(&document.members).map(|_| path.to_string())
-            })
-        })
+        self.with(|document| Some(account_path(&document.members, name)?.to_string()))
     }
 
     /// Adds a webhook account, for the owner, to the first webhook channel, or to a new one.
@@ -487,15 +494,20 @@ impl Settings {
         });
         match read {
             Ok(standing) if mends || standing.problems.is_empty() => Ok(standing),
-            Err(problems) if mends => Err(Error::invalid_request(format!(
-                "{problems}\n`hearth config edit` opens the file as it is"
-            ))),
+            Err(problems) if mends => Err(unread(&problems)),
             Ok(Standing { problems, .. }) | Err(problems) => Err(Error::server(
                 "the configuration file on the server is not valid, so nothing was changed",
                 problems,
             )),
         }
     }
+}
+
+/// What the owner is told of a file that is no JSON object.
+fn unread(problems: &Problems) -> Error {
+    Error::invalid_request(format!(
+        "{problems}\n`hearth config edit` opens the file as it is"
+    ))
 }
 
 /// Why the file could not be written; the owner is told where, and what to do.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::collections::{list, map_of, object, object_as};
-use super::declaration::{Rule, is_comment, section};
-use super::key_path::KeyPath;
+use super::declaration::{Rule, section};
+use super::key_path::{KeyPath, channel_places, is_comment, quoted};
 use super::people::SharedAudience;
 use super::readable::{Named, host, is_set};
 use super::reader::Reader;
@@ -204,15 +204,6 @@ pub(super) fn warn_of_narrowing(
     );
 }
 
-/// A key as a word of a shell, which may take brackets for a pattern.
-fn quoted(key: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    match key.bytes().all(is_plain) {
-        true => key.to_owned(),
-        false => format!("'{}'", key.replace('\'', "'\\''")),
-    }
-}
-
 /// Every account needs a unique path. `lists` are the accounts of each
 /// webhook channel, with the place of its `accounts`.
 pub(super) fn check_paths<'a>(
@@ -239,14 +230,8 @@ pub(super) fn check_paths<'a>(
 
 /// The names of the webhook accounts in a file, in both forms of `channels`.
 fn account_names(members: &Value) -> BTreeSet<String> {
-    let channels: Vec<&Value> = match members.get("channels") {
-        Some(Value::Array(channels)) => channels.iter().collect(),
-        Some(Value::Object(channels)) => channels.values().collect(),
-        _ => Vec::new(),
-    };
-    let accounts = channels
-        .iter()
-        .filter_map(|channel| channel.get("accounts")?.as_object());
+    let places = channel_places(members).into_iter();
+    let accounts = places.filter_map(|place| place.key("accounts").find(members)?.as_object());
     accounts
         .flat_map(|accounts| accounts.keys().filter(|name| !is_comment(name)).cloned())
         .collect()

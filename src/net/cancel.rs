@@ -1,10 +1,10 @@
 //! Cancels a turn from another thread, even while it waits.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::sync::atomic::{AtomicBool, Ordering};
-use base::sync::{Condvar, Mutex, MutexGuard};
+use base::sync::{Condvar, Mutex, MutexGuard, lock};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
@@ -41,10 +41,7 @@ impl Hooks {
 
 impl Cancel {
     fn hooks(&self) -> MutexGuard<'_, Hooks> {
-        self.inner
-            .hooks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.hooks)
     }
 
     /// Cancels the turn and interrupts all running work at once.

@@ -2,10 +2,10 @@
 //! the connection's own thread empties it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use base::sync::atomic::{AtomicUsize, Ordering};
-use base::sync::{Mutex, MutexGuard};
+use base::sync::{Mutex, lock};
 
 /// Why a connection is closed: a WebSocket close code (RFC 6455 section 7.4)
 /// and a reason of at most 123 bytes.
@@ -83,31 +83,33 @@ impl Direct {
     }
 }
 
-/// How many bytes that one connection sent still wait in the outboxes of others.
-/// Above [`Backlog::ROOM`] that connection is not read from, which slows down its
-/// sender and nobody else.
+/// How many bytes of one sender still wait in the queues of others. Above its room
+/// that sender is not read from, which slows down it and nobody else.
 #[derive(Debug)]
 pub struct Backlog {
     bytes: AtomicUsize,
+    room: usize,
     /// Wakes the connection that waits for room.
     owner: Arc<Outbox>,
 }
 
 impl Backlog {
-    /// A connection with a larger backlog is not read from.
+    /// The room of one client among others.
     pub const ROOM: usize = 64 * 1024;
 
-    /// An empty backlog of the connection with the outbox `owner`.
-    pub fn new(owner: Arc<Outbox>) -> Arc<Backlog> {
+    /// An empty backlog of `room` bytes, which wakes the connection with the outbox
+    /// `owner` when there is room again.
+    pub fn new(owner: Arc<Outbox>, room: usize) -> Arc<Backlog> {
         Arc::new(Backlog {
             bytes: AtomicUsize::new(0),
+            room,
             owner,
         })
     }
 
-    /// Whether the connection may be read from.
+    /// Whether the sender may be read from.
     pub fn has_room(&self) -> bool {
-        self.bytes.load(Ordering::SeqCst) <= Backlog::ROOM
+        self.bytes.load(Ordering::SeqCst) <= self.room
     }
 
     /// Adds `bytes` until the load is dropped.
@@ -129,9 +131,10 @@ pub struct Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        let before = self.backlog.bytes.fetch_sub(self.bytes, Ordering::SeqCst);
-        if before > Backlog::ROOM && before - self.bytes <= Backlog::ROOM {
-            self.backlog.owner.wake();
+        let backlog = &self.backlog;
+        let before = backlog.bytes.fetch_sub(self.bytes, Ordering::SeqCst);
+        if before > backlog.room && before - self.bytes <= backlog.room {
+            backlog.owner.wake();
         }
     }
 }
@@ -197,7 +200,7 @@ impl Outbox {
     /// closed as [`Close::TOO_SLOW`], and what waited is dropped with it.
     /// Returns whether the item will be sent.
     pub fn push(&self, item: Item) -> bool {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         if queue.close.is_some() {
             return false;
         }
@@ -222,7 +225,7 @@ impl Outbox {
     /// Closes the connection once everything queued is sent. Only the first call
     /// counts.
     pub fn close(&self, close: Close) {
-        self.lock().close.get_or_insert(close);
+        lock(&self.queue).close.get_or_insert(close);
         (self.wake)();
     }
 
@@ -233,16 +236,12 @@ impl Outbox {
 
     /// Takes everything queued.
     pub fn take(&self) -> Taken {
-        let mut queue = self.lock();
+        let mut queue = lock(&self.queue);
         queue.bytes = 0;
         Taken {
             items: std::mem::take(&mut queue.items),
             close: queue.close,
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -277,7 +276,7 @@ mod tests {
         let sender = Arc::new(Outbox::new(10, move || {
             count.fetch_add(1, Ordering::SeqCst);
         }));
-        let backlog = Backlog::new(sender);
+        let backlog = Backlog::new(sender, Backlog::ROOM);
         let outbox = Outbox::new(10, || ());
         let message =
             |bytes: usize| Item::Direct(Direct::Binary(vec![0; bytes]), Some(backlog.load(bytes)));

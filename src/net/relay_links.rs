@@ -1,9 +1,11 @@
 //! The status of the links to relays: set by the links, shown by `server_info`.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use base::clock::Timestamp;
 use base::ids::MachineId;
+use base::sync::lock;
+use base::words;
 
 /// This machine's name on relays, and the links that it has to them.
 #[derive(Default)]
@@ -26,17 +28,12 @@ pub enum LinkState {
     Replaced,
 }
 
-impl LinkState {
-    /// Its name in `server_info`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LinkState::Connecting => "connecting",
-            LinkState::Linked => "linked",
-            LinkState::Waiting => "waiting",
-            LinkState::Replaced => "replaced",
-        }
-    }
-}
+words! { LinkState {
+    Connecting: "connecting",
+    Linked: "linked",
+    Waiting: "waiting",
+    Replaced: "replaced",
+} }
 
 /// The status of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,38 +76,30 @@ impl RelayLinks {
             last_error: None,
             next_try: None,
         })));
-        self.lock().push(Arc::clone(&link));
+        lock(&self.links).push(Arc::clone(&link));
         link
     }
 
     /// Removes a link that has ended.
     pub fn remove(&self, link: &Arc<RelayLink>) {
-        self.lock().retain(|known| !Arc::ptr_eq(known, link));
+        lock(&self.links).retain(|known| !Arc::ptr_eq(known, link));
     }
 
     /// The status of all links, in the order in which they were added.
     pub fn statuses(&self) -> Vec<LinkStatus> {
-        self.lock().iter().map(|link| link.status()).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<RelayLink>>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.links).iter().map(|link| link.status()).collect()
     }
 }
 
 impl RelayLink {
     /// Its status.
     pub fn status(&self) -> LinkStatus {
-        self.lock().clone()
+        lock(&self.0).clone()
     }
 
     /// Changes its status.
     pub fn update(&self, change: impl FnOnce(&mut LinkStatus)) {
-        change(&mut self.lock());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LinkStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        change(&mut lock(&self.0));
     }
 }
 

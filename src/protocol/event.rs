@@ -156,6 +156,12 @@ events! {
         summary: String,
     },
 
+    /// The model is busy: its server is asked again after a while. Not kept.
+    "chat.waiting" Waiting [Streamed] {
+        /// How long, rounded up.
+        seconds: u64,
+    },
+
     /// The turn has its reply.
     "chat.done" Done [Kept Streamed] {
         /// The reply, for `get_messages`.

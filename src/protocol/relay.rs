@@ -205,13 +205,20 @@ impl<'a> Frame<'a> {
             }
             FrameKind::SignedIn => (SIGNED_IN, [&[], &[]]),
         };
-        let length = HEADER_BYTES + parts[0].len() + parts[1].len();
-        let mut bytes = Vec::with_capacity(length);
-        bytes.push(kind);
-        bytes.extend_from_slice(&self.client.0.to_be_bytes());
-        bytes.extend_from_slice(parts[0]);
-        bytes.extend_from_slice(parts[1]);
-        bytes
+        [&header(kind, self.client), parts[0], parts[1]].concat()
+    }
+
+    /// What stands before the payload of a [`FrameKind::Binary`].
+    pub fn binary_header(client: ClientNumber) -> [u8; HEADER_BYTES] {
+        header(BINARY, client)
+    }
+
+    /// The client whose [`FrameKind::Close`] these bytes are.
+    pub fn closed_client(bytes: &[u8]) -> Option<ClientNumber> {
+        match *bytes.first_chunk::<HEADER_BYTES>()? {
+            [CLOSE, client @ ..] => Some(ClientNumber(u32::from_be_bytes(client))),
+            _ => None,
+        }
     }
 
     /// Reads a frame.
@@ -242,6 +249,11 @@ impl<'a> Frame<'a> {
         };
         Ok(Frame::new(ClientNumber(u32::from_be_bytes(client)), kind))
     }
+}
+
+fn header(kind: u8, ClientNumber(client): ClientNumber) -> [u8; HEADER_BYTES] {
+    let [a, b, c, d] = client.to_be_bytes();
+    [kind, a, b, c, d]
 }
 
 #[cfg(test)]

@@ -173,8 +173,8 @@ schemas! {
     Value => {};
     Map<String, Value> => { "type": "object" };
     Timestamp => { "type": "string", "format": "date-time" };
-    Code => { "enum": Code::ALL.map(Code::as_str) };
-    FinishReason => { "enum": FinishReason::ALL.map(FinishReason::as_str) };
+    Code => { "enum": Code::WORDS };
+    FinishReason => { "enum": FinishReason::WORDS };
     Audience => {
         "anyOf": [
             { "enum": ["private", "household"] },

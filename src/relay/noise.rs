@@ -253,6 +253,19 @@ impl Secured {
     /// # Errors
     /// [`NoiseError::TooLarge`].
     pub fn seal(&mut self, text: &str, send: &mut dyn FnMut(Vec<u8>)) -> Result<(), NoiseError> {
+        self.seal_behind(&[], text, send)
+    }
+
+    /// The same, with `header` before each message.
+    ///
+    /// # Errors
+    /// [`NoiseError::TooLarge`].
+    pub fn seal_behind(
+        &mut self,
+        header: &[u8],
+        text: &str,
+        send: &mut dyn FnMut(Vec<u8>),
+    ) -> Result<(), NoiseError> {
         if text.len() > TEXT_BYTES {
             return Err(NoiseError::TooLarge);
         }
@@ -260,7 +273,7 @@ impl Secured {
         loop {
             let (piece, after) = rest.split_at(rest.len().min(PIECE_BYTES));
             let is_last = after.is_empty();
-            send(self.seal_piece(piece, is_last)?);
+            send(self.seal_piece(header, piece, is_last)?);
             if is_last {
                 return Ok(());
             }
@@ -268,19 +281,24 @@ impl Secured {
         }
     }
 
-    fn seal_piece(&mut self, piece: &[u8], is_last: bool) -> Result<Vec<u8>, NoiseError> {
+    fn seal_piece(
+        &mut self,
+        header: &[u8],
+        piece: &[u8],
+        is_last: bool,
+    ) -> Result<Vec<u8>, NoiseError> {
         self.sent += 1;
         let renews = self.sent >= KEY_MESSAGES || self.key_made.elapsed() >= KEY_TIME;
         let flags = if is_last { 0 } else { MORE } | if renews { REKEY } else { 0 };
         let mut plaintext = Vec::with_capacity(1 + piece.len());
         plaintext.push(flags);
         plaintext.extend_from_slice(piece);
-        let mut message = vec![0; plaintext.len() + TAG_BYTES];
-        let length = self
-            .transport
-            .write_message(&plaintext, &mut message)
+        let mut message = vec![0; header.len() + plaintext.len() + TAG_BYTES];
+        let (start, sealed) = message.split_at_mut(header.len());
+        start.copy_from_slice(header);
+        self.transport
+            .write_message(&plaintext, sealed)
             .map_err(|_| NoiseError::Message)?;
-        message.truncate(length);
         if renews {
             self.transport.rekey_outgoing();
             self.sent = 0;

@@ -8,9 +8,10 @@ pub use std::sync::Arc;
 
 pub use rusqlite::params;
 
-pub(crate) use crate::job::Write;
-pub(crate) use crate::query::row;
+pub(crate) use crate::engine::job::Write;
+pub(crate) use crate::engine::query::row;
 pub use crate::*;
+pub(crate) use crate::{chat::*, engine::*, home::*, keep::*, out::*, people::*, sight::*};
 pub use base::clock::Clock;
 pub use base::error::{Error, Result};
 pub use base::finish_reason::FinishReason;
@@ -157,12 +158,12 @@ pub fn done(reply: &str) -> TurnEnd {
 /// What the model is shown of a conversation, with the memories that the server sees.
 pub fn past(store: &Store, id: ConversationId, most_turns: usize, most_bytes: usize) -> Past {
     let wanted = WantedPast {
-        viewer: Some(&Viewer::server()),
+        with_memories: true,
         most_turns,
         most_bytes,
         with_hidden: false,
     };
-    store.past(id, &wanted).unwrap()
+    store.seen(&Viewer::server()).past(id, &wanted).unwrap()
 }
 
 /// Stores a message and returns its turn.

@@ -204,7 +204,9 @@ pub fn recall(table: &mut Table) {
     });
     let message = "where did we put the manual of the lamp from item77 in the cellar?";
     let took = one_by_one(21, |_| {
-        let found = store.relevant_memories(&Viewer::server(), message, None, &HashSet::new());
+        let found = store
+            .seen(&Viewer::server())
+            .relevant_memories(message, None, &HashSet::new());
         assert!(!found.unwrap().is_empty());
     });
     table.add(Figure::new("choice among 10,000 memories, p50", took.p50(), "ms").at_most(10.0));

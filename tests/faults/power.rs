@@ -278,7 +278,7 @@ fn check(files: &[Option<Vec<u8>>; 2], turns: &[TurnId]) {
     let store = Store::open(&folder.path().join(FILES[0]), Clock::system())
         .unwrap_or_else(|error| panic!("{error}"));
     for turn in turns {
-        let found = store.turn(&Viewer::server(), *turn);
+        let found = store.seen(&Viewer::server()).turn(*turn);
         assert!(found.is_ok(), "the acknowledged {turn} is lost: {found:?}");
     }
     store.close();

@@ -58,7 +58,8 @@ pub struct Household {
     pub(super) marks: Vec<(u64, usize)>,
     /// Who kept a conversation in another way since windows were last looked at.
     pub(super) kept: HashSet<(PersonNumber, String)>,
-    /// Conversations that the interface of OpenAI continues, and what was said there.
+    /// Conversations that the interface of OpenAI continues, whose they are, and what a
+    /// program has sent and been answered there last. Each has one entry.
     pub(super) replayed: Vec<(ConversationNumber, PersonNumber, Vec<Value>)>,
 }
 

@@ -1,6 +1,6 @@
 //! What comes from programs: webhooks and the interface of OpenAI.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::household::{Household, MOST_CONVERSATIONS, Said, string};
 use super::reference::{Actor, Conversation, ConversationNumber, Outside, Role};
@@ -65,7 +65,9 @@ impl Household {
         history.push(json!({ "role": "user", "content": text }));
         let reply = self.world.complete(person, &json!(history)).unwrap();
         history.push(json!({ "role": "assistant", "content": reply }));
-        // One of its own that ends in this, and that began with it unless it is long.
+        // One of its own that ends in this, and that began with it unless it is long. What a
+        // program has asked there last decides: one whose end was deleted is not found by what
+        // is left of it.
         let said: Vec<&str> = before.iter().map(|one| string(&one["content"])).collect();
         let ends_in_it = |number: ConversationNumber| {
             let messages = self.reference.conversations[number].shown();
@@ -75,9 +77,10 @@ impl Household {
         let continued = self
             .replayed
             .iter()
-            .filter(|(number, by, _)| {
+            .filter(|(number, by, newest)| {
                 let is_gone = self.reference.conversations[*number].is_deleted;
-                *by == person && !is_gone && !said.is_empty() && ends_in_it(*number)
+                let is_newest = last_question(&before) == last_question(newest);
+                *by == person && !is_gone && is_newest && ends_in_it(*number)
             })
             .max_by_key(|(number, ..)| *number);
         let number = match continued {
@@ -121,10 +124,16 @@ impl Household {
             }
         };
         self.exchanged(number, Some(person), &text, &reply);
-        match known {
-            Some(place) if self.replayed[place].0 == number => self.replayed[place].2 = history,
-            _ => self.replayed.push((number, person, history)),
+        let mut replayed = self.replayed.iter_mut();
+        match replayed.find(|(continued, ..)| *continued == number) {
+            Some((.., newest)) => *newest = history,
+            None => self.replayed.push((number, person, history)),
         }
         "complete"
     }
+}
+
+/// What was asked last in a history of questions and their replies.
+fn last_question(history: &[Value]) -> Option<&Value> {
+    history.iter().rev().nth(1)
 }

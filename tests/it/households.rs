@@ -13,3 +13,12 @@ fn random_households_see_what_they_should() {
         None => household_steps::run(20_260_101, 20_000),
     }
 }
+
+/// What differed once, by its seed.
+#[test]
+fn households_that_differed_do_not_any_longer() {
+    // A program goes back to before what was deleted.
+    for seed in [1_795_540_949, 1_795_540_990] {
+        household_steps::run(seed, 300);
+    }
+}

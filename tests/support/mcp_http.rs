@@ -1,7 +1,7 @@
 //! A server of the Model Context Protocol over Streamable HTTP.
 
 use std::io::{BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl McpServer {
     /// A server on this address, which may have been in use before.
     pub fn on(address: SocketAddr, kind: Kind) -> McpServer {
         let tools = [
-            "echo", "plain", "steady", "hang", "cut", "broken", "grow", "wants",
+            "echo", "plain", "steady", "hang", "cut", "broken", "grow", "wants", "act", "resume",
         ];
         let shared = Arc::new(Shared {
             kind,
@@ -98,7 +98,7 @@ impl McpServer {
 impl Drop for McpServer {
     fn drop(&mut self) {
         for socket in self.shared.sockets.lock().unwrap().drain(..) {
-            let _ = socket.shutdown(std::net::Shutdown::Both);
+            let _ = socket.shutdown(Shutdown::Both);
         }
     }
 }
@@ -145,7 +145,8 @@ fn answer(
             *session += 1;
             let header = format!("Mcp-Session-Id: s{session}\r\n");
             let result = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                "serverInfo": {"name": "stub", "version": "2"}});
+                "serverInfo": {"name": "stub", "version": "2"},
+                "instructions": "Say please."});
             return reply(socket, "200 OK", &header, &result_of(id, result));
         }
         Kind::Sessions => {
@@ -195,6 +196,15 @@ fn answer(
         }
         "tools/call" => call(shared, socket, id, &body["params"]),
         "subscriptions/listen" => listen(shared, socket),
+        _ if head.starts_with("get ") && head.contains("last-event-id: call-") => {
+            let (_, id) = head.split_once("last-event-id: call-").unwrap();
+            let id: Value = id.split("\r\n").next().unwrap().parse().unwrap();
+            let content = json!([{"type": "text", "text": "read on"}]);
+            open_stream(socket)?;
+            let answer = result_of(&id, json!({"content": content}));
+            event(socket, &format!("data: {answer}\n\n"))?;
+            event(socket, "")
+        }
         _ if head.starts_with("get ") && shared.kind == Kind::Sessions => listen(shared, socket),
         _ if head.starts_with("delete ") => reply(socket, "200 OK", "", &Value::Null),
         _ => reply(socket, "202 Accepted", "", &Value::Null),
@@ -245,6 +255,13 @@ fn call(
         "cut" => {
             open_stream(socket)?;
             event(socket, "")
+        }
+        "act" => socket.shutdown(Shutdown::Both),
+        "resume" => {
+            open_stream(socket)?;
+            event(socket, &format!("id: call-{id}\nretry: 10\ndata: \n\n"))?;
+            event(socket, "id: lost\ndata: {")?;
+            socket.shutdown(Shutdown::Both)
         }
         "broken" => {
             let page = json!("<html>Bad gateway</html>");

@@ -106,12 +106,8 @@ fn measure_language(code: &str, questions: Questions, search_words: SearchWords)
         }
         let relevant = list(&question["relevant"]);
         let shown = store
-            .relevant_memories(
-                &Viewer::server(),
-                &text(&question["message"]),
-                None,
-                &HashSet::new(),
-            )
+            .seen(&Viewer::server())
+            .relevant_memories(&text(&question["message"]), None, &HashSet::new())
             .expect("the store is readable");
         found.shown += shown.len();
         found.relevant += relevant.len();

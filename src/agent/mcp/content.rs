@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::tool::output::shorten;
+use crate::tools::output::shorten;
 use base::measure::byte_count;
 use protocol::attachment::{MOST_ATTACHMENTS, decode};
 use store::IncludedFile;

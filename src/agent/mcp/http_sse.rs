@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
 
+use super::call::{Call, CallError, ReadTimeout};
 use super::message;
-use super::peer::{CallError, Outcome, Peer, ReadTimeout};
+use super::peer::Peer;
 use super::streamable_http::{Exchange, Failure, Shared, is_event_stream};
-use super::transport::{Call, Revision, Transport};
-use crate::provider::event_stream::EventStream;
-use crate::tool::output::shorten;
+use super::transport::Transport;
+use crate::model::event_stream::EventStream;
+use crate::tools::output::shorten;
 use base::sync::lock;
+use base::url::Url;
 use net::cancel::Cancel;
-use net::http_client::{ClientError, ClientResponse};
 use net::task::Task;
 
 /// How long a server may take to name the address for messages, and to take one.
@@ -37,23 +38,17 @@ pub(super) struct SseTransport {
 impl Shared {
     /// Whether the address streams events to whoever asks.
     pub(super) fn is_of_older_revision(&self, cancel: &Cancel) -> bool {
-        let streams =
-            |answer: &mut ClientResponse| Ok(answer.status() == 200 && is_event_stream(answer));
-        self.exchange(&ask_for_stream(ANSWER_LIMIT, cancel), streams)
-            .unwrap_or_default()
+        let exchange = Exchange::stream("", ReadTimeout::within(ANSWER_LIMIT), cancel);
+        self.exchange(&exchange, |answer| {
+            Ok(answer.status() == 200 && is_event_stream(answer))
+        })
+        .unwrap_or_default()
     }
 
     /// Sends a message of an older server's session.
     fn post(&self, address: &str, message: &[u8], cancel: &Cancel) -> Result<(), CallError> {
-        let exchange = Exchange {
-            http_method: "POST",
-            address: Some(address),
-            method: "",
-            tool: None,
-            body: Some(message),
-            timeout: ReadTimeout::within(ANSWER_LIMIT),
-            cancel,
-        };
+        let timeout = ReadTimeout::within(ANSWER_LIMIT);
+        let exchange = Exchange::post(Some(address), message, timeout, cancel);
         let sent = self.exchange(&exchange, |answer| match answer.status() {
             200..300 => {
                 answer.finish();
@@ -61,11 +56,7 @@ impl Shared {
             }
             _ => Err(Failure::Call(self.refusal(answer, "")?)),
         });
-        sent.map_err(|failure| match failure {
-            Failure::Call(error) => error,
-            Failure::Connection(ClientError::Cancelled) => CallError::Cancelled,
-            Failure::Connection(error) => CallError::Closed(error.to_string()),
-        })
+        sent.map_err(|failure| failure.into_call_error(&timeout))
     }
 
     /// Reads the stream to its end: its first event has the address, which goes to `found`.
@@ -75,7 +66,8 @@ impl Shared {
         found: &Sender<String>,
         stop: &Cancel,
     ) -> Result<(), Failure> {
-        self.exchange(&ask_for_stream(STREAM_LIMIT, stop), |answer| {
+        let exchange = Exchange::stream("", ReadTimeout::within(STREAM_LIMIT), stop);
+        self.exchange(&exchange, |answer| {
             if answer.status() != 200 || !is_event_stream(answer) {
                 return Err(Failure::Call(self.refusal(answer, "")?));
             }
@@ -108,18 +100,6 @@ impl Shared {
     }
 }
 
-fn ask_for_stream(limit: Duration, cancel: &Cancel) -> Exchange<'_> {
-    Exchange {
-        http_method: "GET",
-        address: None,
-        method: "",
-        tool: None,
-        body: None,
-        timeout: ReadTimeout::within(limit),
-        cancel,
-    }
-}
-
 impl SseTransport {
     /// Opens the stream, which a thread reads from then on.
     ///
@@ -135,12 +115,11 @@ impl SseTransport {
         let read = {
             let (shared, peer) = (Arc::clone(&shared), Arc::clone(peer));
             move |stop: &Cancel| {
-                let reason = match shared.read_stream(&peer, &found, stop) {
-                    Ok(()) => "its stream has ended".to_owned(),
-                    Err(Failure::Call(error)) => error.to_string(),
-                    Err(Failure::Connection(error)) => error.to_string(),
-                };
-                peer.close(&reason);
+                let limit = ReadTimeout::within(STREAM_LIMIT);
+                match shared.read_stream(&peer, &found, stop) {
+                    Ok(()) => peer.close("its stream has ended"),
+                    Err(failure) => peer.close(&failure.into_call_error(&limit).to_string()),
+                }
             }
         };
         let reading = Task::start(format!("mcp-sse-{}", shared.name), &stop, read)
@@ -167,31 +146,8 @@ impl SseTransport {
 }
 
 impl Transport for SseTransport {
-    fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
-        let id = request.id;
-        let (sender, receiver) = peer.expect(id);
-        let hook = move || {
-            let _ = sender.try_send(Err(CallError::Cancelled));
-        };
-        let sent = (self.shared).post(&self.address, &request.message, request.cancel);
-        let outcome = match sent {
-            Ok(()) => request
-                .cancel
-                .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
-            Err(error) => Err(error),
-        };
-        peer.forget(id);
-        match &outcome {
-            Err(CallError::Closed(reason)) => peer.close(reason),
-            Err(CallError::SessionLost) => peer.close(&CallError::SessionLost.to_string()),
-            Err(CallError::Cancelled | CallError::Silent(_) | CallError::TimedOut)
-                if request.method != "initialize" =>
-            {
-                self.notify(message::cancelled(id, "nobody waits any more"));
-            }
-            _ => {}
-        }
-        outcome
+    fn send(&self, _: &Peer, request: &Call<'_>) -> Result<(), CallError> {
+        (self.shared).post(&self.address, &request.message, request.cancel)
     }
 
     fn notify(&self, message: Vec<u8>) {
@@ -199,8 +155,6 @@ impl Transport for SseTransport {
             log::debug!("mcp {}: {error}", self.shared.name);
         }
     }
-
-    fn opened(&self, _: Revision) {}
 
     fn listen(&self, _: &Arc<Peer>, _: Option<Vec<u8>>) {}
 
@@ -220,28 +174,30 @@ impl Drop for SseTransport {
 /// The address for messages, which may be relative to that of the stream. Another server's
 /// would get the headers that are meant for this one.
 fn resolve(stream: &str, named: &str) -> Option<String> {
-    let is_plain = |letter: char| letter.is_ascii_graphic();
-    if named.is_empty() || named.len() > ADDRESS_BYTES || !named.chars().all(is_plain) {
+    let is_plain = named.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_plain || named.starts_with("//") || !(1..=ADDRESS_BYTES).contains(&named.len()) {
         return None;
     }
-    let host = stream.find("://")? + "://".len();
-    let end = stream[host..]
-        .find(['/', '?', '#'])
-        .map_or(stream.len(), |length| host + length);
-    let (origin, path) = stream.split_at(end);
-    if named.contains("://") && !named.starts_with(['/', '?']) {
-        let rest = named.strip_prefix(origin)?;
-        return rest.starts_with(['/', '?']).then(|| named.to_owned());
+    let server = |url: &Url| (url.origin(), url.user.clone());
+    let base = Url::parse(stream).ok()?;
+    if let Ok(url) = Url::parse(named) {
+        return (server(&url) == server(&base)).then(|| named.to_owned());
     }
-    if named.starts_with("//") {
-        return None;
-    }
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    let folder = match named.starts_with('/') {
-        true => "",
-        false => path.rfind('/').map_or("/", |end| &path[..=end]),
+    let folder = match base.path.rfind('/') {
+        _ if named.starts_with('/') => "",
+        Some(end) => &base.path[..=end],
+        None => "/",
     };
-    Some(format!("{origin}{folder}{named}"))
+    let path = format!("{folder}{named}");
+    let query = None;
+    Some(
+        Url {
+            path,
+            query,
+            ..base.clone()
+        }
+        .text(),
+    )
 }
 
 #[cfg(test)]

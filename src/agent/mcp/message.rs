@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::tool::output::shorten;
+use crate::tools::output::shorten;
 use serde_json::json;
 
 /// Longest message that a server may send, in bytes.

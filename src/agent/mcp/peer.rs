@@ -3,82 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use serde_json::Value;
 
-use super::message::{self, Incoming, RpcError};
+use super::call::{CallError, Outcome, ReadTimeout};
+use super::message::{self, Incoming};
 use base::sync::lock;
-
-/// Why a request has no result.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum CallError {
-    /// The server answered with an error.
-    Refused(RpcError),
-    /// The server has ended or cannot be reached.
-    Closed(String),
-    /// The server has forgotten the session, and has not handled the request.
-    SessionLost,
-    /// The server speaks HTTP+SSE, the transport before Streamable HTTP.
-    OlderTransport,
-    /// The answer cannot be used.
-    Unusable(String),
-    /// The server neither answered nor reported progress for this long.
-    Silent(Duration),
-    /// The time for the request, or for the turn, is up.
-    TimedOut,
-    /// The turn was stopped, or the server is shutting down.
-    Cancelled,
-}
-
-/// How long to wait for the answer to a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReadTimeout {
-    /// Longest time without an answer or a report of progress.
-    pub(super) silence: Duration,
-    /// When it must end, regardless of progress.
-    pub(super) deadline: Instant,
-}
-
-impl ReadTimeout {
-    /// The same limit for the silence and for the whole request.
-    pub(super) fn within(limit: Duration) -> ReadTimeout {
-        ReadTimeout {
-            silence: limit,
-            deadline: Instant::now() + limit,
-        }
-    }
-
-    /// How long it may take after the last sign of progress.
-    pub(super) fn until(&self, last_activity: Instant) -> Instant {
-        let own = last_activity.checked_add(self.silence);
-        own.map_or(self.deadline, |own| own.min(self.deadline))
-    }
-
-    /// Which of the two limits was reached.
-    pub(super) fn exceeded(&self) -> CallError {
-        if Instant::now() >= self.deadline {
-            CallError::TimedOut
-        } else {
-            CallError::Silent(self.silence)
-        }
-    }
-}
-
-/// The result of a request, or why it has none.
-pub(super) type Outcome = Result<Value, CallError>;
-
-/// What the supervisor of a session waits for.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum SessionEvent {
-    /// The server says that its tools changed.
-    ToolsChanged,
-    /// The session has ended, for this reason.
-    Closed(String),
-    /// The time is up.
-    Nothing,
-}
 
 /// The other side of one session.
 #[derive(Default)]
@@ -106,22 +37,26 @@ impl Peer {
 
     /// Announces a request before it is sent. The sender is for the hook that
     /// cancels it. [`Peer::forget`] must follow.
-    pub(super) fn expect(&self, id: u64) -> (Sender<Outcome>, Receiver<Outcome>) {
+    ///
+    /// # Errors
+    /// The session has ended.
+    pub(super) fn expect(
+        &self,
+        id: u64,
+    ) -> Result<(Sender<Outcome>, Receiver<Outcome>), CallError> {
         // There is room for an answer, the end of the session and a cancellation,
         // so that no sender blocks.
         let (sender, receiver) = bounded(3);
         let mut state = self.state();
         if let Some(reason) = &state.closed {
-            let _ = sender.try_send(Err(CallError::Closed(reason.clone())));
+            return Err(CallError::Closed(reason.clone()));
         }
-        state.waiting.insert(
-            id,
-            Waiting {
-                outcome: sender.clone(),
-                last_activity: Instant::now(),
-            },
-        );
-        (sender, receiver)
+        let waiting = Waiting {
+            outcome: sender.clone(),
+            last_activity: Instant::now(),
+        };
+        state.waiting.insert(id, waiting);
+        Ok((sender, receiver))
     }
 
     /// Drops a request: a late answer is ignored.
@@ -129,7 +64,7 @@ impl Peer {
         self.state().waiting.remove(&id);
     }
 
-    /// When the request was sent, or its progress last reported.
+    /// When a request that has no outcome yet was sent, or its progress last reported.
     pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
         self.state().waiting.get(&id).map(|one| one.last_activity)
     }
@@ -146,13 +81,11 @@ impl Peer {
             if let Ok(outcome) = outcome.recv_deadline(until) {
                 return outcome;
             }
-            match self
-                .last_activity(id)
-                .map(|last_activity| timeout.until(last_activity))
-            {
-                Some(later) if later > until => until = later,
+            let later = self.last_activity(id).map(|last| timeout.until(last));
+            match later.filter(|later| *later > until) {
+                Some(later) => until = later,
                 // It may have been answered just now.
-                _ => return outcome.try_recv().unwrap_or(Err(timeout.exceeded())),
+                None => return outcome.try_recv().unwrap_or(Err(timeout.exceeded())),
             }
         }
     }
@@ -164,42 +97,34 @@ impl Peer {
                 if let Some(waiting) = self.state().waiting.remove(&id) {
                     let _ = waiting.outcome.try_send(result.map_err(CallError::Refused));
                 }
-                None
             }
-            Incoming::Request { id, method } => Some(message::answer(&id, &method)),
-            Incoming::Notification { method, params } => {
-                match method.as_str() {
-                    "notifications/tools/list_changed" => {
-                        self.state().tools_changed = true;
-                        self.news.notify_all();
-                    }
-                    // The token is the id of the request.
-                    "notifications/progress" => {
-                        let id = params.get("progressToken").and_then(message::own_id);
-                        let mut state = self.state();
-                        if let Some(waiting) = id.and_then(|id| state.waiting.get_mut(&id)) {
-                            waiting.last_activity = Instant::now();
-                        }
-                    }
-                    _ => {}
+            Incoming::Request { id, method } => return Some(message::answer(&id, &method)),
+            Incoming::Notification { method, params } => match method.as_str() {
+                "notifications/tools/list_changed" => {
+                    self.state().tools_changed = true;
+                    self.news.notify_all();
                 }
-                None
-            }
+                // The token is the id of the request.
+                "notifications/progress" => {
+                    let id = params.get("progressToken").and_then(message::own_id);
+                    let mut state = self.state();
+                    if let Some(waiting) = id.and_then(|id| state.waiting.get_mut(&id)) {
+                        waiting.last_activity = Instant::now();
+                    }
+                }
+                _ => {}
+            },
         }
+        None
     }
 
     /// Ends the session: all waiting and later requests fail with this reason.
     /// The first reason counts.
     pub(super) fn close(&self, reason: &str) {
         let mut state = self.state();
-        if state.closed.is_none() {
-            state.closed = Some(reason.to_owned());
-        }
-        for (_, waiting) in state.waiting.drain() {
-            let closed = CallError::Closed(reason.to_owned());
-            let _ = waiting.outcome.try_send(Err(closed));
-        }
+        state.closed.get_or_insert_with(|| reason.to_owned());
         drop(state);
+        self.fail_waiting(reason);
         self.news.notify_all();
     }
 
@@ -208,11 +133,11 @@ impl Peer {
         self.state().closed.clone()
     }
 
-    /// Fails the waiting requests, and keeps the session open.
+    /// Fails the waiting requests, whose answers are lost.
     pub(super) fn fail_waiting(&self, reason: &str) {
         for (_, waiting) in self.state().waiting.drain() {
-            let unusable = CallError::Unusable(reason.to_owned());
-            let _ = waiting.outcome.try_send(Err(unusable));
+            let broken = CallError::Broken(reason.to_owned());
+            let _ = waiting.outcome.try_send(Err(broken));
         }
     }
 
@@ -222,15 +147,12 @@ impl Peer {
     }
 
     /// Waits for the end of the session and, where `tools` is set, for a change of
-    /// the tools; until `deadline` where there is one.
-    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> SessionEvent {
+    /// the tools; until `deadline` where there is one. Returns why the session has ended.
+    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> Option<String> {
         let mut state = self.state();
         loop {
-            if let Some(reason) = &state.closed {
-                return SessionEvent::Closed(reason.clone());
-            }
-            if tools && state.tools_changed {
-                return SessionEvent::ToolsChanged;
+            if state.closed.is_some() || tools && state.tools_changed {
+                return state.closed.clone();
             }
             state = match deadline {
                 None => self
@@ -238,13 +160,9 @@ impl Peer {
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
-                    let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                        return SessionEvent::Nothing;
-                    };
-                    self.news
-                        .wait_timeout(state, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
+                    let left = deadline.checked_duration_since(Instant::now())?;
+                    let waited = self.news.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::call::{CallError, seconds};
 use super::http_sse::SseTransport;
-use super::peer::{CallError, Peer, SessionEvent};
-use super::session::{RemoteTool, Session};
-use super::stdio::{Start, StdioTransport};
+use super::peer::Peer;
+use super::remote_tool::RemoteTool;
+use super::session::Session;
+use super::stdio::StdioTransport;
 use super::streamable_http::{HttpTransport, Shared};
 use super::token::token_of;
-use super::transport::{Transport, seconds};
-use crate::tool::Workspace;
+use super::transport::Transport;
+use crate::tools::Workspace;
 use base::sync::lock;
 use config::{McpServer, McpWay};
 use net::cancel::Cancel;
@@ -65,7 +67,7 @@ pub(super) struct SharedServer {
     trust: Trust,
     /// What its program may write to within a sandbox, and where it runs by default.
     workspace: Workspace,
-    present: Mutex<CurrentState>,
+    present: Mutex<Present>,
     changed: Condvar,
     /// Counts the changes of all servers.
     version: Arc<AtomicU64>,
@@ -73,12 +75,23 @@ pub(super) struct SharedServer {
     at_once: AtomicBool,
 }
 
-/// What the server is doing and offers at the moment.
-struct CurrentState {
-    state: ServerState,
+/// What a server is doing and offers at the moment.
+struct Present {
+    status: Status,
     session: Option<Arc<Session>>,
-    tools: Arc<[RemoteTool]>,
-    problem: Option<String>,
+    /// Whether a call waits for a session.
+    is_wanted: bool,
+}
+
+/// What others see of it.
+#[derive(Clone)]
+pub(super) struct Status {
+    pub(super) state: ServerState,
+    /// Those of a server that has died are still offered: the next call starts it again.
+    pub(super) tools: Arc<[RemoteTool]>,
+    /// What it says of the use of its tools; empty if nothing.
+    pub(super) instructions: Arc<str>,
+    pub(super) problem: Option<String>,
 }
 
 impl Server {
@@ -89,19 +102,24 @@ impl Server {
         workspace: Workspace,
         version: Arc<AtomicU64>,
     ) -> Server {
-        let state = match config.disabled {
-            true => ServerState::Disabled,
-            false => ServerState::Starting,
+        let status = Status {
+            state: if config.disabled {
+                ServerState::Disabled
+            } else {
+                ServerState::Starting
+            },
+            tools: Arc::new([]),
+            instructions: Arc::default(),
+            problem: None,
         };
         let shared = Arc::new(SharedServer {
             config: config.clone(),
             trust,
             workspace,
-            present: Mutex::new(CurrentState {
-                state,
+            present: Mutex::new(Present {
+                status,
                 session: None,
-                tools: Arc::new([]),
-                problem: None,
+                is_wanted: false,
             }),
             changed: Condvar::new(),
             version,
@@ -160,29 +178,24 @@ impl SharedServer {
         &self.config.name
     }
 
-    fn present(&self) -> MutexGuard<'_, CurrentState> {
+    fn present(&self) -> MutexGuard<'_, Present> {
         lock(&self.present)
     }
 
     /// What it is doing, its tools, and what is wrong with it.
-    pub(super) fn snapshot(&self) -> (ServerState, Arc<[RemoteTool]>, Option<String>) {
-        let present = self.present();
-        (
-            present.state,
-            Arc::clone(&present.tools),
-            present.problem.clone(),
-        )
+    pub(super) fn status(&self) -> Status {
+        self.present().status.clone()
     }
 
     /// Waits until it is no longer being started for the first time.
     pub(super) fn wait_until_settled(self: &Arc<Self>, deadline: Instant, cancel: &Cancel) {
         self.wait_for(deadline, cancel, |present| {
-            (present.state != ServerState::Starting).then_some(())
+            (present.status.state != ServerState::Starting).then_some(())
         });
     }
 
-    /// The open session, waiting for it until `deadline` while the server is
-    /// started again.
+    /// The open session. One that has ended is opened again at once; this waits for that
+    /// until `deadline`.
     ///
     /// # Errors
     /// Why there is none in time.
@@ -191,19 +204,24 @@ impl SharedServer {
         deadline: Instant,
         cancel: &Cancel,
     ) -> Result<Arc<Session>, CallError> {
+        let mut has_asked = false;
         let found = self.wait_for(deadline, cancel, |present| {
             if self.stop.is_cancelled() {
                 return Some(None);
             }
-            let open = present.session.as_ref();
-            let open = open.filter(|session| session.closed().is_none());
-            open.map(|session| Some(Arc::clone(session)))
+            let session = present.session.as_ref();
+            let session = session.filter(|session| session.closed().is_none());
+            if session.is_none() && !std::mem::replace(&mut has_asked, true) {
+                present.is_wanted = true;
+                self.changed.notify_all();
+            }
+            session.map(|session| Some(Arc::clone(session)))
         });
         match found.flatten() {
             Some(session) => Ok(session),
             None if cancel.is_cancelled() => Err(CallError::Cancelled),
             None => {
-                let problem = self.present().problem.clone();
+                let problem = self.present().status.problem.clone();
                 let problem = problem.unwrap_or_else(|| "it is being started".to_owned());
                 Err(CallError::Closed(problem))
             }
@@ -216,7 +234,7 @@ impl SharedServer {
         self: &Arc<Self>,
         deadline: Instant,
         cancel: &Cancel,
-        look: impl Fn(&CurrentState) -> Option<T>,
+        mut look: impl FnMut(&mut Present) -> Option<T>,
     ) -> Option<T> {
         let waker = Arc::clone(self);
         // Under the lock, so that a thread that saw no cancellation is waiting by now.
@@ -227,7 +245,7 @@ impl SharedServer {
         cancel.guard(hook, || {
             let mut present = self.present();
             loop {
-                if let Some(found) = look(&present) {
+                if let Some(found) = look(&mut present) {
                     return Some(found);
                 }
                 let left = deadline.checked_duration_since(Instant::now())?;
@@ -243,7 +261,7 @@ impl SharedServer {
         })
     }
 
-    fn update(&self, change: impl FnOnce(&mut CurrentState)) {
+    fn update(&self, change: impl FnOnce(&mut Present)) {
         let mut present = self.present();
         change(&mut present);
         // Before anybody sees the change, and would take the tools of before for these.
@@ -254,29 +272,38 @@ impl SharedServer {
 
     fn set_ready(&self, session: &Arc<Session>, tools: Vec<RemoteTool>) {
         self.update(|present| {
-            present.state = ServerState::Ready;
             present.session = Some(Arc::clone(session));
-            present.tools = tools.into();
-            present.problem = None;
+            present.is_wanted = false;
+            present.status = Status {
+                state: ServerState::Ready,
+                tools: tools.into(),
+                instructions: session.instructions().into(),
+                problem: None,
+            };
         });
     }
 
+    /// Keeps the tools of a server that was ready until it fails to start again.
     fn set_down(&self, problem: &str) {
         self.update(|present| {
-            present.state = ServerState::Down;
             present.session = None;
-            present.tools = Arc::new([]);
-            present.problem = Some(problem.to_owned());
+            let status = &mut present.status;
+            if status.state != ServerState::Ready {
+                status.tools = Arc::new([]);
+            }
+            status.state = ServerState::Down;
+            status.problem = Some(problem.to_owned());
         });
     }
 
     /// Keeps the server running until it is stopped.
-    fn supervise(&self) {
+    fn supervise(self: &Arc<Self>) {
         let (first, most) = PAUSES;
         let mut pause = first;
         let mut told = String::new();
         while !self.stop.is_cancelled() {
             let began = Instant::now();
+            self.present().is_wanted = false;
             let problem = match self.open() {
                 Ok(session) => {
                     let session = Arc::new(session);
@@ -286,12 +313,14 @@ impl SharedServer {
                     session.close(self.at_once.load(Ordering::SeqCst));
                     problem
                 }
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    self.set_down(&error.to_string());
+                    error.to_string()
+                }
             };
             if self.stop.is_cancelled() {
                 break;
             }
-            self.set_down(&problem);
             if began.elapsed() >= STEADY {
                 pause = first;
             }
@@ -304,9 +333,8 @@ impl SharedServer {
             }
             // A server that never starts again must not fill the log.
             told = problem;
-            if self.stop.wait(pause) {
-                break;
-            }
+            let until = Instant::now() + pause;
+            self.wait_for(until, &self.stop, |present| present.is_wanted.then_some(()));
             pause = (pause * 2).min(most);
         }
         self.set_down("it was stopped");
@@ -322,16 +350,15 @@ impl SharedServer {
                 directory,
                 sandbox,
             } => {
-                let start = Start {
-                    name: self.name(),
-                    command,
-                    args,
-                    environment,
-                    directory: directory.as_deref(),
-                    workspace: &self.workspace,
-                    sandbox: *sandbox,
-                };
-                let started = StdioTransport::start(&start, &peer);
+                let rest = args.iter().map(String::as_str);
+                let words: Vec<&str> = [command.as_str()].into_iter().chain(rest).collect();
+                let (directory, sandbox) =
+                    self.workspace
+                        .confine(&words, directory.as_deref(), *sandbox);
+                let place = (directory.as_ref(), sandbox.as_ref());
+                let program = (command.as_str(), args.as_slice());
+                let started =
+                    StdioTransport::start(self.name(), program, environment, place, &peer);
                 Box::new(started.map_err(CallError::Unusable)?)
             }
             McpWay::Http {
@@ -381,13 +408,10 @@ impl SharedServer {
             if self.stop.is_cancelled() {
                 return "it is being stopped".to_owned();
             }
-            if let SessionEvent::Closed(reason) = session.wait_for_event(true, None) {
-                return reason;
-            }
             // Some servers say so after the handshake, and some after each list.
-            if let SessionEvent::Closed(reason) =
-                session.wait_for_event(false, Some(listed_at + pause))
-            {
+            let until = Some(listed_at + pause);
+            let is_over = session.wait_for_event(true, None);
+            if let Some(reason) = is_over.or_else(|| session.wait_for_event(false, until)) {
                 return reason;
             }
             listed_at = Instant::now();

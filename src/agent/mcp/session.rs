@@ -1,23 +1,22 @@
 //! One session with a server: the handshake, the list of its tools, calls.
 
 mod offers;
-mod remote_tool;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::call::{CALL, Call, CallError, INITIALIZE, Outcome, ReadTimeout};
 use super::message;
-use super::peer::{CallError, Outcome, Peer, ReadTimeout, SessionEvent};
-use super::transport::{Call, Revision, Transport};
+use super::peer::Peer;
+use super::remote_tool::{Kind, RemoteTool, remote_tool};
+use super::transport::{Revision, Transport};
+use crate::tools::output::shorten;
 use net::cancel::Cancel;
 use offers::beside;
-use remote_tool::remote_tool;
-pub(super) use remote_tool::{Kind, RemoteTool};
-use serde_json::json;
 
 /// Time limit of the handshake: a program may have to be downloaded first.
 const OPEN_LIMIT: Duration = Duration::from_secs(60);
@@ -25,8 +24,9 @@ const OPEN_LIMIT: Duration = Duration::from_secs(60);
 const DISCOVER_LIMIT: Duration = Duration::from_secs(5);
 /// Time limit of one page of the list of tools.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
-/// Most tools of one server.
+/// Most tools of one server, and characters of its instructions.
 const TOOLS: usize = 500;
+const INSTRUCTION_CHARS: usize = 2_000;
 
 /// Members of `_meta` in every request without a handshake (MCP 2026-07-28).
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -59,6 +59,8 @@ pub(super) struct Session {
     capabilities: Value,
     /// Name and version, as the server gives them.
     title: String,
+    /// How its tools are used together, as the server says.
+    instructions: String,
 }
 
 impl Session {
@@ -79,6 +81,7 @@ impl Session {
             next_id: AtomicU64::new(1),
             capabilities: Value::Null,
             title: String::new(),
+            instructions: String::new(),
         };
         match session.initialize(cancel) {
             Err(refused @ CallError::Refused(_)) => {
@@ -98,25 +101,18 @@ impl Session {
             "clientInfo": client_info(),
         });
         let id = self.next_id();
-        let message = message::request(id, "initialize", params);
-        let answer = self.send(
-            id,
-            "initialize",
-            None,
-            message,
-            Scope::within(OPEN_LIMIT, cancel),
-        )?;
+        let message = message::request(id, INITIALIZE, params);
+        let scope = Scope::within(OPEN_LIMIT, cancel);
+        let answer = self.send(id, INITIALIZE, None, message, scope)?;
         let offered = answer.get("protocolVersion").and_then(Value::as_str);
-        let Some(revision) = offered.and_then(Revision::of_handshake) else {
-            return Err(CallError::Unusable(format!(
-                "it uses an unknown revision of the protocol: {}",
-                offered.unwrap_or("none")
-            )));
-        };
-        self.revision = revision;
-        self.title = title(answer.get("serverInfo"));
-        self.note_capabilities(&answer);
-        self.transport.opened(revision);
+        self.revision = offered.and_then(Revision::of_handshake).ok_or_else(|| {
+            let offered = offered.unwrap_or("none");
+            CallError::Unusable(format!(
+                "it uses an unknown revision of the protocol: {offered}"
+            ))
+        })?;
+        self.note(&answer, answer.get("serverInfo"));
+        self.transport.opened(self.revision);
         self.transport
             .notify(message::notification("notifications/initialized", None));
         self.transport.listen(&self.peer, None);
@@ -131,38 +127,38 @@ impl Session {
         let scope = Scope::within(DISCOVER_LIMIT, cancel);
         let answer = match self.request("server/discover", Map::new(), None, scope) {
             Ok(answer) => answer,
-            Err(CallError::Refused(_) | CallError::Unusable(_) | CallError::Silent(_)) => {
-                return Ok(false);
+            Err(error @ (CallError::Closed(_) | CallError::Cancelled | CallError::TimedOut)) => {
+                return Err(error);
             }
-            Err(error) => return Err(error),
+            Err(_) => return Ok(false),
         };
-        let is_known = answer
-            .get("supportedVersions")
-            .and_then(Value::as_array)
-            .is_some_and(|names| names.iter().any(|name| name == self.revision.name()));
+        let versions = answer.get("supportedVersions").and_then(Value::as_array);
+        let is_known =
+            versions.is_some_and(|names| names.iter().any(|name| name == self.revision.name()));
         if is_known {
-            self.note_capabilities(&answer);
-            self.title = title(
-                answer
-                    .pointer("/_meta/io.modelcontextprotocol~1serverInfo")
-                    .or(answer.get("serverInfo")),
-            );
-            let params = with_meta(
-                Map::from_iter([(
-                    "notifications".to_owned(),
-                    json!({"toolsListChanged": true}),
-                )]),
-                self.revision,
-                None,
-            );
+            let info = answer.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
+            self.note(&answer, info.or(answer.get("serverInfo")));
+            let wanted = json!({"toolsListChanged": true});
+            let params = Map::from_iter([("notifications".to_owned(), wanted)]);
+            let params = with_meta(params, self.revision, None);
             let subscription = message::request(self.next_id(), "subscriptions/listen", params);
             self.transport.listen(&self.peer, Some(subscription));
         }
         Ok(is_known)
     }
 
-    fn note_capabilities(&mut self, answer: &Value) {
+    /// Takes what the server says about itself when a session begins.
+    fn note(&mut self, answer: &Value, info: Option<&Value>) {
         self.capabilities = answer.get("capabilities").cloned().unwrap_or_default();
+        self.title = title(info);
+        let instructions = answer.get("instructions").and_then(Value::as_str);
+        let instructions = instructions.unwrap_or_default().trim();
+        self.instructions = shorten(instructions, INSTRUCTION_CHARS).into_owned();
+    }
+
+    /// How its tools are used together, as the server says.
+    pub(super) fn instructions(&self) -> &str {
+        &self.instructions
     }
 
     /// The server's name and version, and the protocol's revision.
@@ -181,10 +177,8 @@ impl Session {
     pub(super) fn list_tools(&self, cancel: &Cancel) -> Result<Vec<RemoteTool>, CallError> {
         // A later change may be missing from the list.
         self.peer.tools_are_being_listed();
-        let is_without_tools = self.capabilities.get("tools").is_none()
-            && ["resources", "prompts"]
-                .iter()
-                .any(|beside| self.capabilities.get(beside).is_some());
+        let has = |capability: &str| self.capabilities.get(capability).is_some();
+        let is_without_tools = !has("tools") && (has("resources") || has("prompts"));
         let mut tools: Vec<RemoteTool> = Vec::new();
         if !is_without_tools {
             let timeout = ReadTimeout {
@@ -219,7 +213,7 @@ impl Session {
             ("name".to_owned(), Value::from(name)),
             ("arguments".to_owned(), Value::Object(arguments.clone())),
         ]);
-        let result = self.request("tools/call", params, Some(name), scope)?;
+        let result = self.request(CALL, params, Some(name), scope)?;
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => Ok(result),
             Some(kind) => Err(CallError::Unusable(format!(
@@ -229,7 +223,7 @@ impl Session {
     }
 
     /// As [`Peer::wait_for_event`].
-    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> SessionEvent {
+    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> Option<String> {
         self.peer.wait_for_event(tools, deadline)
     }
 
@@ -277,20 +271,38 @@ impl Session {
         if scope.cancel.is_cancelled() {
             return Err(CallError::Cancelled);
         }
-        if let Some(reason) = self.closed() {
-            return Err(CallError::Closed(reason));
+        let (peer, Scope { timeout, cancel }) = (&*self.peer, scope);
+        let (sender, receiver) = peer.expect(id)?;
+        let stop = move || {
+            let _ = sender.try_send(Err(CallError::Cancelled));
+        };
+        let call = Call {
+            id,
+            method,
+            tool,
+            message,
+            timeout,
+            cancel,
+        };
+        let outcome = cancel.guard(stop, || {
+            self.transport.send(peer, &call)?;
+            peer.wait_for(id, &receiver, &timeout)
+        });
+        peer.forget(id);
+        match &outcome {
+            Err(error @ (CallError::Closed(_) | CallError::SessionLost)) => {
+                peer.close(&error.to_string());
+            }
+            // The handshake must not be cancelled (specification, cancellation).
+            Err(CallError::Cancelled | CallError::Silent(_) | CallError::TimedOut)
+                if method != INITIALIZE =>
+            {
+                let message = message::cancelled(id, "nobody waits any more");
+                self.transport.cancel(message);
+            }
+            _ => {}
         }
-        self.transport.request(
-            &self.peer,
-            Call {
-                id,
-                method,
-                tool,
-                message,
-                timeout: scope.timeout,
-                cancel: scope.cancel,
-            },
-        )
+        outcome
     }
 }
 

@@ -11,17 +11,17 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use super::lines::{IncomingLines, Line};
-use super::log_lines::LogLines;
+use super::call::{Call, CallError};
 use super::message::{self, MESSAGE_BYTES};
-use super::peer::{CallError, Outcome, Peer};
-use super::transport::{Call, Revision, Transport};
-use crate::tool::Workspace;
+use super::output_lines::{LOGGED_BYTES, LineLog, Lines};
+use super::peer::Peer;
+use super::transport::Transport;
 use base::secret::Secret;
 use base::sync::lock;
 use net::cancel::Cancel;
 use net::process::{
-    Control, ExitReason, Limits, Process, StopMode, Stream, describe_exit, has_landlock, keep_only,
+    Control, ExitReason, InputFull, Limits, Process, Sandbox, StopMode, Stream, describe_exit,
+    has_landlock, keep_only,
 };
 use net::task::Task;
 
@@ -36,51 +36,40 @@ pub(super) struct StdioTransport {
     reading: Mutex<Option<Task>>,
 }
 
-/// How to start the program.
-pub(super) struct Start<'a> {
-    /// The server's name, for the log.
-    pub(super) name: &'a str,
-    pub(super) command: &'a str,
-    pub(super) args: &'a [String],
-    pub(super) environment: &'a BTreeMap<String, Secret>,
-    /// Where it runs, if not where [`Workspace::confine`] says.
-    pub(super) directory: Option<&'a Path>,
-    pub(super) workspace: &'a Workspace,
-    /// Whether it may reach only a part of the file system.
-    pub(super) sandbox: bool,
-}
-
 impl StdioTransport {
     /// Starts the program in its own process group, and the thread that
     /// supervises it. The peer is closed when the program has ended.
     ///
     /// # Errors
     /// It cannot be started, in a sentence for the log.
-    pub(super) fn start(start: &Start<'_>, peer: &Arc<Peer>) -> Result<StdioTransport, String> {
+    pub(super) fn start(
+        name: &str,
+        (program, arguments): (&str, &[String]),
+        environment: &BTreeMap<String, Secret>,
+        (directory, sandbox): (&Path, Option<&Sandbox>),
+        peer: &Arc<Peer>,
+    ) -> Result<StdioTransport, String> {
         let failed = |error| format!("it cannot be started: {error}");
-        if start.sandbox && !has_landlock() {
+        if sandbox.is_some() && !has_landlock() {
             return Err("it is to run in a sandbox, and this kernel has no Landlock".to_owned());
         }
-        let rest = start.args.iter().map(String::as_str);
-        let words: Vec<&str> = [start.command].into_iter().chain(rest).collect();
-        let workspace = start.workspace;
-        let (directory, sandbox) = workspace.confine(&words, start.directory, start.sandbox);
-        let mut command = Command::new(start.command);
-        command.args(start.args).current_dir(directory);
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(directory);
         keep_only(&mut command, &INHERITED);
-        for (name, value) in start.environment {
+        for (name, value) in environment {
             command.env(name, value.expose());
         }
-        let process = Process::start(&mut command, sandbox.as_ref()).map_err(failed)?;
+        let process = Process::start(&mut command, sandbox).map_err(failed)?;
         let program = process.control().clone();
         let reader = Reader {
-            incoming: IncomingLines::default(),
-            log: LogLines::new(format!("mcp {}", start.name)),
-            noise: LogLines::new(format!("mcp {}: not a message", start.name)),
+            output: Lines::new(MESSAGE_BYTES),
+            errors: Lines::new(LOGGED_BYTES),
+            log: LineLog::new(format!("mcp {}", name)),
+            noise: LineLog::new(format!("mcp {}: not a message", name)),
             peer: Arc::clone(peer),
             program: program.clone(),
         };
-        let name = format!("mcp-io-{}", start.name);
+        let name = format!("mcp-io-{}", name);
         let read = move |_: &Cancel| reader.run(process);
         let reading = Task::start(name, &Cancel::default(), read).map_err(failed)?;
         Ok(StdioTransport {
@@ -91,38 +80,15 @@ impl StdioTransport {
 }
 
 impl Transport for StdioTransport {
-    fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
-        let id = request.id;
-        let (sender, receiver) = peer.expect(id);
-        let hook = move || {
-            let _ = sender.try_send(Err(CallError::Cancelled));
-        };
-        let outcome = match send(&self.program, request.message) {
-            Ok(()) => request
-                .cancel
-                .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
-            Err(error) => Err(error),
-        };
-        peer.forget(id);
-        let reason = match &outcome {
-            // The handshake must not be cancelled (specification, cancellation).
-            _ if request.method == "initialize" => None,
-            Err(CallError::Cancelled) => Some("stopped"),
-            Err(CallError::Silent(_) | CallError::TimedOut) => Some("it took too long"),
-            _ => None,
-        };
-        if let Some(reason) = reason {
-            self.notify(message::cancelled(id, reason));
-        }
-        outcome
+    fn send(&self, _: &Peer, request: &Call<'_>) -> Result<(), CallError> {
+        send(&self.program, request.message.clone())
+            .map_err(|full| CallError::Unusable(full.to_string()))
     }
 
     fn notify(&self, message: Vec<u8>) {
         // If the input is full, the next request fails.
         let _ = send(&self.program, message);
     }
-
-    fn opened(&self, _: Revision) {}
 
     fn listen(&self, _: &Arc<Peer>, subscription: Option<Vec<u8>>) {
         if let Some(subscription) = subscription {
@@ -131,11 +97,12 @@ impl Transport for StdioTransport {
     }
 
     fn close(&self, at_once: bool) {
-        self.program.stop(if at_once {
+        let mode = if at_once {
             StopMode::AtOnce
         } else {
             StopMode::Gentle
-        });
+        };
+        self.program.stop(mode);
         let reading = lock(&self.reading).take();
         drop(reading);
     }
@@ -147,18 +114,17 @@ impl Drop for StdioTransport {
     }
 }
 
-fn send(program: &Control, mut line: Vec<u8>) -> Result<(), CallError> {
+fn send(program: &Control, mut line: Vec<u8>) -> Result<(), InputFull> {
     line.push(b'\n');
-    program
-        .send(line)
-        .map_err(|full| CallError::Unusable(full.to_string()))
+    program.send(line)
 }
 
 /// Reads what the program writes, on the program's thread.
 struct Reader {
-    incoming: IncomingLines,
-    log: LogLines,
-    noise: LogLines,
+    output: Lines,
+    errors: Lines,
+    log: LineLog,
+    noise: LineLog,
     peer: Arc<Peer>,
     program: Control,
 }
@@ -173,15 +139,14 @@ impl Reader {
         };
         let end = process.run(limits, &mut |stream, bytes| match stream {
             Stream::Output => self.take_output(bytes),
-            Stream::Error => self.log.push(bytes),
+            Stream::Error => self.take_errors(bytes),
         });
         self.take_output(b"\n");
-        self.noise.finish();
-        let last_words = self.log.finish();
+        self.take_errors(b"\n");
         let reason = match end {
             Ok(ExitReason::Exited(status)) => {
                 let reason = describe_exit(status, "ended");
-                match last_words {
+                match self.log.last() {
                     "" => format!("it {reason}"),
                     words => format!("it {reason}: {words}"),
                 }
@@ -193,26 +158,27 @@ impl Reader {
         self.peer.close(&reason);
     }
 
+    fn take_errors(&mut self, bytes: &[u8]) {
+        let log = &mut self.log;
+        self.errors.push(bytes, &mut |line| log.push(line.text));
+    }
+
     /// Passes on the messages in the program's output.
     fn take_output(&mut self, bytes: &[u8]) {
         let (peer, program, noise) = (&self.peer, &self.program, &mut self.noise);
-        self.incoming.push(bytes, &mut |line| match line {
-            Line::Whole(line) => match message::read(line) {
-                Some(messages) => {
-                    for answer in messages.into_iter().filter_map(|one| peer.receive(one)) {
-                        // A server that asks and does not read gets no answer.
-                        let _ = send(program, answer);
-                    }
-                }
-                None => noise.push_line(line),
-            },
-            Line::TooLong => {
-                peer.fail_waiting(&format!(
-                    "it sent a message of more than {} MiB",
-                    MESSAGE_BYTES >> 20
-                ));
+        self.output.push(bytes, &mut |line| {
+            if line.is_cut && matches!(line.text.first(), Some(b'{' | b'[')) {
+                let most = MESSAGE_BYTES >> 20;
+                return peer.fail_waiting(&format!("it sent a message of more than {most} MiB"));
             }
-            Line::LongNoise(start) => noise.push_line(start),
+            let whole = (!line.is_cut).then_some(line.text);
+            let Some(messages) = whole.and_then(message::read) else {
+                return noise.push(line.text);
+            };
+            for answer in messages.into_iter().filter_map(|one| peer.receive(one)) {
+                // A server that asks and does not read gets no answer.
+                let _ = send(program, answer);
+            }
         });
     }
 }

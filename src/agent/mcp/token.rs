@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::tool::Workspace;
-use crate::tool::process::{RunOptions, command, run};
+use crate::tools::Workspace;
+use crate::tools::process::{RunOptions, command, run};
 use base::secret::Secret;
 use net::cancel::Cancel;
 use net::process::ExitReason;

@@ -5,16 +5,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::call::{CallError, ReadTimeout, seconds};
 use super::content::read_result;
-use super::peer::{CallError, ReadTimeout};
+use super::remote_tool::{Kind, RemoteTool};
 use super::server::SharedServer;
-use super::session::{Kind, RemoteTool, Scope};
-use super::transport::seconds;
+use super::session::Scope;
 use crate::model::ToolSpec;
-use crate::tool::output::shorten;
-use crate::tool::{
+use crate::tools::output::shorten;
+use crate::tools::{
     Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, turn_is_over,
 };
+use base::sync::lock;
 use net::cancel::Cancel;
 
 /// Longest time for one call, regardless of progress, unless the configuration
@@ -32,11 +33,18 @@ pub(super) struct McpTool {
     remote_name: String,
     kind: Kind,
     definition: Definition,
+    /// What the model is told of the server.
+    note: Option<Arc<str>>,
 }
 
 impl McpTool {
     /// The tool under its name for the model.
-    pub(super) fn new(server: &Arc<SharedServer>, tool: &RemoteTool, name: String) -> McpTool {
+    pub(super) fn new(
+        server: &Arc<SharedServer>,
+        tool: &RemoteTool,
+        name: String,
+        note: Option<Arc<str>>,
+    ) -> McpTool {
         McpTool {
             server: Arc::clone(server),
             remote_name: tool.name.clone(),
@@ -58,6 +66,7 @@ impl McpTool {
                 },
                 is_private: false,
             },
+            note,
         }
     }
 
@@ -79,8 +88,8 @@ impl McpTool {
             let session = self.server.session(wait, cancel)?;
             let scope = Scope { timeout, cancel };
             match session.call_tool((self.kind, &self.remote_name), arguments, scope) {
-                // The server has not handled the call: it may be repeated.
-                Err(CallError::SessionLost) if is_first => is_first = false,
+                // The server has not seen the call, or not handled it.
+                Err(CallError::SessionLost | CallError::Closed(_)) if is_first => is_first = false,
                 result => return result,
             }
         }
@@ -89,13 +98,10 @@ impl McpTool {
     fn failure(&self, error: &CallError, turn_deadline: Instant) -> String {
         let tool = &self.definition.spec.name;
         let server = self.server.name();
-        match error {
+        let mut said = match error {
             CallError::Refused(refusal) => format!("the MCP server {server:?} answered: {refusal}"),
             CallError::Closed(reason) => {
                 format!("the MCP server {server:?} is not available: {reason}")
-            }
-            CallError::SessionLost | CallError::OlderTransport | CallError::Unusable(_) => {
-                format!("the call of the MCP server {server:?} failed: {error}")
             }
             CallError::Silent(limit) => format!(
                 "the tool {tool:?} was stopped: the MCP server {server:?} did not answer within {}",
@@ -107,7 +113,12 @@ impl McpTool {
                 seconds(CALL_LIMIT)
             ),
             CallError::Cancelled => cancelled(tool),
+            _ => format!("the call of the MCP server {server:?} failed: {error}"),
+        };
+        if self.kind == Kind::Tool && error.may_have_run() {
+            said.push_str("; it may or may not have taken effect");
         }
+        said
     }
 }
 
@@ -116,11 +127,15 @@ impl Tool for McpTool {
         &self.definition
     }
 
+    fn server_note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         match self.call(arguments, context.deadline, context.cancel) {
             Ok(result) => {
                 let (text, files) = read_result(&result);
-                context.bring(files);
+                lock(&context.details).files = files;
                 text
             }
             Err(error) => Err(self.failure(&error, context.deadline)),

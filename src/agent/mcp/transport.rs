@@ -1,36 +1,25 @@
-//! What the two transports have in common.
+//! What carries the messages of a session, and the revisions of the protocol.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::peer::{CallError, Outcome, Peer, ReadTimeout};
-use net::cancel::Cancel;
-
-/// A request to be sent.
-pub(super) struct Call<'a> {
-    /// Its number, unique within the session.
-    pub(super) id: u64,
-    /// `tools/call`, ...
-    pub(super) method: &'a str,
-    /// The tool that it names, if it does.
-    pub(super) tool: Option<&'a str>,
-    /// The whole message.
-    pub(super) message: Vec<u8>,
-    pub(super) timeout: ReadTimeout,
-    pub(super) cancel: &'a Cancel,
-}
+use super::call::{Call, CallError};
+use super::peer::Peer;
 
 /// What carries the messages of one session.
 pub(super) trait Transport: Send + Sync {
-    /// Sends a request and waits for its outcome.
-    fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome;
+    /// Sends a request, whose outcome has then come to the peer or will do so.
+    fn send(&self, peer: &Peer, request: &Call<'_>) -> Result<(), CallError>;
 
     /// Sends a message that has no answer. A failure is ignored.
     fn notify(&self, message: Vec<u8>);
 
+    /// Tells the server that nobody waits for a request any more.
+    fn cancel(&self, message: Vec<u8>) {
+        self.notify(message);
+    }
+
     /// The handshake has agreed on this revision of the protocol.
-    fn opened(&self, revision: Revision);
+    fn opened(&self, _: Revision) {}
 
     /// Starts to receive notifications, where the transport needs a stream for
     /// them. `subscription` is the request for them, where one is needed.
@@ -70,29 +59,5 @@ impl Revision {
             Revision::Handshake(name) => name,
             Revision::Stateless => STATELESS,
         }
-    }
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Refused(refusal) => write!(f, "it answered: {refusal}"),
-            CallError::Closed(reason) | CallError::Unusable(reason) => f.write_str(reason),
-            CallError::OlderTransport => f.write_str("it speaks HTTP+SSE"),
-            CallError::SessionLost => f.write_str("it has forgotten the session"),
-            CallError::Silent(limit) => {
-                write!(f, "it did not answer within {}", seconds(*limit))
-            }
-            CallError::TimedOut => f.write_str("the time for the call was up"),
-            CallError::Cancelled => f.write_str("it was stopped"),
-        }
-    }
-}
-
-/// `1 second`, `60 seconds`.
-pub(super) fn seconds(duration: Duration) -> String {
-    match duration.as_secs() {
-        1 => "1 second".to_owned(),
-        count => format!("{count} seconds"),
     }
 }

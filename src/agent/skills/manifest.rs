@@ -4,7 +4,8 @@
 //! Of YAML it reads what such heads are made of: plain and quoted keys and values, folded
 //! values, and comments. What is nested below other keys is skipped.
 
-use std::fmt;
+use std::fmt::Display;
+use std::iter;
 
 use base::visible::is_hidden;
 
@@ -22,18 +23,9 @@ pub(super) struct Manifest<'a> {
     pub body: &'a str,
 }
 
-/// What is wrong with a `SKILL.md`, in which line, and what to do.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Broken {
-    /// From 1.
-    pub line: usize,
-    pub reason: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "line {}: {}", self.line, self.reason)
-    }
+/// What is wrong with a `SKILL.md`, in which line from 1, and what to do.
+fn broken<T>(line: usize, reason: impl Display) -> Result<T, String> {
+    Err(format!("line {line}: {reason}"))
 }
 
 /// Whether a skill may have this name.
@@ -47,73 +39,63 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Reads the text of a `SKILL.md`.
-pub(super) fn parse(text: &str) -> Result<Manifest<'_>, Broken> {
+///
+/// # Errors
+/// What is wrong with it, in which line, and what to do.
+pub(super) fn parse(text: &str) -> Result<Manifest<'_>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (head, body, end) = split(text)?;
     let (mut name, mut description) = (None, None);
-    let mut lines = head.lines().enumerate().peekable();
-    while let Some((place, line)) = lines.next() {
-        let number = place + 2;
+    let mut lines = head.lines().zip(2..).peekable();
+    while let Some((line, number)) = lines.next() {
         if is_empty(line) || line.starts_with([' ', '\t']) {
             continue;
         }
-        let found = line
-            .split_once(':')
-            .filter(|_| !line.starts_with(['{', '[']));
-        let Some((key, value)) = found else {
-            let reason = match line.starts_with(['{', '[']) {
-                true => "a head in braces or brackets is not read here: write each \"key: value\" \
-                    on a line of its own, without them"
-                    .to_owned(),
-                false => format!("{line:?} is no \"key: value\": write one, or remove the line"),
-            };
-            return Err(Broken {
-                line: number,
-                reason,
-            });
-        };
-        let mut nested = Vec::new();
-        while let Some((_, next)) = lines.next_if(|(_, next)| is_nested(next)) {
-            nested.push(next);
+        if line.starts_with(['{', '[']) {
+            return broken(
+                number,
+                "a head in braces or brackets is not read here: write each \"key: value\" on a \
+                 line of its own, without them",
+            );
         }
+        let Some((key, value)) = line.split_once(':') else {
+            let reason = format!("{line:?} is no \"key: value\": write one, or remove the line");
+            return broken(number, reason);
+        };
+        let nested = iter::from_fn(|| lines.next_if(|(next, _)| is_nested(next)));
+        let nested: Vec<&str> = nested.map(|(next, _)| next.trim()).collect();
         let key = key.trim_end();
-        let unquoted = ['"', '\''].iter().find_map(|mark| {
-            key.strip_prefix(*mark)
-                .and_then(|key| key.strip_suffix(*mark))
-        });
-        let key = unquoted.unwrap_or(key);
-        let slot = match key {
+        let slot = match key.trim_matches(['"', '\'']) {
             "name" => &mut name,
             "description" => &mut description,
             _ => continue,
         };
         if slot.is_some() {
             let reason = format!("{key:?} is there twice: remove one of the two lines");
-            return Err(Broken {
-                line: number,
-                reason,
-            });
+            return broken(number, reason);
         }
-        let value = scalar(value.trim(), &nested).map_err(|reason| Broken {
-            line: number,
-            reason: format!("{key:?} {reason}"),
-        })?;
-        *slot = Some((number, value));
+        *slot = match scalar(value.trim(), &nested) {
+            Ok(value) => Some((number, value)),
+            Err(reason) => return broken(number, format!("{key:?} {reason}")),
+        };
     }
-    let missing = |key: &str, what: &str| Broken {
-        line: end,
-        reason: format!("there is no {key:?} before this line: add \"{key}: {what}\""),
+    let missing = |key, what| {
+        let reason = format!("there is no {key:?} before this line: add \"{key}: {what}\"");
+        broken(end, reason)
     };
-    let (line, name) = name.ok_or_else(|| missing("name", "a-short-name"))?;
+    let Some((line, name)) = name else {
+        return missing("name", "a-short-name");
+    };
     if !is_name(&name) {
         let reason = format!(
             "the name {name:?} must be 1 to {NAME_CHARS} of a-z, 0-9 and single hyphens between \
              them: change it, such as to \"meal-planner\""
         );
-        return Err(Broken { line, reason });
+        return broken(line, reason);
     }
-    let (line, description) = description
-        .ok_or_else(|| missing("description", "what the skill does, and when to use it"))?;
+    let Some((line, description)) = description else {
+        return missing("description", "what the skill does, and when to use it");
+    };
     let description = one_line(&description);
     let count = description.chars().count();
     if !(1..=DESCRIPTION_CHARS).contains(&count) {
@@ -121,7 +103,7 @@ pub(super) fn parse(text: &str) -> Result<Manifest<'_>, Broken> {
             "the description has {count} characters: say in 1 to {DESCRIPTION_CHARS} what the \
              skill does, and when to use it"
         );
-        return Err(Broken { line, reason });
+        return broken(line, reason);
     }
     Ok(Manifest {
         name,
@@ -131,35 +113,27 @@ pub(super) fn parse(text: &str) -> Result<Manifest<'_>, Broken> {
 }
 
 /// The head, the text after it, and the number of the line that ends the head.
-fn split(text: &str) -> Result<(&str, &str, usize), Broken> {
-    let broken = |line, reason: &str| Broken {
-        line,
-        reason: reason.to_owned(),
-    };
+fn split(text: &str) -> Result<(&str, &str, usize), String> {
+    let is_rule = |line: &str| line.trim_end() == "---";
+    let first = text.split_inclusive('\n').next().unwrap_or_default();
+    if !is_rule(first) {
+        return broken(
+            1,
+            "the file must begin with a line \"---\", then name and description, then \"---\"",
+        );
+    }
+    let rest = &text[first.len()..];
     let mut place = 0;
-    let mut begin = None;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        let is_rule = line.trim_end() == "---";
-        match begin {
-            None if !is_rule => break,
-            None => begin = Some(line.len()),
-            Some(begin) if is_rule => {
-                return Ok((&text[begin..place], &text[place + line.len()..], index + 1));
-            }
-            Some(_) => {}
+    for (line, number) in rest.split_inclusive('\n').zip(2..) {
+        if is_rule(line) {
+            return Ok((&rest[..place], &rest[place + line.len()..], number));
         }
         place += line.len();
     }
-    Err(match begin {
-        None => broken(
-            1,
-            "the file must begin with a line \"---\", then name and description, then \"---\"",
-        ),
-        Some(_) => broken(
-            text.lines().count(),
-            "the head does not end: add a line \"---\" after name and description",
-        ),
-    })
+    broken(
+        text.lines().count(),
+        "the head does not end: add a line \"---\" after name and description",
+    )
 }
 
 fn is_empty(line: &str) -> bool {
@@ -173,19 +147,14 @@ fn is_nested(line: &str) -> bool {
 
 /// The value of a key, and of the lines that belong to it.
 fn scalar(value: &str, nested: &[&str]) -> Result<String, String> {
-    let nested = nested.iter().map(|line| line.trim());
     let indicator = value.split('#').next().unwrap_or_default().trim_end();
     if indicator.starts_with(['>', '|']) && indicator.len() <= 3 {
-        return Ok(nested.collect::<Vec<&str>>().join("\n"));
+        return Ok(nested.join("\n"));
     }
-    let whole = std::iter::once(value)
-        .chain(nested)
-        .collect::<Vec<&str>>()
-        .join(" ");
+    let whole = format!("{value} {}", nested.join(" "));
     let whole = whole.trim();
     match whole.chars().next() {
-        Some('"') => quoted(whole, '"'),
-        Some('\'') => quoted(whole, '\''),
+        Some(mark @ ('"' | '\'')) => quoted(whole, mark),
         Some('[' | '{' | '&' | '*' | '!' | '%' | '@' | '`') => Err(
             "begins with a character that has a meaning in YAML: put the value between quotation \
              marks"
@@ -204,56 +173,55 @@ fn quoted(text: &str, mark: char) -> Result<String, String> {
     let mut read = String::new();
     let mut letters = text.chars().skip(1).peekable();
     loop {
-        match letters.next() {
+        read.push(match letters.next() {
             None => return Err(format!("does not end: add a {mark} at its end")),
-            Some(letter) if letter == mark => {
-                // In single quotation marks, two are one.
-                if mark == '\'' && letters.next_if_eq(&mark).is_some() {
-                    read.push(mark);
-                    continue;
-                }
-                break;
-            }
-            Some('\\') if mark == '"' => match letters.next() {
-                Some(kind @ ('x' | 'u' | 'U')) => {
-                    let count = [('x', 2), ('u', 4)].iter().find(|(one, _)| *one == kind);
-                    let digits = count.map_or(8, |(_, count)| *count);
-                    let code: String = letters.by_ref().take(digits).collect();
-                    let letter = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
-                    read.push(letter.filter(|_| code.len() == digits).ok_or_else(|| {
-                        format!("has \\{kind}{code}, which is no character: write that itself")
-                    })?);
-                }
-                Some('n' | 'r') => read.push('\n'),
-                Some('t') => read.push('\t'),
-                Some(letter @ ('"' | '\\' | '/' | ' ')) => read.push(letter),
-                other => {
-                    let escape = other.map_or_else(String::new, String::from);
-                    return Err(format!(
-                        "has \\{escape}, which is not read here: write the character itself"
-                    ));
-                }
-            },
-            Some(letter) => read.push(letter),
-        }
+            // In single quotation marks, two are one.
+            Some('\'') if mark == '\'' && letters.next_if_eq(&mark).is_some() => mark,
+            Some(letter) if letter == mark => break,
+            Some('\\') if mark == '"' => escaped(&mut letters)?,
+            Some(letter) => letter,
+        });
     }
-    let rest: String = letters.collect();
-    match is_empty(&rest) {
-        true => Ok(read),
-        false => Err(format!(
+    if is_empty(&letters.collect::<String>()) {
+        Ok(read)
+    } else {
+        Err(format!(
             "goes on after its last {mark}: escape those within"
-        )),
+        ))
     }
+}
+
+/// The character that is written after a backslash.
+fn escaped(letters: &mut impl Iterator<Item = char>) -> Result<char, String> {
+    let kind = letters.next();
+    let digits = match kind {
+        Some('n' | 'r') => return Ok('\n'),
+        Some('t') => return Ok('\t'),
+        Some(letter @ ('"' | '\\' | '/' | ' ')) => return Ok(letter),
+        Some('x') => 2,
+        Some('u') => 4,
+        Some('U') => 8,
+        _ => 0,
+    };
+    let kind = kind.map_or_else(String::new, String::from);
+    if digits == 0 {
+        return Err(format!(
+            "has \\{kind}, which is not read here: write the character itself"
+        ));
+    }
+    let code: String = letters.take(digits).collect();
+    let letter = u32::from_str_radix(&code, 16).ok().and_then(char::from_u32);
+    letter
+        .filter(|_| code.len() == digits)
+        .ok_or_else(|| format!("has \\{kind}{code}, which is no character: write that itself"))
 }
 
 /// A text on one line, with nothing in it that ends the line or hides.
 fn one_line(text: &str) -> String {
-    let shown: String = text
-        .chars()
-        .map(|letter| if letter.is_whitespace() { ' ' } else { letter })
-        .filter(|letter| *letter == ' ' || !is_hidden(*letter))
-        .collect();
-    shown.split_whitespace().collect::<Vec<&str>>().join(" ")
+    let words = text.split_whitespace();
+    let shown = words.map(|word| word.replace(is_hidden, ""));
+    let shown: Vec<String> = shown.filter(|word| !word.is_empty()).collect();
+    shown.join(" ")
 }
 
 #[cfg(test)]
@@ -363,8 +331,9 @@ mod tests {
             ("---\n{name: tea, description: x}\n---\n", 2, "in braces"),
         ] {
             let broken = parse(text).unwrap_err();
-            assert_eq!(broken.line, line, "{text}: {broken}");
-            assert!(broken.reason.contains(says), "{text}: {broken}");
+            let line = format!("line {line}: ");
+            assert!(broken.starts_with(&line), "{text}: {broken}");
+            assert!(broken.contains(says), "{text}: {broken}");
         }
     }
 }

@@ -6,7 +6,6 @@
 //! the tool `read_skill` brings the instructions and the files beside them. Their text is
 //! as trusted as the settings. Scripts among them run only through `run_command`.
 
-pub mod backup;
 mod install;
 mod manifest;
 
@@ -15,9 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::tool::output::shorten;
+use crate::tools::output::shorten;
 
-pub use install::{Installed, SkillError, add, remove};
+pub use install::{Installed, SkillError, add, files, remove, unpack};
 
 /// Where they are in the data directory.
 pub const FOLDER: &str = "skills";
@@ -135,8 +134,10 @@ impl Skills {
 /// # Errors
 /// What is wrong with the file.
 pub(crate) fn instructions(text: &str) -> Result<&str, String> {
-    let manifest = manifest::parse(text).map_err(|broken| format!("{MANIFEST}: {broken}"))?;
-    Ok(manifest.body)
+    match manifest::parse(text) {
+        Ok(manifest) => Ok(manifest.body),
+        Err(broken) => Err(format!("{MANIFEST}: {broken}")),
+    }
 }
 
 fn changed_at(folder: &Path) -> Option<SystemTime> {
@@ -223,7 +224,7 @@ mod tests {
         let [cocoa, coffee] = skills.problems() else {
             panic!("{:?}", skills.problems());
         };
-        assert!(cocoa.contains("names it \"tea\""), "{cocoa}");
+        assert!(cocoa.contains("names the skill \"tea\""), "{cocoa}");
         assert!(coffee.contains("coffee/SKILL.md: line 1"), "{coffee}");
     }
 }

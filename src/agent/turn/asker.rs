@@ -1,16 +1,20 @@
 //! Who asks in a turn.
 
 use super::turn_context::TurnContext;
-use crate::message_text::{MCP_CHANNEL, is_untrusted};
-use crate::permission::Actor;
+use crate::model::fence::{MCP_CHANNEL, is_untrusted};
+use crate::tools::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
 use base::role::UserRole;
+use config::Person;
+use store::{Snapshot, User};
 
 /// Who asks in a turn. For a webhook's message that is its account, whoever it says
 /// that speaks.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Asker {
+    /// The person whose turn it is, if there still is one.
+    user: Option<User>,
     /// The name of the person, if it is one.
     name: Option<String>,
     /// Whether the person has been removed since, or made a guest.
@@ -24,30 +28,38 @@ impl Asker {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn of(run: &TurnContext<'_>) -> Result<Asker> {
-        let caller = run.store.caller_of(run.turn.conversation_id)?;
+    pub fn of(run: &TurnContext<'_>, seen: &Snapshot<'_>) -> Result<Asker> {
+        let caller = seen.caller_of(run.turn.conversation_id)?;
+        let user = match run.turn.user_id {
+            Some(id) => seen.user_by_id(id)?,
+            None => None,
+        };
         if is_untrusted(&run.turn.channel) {
             return Ok(Asker {
+                user,
                 caller,
                 ..Asker::default()
             });
         }
-        let user = match run.turn.user_id {
-            Some(id) => run.store.user_by_id(id)?,
-            None => None,
-        };
         let is_powerless = match &user {
             Some(user) => user.role < UserRole::User,
             None => run.turn.user_id.is_some(),
         };
+        // A turn of an older version says who spoke.
+        let name = user.as_ref().map(|user| user.name.clone());
         Ok(Asker {
+            name: name.or_else(|| run.message.speaker.clone()),
+            user,
             is_powerless,
             caller,
-            // A turn of an older version says who spoke.
-            name: user
-                .map(|user| user.name)
-                .or_else(|| run.message.speaker.clone()),
         })
+    }
+
+    /// Who asked, where the configuration says something about that person.
+    pub fn person<'a>(&self, run: &TurnContext<'a>) -> Option<(UserId, &'a Person)> {
+        let user = self.user.as_ref()?;
+        let person = run.assistant.config.person(&user.name)?;
+        Some((user.id, person))
     }
 
     /// The same for the permissions.

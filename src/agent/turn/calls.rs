@@ -2,21 +2,22 @@
 //! approval.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
 use super::asker::{Asker, grantee};
-use super::found::{Found, NOTHING};
 use super::history::History;
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
 use crate::model::{ModelReply, make_call_id};
-use crate::parallel::run_parallel;
-use crate::permission::{self, Circumstances};
-use crate::tool::output::MAX_RESULT_CHARS;
-use crate::tool::{Origin, READ_FILE, Start, Tool, ToolContext, check_arguments, output};
+use crate::tools::output::MAX_RESULT_CHARS;
+use crate::tools::permission::{self, Circumstances};
+use crate::tools::{
+    Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
+};
+use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use config::Permission;
@@ -26,6 +27,8 @@ use store::{
 
 /// Most tools that run in parallel within one turn.
 const MOST_AT_A_TIME: usize = 4;
+/// Most calls of one reply that run.
+const MAX_CALLS: usize = 128;
 /// Bytes of a tool's result that subscribers are shown.
 const SUMMARY_BYTES: usize = 200;
 
@@ -49,6 +52,7 @@ impl<'a> TurnLoop<'a, '_> {
     /// Adds a reply with calls, and gives each call an id of the server's own: what
     /// is decided about a call must hold for no other, whatever ids a model makes up.
     pub(super) fn add_calls(&mut self, mut reply: ModelReply, history: &History<'_>) {
+        reply.calls.truncate(MAX_CALLS);
         for place in 0..reply.calls.len() {
             let (earlier, rest) = reply.calls.split_at_mut(place);
             let call = &mut rest[0];
@@ -88,13 +92,18 @@ impl<'a> TurnLoop<'a, '_> {
         approvals: &[Approval],
         history: &History<'_>,
     ) -> Result<Option<Durable<Vec<Approval>>>, Stop> {
-        // Who asked may have been removed since, or made a guest.
-        self.asker = Asker::of(self.run)?;
         let mut questions = Vec::new();
         let mut together: Vec<Settled<'a>> = Vec::new();
-        let open = self.open_calls().into_iter();
+        let open = self.open_calls();
+        if !open.is_empty() {
+            // Who asked may have been removed since, or made a guest.
+            let run = self.run;
+            self.asker = Asker::of(run, &run.store.snapshot(&run.viewer())?)?;
+        }
+        let open = open.into_iter();
         let (of_program, open): (Vec<_>, Vec<_>) = open.partition(|call| self.is_of_program(call));
         for call in open {
+            self.check_stop()?;
             match self.decide(&call, approvals, history)? {
                 CallDecision::Refuse(why) => together.push((call, Err(why))),
                 CallDecision::Run(tool, arguments) => {
@@ -121,6 +130,10 @@ impl<'a> TurnLoop<'a, '_> {
         self.run_read_only(together)?;
         if questions.is_empty() {
             self.run_by_program(&of_program)?;
+            if matches!(self.last_reply(), [Step::Reply { calls, .. }, ..] if calls.len() == MAX_CALLS)
+            {
+                self.note(format!("Only the first {MAX_CALLS} calls of a reply run."));
+            }
             self.save()?;
             return Ok(None);
         }
@@ -137,18 +150,20 @@ impl<'a> TurnLoop<'a, '_> {
         )?))
     }
 
+    /// The last reply and what followed it; nothing before the first one.
+    fn last_reply(&self) -> &[Step] {
+        let is_reply = |step: &Step| matches!(step, Step::Reply { .. });
+        let last = self.steps.iter().rposition(is_reply);
+        &self.steps[last.unwrap_or(self.steps.len())..]
+    }
+
     /// The calls of the last reply that have no result yet.
     fn open_calls(&self) -> Vec<ToolCall> {
-        let last = self
-            .steps
-            .iter()
-            .rposition(|step| matches!(step, Step::Reply { .. }));
-        let Some(last) = last else { return Vec::new() };
-        let Step::Reply { calls, .. } = &self.steps[last] else {
+        let [Step::Reply { calls, .. }, following @ ..] = self.last_reply() else {
             return Vec::new();
         };
         let is_open = |call: &&ToolCall| {
-            !self.steps[last..]
+            !following
                 .iter()
                 .any(|step| matches!(step, Step::Result { call_id, .. } if *call_id == call.id))
         };
@@ -217,17 +232,17 @@ impl<'a> TurnLoop<'a, '_> {
             None => {
                 let (user, account) = grantee(run);
                 let conversation = run.turn.conversation_id;
-                let store = run.store;
                 let address = tool.asked_address(&arguments, &run.assistant.config);
                 let carries_out = address.is_some_and(|one| !history.has(&one, &self.steps));
+                let seen = run.store.snapshot(&run.viewer())?;
                 if let Some(memory) = permission::replaced(&call.tool, &arguments) {
-                    widens = store.is_seen_by_more(&run.viewer(), memory, self.audience)?;
+                    widens = seen.is_seen_by_more(memory, self.audience)?;
                 }
                 let mut permissions = Vec::new();
                 for tool in needed() {
                     let name = &tool.spec().name;
                     let circumstances = Circumstances {
-                        is_granted: store.is_granted(conversation, name, user, account)?,
+                        is_granted: seen.is_granted(conversation, name, user, account)?,
                         is_outside: self.is_outside,
                         carries_out,
                         widens,
@@ -276,10 +291,7 @@ impl<'a> TurnLoop<'a, '_> {
             is_narrowed: actor.is_narrowed_person(),
             stays_on_host: actor.decide(tool.definition(), elsewhere) != Permission::Allow,
             is_outside: self.is_outside,
-            found: OnceLock::new(),
-            told: OnceLock::new(),
-            changed: OnceLock::new(),
-            brought: OnceLock::new(),
+            details: ResultDetails::of(tool.definition()),
             deadline: run.deadline,
             cancel: run.cancel,
             data_dir: run.data_dir,
@@ -296,15 +308,9 @@ impl<'a> TurnLoop<'a, '_> {
             let (tool, arguments, context) = runnable.as_ref().map_err(Clone::clone)?;
             run_tool(turn, call, tool.as_ref(), arguments, context)
         });
-        for ((call, runnable), result) in calls.iter().zip(results) {
-            let found = runnable.as_ref().ok();
-            let found = found.map(|(tool, _, context)| Found::by(tool.as_ref(), context));
-            let brought = runnable
-                .as_ref()
-                .ok()
-                .and_then(|(.., context)| context.brought.get());
-            let brought = brought.cloned().unwrap_or_default();
-            self.add_result(call, result, found.unwrap_or(NOTHING), brought);
+        for ((call, runnable), result) in calls.into_iter().zip(results) {
+            let details = runnable.map(|(.., context)| context.into_details());
+            self.add_result(&call, result, details.unwrap_or_default());
         }
         Ok(())
     }
@@ -326,7 +332,8 @@ impl<'a> TurnLoop<'a, '_> {
             // Whoever asked may do nothing any more since this was decided.
             Err(error) if error.code() == Code::Unauthorized => {
                 self.unsaved = count;
-                self.add_result(call, Err(NOT_PERMITTED.to_owned()), NOTHING, Vec::new());
+                let refused = Err(NOT_PERMITTED.to_owned());
+                self.add_result(call, refused, ResultDetails::default());
                 return Ok(());
             }
             started => started?,
@@ -334,12 +341,11 @@ impl<'a> TurnLoop<'a, '_> {
         self.steps.push(Step::Started { call_id });
         let context = self.tool_context(Start::stored(&started), tool);
         let result = run_tool(turn, call, tool, arguments, &context);
-        for change in context.changed.get().into_iter().flatten() {
+        let details = context.into_details();
+        for change in &details.changes {
             (self.observe)(Progress::Changed(change));
         }
-        let found = Found::by(tool, &context);
-        let brought = context.brought.into_inner().unwrap_or_default();
-        self.add_result(call, result, found, brought);
+        self.add_result(call, result, details);
         self.save()
     }
 
@@ -347,16 +353,21 @@ impl<'a> TurnLoop<'a, '_> {
         &mut self,
         call: &ToolCall,
         result: std::result::Result<String, String>,
-        found: Found,
-        brought: Vec<IncludedFile>,
+        details: ResultDetails,
     ) {
-        if found.origin == Origin::Outside {
+        let is_outside = details.origin == Origin::Outside;
+        if is_outside {
             self.note_outside_text();
         }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
-        let mut content = output::cap_result(text, |whole| self.keep(whole, &found));
-        let files = self.keep_brought(brought).unwrap_or_else(|why| {
+        let keep = |whole: &str| {
+            // What depends on who may read the conversation is not kept.
+            let is_kept = !details.is_private;
+            is_kept.then(|| self.keep(whole, is_outside)).flatten()
+        };
+        let (mut content, page) = output::cap_result(text, details.page, keep);
+        let files = self.keep_brought(details.files).unwrap_or_else(|why| {
             content.push_str(&format!("\n[what came with this is not kept: {why}]"));
             Vec::new()
         });
@@ -370,10 +381,11 @@ impl<'a> TurnLoop<'a, '_> {
             call_id: call.id.clone(),
             ok,
             content,
-            outside: found.origin != Origin::Tool,
-            private: found.is_private,
-            memories: found.memories,
+            outside: details.origin != Origin::Tool,
+            private: details.is_private,
+            memories: details.memories,
             files,
+            page,
         });
     }
 
@@ -402,17 +414,13 @@ impl<'a> TurnLoop<'a, '_> {
         })
     }
 
-    /// Keeps a result for the tool that reads it on, if the model has that. What depends on
-    /// who may read the conversation is not kept.
-    fn keep(&self, whole: &str, found: &Found) -> Option<String> {
+    /// Keeps a result for the tool that reads it on, if the model has that.
+    fn keep(&self, whole: &str, is_outside: bool) -> Option<String> {
         let run = self.run;
         let reader = run.assistant.toolbox.get(READ_FILE)?.definition();
-        let actor = self.asker.actor(run);
-        let may_read = actor.decide(reader, Circumstances::default()) != Permission::Deny;
-        if found.is_private || !may_read {
+        if !self.asker.actor(run).may_use(reader) {
             return None;
         }
-        let is_outside = found.origin == Origin::Outside;
         let conversation = run.turn.conversation_id;
         match run.store.keep_result(conversation, whole, is_outside) {
             Ok(id) => id.map(|id| id.to_string()),

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::asker::Asker;
-use super::history::{Access, History};
+use super::history::History;
 use super::question;
 use super::turn_context::TurnContext;
-use crate::context::estimate::{text_tokens, tool_tokens};
-use crate::context::fit;
-use crate::context::summary;
+use crate::model::estimate::{request_tokens, text_tokens, tool_tokens};
+use crate::model::servers::Candidate;
+use crate::prompt::fit;
+use crate::prompt::summary;
 use base::error::Result;
 use config::OFFLINE;
 use store::{Past, Usage};
@@ -30,17 +30,13 @@ const RETRY_AFTER: usize = 4;
 /// When the database fails.
 pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     let config = &run.assistant.config;
-    let model = run.model();
     let (store, conversation) = (run.store, run.turn.conversation_id);
-    // First: a change that comes while the rest is read is noticed when it is saved.
-    let audience = store.audience_of(run.turn)?.unwrap_or(run.turn.audience_id);
-    let forgotten = store.forgotten_memories()?;
-    let may = Access {
-        recall: true,
-        read_skills: true,
-    };
-    let history = History::open(run, model, may, false)?;
-    let offered = Asker::of(run)?.actor(run).offered(&run.assistant.toolbox);
+    // First: one that is forgotten while the rest is read is noticed when it is saved.
+    let forgotten = store.snapshot(&run.viewer())?.forgotten_memories()?;
+    let history = History::open(run, run.assistant.servers.first(run.model()), false)?;
+    let audience = history.audience;
+    let actor = history.asker.actor(run);
+    let offered = actor.offered(&run.assistant.toolbox);
     let past = history.past();
     let earlier = past
         .summary
@@ -88,7 +84,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     };
     let began = Instant::now();
     let mut usage = Usage::default();
-    if let Some(text) = summarise(run, model, &history, &hidden, &mut usage)? {
+    if let Some(text) = summarise(run, &history, &hidden, &mut usage)? {
         let took = began.elapsed().as_millis();
         log::info!(
             "{}: {} older turns were summarised in {took} ms",
@@ -103,20 +99,24 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
 /// Asks the model for a summary; none if it gave none.
 fn summarise(
     run: &TurnContext<'_>,
-    model: &str,
     history: &History<'_>,
     hidden: &Past,
     usage: &mut Usage,
 ) -> Result<Option<String>> {
     let earlier = hidden.summary.as_ref();
-    let most_tokens = history.token_budget().tokens;
-    let text = summary::transcript(
-        earlier.map(|summary| summary.content.as_str()),
-        &hidden.turns,
-        hidden.has_more,
-        most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
-        &run.assistant.zone,
-    );
-    let reply = question::ask(run, model, summary::INSTRUCTIONS, text, "summary", usage)?;
+    let text = |model: Candidate<'_>| {
+        let most_tokens = match model.is(&history.model()) {
+            true => history.token_budget().tokens,
+            false => request_tokens(model.window(), run.assistant.config.max_tokens),
+        };
+        summary::transcript(
+            earlier.map(|summary| summary.content.as_str()),
+            &hidden.turns,
+            hidden.has_more,
+            most_tokens.saturating_sub(text_tokens(summary::INSTRUCTIONS)),
+            &run.assistant.zone,
+        )
+    };
+    let reply = question::ask(run, summary::INSTRUCTIONS, &text, "summary", usage)?;
     Ok(reply.and_then(|text| summary::cleaned(&text)))
 }

@@ -4,17 +4,24 @@
 
 use std::collections::HashSet;
 
+use super::asker::Asker;
 use super::turn_context::TurnContext;
-use crate::context::estimate::tool_tokens;
-use crate::context::fit::{Fitted, TokenBudget, fit, is_comfortable};
-use crate::context::prompt::{MOST_PEOPLE, SystemPrompt};
-use crate::context::{Context, PromptInput, window};
+use crate::model::estimate;
+use crate::model::estimate::tool_tokens;
+use crate::model::fence::is_untrusted;
+use crate::model::servers::Candidate;
 use crate::model::{Takes, ToolSpec};
-use crate::tool::Address;
-use crate::tool::output::MAX_RESULT_CHARS;
+use crate::prompt::fit::{TokenBudget, fit, is_comfortable};
+use crate::prompt::system::{MOST_PEOPLE, SystemPrompt};
+use crate::prompt::{Context, PromptInput};
+use crate::tools::output::MAX_RESULT_CHARS;
+use crate::tools::permission::Circumstances;
+use crate::tools::{Address, READ_SKILL};
 use base::error::Result;
-use base::ids::MemoryId;
-use store::{Memory, Past, Step, Viewer, WantedPast};
+use base::ids::{AudienceId, MemoryId};
+use base::role::UserRole;
+use config::Permission;
+use store::{Memory, Past, Step, Vector, WantedPast};
 
 /// Most turns of the past that are read and shown.
 const MOST_TURNS: usize = 400;
@@ -30,20 +37,106 @@ const MOST_REFUSALS: u32 = 4;
 const LEAST_BUDGET: usize = 256;
 
 /// What the model may be shown for whoever asks.
-#[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// Memories.
-    pub recall: bool,
+struct Access {
+    /// Memories. A stranger's message gets them only if `recall` needs no approval.
+    recall: bool,
     /// The names of the skills.
-    pub read_skills: bool,
+    read_skills: bool,
+    /// What it is told of the servers of its tools.
+    server_notes: Option<String>,
+}
+
+impl Access {
+    fn of(asker: &Asker, run: &TurnContext<'_>) -> Access {
+        let (actor, toolbox) = (asker.actor(run), &run.assistant.toolbox);
+        let permission = |tool| {
+            let tool = toolbox.get(tool)?;
+            Some(actor.decide(tool.definition(), Circumstances::default()))
+        };
+        Access {
+            recall: match permission("recall") {
+                Some(Permission::Allow) => true,
+                Some(Permission::Ask) => !is_untrusted(&run.turn.channel),
+                Some(Permission::Deny) | None => false,
+            },
+            read_skills: toolbox
+                .get(READ_SKILL)
+                .is_some_and(|tool| actor.may_use(tool.definition())),
+            server_notes: actor.server_notes(toolbox),
+        }
+    }
+}
+
+/// What a run reads of the household before it asks the model, all as it was at one moment.
+struct View {
+    /// Who asks.
+    asker: Asker,
+    /// Who sees the conversation.
+    audience: AudienceId,
+    access: Access,
+    past: Past,
+    /// Those that go with the message: what the model was shown with it before, or else what
+    /// fits it and was not shown with an earlier one.
+    memories: Vec<Memory>,
+    /// Whether they were chosen now.
+    is_chosen: bool,
+    /// Whether the choice depends on what the message means.
+    wants_vector: bool,
+    people: Vec<(String, UserRole)>,
+}
+
+impl View {
+    /// Reads it. `vector` is that of the message, once it was asked for.
+    fn read(
+        run: &TurnContext<'_>,
+        budget: usize,
+        may_choose: bool,
+        vector: Option<Option<Vector>>,
+    ) -> Result<View> {
+        let turn = run.turn;
+        let seen = run.store.snapshot(&run.viewer())?;
+        let audience = seen.audience_of(turn)?.unwrap_or(turn.audience_id);
+        let asker = Asker::of(run, &seen)?;
+        let access = Access::of(&asker, run);
+        let past = seen.past(turn.conversation_id, &wanted(budget, access.recall, false))?;
+        let (mut memories, mut is_chosen, mut wants_vector) = (Vec::new(), false, false);
+        if access.recall && (run.is_resumed || !may_choose) {
+            memories = seen.shown_memories(turn.id)?;
+        }
+        if access.recall && may_choose && memories.is_empty() {
+            is_chosen = true;
+            wants_vector =
+                vector.is_none() && run.assistant.embedder.is_some() && seen.has_many_memories()?;
+            if !wants_vector {
+                let shown = past.turns.iter().flat_map(|turn| &turn.memories);
+                let shown: HashSet<MemoryId> = shown.map(|memory| memory.id).collect();
+                let (message, vector) = (&run.message.content, vector.flatten());
+                memories = seen.relevant_memories(message, vector.as_ref(), &shown)?;
+            }
+        }
+        let people = match turn.account {
+            // Whoever gets the reply may be anybody.
+            Some(_) => Vec::new(),
+            None => seen.household(MOST_PEOPLE)?,
+        };
+        Ok(View {
+            asker,
+            audience,
+            access,
+            past,
+            memories,
+            is_chosen,
+            wants_vector,
+            people,
+        })
+    }
 }
 
 /// The past of a conversation, for one run of one turn.
 pub struct History<'a> {
     run: &'a TurnContext<'a>,
-    model: &'a str,
-    /// The provider's name for the calibration.
-    provider: String,
+    /// The model that is shown it.
+    model: Candidate<'a>,
     /// What is taken for the model's window.
     window: usize,
     /// Most tokens of a request, as the provider counts them.
@@ -54,6 +147,10 @@ pub struct History<'a> {
     hides_window: bool,
     /// Whether the budget is a guess, because the model's server has not said its window.
     is_guess: bool,
+    /// Who asks.
+    pub asker: Asker,
+    /// Who sees the conversation.
+    pub audience: AudienceId,
     past: Past,
     memories: Vec<Memory>,
     system_prompt: String,
@@ -62,53 +159,59 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Reads the past, and the memories that were shown with the message, if they may be.
+    /// Reads the past, and the memories that go with the message, if they may be shown.
     /// Unless the model has been asked before, it chooses these first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// `not_found` where whoever asked does not see the conversation any longer; also when
+    /// the database cannot be read.
     pub fn open(
         run: &'a TurnContext<'a>,
-        model: &'a str,
-        may: Access,
+        model: Candidate<'a>,
         may_choose: bool,
     ) -> Result<History<'a>> {
-        if run.is_resumed {
-            // What other processes have written since it began is noticed with that.
+        if run.is_resumed || !may_choose {
+            // What this run has noted may not be committed yet.
             run.store.flush()?;
         }
         let config = &run.assistant.config;
-        let address = config.base_url.as_deref().unwrap_or_default();
-        let provider = format!("{} {address}", config.provider);
-        let window = run.assistant.provider.window(model);
-        let sample = run.assistant.calibration.sample(&provider, model);
-        let ceiling = sample.ceiling(window, run.clock.monotonic());
+        let window = model.window();
+        let ceiling = (model.learned()).ceiling(model.model, window, run.clock.monotonic());
         let budget =
-            window::request_tokens(window, config.max_tokens).min(ceiling.unwrap_or(usize::MAX));
-        let viewer = may.recall.then(|| run.viewer());
-        let mut past = read_past(run, budget, viewer.as_ref(), false)?;
-        let is_guess = run.assistant.provider.guesses_window(model);
-        if past.folded_for > 0 && budget >= past.folded_for * 3 / 2 && !is_guess {
+            estimate::request_tokens(window, config.max_tokens).min(ceiling.unwrap_or(usize::MAX));
+        let mut view = View::read(run, budget, may_choose, None)?;
+        let (is_guess, folded_for) = (model.guesses_window(), view.past.folded_for);
+        if model.is_first() && folded_for > 0 && budget >= folded_for * 3 / 2 && !is_guess {
             // It was folded for a smaller model.
             run.store.unfold(run.turn.conversation_id)?;
-            past = read_past(run, budget, viewer.as_ref(), false)?;
+            view = View::read(run, budget, may_choose, None)?;
         }
-        let memories = match &viewer {
-            Some(viewer) => memories(run, viewer, &past, may_choose)?,
-            None => Vec::new(),
-        };
+        if let Some(embedder) = run
+            .assistant
+            .embedder
+            .as_ref()
+            .filter(|_| view.wants_vector)
+        {
+            let vector = embedder.of_message(&run.message.content, run.deadline, run.cancel);
+            view = View::read(run, budget, may_choose, Some(vector))?;
+        }
+        if view.is_chosen && !view.memories.is_empty() {
+            let chosen = view.memories.iter().map(|memory| memory.id).collect();
+            run.store.note_shown(run.turn.id, chosen);
+        }
         Ok(History {
             run,
             model,
-            provider,
             window,
             budget,
             is_guess,
             refusals: 0,
             hides_window: false,
-            past,
-            memories,
-            system_prompt: system_prompt(run, may.read_skills)?,
+            system_prompt: system_prompt(run, &view),
+            audience: view.audience,
+            asker: view.asker,
+            past: view.past,
+            memories: view.memories,
             sent: 0,
         })
     }
@@ -129,16 +232,19 @@ impl<'a> History<'a> {
             channel: &self.run.turn.channel,
             takes: self.takes(),
         };
-        let Fitted {
-            context, tokens, ..
-        } = fit(&input, tool_tokens(tools), self.token_budget());
-        self.sent = tokens;
+        let context = fit(&input, tool_tokens(tools), self.token_budget());
+        self.sent = context.tokens;
         context
+    }
+
+    /// The model that is shown it.
+    pub fn model(&self) -> Candidate<'a> {
+        self.model
     }
 
     /// What the model takes beside text.
     pub fn takes(&self) -> Takes {
-        self.run.assistant.provider.takes(self.model)
+        self.model.takes()
     }
 
     /// How many turns wait for a person's decision.
@@ -189,13 +295,13 @@ impl<'a> History<'a> {
     /// Records that the model has answered the newest context, and how many tokens
     /// it counted (0 if it did not count).
     pub fn answered(&mut self, counted: u64) {
-        let calibration = &self.run.assistant.calibration;
-        calibration.record_count(&self.provider, self.model, self.sent, counted);
+        let (learned, model) = (self.model.learned(), self.model.model);
+        learned.learn_count(model, self.sent, counted);
         if std::mem::take(&mut self.hides_window) {
             // It was the length, then.
             let now = self.run.clock.monotonic();
             let most = self.budget.max(self.tokens_sent());
-            calibration.record_overflow(&self.provider, self.model, most, self.window, now);
+            learned.learn_ceiling(model, most, self.window, now);
         }
     }
 
@@ -207,9 +313,8 @@ impl<'a> History<'a> {
         self.refusals += 1;
         // A message that is too long by itself says nothing of the model.
         self.hides_window = hides_window && sent <= self.budget;
-        let assistant = self.run.assistant;
-        let window = assistant.provider.window(self.model);
-        let named = window::request_tokens(window, assistant.config.max_tokens);
+        let most_reply = self.run.assistant.config.max_tokens;
+        let named = estimate::request_tokens(self.model.window(), most_reply);
         self.budget = match named < self.budget.min(sent) {
             true => named,
             false => self.budget.min(sent) / 2,
@@ -242,12 +347,13 @@ impl<'a> History<'a> {
     /// # Errors
     /// When the database cannot be read.
     pub fn with_hidden(&self) -> Result<Past> {
-        read_past(self.run, self.budget, None, true)
+        let seen = self.run.store.snapshot(&self.run.viewer())?;
+        let wanted = wanted(self.budget, false, true);
+        seen.past(self.run.turn.conversation_id, &wanted)
     }
 
     fn factor(&self) -> f64 {
-        let calibration = &self.run.assistant.calibration;
-        calibration.sample(&self.provider, self.model).factor
+        self.model.learned().factor(self.model.model)
     }
 
     /// The limits of a request, by estimates.
@@ -261,70 +367,24 @@ impl<'a> History<'a> {
     }
 }
 
-fn read_past(
-    run: &TurnContext<'_>,
-    budget: usize,
-    viewer: Option<&Viewer>,
-    with_hidden: bool,
-) -> Result<Past> {
-    let wanted = WantedPast {
-        viewer,
+/// What is read of the past for requests of so many tokens.
+fn wanted(budget: usize, with_memories: bool, with_hidden: bool) -> WantedPast {
+    WantedPast {
+        with_memories,
         most_turns: MOST_TURNS,
         most_bytes: (budget * BYTES_PER_TOKEN).clamp(READ_BYTES.0, READ_BYTES.1),
         with_hidden,
-    };
-    run.store.past(run.turn.conversation_id, &wanted)
-}
-
-/// The memories that go with the message of this turn: those that the model was shown with
-/// it before, or else what fits it and was not shown with an earlier one.
-fn memories(
-    run: &TurnContext<'_>,
-    viewer: &Viewer,
-    past: &Past,
-    may_choose: bool,
-) -> Result<Vec<Memory>> {
-    let (store, turn) = (run.store, run.turn.id);
-    if run.is_resumed || !may_choose {
-        // What this run has noted may not be committed yet.
-        store.flush()?;
-        let shown = store.shown_memories(viewer, turn)?;
-        if !may_choose || !shown.is_empty() {
-            return Ok(shown);
-        }
     }
-    let known: HashSet<MemoryId> = past
-        .turns
-        .iter()
-        .flat_map(|turn| &turn.memories)
-        .map(|memory| memory.id)
-        .collect();
-    let message = &run.message.content;
-    let vector = match &run.assistant.embedder {
-        Some(embedder) if store.has_many_memories(viewer)? => {
-            embedder.of_message(message, run.deadline, run.cancel)
-        }
-        _ => None,
-    };
-    let chosen = store.relevant_memories(viewer, message, vector.as_ref(), &known)?;
-    if !chosen.is_empty() {
-        store.note_shown(turn, chosen.iter().map(|memory| memory.id).collect());
-    }
-    Ok(chosen)
 }
 
 /// The system prompt of this turn.
-fn system_prompt(run: &TurnContext<'_>, may_read_skills: bool) -> Result<String> {
-    let person = run.person()?;
-    let people = match run.turn.account {
-        // Whoever gets the reply may be anybody.
-        Some(_) => Vec::new(),
-        None => run.store.household(&run.viewer(), MOST_PEOPLE)?,
-    };
+fn system_prompt(run: &TurnContext<'_>, view: &View) -> String {
+    let person = view.asker.person(run);
     let prompt = SystemPrompt {
         config: &run.assistant.config,
-        people: &people,
-        skills: match may_read_skills {
+        people: &view.people,
+        servers: view.access.server_notes.as_deref(),
+        skills: match view.access.read_skills {
             true => run.assistant.skills.overview(),
             false => None,
         },
@@ -334,5 +394,5 @@ fn system_prompt(run: &TurnContext<'_>, may_read_skills: bool) -> Result<String>
         for_person: person.and_then(|(_, person)| person.instructions.as_deref()),
         of_client: run.turn.instructions.as_deref(),
     };
-    Ok(prompt.text())
+    prompt.text()
 }

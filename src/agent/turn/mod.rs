@@ -7,35 +7,40 @@
 mod asker;
 mod calls;
 mod folding;
-mod found;
 mod history;
+mod parallel;
+pub mod plain;
 mod program;
 mod question;
+mod repetition;
 mod title;
 mod turn_context;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::context::{Context, waiting_note};
-pub use crate::context::{cut_by, said_so_far};
-use crate::message_text::is_untrusted;
-use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
-use crate::permission::{self, Circumstances};
-use crate::tool::{Change, ConversationFiles, READ_FILE, READ_SKILL};
-use crate::{budget, repetition};
+use crate::model::budget;
+use crate::model::servers::Candidate;
+use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
+use crate::prompt::{Context, waiting_note};
+pub use crate::prompt::{cut_by, said_so_far};
+use crate::tools::permission;
+use crate::tools::{Change, ConversationFiles, READ_FILE, ShownPdfs};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::ids::AudienceId;
-use config::Permission;
 pub use folding::fold;
-use history::{Access, History};
-use store::{Approval, Durable, Step, ToolCall, Usage};
+use history::History;
+use store::{Approval, Durable, Snapshot, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
 pub use turn_context::{HandedCalls, Program, Stop, TurnContext};
 
 /// What the model is told when it may call no more tools.
 const NO_CALLS_LEFT: &str = "You have used all your tool calls. Answer now with what you know.";
+
+/// What the model is told when it goes on with a reply that a stop of the server cut off.
+const GO_ON: &str = "The server restarted while you wrote this. The person has read it, and it \
+    stays: do not say it again. Go on from there, beginning with the sentence that was cut off.";
 
 /// What the loop reports while it runs.
 pub enum Progress<'a> {
@@ -54,6 +59,8 @@ pub enum Progress<'a> {
     },
     /// A call has changed something, on disk.
     Changed(&'a Change),
+    /// The model's server is busy, and is asked again after this time.
+    Waits(Duration),
 }
 
 /// How a run ended.
@@ -80,6 +87,9 @@ pub enum Outcome {
         /// What the model has written so far.
         said: String,
     },
+    /// Stopped with the server: it continues at the next start, behind what the model has
+    /// written so far, which is on its way to the disk.
+    PutOff,
 }
 
 /// What came of a run.
@@ -104,19 +114,23 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         model,
         observe,
         audience: run.turn.audience_id,
+        is_fresh: false,
         steps: Vec::new(),
         unsaved: 0,
         usage: Usage::default(),
         answered_by: None,
         written: String::new(),
+        pdfs: ShownPdfs::default(),
         is_outside: false,
         is_noted: false,
         is_long: false,
+        has_read: false,
     };
     let outcome = turn_loop.drive().unwrap_or_else(|stop| {
         let said = said_so_far(&turn_loop.steps, &turn_loop.written);
         match stop {
             Stop::Failed(error) if !run.cancel.is_cancelled() => Outcome::Failed { error, said },
+            _ if (run.is_stopping)() => turn_loop.put_off(),
             _ => Outcome::Cancelled { said },
         }
     });
@@ -136,6 +150,8 @@ struct TurnLoop<'a, 'b> {
     /// Who may see what the model is shown: the audience of the conversation when that
     /// was read.
     audience: AudienceId,
+    /// Whether that was read just now.
+    is_fresh: bool,
     /// Everything that happened so far; the last `unsaved` are not on disk yet.
     steps: Vec<Step>,
     unsaved: usize,
@@ -144,25 +160,29 @@ struct TurnLoop<'a, 'b> {
     answered_by: Option<String>,
     /// The pieces of the reply that the model writes at present.
     written: String,
+    pdfs: ShownPdfs,
     /// Whether text from outside is among what the model is shown.
     is_outside: bool,
     /// Whether the database knows that of the conversation.
     is_noted: bool,
     /// Whether the past has become too long.
     is_long: bool,
+    /// Whether the past was read before, and the memories chosen that go with the message.
+    has_read: bool,
 }
 
 impl<'a> TurnLoop<'a, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
-        self.asker = Asker::of(run)?;
         let mut approvals = Vec::new();
         if run.is_resumed {
-            self.steps = store.steps(turn.id)?;
-            approvals = store.approvals_of(turn.id)?;
+            let seen = store.snapshot(&run.viewer())?;
+            self.steps = seen.steps(turn.id)?;
+            approvals = seen.approvals_of(turn.id)?;
         }
-        let mut history = self.read_history()?;
+        let preferred = run.assistant.servers.preferred(self.model);
+        let mut history = self.read_history(preferred)?;
         if self.steps.is_empty() && history.suspended() > 0 {
             self.note(waiting_note(history.suspended()));
         }
@@ -185,7 +205,7 @@ impl<'a> TurnLoop<'a, '_> {
             let rounds = self
                 .steps
                 .iter()
-                .filter(|step| matches!(step, Step::Reply { .. }))
+                .filter(|step| matches!(step, Step::Reply { calls, .. } if !calls.is_empty()))
                 .count();
             let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
             let has_called_enough = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
@@ -225,6 +245,15 @@ impl<'a> TurnLoop<'a, '_> {
                 return Err(Error::server(cut_before_the_first_word(reason), turn).into());
             }
             if has_called_enough || was_empty {
+                // Some models say nothing after what they were to do.
+                if let Some(text) = self.done() {
+                    self.save()?;
+                    let finish_reason = None;
+                    return Ok(Outcome::Replied {
+                        text,
+                        finish_reason,
+                    });
+                }
                 let why = if has_called_enough {
                     format!("the model called tools {rounds} times and gave no answer")
                 } else {
@@ -246,16 +275,12 @@ impl<'a> TurnLoop<'a, '_> {
     }
 
     /// Reads what the model is shown of the conversation.
-    fn read_history(&mut self) -> Result<History<'a>, Stop> {
+    fn read_history(&mut self, model: Candidate<'a>) -> Result<History<'a>, Stop> {
         let run = self.run;
-        // First: a change that comes while the rest is read is noticed later.
-        let audience = run.store.audience_of(run.turn)?;
-        self.audience = audience.unwrap_or(run.turn.audience_id);
-        let may = Access {
-            recall: self.may_recall(),
-            read_skills: self.may_read_skills(),
-        };
-        let history = History::open(run, self.model, may, self.steps.is_empty())?;
+        let may_choose = self.steps.is_empty() && !std::mem::replace(&mut self.has_read, true);
+        let history = History::open(run, model, may_choose)?;
+        (self.asker, self.audience) = (history.asker.clone(), history.audience);
+        self.is_fresh = true;
         self.is_noted |= history.is_noted();
         if history.has_outside_text() || is_from_outside(run) {
             self.note_outside_text();
@@ -266,15 +291,18 @@ impl<'a> TurnLoop<'a, '_> {
     /// Reads all that the model is shown again if other people see the conversation by
     /// now; returns whether they do. Ends the turn if whoever asked does not.
     fn follow_audience(&mut self, history: &mut History<'a>) -> Result<bool, Stop> {
+        if std::mem::take(&mut self.is_fresh) {
+            return Ok(false);
+        }
         let (store, turn) = (self.run.store, self.run.turn);
-        let audience = store.audience_of(turn)?;
+        let audience = store.snapshot(&self.run.viewer())?.audience_of(turn)?;
         if audience.is_none_or(|audience| audience == self.audience) {
             return Ok(false);
         }
         self.save()?;
         store.flush()?;
-        *history = self.read_history()?;
-        self.steps = store.steps(turn.id)?;
+        *history = self.read_history(history.model())?;
+        self.steps = store.snapshot(&self.run.viewer())?.steps(turn.id)?;
         Ok(true)
     }
 
@@ -288,30 +316,6 @@ impl<'a> TurnLoop<'a, '_> {
         Ok(())
     }
 
-    /// Whether memories may be added to the message. A stranger's message gets
-    /// them only if `recall` needs no approval.
-    fn may_recall(&self) -> bool {
-        let run = self.run;
-        let Some(recall) = run.assistant.toolbox.get("recall") else {
-            return false;
-        };
-        let actor = self.asker.actor(run);
-        match actor.decide(recall.definition(), Circumstances::default()) {
-            Permission::Allow => true,
-            Permission::Ask => !is_untrusted(&run.turn.channel),
-            Permission::Deny => false,
-        }
-    }
-
-    /// Whether the model is offered the skills.
-    fn may_read_skills(&self) -> bool {
-        let tool = self.run.assistant.toolbox.get(READ_SKILL);
-        let actor = self.asker.actor(self.run);
-        tool.is_some_and(|tool| {
-            actor.decide(tool.definition(), Circumstances::default()) != Permission::Deny
-        })
-    }
-
     /// Notes that text from outside is shown to the model from now on. The database
     /// learns it before it learns of any call that comes of it.
     fn note_outside_text(&mut self) {
@@ -323,8 +327,7 @@ impl<'a> TurnLoop<'a, '_> {
         (self.is_outside, self.is_noted) = (true, true);
     }
 
-    /// Asks the model, and once more with less of the past if the conversation is
-    /// too long for it.
+    /// Asks the first model that answers.
     fn ask_model(
         &mut self,
         history: &mut History<'a>,
@@ -334,7 +337,29 @@ impl<'a> TurnLoop<'a, '_> {
         let run = self.run;
         let config = &run.assistant.config;
         let now = run.clock.now();
-        budget::check(config, run.store, now, self.usage, run.person()?)?;
+        let person = self.asker.person(run);
+        budget::check(config, run.store, now, self.usage, person)?;
+        let ask = |model| self.ask_one(model, history, tools, may_call);
+        match run.assistant.servers.ask(run.model(), ask)? {
+            Ok(reply) => Ok(reply),
+            Err(ProviderError::Cancelled) => Err(Stop::Cancelled),
+            Err(error) => Err(error.into_error().into()),
+        }
+    }
+
+    /// Asks one model, and again with less of the past if the conversation is too long for it.
+    fn ask_one(
+        &mut self,
+        model: Candidate<'a>,
+        history: &mut History<'a>,
+        tools: &[ToolSpec],
+        may_call: bool,
+    ) -> Result<Result<ModelReply, ProviderError>, Stop> {
+        let run = self.run;
+        let config = &run.assistant.config;
+        if !history.model().is(&model) {
+            *history = self.read_history(model)?;
+        }
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {
             let context = history.context(&self.steps, tools);
@@ -344,17 +369,21 @@ impl<'a> TurnLoop<'a, '_> {
             if let Some((error, earlier)) = &refused
                 && *earlier == context
             {
-                return Err(error.clone().into_error().into());
+                return Ok(Err(error.clone()));
             }
             let client = self.client_options();
             let request = ModelRequest {
-                model: self.model,
+                model: model.model,
                 system: &context.system,
                 messages: &context.messages,
                 files: &ConversationFiles {
                     store: run.store,
                     conversation: run.turn.conversation_id,
                     can_read_on: tools.iter().any(|tool| tool.name == READ_FILE),
+                    data_dir: run.data_dir,
+                    deadline: run.deadline,
+                    cancel: run.cancel,
+                    pdfs: &self.pdfs,
                 },
                 tools,
                 may_call,
@@ -367,6 +396,7 @@ impl<'a> TurnLoop<'a, '_> {
                     config.max_tokens,
                 ),
                 stream: (run.is_streamed)(),
+                has_next: model.has_next,
                 deadline: run.deadline,
                 cancel: run.cancel,
             };
@@ -376,39 +406,92 @@ impl<'a> TurnLoop<'a, '_> {
             // All pieces together are the reply.
             let follows = !said_so_far(&self.steps, "").is_empty();
             let began = Instant::now();
-            let answer = run.assistant.provider.complete(&request, &mut |text| {
-                if follows && written.is_empty() {
-                    observe(Progress::Text("\n\n"));
+            Snapshot::none_open();
+            let answer = model.complete(&request, &mut |heard| match heard {
+                Heard::Text(text) => {
+                    if follows && written.is_empty() {
+                        observe(Progress::Text("\n\n"));
+                    }
+                    written.push_str(text);
+                    observe(Progress::Text(text));
                 }
-                written.push_str(text);
-                observe(Progress::Text(text));
+                Heard::Waits(wait) => observe(Progress::Waits(wait)),
             });
             run.assistant.meter.note(began.elapsed(), &answer);
             match answer {
                 Ok(reply) => {
                     self.written.clear();
                     self.usage.add(reply.usage);
-                    let is_ours = reply.model.as_ref().is_none_or(|model| model == self.model);
-                    if is_ours {
-                        let counted = reply.usage.input;
-                        history.answered(if reply.is_estimated { 0 } else { counted });
-                    }
+                    let counted = reply.usage.input;
+                    history.answered(if reply.is_estimated { 0 } else { counted });
                     self.answered_by = reply.model.clone().or(self.answered_by.take());
-                    return Ok(reply);
+                    return Ok(Ok(reply));
                 }
-                Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),
                 Err(error @ ProviderError::ContextOverflow { hides_window, .. })
                     if self.written.is_empty() && history.shrink(hides_window) =>
                 {
                     log::info!(
-                        "{}: too long for the model: retrying with less of the past",
-                        run.turn.id
+                        "{}: too long for {:?}: retrying with less of the past",
+                        run.turn.id,
+                        model.model
                     );
                     refused = Some((error, context));
                 }
-                Err(error) => return Err(error.into_error().into()),
+                answer => return Ok(answer),
             }
         }
+    }
+
+    /// What stands in for the last words of a model that had something done and says nothing of
+    /// it; none if no call has had an effect.
+    fn done(&self) -> Option<String> {
+        let toolbox = &self.run.assistant.toolbox;
+        let has_effect = |call: &&ToolCall| {
+            let tool = toolbox.get(&call.tool);
+            tool.is_some_and(|tool| !tool.definition().is_read_only)
+        };
+        let succeeded = |call: &&ToolCall| {
+            self.steps.iter().any(|step| match step {
+                Step::Result { call_id, ok, .. } => *ok && *call_id == call.id,
+                _ => false,
+            })
+        };
+        let calls = self.steps.iter().flat_map(|step| match step {
+            Step::Reply { calls, .. } => &calls[..],
+            _ => &[],
+        });
+        let did = calls.filter(has_effect).filter(succeeded);
+        let mut tools: Vec<&str> = did.map(|call| call.tool.as_str()).collect();
+        tools.dedup();
+        (!tools.is_empty()).then(|| format!("Done. ({})", tools.join(", ")))
+    }
+
+    /// Keeps what the model has said, which a person may have read, until the turn continues.
+    fn put_off(&mut self) -> Outcome {
+        if self.written.trim().is_empty() {
+            // Calls that were stopped run again.
+            let is_reply = |step: &Step| matches!(step, Step::Reply { .. });
+            let last = self.steps.iter().rposition(is_reply);
+            let kept = last.map_or(0, |last| last + 1);
+            let stored = self.steps.len() - self.unsaved;
+            self.unsaved = kept.saturating_sub(stored);
+            self.steps.truncate(stored.max(kept));
+        } else {
+            let text = std::mem::take(&mut self.written);
+            self.add(Step::Reply {
+                text,
+                calls: Vec::new(),
+                result_chars: None,
+                extra: None,
+            });
+            self.add(Step::Note {
+                text: GO_ON.to_owned(),
+            });
+        }
+        if let Err(Stop::Failed(error)) = self.save() {
+            log::warn!("{}: what was said is lost: {error}", self.run.turn.id);
+        }
+        Outcome::PutOff
     }
 
     fn add(&mut self, step: Step) {

@@ -1,11 +1,11 @@
 //! A program that asks for a reply and runs tools of its own, such as one that speaks
 //! OpenAI's interface: its calls leave the turn, and their results come back.
 
-use super::found::BY_PROGRAM;
 use super::turn_context::{HandedCalls, Stop};
 use super::{TurnLoop, said_so_far};
-use crate::client_options::ClientOptions;
 use crate::model::ToolSpec;
+use crate::model::client_options::ClientOptions;
+use crate::tools::{Origin, ResultDetails};
 use store::{Step, ToolCall};
 
 impl<'a> TurnLoop<'a, '_> {
@@ -72,7 +72,11 @@ impl<'a> TurnLoop<'a, '_> {
         for (call, result) in calls.iter().zip(results) {
             let result = result
                 .ok_or_else(|| "the program that asked did not return a result in time".to_owned());
-            self.add_result(call, result, BY_PROGRAM, Vec::new());
+            let details = ResultDetails {
+                origin: Origin::Outside,
+                ..ResultDetails::default()
+            };
+            self.add_result(call, result, details);
         }
         // The model may be asked meanwhile: what comes of it is stored behind these.
         let unsaved = self.take_unsaved();

@@ -2,50 +2,58 @@
 
 use std::time::Instant;
 
+use super::asker::Asker;
 use super::turn_context::TurnContext;
-use crate::budget;
+use crate::model::budget;
+use crate::model::servers::Candidate;
 use crate::model::{ChatMessage, ModelRequest, ProviderError};
-use base::error::Result;
-use store::Usage;
+use base::error::{Error, Result};
+use store::{Snapshot, Usage};
 
-/// Asks for a text, and adds what it cost to `usage`. None if the model gave none, or the
-/// budget is used up; the log says why the text (`what`) is missing.
+/// Asks for a text with what `text` makes for the model that is asked, and adds what it cost
+/// to `usage`. None if the model gave none, or the budget is used up; the log says why the text (`what`) is missing.
 ///
 /// # Errors
 /// When the database fails.
 pub fn ask(
     run: &TurnContext<'_>,
-    model: &str,
     instructions: &str,
-    text: String,
+    text: &dyn Fn(Candidate<'_>) -> String,
     what: &str,
     usage: &mut Usage,
 ) -> Result<Option<String>> {
     let config = &run.assistant.config;
     let now = run.clock.now();
-    if budget::check(config, run.store, now, Usage::default(), run.person()?).is_err() {
+    let asker = Asker::of(run, &run.store.snapshot(&run.viewer())?)?;
+    if budget::check(config, run.store, now, Usage::default(), asker.person(run)).is_err() {
         return Ok(None);
     }
-    let request = ModelRequest {
-        model,
-        system: instructions,
-        messages: &[ChatMessage::User {
-            text: text.into(),
-            files: Vec::new(),
-        }],
-        files: &(),
-        tools: &[],
-        may_call: false,
-        client: None,
-        temperature: config.temperature,
-        max_tokens: config.max_tokens,
-        stream: false,
-        deadline: run.deadline,
-        cancel: run.cancel,
+    let ask = |model: Candidate<'_>| {
+        let request = ModelRequest {
+            model: model.model,
+            system: instructions,
+            messages: &[ChatMessage::User {
+                content: text(model).into(),
+                files: Vec::new(),
+            }],
+            files: &(),
+            tools: &[],
+            may_call: false,
+            client: None,
+            temperature: config.temperature,
+            max_tokens: config.max_tokens,
+            stream: false,
+            has_next: model.has_next,
+            deadline: run.deadline,
+            cancel: run.cancel,
+        };
+        let began = Instant::now();
+        Snapshot::none_open();
+        let answer = model.complete(&request, &mut |_| {});
+        run.assistant.meter.note(began.elapsed(), &answer);
+        Ok::<_, Error>(answer)
     };
-    let began = Instant::now();
-    let answer = run.assistant.provider.complete(&request, &mut |_| {});
-    run.assistant.meter.note(began.elapsed(), &answer);
+    let answer = run.assistant.servers.ask(run.model(), ask)?;
     match answer {
         Ok(reply) => {
             usage.add(reply.usage);

@@ -2,8 +2,8 @@
 
 use super::question;
 use super::turn_context::TurnContext;
-use crate::message_text::{OUTSIDE_TAG, fenced};
-use crate::tool::output::{cap_text, shorten};
+use crate::model::fence::{OUTSIDE_TAG, fenced};
+use crate::tools::output::{cap_text, shorten};
 use base::error::Result;
 use base::surface::Surface;
 use base::visible::label;
@@ -39,7 +39,7 @@ pub fn title(run: &TurnContext<'_>, reply: &str, usage: &mut Usage) -> Result<Op
         OUTSIDE_TAG,
         &format!("Person: {said}\n\nAssistant: {answered}"),
     );
-    let title = question::ask(run, run.model(), INSTRUCTIONS, text, "title", usage)?;
+    let title = question::ask(run, INSTRUCTIONS, &|_| text.clone(), "title", usage)?;
     Ok(title.as_deref().and_then(cleaned))
 }
 

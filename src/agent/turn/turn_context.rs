@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::assistant::Assistant;
-use crate::client_options::ClientOptions;
-use crate::message_text::is_untrusted;
 use crate::model::ToolSpec;
+use crate::model::client_options::ClientOptions;
+use crate::model::fence::is_untrusted;
 use base::clock::Clock;
-use base::error::{Error, Result};
-use base::ids::UserId;
-use config::{Person, WebhookAccount};
+use base::error::Error;
+use config::WebhookAccount;
 use net::cancel::Cancel;
 use store::{Message, Store, ToolCall, Turn, Usage, Viewer};
 
@@ -37,6 +36,8 @@ pub struct TurnContext<'a> {
     pub deadline: Instant,
     /// Stops the turn.
     pub cancel: &'a Cancel,
+    /// Whether that is because the server stops: the turn continues at the next start.
+    pub is_stopping: &'a dyn Fn() -> bool,
     /// The program that asks, if it wants something beyond the household's settings.
     pub program: Option<&'a dyn Program>,
     /// Whether to stream the text.
@@ -44,20 +45,6 @@ pub struct TurnContext<'a> {
 }
 
 impl<'a> TurnContext<'a> {
-    /// Who asked, where the configuration says something about that person.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub(crate) fn person(&self) -> Result<Option<(UserId, &'a Person)>> {
-        let config = &self.assistant.config;
-        let Some(id) = self.turn.user_id.filter(|_| !config.people.is_empty()) else {
-            return Ok(None);
-        };
-        let user = self.store.user_by_id(id)?;
-        let person = user.and_then(|user| config.person(&user.name));
-        Ok(person.map(|person| (id, person)))
-    }
-
     /// The model to ask: the one that was chosen for the turn or its conversation, that of the
     /// webhook account, or that of the configuration.
     pub fn model(&self) -> &'a String {

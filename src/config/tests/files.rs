@@ -355,6 +355,7 @@ fn every_setting_is_documented() {
             "system_prompt",
             "max_tokens",
             "context_tokens",
+            "first_token_seconds",
             "reasoning_effort",
             "keep_alive_minutes",
             "fallback",

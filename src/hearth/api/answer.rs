@@ -125,8 +125,8 @@ pub struct PendingAnswer {
 }
 
 impl DeferredResponse for PendingAnswer {
-    fn waker(&self) -> &Arc<Waker> {
-        self.stream.waker()
+    fn waker(&self) -> Option<&Arc<Waker>> {
+        Some(self.stream.waker())
     }
 
     fn advance(&mut self) -> ResponsePart {
@@ -190,7 +190,7 @@ impl PendingAnswer {
             ("X-Accel-Buffering", Cow::Borrowed("no")),
         ];
         head.headers.append(&mut self.headers);
-        self.ready.push_back(ResponsePart::Head(head));
+        self.ready.push_back(ResponsePart::Head(head, None));
         self.push(Event::Begin);
     }
 

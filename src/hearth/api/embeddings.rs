@@ -8,7 +8,7 @@ use super::answer::Form;
 use super::{models, openai, plain, request};
 use crate::service::reply_stream::Work;
 use agent::model::ModelReply;
-use agent::provider::pass_on::{self, EmbeddingRequest};
+use agent::model::embedding::{self, EmbeddingRequest};
 use base::error::{Error, Result};
 use net::http::{Answer, Response};
 
@@ -45,7 +45,7 @@ pub fn embed(exchange: Exchange<'_>) -> Result<Answer> {
             cancel: work.cancel,
         };
         let assistant = service.assistant();
-        let text = pass_on::embeddings(&assistant.config, service.store(), service.clock(), asked)?;
+        let text = embedding::pass_on(&assistant.config, service.store(), service.clock(), asked)?;
         Ok(ModelReply {
             text,
             ..ModelReply::default()

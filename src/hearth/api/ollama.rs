@@ -12,12 +12,12 @@ use super::answer::{Event, Form};
 use super::request::{self, ReplyRequest};
 use super::transcript::ClientMessage;
 use super::{models, options};
-use agent::context::window::request_tokens;
 use agent::model::ModelReply;
+use agent::model::estimate::request_tokens;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
-use base::secret::sha256;
+use base::secret::{hex, sha256};
 use net::http::{Answer, Response};
 use serde_json::json;
 use store::ToolCall;
@@ -34,7 +34,6 @@ struct Chat {
     model: String,
     #[serde(default)]
     messages: Vec<ClientMessage>,
-    #[serde(default)]
     stream: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -44,13 +43,9 @@ struct Chat {
 #[derive(Deserialize)]
 struct Generate {
     model: String,
-    #[serde(default)]
     prompt: Option<String>,
-    #[serde(default)]
     system: Option<String>,
-    #[serde(default)]
     images: Option<Vec<String>>,
-    #[serde(default)]
     stream: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -116,13 +111,9 @@ pub fn tags(exchange: Exchange<'_>) -> Result<Answer> {
         .into_iter()
         .map(|name| {
             let name = models::tagged(name);
-            let digest: String = sha256(name.as_bytes())
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
             json!({
                 "name": name, "model": name, "modified_at": began, "size": 0,
-                "digest": digest, "details": details(),
+                "digest": hex(&sha256(name.as_bytes())), "details": details(),
             })
         })
         .collect();
@@ -137,9 +128,10 @@ pub fn show(exchange: Exchange<'_>) -> Result<Answer> {
     let (service, config) = (exchange.service, exchange.config);
     let show: Show = request::parse(&exchange.request.body)?;
     models::check(config, &show.model)?;
-    let provider = &service.assistant().provider;
-    let window = provider.window(&config.model);
-    let capabilities = if provider.takes(&config.model).images {
+    let assistant = service.assistant();
+    let server = assistant.servers.first(&config.model);
+    let window = server.window();
+    let capabilities = if server.takes().images {
         &["completion", "tools", "vision"][..]
     } else {
         &["completion", "tools"]

@@ -31,13 +31,9 @@ const MODEL: &str = "/v1/models/";
 struct Completion {
     model: String,
     messages: Vec<ClientMessage>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     stream_options: Option<StreamOptions>,
-    #[serde(default)]
     n: Option<u64>,
-    #[serde(default)]
     metadata: Option<Metadata>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -47,7 +43,6 @@ struct Completion {
 #[derive(Deserialize)]
 pub struct Metadata {
     /// The client's own name for the chat.
-    #[serde(default)]
     pub chat_id: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -70,7 +65,6 @@ pub fn add_nested(rest: &mut Map<String, Value>, name: &str, members: Map<String
 
 #[derive(Deserialize)]
 struct StreamOptions {
-    #[serde(default)]
     include_usage: Option<bool>,
     #[serde(flatten)]
     rest: Map<String, Value>,

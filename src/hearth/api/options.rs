@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::service::Service;
 use crate::service::programs::ProgramOptions;
-use agent::client_options::{ClientOptions, Format, MustCall};
-use agent::context::estimate::tool_tokens;
-use agent::context::window::request_tokens;
 use agent::model::ToolSpec;
+use agent::model::client_options::{ClientOptions, Format, MustCall};
+use agent::model::estimate::request_tokens;
+use agent::model::estimate::tool_tokens;
 use base::error::{Error, Result};
 use config::{Api, Config, Preset};
 
@@ -396,7 +396,7 @@ pub fn ignored_header(names: &[String]) -> String {
 /// `invalid_request` with what to do.
 pub fn check_room(service: &Service, config: &Config, tools: &[ToolSpec]) -> Result<()> {
     let taken = tool_tokens(tools);
-    let window = service.assistant().provider.window(&config.model);
+    let window = service.assistant().servers.first(&config.model).window();
     if taken <= request_tokens(window, config.max_tokens) / 4 * 3 {
         return Ok(());
     }

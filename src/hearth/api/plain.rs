@@ -11,7 +11,7 @@ use super::options::OptionsRead;
 use super::transcript::{ClientCall, ClientMessage, Part, Role, append};
 use crate::service::reply_stream::Work;
 use agent::model::{ChatMessage, ModelReply};
-use agent::plain::{self, BroughtFiles, PlainRequest};
+use agent::turn::plain::{self, BroughtFiles, PlainRequest};
 use base::error::{Error, Result};
 use net::http::Answer;
 use protocol::attachment;
@@ -112,8 +112,8 @@ impl PlainChat {
                 Role::User => {
                     let place = chat.messages.len();
                     newest.extend(parts.into_iter().map(|part| (place, part)));
-                    let (text, files) = (text.into(), Vec::new());
-                    chat.messages.push(ChatMessage::User { text, files });
+                    let (content, files) = (text.into(), Vec::new());
+                    chat.messages.push(ChatMessage::User { content, files });
                 }
                 Role::Assistant => {
                     let calls = calls.into_iter().enumerate();
@@ -122,7 +122,7 @@ impl PlainChat {
                         newest.clear();
                     }
                     called.clone_from(&calls);
-                    let (text, extra) = (text.into(), None);
+                    let extra = None;
                     chat.messages
                         .push(ChatMessage::Assistant { text, calls, extra });
                 }

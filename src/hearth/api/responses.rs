@@ -25,11 +25,8 @@ const KEPT: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 struct CreateResponse {
     model: String,
     input: Value,
-    #[serde(default)]
     instructions: Option<String>,
-    #[serde(default)]
     stream: Option<bool>,
-    #[serde(default)]
     metadata: Option<Metadata>,
     #[serde(flatten)]
     rest: Map<String, Value>,

@@ -20,13 +20,10 @@ pub struct ClientMessage {
     #[serde(default)]
     content: Value,
     /// Ollama's field for pictures, in base64.
-    #[serde(default)]
     images: Option<Vec<String>>,
     /// Calls of the client's own tools.
-    #[serde(default)]
     pub tool_calls: Option<Vec<ClientCall>>,
     /// Of a result: the call.
-    #[serde(default)]
     pub tool_call_id: Option<String>,
     /// Of a result: the tool, in Ollama's words and in OpenAI's older ones.
     #[serde(default, alias = "name")]
@@ -45,7 +42,6 @@ pub enum Role {
 /// A call of a client's own tool, as both interfaces have it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ClientCall {
-    #[serde(default)]
     pub id: Option<String>,
     pub function: ClientFunction,
 }

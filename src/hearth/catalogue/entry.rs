@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ADDED_AS, Addition, REQUEST_TIME};
 use crate::handbook::unpack;
-use agent::tool::try_once;
+use agent::tools::try_once;
 use base::error::{Error, Result};
 use base::nearest::nearest;
 use base::url::Url;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use agent::mcp::Mcp;
-use agent::tool::try_once;
+use agent::tools::try_once;
 use base::error::{Error, Result};
 use config::{Config, server_of};
 pub use entry::{Answers, Choice, Entry, Field};

@@ -1,18 +1,13 @@
 //! `hearth account`: what people do with their own account, through the server.
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::chat::access::ServerAccess;
-use super::chat::connection::ChatConnection;
+use super::chat::connection::SignedIn;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::export::{Parts, UNPAUSED, to_file, unwritten, write_all};
+use super::export::{Parts, UNPAUSED};
 use super::password;
-use super::progress::count;
 use super::prompter::confirm;
 use super::row::{Shown, text};
 use super::table::truncated;
@@ -49,74 +44,19 @@ export: Write what is yours to a file that `hearth import` reads
         .run(delete),
 ]);
 
-/// Time limit of an answer, in which a password may be hashed.
-const ANSWER: Duration = Duration::from_secs(30);
-
-/// A signed-in connection.
-struct Account {
-    access: ServerAccess,
-    connection: ChatConnection,
-    user: String,
-}
-
-impl Account {
-    fn open(arguments: &Arguments, context: &mut CliContext) -> Result<Account, CliError> {
-        let is_named = arguments.has("user") || arguments.has("token");
-        // With a data directory alone, whoever may write to it would be an admin.
-        let is_local = arguments.has("data-dir") && !arguments.has("url");
-        if !is_named && (is_local || context.variable("HEARTH_TOKEN").is_none()) {
-            return Err(
-                arguments.usage("say whose account: --user NAME, or a token in HEARTH_TOKEN")
-            );
-        }
-        let access = ServerAccess::gain(arguments, context)?;
-        let mut connection = match ChatConnection::open(&access) {
-            Ok(connection) => connection,
-            Err(error) => {
-                access.end();
-                return Err(error);
-            }
-        };
-        let signed_in = connection.ask(&access.credential.message(), Instant::now() + ANSWER);
-        let user = match signed_in {
-            Ok(answer) => answer["user"].as_str().unwrap_or_default().to_owned(),
-            Err(error) => {
-                access.end();
-                return Err(CliError::failed(error));
-            }
-        };
-        Ok(Account {
-            access,
-            connection,
-            user,
-        })
+/// Signs in with what the command line or the environment names.
+fn sign_in(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
+    let is_named = arguments.has("user") || arguments.has("token");
+    // With a data directory alone, whoever may write to it would be an admin.
+    let is_local = arguments.has("data-dir") && !arguments.has("url");
+    if !is_named && (is_local || context.variable("HEARTH_TOKEN").is_none()) {
+        return Err(arguments.usage("say whose account: --user NAME, or a token in HEARTH_TOKEN"));
     }
-
-    fn ask(&mut self, request: &Value) -> Result<Value, CliError> {
-        let asked = self.connection.ask(request, Instant::now() + ANSWER);
-        asked.map_err(CliError::failed)
-    }
-
-    fn end(self) {
-        self.connection.close();
-        self.access.end();
-    }
-}
-
-/// Signs in, does something, and signs out.
-fn with<T>(
-    arguments: &Arguments,
-    context: &mut CliContext,
-    work: impl FnOnce(&mut Account, &mut CliContext) -> Result<T, CliError>,
-) -> Result<T, CliError> {
-    let mut account = Account::open(arguments, context)?;
-    let done = work(&mut account, context);
-    account.end();
-    done
+    SignedIn::open(arguments, context)
 }
 
 /// The password that proves that it is the person: the one of the sign-in, if there was one.
-fn present(account: &Account, context: &mut CliContext) -> Result<Secret, CliError> {
+fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliError> {
     match &account.access.password {
         Some(password) => Ok(password.clone()),
         None => password::read_secret(context, "Present password: ", context.input_is_terminal),
@@ -125,16 +65,15 @@ fn present(account: &Account, context: &mut CliContext) -> Result<Secret, CliErr
 
 /// `hearth account passwd`
 fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    with(arguments, context, |account, context| {
-        let old = present(account, context)?;
-        let new = password::new_password(context, &account.user, context.input_is_terminal)?;
-        account.ask(&json!({
-            "type": "change_password",
-            "old_password": old.expose(),
-            "new_password": new.expose(),
-        }))?;
-        context.note("Changed your password and ended your other sessions.")
-    })
+    let mut account = sign_in(arguments, context)?;
+    let old = present(&account, context)?;
+    let new = password::new_password(context, &account.user, context.input_is_terminal)?;
+    account.ask(&json!({
+        "type": "change_password",
+        "old_password": old.expose(),
+        "new_password": new.expose(),
+    }))?;
+    context.note("Changed your password and ended your other sessions.")
 }
 
 /// `hearth account sessions`
@@ -185,7 +124,7 @@ fn list(
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> CliResult {
-    let answer = with(arguments, context, |account, _| account.ask(request))?;
+    let answer = sign_in(arguments, context)?.ask(request)?;
     shown.print(&answer, arguments, context)
 }
 
@@ -193,7 +132,7 @@ fn list(
 fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id = arguments.required(0);
     let request = json!({ "type": "revoke_own_token", "token_id": id });
-    with(arguments, context, |account, _| account.ask(&request))?;
+    sign_in(arguments, context)?.ask(&request)?;
     context.note(format_args!("Revoked {id}."))
 }
 
@@ -201,57 +140,35 @@ fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn forget(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id = arguments.required(0);
     let request = json!({ "type": "delete_memory", "memory_id": id });
-    with(arguments, context, |account, _| account.ask(&request))?;
+    sign_in(arguments, context)?.ask(&request)?;
     context.note(format_args!("Removed {id}."))
 }
 
 /// `hearth account sign-out`
 fn sign_out(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let request = json!({ "type": "sign_out_everywhere", "tokens": arguments.has("tokens") });
-    with(arguments, context, |account, _| account.ask(&request))?;
+    sign_in(arguments, context)?.ask(&request)?;
     context.note("All your sessions have ended.")
 }
 
 /// `hearth account delete`
 fn delete(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    with(arguments, context, |account, context| {
-        let password = present(account, context)?;
-        let question = format!(
-            "Everything that is yours is deleted for good, also what you shared.\n\
-             Type your name, {}, to go on:",
-            account.user
-        );
-        confirm(arguments, context, &question, &account.user)?;
-        account.ask(&json!({ "type": "delete_account", "password": password.expose() }))?;
-        context.note("Your account is deleted.")
-    })
+    let mut account = sign_in(arguments, context)?;
+    let password = present(&account, context)?;
+    let question = format!(
+        "Everything that is yours is deleted for good, also what you shared.\n\
+         Type your name, {}, to go on:",
+        account.user
+    );
+    confirm(arguments, context, &question, &account.user)?;
+    account.ask(&json!({ "type": "delete_account", "password": password.expose() }))?;
+    context.note("Your account is deleted.")
 }
 
 /// `hearth account export`
 fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let output = arguments.raw("output").filter(|path| *path != "-");
-    let output = output.map(PathBuf::from);
-    let with_shared = arguments.has("shared");
-    let force = arguments.has("force");
-    let written = with(arguments, context, |account, context| {
-        let request = json!({ "type": "export", "shared": with_shared });
-        let mut ask = |request: &Value| account.ask(request);
-        let mut parts = Parts::new(request, UNPAUSED, &mut ask);
-        let mut next = || parts.next();
-        match &output {
-            Some(path) => to_file(path, force, |writer| {
-                write_all(writer, &mut next, |error| unwritten(path, &error))
-            }),
-            None => write_all(context.output, &mut next, CliError::from),
-        }
-    })?;
-    match output {
-        None => Ok(()),
-        Some(path) => context.print(format_args!(
-            "Exported {} in {} to {}.",
-            count(written.messages, "message"),
-            count(written.conversations, "conversation"),
-            path.display()
-        )),
-    }
+    let mut account = sign_in(arguments, context)?;
+    let request = json!({ "type": "export", "shared": arguments.has("shared") });
+    let mut ask = |request: &Value| account.ask(request);
+    Parts::new(request, UNPAUSED, &mut ask).write(arguments, context)
 }

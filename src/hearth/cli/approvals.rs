@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::arguments::Arguments;
 use super::chat::approval::Approval;
 use super::chat::approvals::decision;
-use super::chat::connection::ask_once;
+use super::chat::connection::SignedIn;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
@@ -159,7 +159,7 @@ fn ask(
         .any(|name| arguments.has(name));
     let has_token = !arguments.has("data-dir") && context.variable("HEARTH_TOKEN").is_some();
     if is_elsewhere || has_token {
-        ask_once(request, arguments, context)
+        SignedIn::open(arguments, context)?.ask(request)
     } else {
         Door::of(Configuration::Needed, arguments, context).ask(request)
     }

@@ -8,10 +8,11 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::Door;
-use super::progress::{ProgressLine, count, size};
+use super::progress::{ProgressLine, size};
 use super::row::{Shown, text};
 use crate::service::backups::enclosed;
 use base::clock::Clock;
+use base::measure::count;
 use protocol::attachment::decode;
 use store::BackupWriter;
 

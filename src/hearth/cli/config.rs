@@ -13,11 +13,11 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::{DataDirectory, with_option};
 use super::door::{Configuration, Door, settings};
-use super::local_models::quoted;
 use super::prompter::Prompter;
 use super::{password, table};
 use crate::handbook::{CONFIG_SCHEMA, unpack};
 use crate::server::{self, StartError};
+use config::quoted;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -230,13 +230,11 @@ pub fn consequences(
         context.note(with_option(warning, &option))?;
     }
     let problems: Vec<&str> = texts(&changed["problems"]).collect();
-    match problems.is_empty() {
-        true => Ok(()),
-        false => context.note(format_args!(
-            "This is wrong with it still:\n{}",
-            problems.join("\n")
-        )),
+    if problems.is_empty() {
+        return Ok(());
     }
+    let problems = problems.join("\n");
+    context.note(format_args!("This is wrong with it still:\n{problems}"))
 }
 
 /// The texts of a list.
@@ -328,9 +326,10 @@ fn keys(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         return table::print_json(context, &json!(settings));
     }
     for setting in settings {
-        let while_running = match setting.writable {
-            true => "; clients may set it",
-            false => "",
+        let while_running = if setting.writable {
+            "; clients may set it"
+        } else {
+            ""
         };
         context.print(format_args!(
             "{}\n    {}\n    Type: {}. Default: {}{while_running}.\n",
@@ -440,12 +439,18 @@ mod tests {
             "{file}"
         );
         fs::write(&path, "nonsense").unwrap();
-        let ran = root.run("config set workers 3", "");
-        assert!(
-            ran.code == 1 && ran.errors.contains("hearth config edit"),
-            "{}",
-            ran.errors
-        );
+        for line in [
+            "config set workers 3",
+            "config get",
+            "config get workers",
+            "config get modell",
+        ] {
+            let ran = root.run(line, "");
+            assert_eq!((ran.code, ran.output.as_str()), (1, ""), "{line}");
+            for part in ["config.json line 1", "not valid JSON", "hearth config edit"] {
+                assert!(ran.errors.contains(part), "{line}: {}", ran.errors);
+            }
+        }
         let ran = root.run("config check", "");
         assert!(
             ran.code == 1 && ran.errors.contains("line 1"),

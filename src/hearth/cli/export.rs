@@ -12,10 +12,10 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::Door;
-use super::progress::{ProgressLine, count};
+use super::progress::ProgressLine;
 use super::terminal::VisibleWriter;
-use crate::transfer::ExportCounts;
 use base::ids::ConversationId;
+use base::measure::count;
 use serde_json::{Value, json};
 
 pub const COMMAND: Command = Command::new(
@@ -47,11 +47,7 @@ fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
     if one.is_some() == arguments.has("all") {
         return Err(arguments.usage("give either --conversation ID or --all"));
     }
-    let output = arguments
-        .raw("output")
-        .filter(|path| *path != "-")
-        .map(PathBuf::from);
-    if let Some(path) = &output {
+    if let Some(path) = output(arguments) {
         door.directory()?.check_output(path)?;
     }
     let mut request = json!({ "type": "export", "format": format.unwrap_or("jsonl") });
@@ -59,97 +55,15 @@ fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         Some(id) => request["conversation_id"] = json!(id),
         None => request["all"] = json!(true),
     }
-    let line = ProgressLine::stoppable();
     let mut ask = |request: &Value| door.ask(request);
-    let mut parts = Parts::new(request, u64::MAX, &mut ask);
-    let mut next = || {
-        let (piece, counts) = parts.next()?;
-        if !line.note("exporting", counts.conversations, None) {
-            return Err(CliError::failed("stopped before the end"));
-        }
-        Ok((piece, counts))
-    };
-    let written = match &output {
-        None => {
-            let mut writer = BufWriter::new(&mut *context.output);
-            let mut visible = VisibleWriter(&mut writer);
-            let target: &mut dyn Write = if context.output_is_terminal {
-                &mut visible
-            } else {
-                visible.0
-            };
-            let written = write_all(target, &mut next, CliError::from)?;
-            writer.flush()?;
-            written
-        }
-        Some(path) => to_file(path, arguments.has("force"), |writer| {
-            write_all(writer, &mut next, |error| unwritten(path, &error))
-        })?,
-    };
-    drop(line);
-    if let Some(path) = output {
-        context.print(format_args!(
-            "Exported {} in {} to {}.",
-            count(written.messages, "message"),
-            count(written.conversations, "conversation"),
-            path.display()
-        ))?;
-    }
-    Ok(())
+    Parts::new(request, u64::MAX, &mut ask).write(arguments, context)
 }
 
-/// Why a file could not be written.
-pub fn unwritten(path: &Path, error: &io::Error) -> CliError {
-    CliError::failed(match error.kind() {
-        io::ErrorKind::AlreadyExists => format!(
-            "{} already exists; choose another name, or replace it with --force",
-            path.display()
-        ),
-        _ => format!("{} cannot be written: {error}", path.display()),
-    })
+/// The file to write; none for standard output.
+fn output(arguments: &Arguments) -> Option<&Path> {
+    let path = arguments.raw("output").filter(|path| *path != "-");
+    path.map(Path::new)
 }
-
-/// Writes a file atomically, for its owner only.
-///
-/// # Errors
-///
-/// It exists and is not to be replaced, or cannot be written; those of `write`.
-pub fn to_file(
-    path: &Path,
-    overwrite: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<ExportCounts, CliError>,
-) -> Result<ExportCounts, CliError> {
-    if !overwrite && fs::symlink_metadata(path).is_ok() {
-        return Err(unwritten(path, &io::ErrorKind::AlreadyExists.into()));
-    }
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(PARTIAL);
-    let partial = PathBuf::from(partial);
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&partial)
-        .map_err(|error| unwritten(path, &error))?;
-    let mut writer = BufWriter::new(file);
-    let written = write(&mut writer).and_then(|written| {
-        writer
-            .flush()
-            .and_then(|()| writer.get_ref().sync_all())
-            .and_then(|()| fs::rename(&partial, path))
-            .map_err(|error| unwritten(path, &error))?;
-        Ok(written)
-    });
-    if written.is_err() {
-        // An error of the cleanup would hide the reason.
-        let _ = fs::remove_file(&partial);
-    }
-    written
-}
-
-/// The next piece of an export, none after its end, and what has been exported so far.
-pub type Piece = (Option<Vec<u8>>, ExportCounts);
 
 /// Reads an export part by part.
 pub struct Parts<'a> {
@@ -157,7 +71,6 @@ pub struct Parts<'a> {
     /// Parts that are read without a pause.
     unpaused: u64,
     ask: &'a mut dyn FnMut(&Value) -> Result<Value, CliError>,
-    next: u64,
 }
 
 impl Parts<'_> {
@@ -171,49 +84,94 @@ impl Parts<'_> {
             request,
             unpaused,
             ask,
-            next: 0,
         }
     }
 
-    /// The next part.
+    /// Writes them to the file that `--output` names, or to standard output.
     ///
     /// # Errors
     ///
-    /// Those of the request.
-    pub fn next(&mut self) -> Result<Piece, CliError> {
-        if self.next >= self.unpaused {
-            thread::sleep(PAUSE);
-        }
-        self.request["part"] = json!(self.next);
-        let part = (self.ask)(&self.request)?;
-        self.next += 1;
-        let number = |member: &str| part[member].as_u64().unwrap_or_default();
-        let counts = ExportCounts {
-            conversations: number("conversations"),
-            messages: number("messages"),
+    /// Those of the request; the file exists and is not to be replaced, or cannot be written.
+    pub fn write(self, arguments: &Arguments, context: &mut CliContext) -> CliResult {
+        let Some(path) = output(arguments) else {
+            let mut writer = BufWriter::new(&mut *context.output);
+            if context.output_is_terminal {
+                self.copy(&mut VisibleWriter(&mut writer), CliError::from)?;
+            } else {
+                self.copy(&mut writer, CliError::from)?;
+            }
+            return Ok(());
         };
-        let text = part["text"].as_str().unwrap_or_default();
-        let piece = (part["done"] != true).then(|| text.as_bytes().to_vec());
-        Ok((piece, counts))
+        let unwritten = |error: io::Error| unwritten(path, &error);
+        if !arguments.has("force") && fs::symlink_metadata(path).is_ok() {
+            return Err(unwritten(io::ErrorKind::AlreadyExists.into()));
+        }
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(PARTIAL);
+        let partial = PathBuf::from(partial);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&partial)
+            .map_err(unwritten)?;
+        let mut writer = BufWriter::new(file);
+        let written = self.copy(&mut writer, unwritten).and_then(|counts| {
+            let synced = writer.get_ref().sync_all();
+            let renamed = synced.and_then(|()| fs::rename(&partial, path));
+            renamed.map_err(unwritten).map(|()| counts)
+        });
+        if written.is_err() {
+            // An error of the cleanup would hide the reason.
+            let _ = fs::remove_file(&partial);
+        }
+        let (conversations, messages) = written?;
+        context.print(format_args!(
+            "Exported {} in {} to {}.",
+            count(messages, "message"),
+            count(conversations, "conversation"),
+            path.display()
+        ))
+    }
+
+    /// Writes all parts, and returns how many conversations and messages they hold.
+    fn copy(
+        mut self,
+        writer: &mut dyn Write,
+        failed: impl Fn(io::Error) -> CliError,
+    ) -> Result<(u64, u64), CliError> {
+        let line = ProgressLine::stoppable();
+        let mut next: u64 = 0;
+        loop {
+            if next >= self.unpaused {
+                thread::sleep(PAUSE);
+            }
+            self.request["part"] = json!(next);
+            let part = (self.ask)(&self.request)?;
+            let number = |member: &str| part[member].as_u64().unwrap_or_default();
+            let (conversations, messages) = (number("conversations"), number("messages"));
+            if !line.note("exporting", conversations, None) {
+                return Err(CliError::failed("stopped before the end"));
+            }
+            let text = part["text"].as_str().unwrap_or_default();
+            writer.write_all(text.as_bytes()).map_err(&failed)?;
+            if part["done"] == true {
+                writer.flush().map_err(failed)?;
+                return Ok((conversations, messages));
+            }
+            next += 1;
+        }
     }
 }
 
-/// Writes an export, piece by piece.
-///
-/// # Errors
-///
-/// Those of `next`; `failed` for what cannot be written.
-pub fn write_all(
-    writer: &mut dyn Write,
-    next: &mut dyn FnMut() -> Result<Piece, CliError>,
-    failed: impl Fn(io::Error) -> CliError,
-) -> Result<ExportCounts, CliError> {
-    loop {
-        let (piece, counts) = next()?;
-        let Some(piece) = piece else {
-            writer.flush().map_err(failed)?;
-            return Ok(counts);
-        };
-        writer.write_all(&piece).map_err(&failed)?;
-    }
+/// Why a file could not be written.
+fn unwritten(path: &Path, error: &io::Error) -> CliError {
+    CliError::failed(match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{} already exists; choose another name, or replace it with --force",
+            path.display()
+        ),
+        _ => format!("{} cannot be written: {error}", path.display()),
+    })
 }

@@ -10,9 +10,11 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::Door;
-use super::progress::{ProgressLine, count};
+use super::progress::ProgressLine;
 use super::row::text;
 use super::table;
+use base::measure::count;
+use base::url::percent_encode;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -46,7 +48,10 @@ fn import(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
         )));
     }
     let target = match arguments.text("owner")? {
-        Some(owner) => format!("/import?owner={}", percent_encoded(owner)),
+        Some(owner) => format!(
+            "/import?owner={}",
+            percent_encode(owner, |byte| byte.is_ascii_alphanumeric())
+        ),
         None => "/import".to_owned(),
     };
     let line = ProgressLine::stoppable();
@@ -67,15 +72,6 @@ fn import(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
     print(arguments, context, &report)
 }
 
-/// A text as a part of an address (RFC 3986, section 2.1).
-fn percent_encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
-
 fn print(arguments: &Arguments, context: &mut CliContext, report: &Value) -> CliResult {
     if arguments.has("json") {
         return table::print_json(context, report);
@@ -90,15 +86,13 @@ fn print(arguments: &Arguments, context: &mut CliContext, report: &Value) -> Cli
             known => format!("{known} were"),
         }
     ))?;
-    for (member, one, many) in [
-        ("memories", "memory", "memories"),
-        ("schedules", "schedule", "schedules"),
-        ("items", "list item", "list items"),
+    for (member, one) in [
+        ("memories", "memory"),
+        ("schedules", "schedule"),
+        ("items", "list item"),
     ] {
-        match number(member) {
-            0 => {}
-            1 => context.print(format_args!("Imported 1 {one}."))?,
-            number => context.print(format_args!("Imported {number} {many}."))?,
+        if number(member) > 0 {
+            context.print(format_args!("Imported {}.", count(number(member), one)))?;
         }
     }
     let names = report["unknown_names"].as_array().into_iter().flatten();

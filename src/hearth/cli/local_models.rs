@@ -4,8 +4,8 @@
 use std::thread;
 use std::time::Duration;
 
-use agent::provider::probe::models_at;
-use config::{PRESETS, Preset};
+use agent::model::probe::models_at;
+use config::{PRESETS, Preset, quoted};
 
 /// Time limit of the whole search.
 pub const LIMIT: Duration = Duration::from_millis(300);
@@ -88,17 +88,6 @@ pub fn text(suggestions: &[Suggestion], command: &str) -> String {
     }
     text.push('\n');
     text
-}
-
-/// A word quoted for a shell.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@+".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        let word: String = word.chars().filter(|letter| !letter.is_control()).collect();
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

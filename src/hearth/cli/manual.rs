@@ -17,45 +17,19 @@ man: Print the manual page
 .run(run);
 
 /// Environment variables that Hearth reads, apart from the API keys of model providers.
-const VARIABLES: [(&str, &str); 5] = [
-    (
-        "HEARTH_DATA_DIR",
-        "The data directory, when --data-dir is not given.",
-    ),
-    (
-        "HEARTH_LOG",
-        "The log level: error, warn, info, debug or trace. It takes precedence over the setting log_level.",
-    ),
-    (
-        "HEARTH_ADMIN_PASSWORD",
-        "The password of the user admin, used at the first start.",
-    ),
-    (
-        "HEARTH_TOKEN",
-        "The token that `hearth chat` signs in with.",
-    ),
-    (
-        "NOTIFY_SOCKET, WATCHDOG_USEC",
-        "Where the server reports to a service manager that it is ready and alive (sd_notify(3)).",
-    ),
-];
+const VARIABLES: &str = "\
+HEARTH_DATA_DIR: The data directory, when --data-dir is not given.
+HEARTH_LOG: The log level: error, warn, info, debug or trace. It takes precedence over the setting log_level.
+HEARTH_ADMIN_PASSWORD: The password of the user admin, used at the first start.
+HEARTH_TOKEN: The token that `hearth chat` signs in with.
+NOTIFY_SOCKET, WATCHDOG_USEC: Where the server reports to a service manager that it is ready and alive (sd_notify(3)).";
 
 /// Files of the data directory.
-const FILES: [(&str, &str); 4] = [
-    (
-        "config.json",
-        "The settings, which `hearth config keys` explains.",
-    ),
-    (
-        "hearth.db",
-        "Conversations, memories, users, turns and callbacks (SQLite).",
-    ),
-    (
-        "hearth.log",
-        "The log. Its older parts are hearth.log.1 to hearth.log.4.",
-    ),
-    ("hearth.lock", "Locked by the running server."),
-];
+const FILES: &str = "\
+config.json: The settings, which `hearth config keys` explains.
+hearth.db: Conversations, memories, users, turns and callbacks (SQLite).
+hearth.log: The log. Its older parts are hearth.log.1 to hearth.log.4.
+hearth.lock: Locked by the running server.";
 
 /// `hearth man`
 fn run(_: &Arguments, context: &mut CliContext) -> CliResult {
@@ -80,31 +54,20 @@ fn page() -> String {
     for (path, command) in command::all(COMMANDS) {
         let _ = writeln!(text, ".SS {}", escaped(&help::usage(&path, command)));
         paragraph(&mut text, &format!("{}.", command.summary()));
-        for part in command
-            .details()
-            .split("\n\n")
-            .filter(|part| !part.is_empty())
-        {
+        let parts = command.details().split("\n\n");
+        for part in parts.filter(|part| !part.is_empty()) {
             text.push_str(".PP\n");
             paragraph(&mut text, part);
         }
         if command.run.is_some() {
             for option in command.options() {
-                let _ = match option.value {
-                    Some(value) => writeln!(
-                        text,
-                        ".TP\n\\fB\\-\\-{}\\fR \\fI{}\\fR",
-                        escaped(option.name),
-                        escaped(value)
-                    ),
-                    None => writeln!(text, ".TP\n\\fB\\-\\-{}\\fR", escaped(option.name)),
-                };
+                let _ = writeln!(text, ".TP\n.B {}", escaped(&option.term()));
                 paragraph(&mut text, &option.help);
             }
         }
     }
-    section(&mut text, "ENVIRONMENT", &VARIABLES);
-    section(&mut text, "FILES", &FILES);
+    section(&mut text, "ENVIRONMENT", VARIABLES);
+    section(&mut text, "FILES", FILES);
     text.push_str(".SH EXIT STATUS\n");
     paragraph(
         &mut text,
@@ -113,9 +76,9 @@ fn page() -> String {
     text
 }
 
-fn section(text: &mut String, title: &str, entries: &[(&str, &str)]) {
+fn section(text: &mut String, title: &str, entries: &str) {
     let _ = writeln!(text, ".SH {title}");
-    for (term, description) in entries {
+    for (term, description) in entries.lines().filter_map(|line| line.split_once(": ")) {
         let _ = writeln!(text, ".TP\n.B {}", escaped(term));
         paragraph(text, description);
     }

@@ -119,9 +119,6 @@ const ADVISERS: [&str; 8] = [
 /// environment, on its standard streams.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let is_command = |word: &str| {
-        ["help", "--help"].contains(&word) || COMMANDS.iter().any(|one| one.name() == word)
-    };
     let (mut output, mut errors) = (io::stdout(), io::stderr());
     let mut renamed = Renamed::new(&mut output, &is_command);
     let mut plain = io::stdout();
@@ -139,6 +136,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         errors: &mut Renamed::new(&mut errors, &is_command),
     };
     ExitCode::from(run_in(arguments, &mut context))
+}
+
+fn is_command(word: &str) -> bool {
+    ["help", "--help"].contains(&word) || COMMANDS.iter().any(|one| one.name() == word)
 }
 
 fn run_in(arguments: Vec<OsString>, context: &mut CliContext) -> u8 {

@@ -131,14 +131,6 @@ pub fn size(bytes: u64) -> String {
     format!("{size:.1} {}", UNITS[unit])
 }
 
-/// Such as `1 message` and `2 messages`.
-pub fn count(number: u64, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{number} {one}s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,12 +12,13 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
-use super::progress::{ProgressLine, count};
+use super::progress::ProgressLine;
 use crate::server::{Holder, Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, KEYS};
 use agent::skills;
 use base::calendar::Zone;
 use base::clock::Clock;
+use base::measure::count;
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
 
@@ -148,7 +149,7 @@ fn stage(
         put(&key.name, &key.content)?;
     }
     for file in &contents.files {
-        skills::backup::unpack(staged, &file.name, &file.content)
+        skills::unpack(staged, &file.name, &file.content)
             .map_err(|error| CliError::failed(format!("{}: {error}", file.name)))?;
     }
     Ok(contents)

@@ -1,7 +1,7 @@
 //! `hearth serve`: prepares the data directory, starts the server and runs it until
 //! a signal stops it.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,10 +12,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::arguments::Arguments;
+use super::called::Renamed;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::first_run::{self, FirstRun};
+use super::is_command;
 use super::local_models;
 use super::logging::{self, Logging};
 use super::service_manager::ServiceManager;
@@ -90,10 +92,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     server.observe_settings(move |config| logger.apply(config));
     let manager = ServiceManager::find(context.environment);
     manager.ready(&status(&server));
-    // A terminal that is gone, or a full disk, must not stop a server that runs.
-    if let Err(error) = announce(&server, &made, &directory, arguments, context) {
-        log::warn!("the start could not be announced: {error}");
-    }
+    announce(&server, &made, &directory, arguments, context, &logging)?;
     wait(&server, signals, &manager, &logging)
 }
 
@@ -104,7 +103,11 @@ fn announce(
     directory: &DataDirectory,
     arguments: &Arguments,
     context: &mut CliContext,
+    logging: &Logging,
 ) -> io::Result<()> {
+    // A terminal that is gone or stopped must not stop a server that runs.
+    let mut errors = logging.errors();
+    let mut errors = Renamed::new(&mut errors, &is_command);
     let scheme = if server.is_secure() { "https" } else { "http" };
     let mut text = String::new();
     for address in server.addrs() {
@@ -120,15 +123,13 @@ fn announce(
             text.push_str(&picture(scheme, reachable(*address)));
         }
     }
-    context.errors.write_all(text.as_bytes())?;
-    context.errors.flush()?;
+    errors.write_all(text.as_bytes())?;
     // The server is running already, so the search delays nothing.
     if made.config {
         let command = format!("hearth config set{}", directory.option(is_given));
         let suggestions = local_models::search(|name| context.variable(name));
         let text = local_models::text(&suggestions, &command);
-        context.errors.write_all(text.as_bytes())?;
-        context.errors.flush()?;
+        errors.write_all(text.as_bytes())?;
     }
     Ok(())
 }
@@ -175,7 +176,6 @@ fn wait(
             }
         }
         logging.finish();
-        log::info!("stopped");
         Ok(())
     })
 }

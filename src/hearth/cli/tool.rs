@@ -14,7 +14,7 @@ use super::prompter::{Prompter, numbered};
 use super::row::{Shown, text};
 use super::terminal::visible;
 use crate::catalogue::{Answers, Entry, Field};
-use agent::tool::output::shorten;
+use agent::tools::output::shorten;
 use base::error::without_numbers;
 use config::variable;
 

@@ -13,6 +13,7 @@ use super::serve::reachable;
 use super::table;
 use crate::qr;
 use crate::service::people::check_user_name;
+use base::measure::count;
 use base::people::folded;
 use base::role::UserRole;
 
@@ -219,12 +220,8 @@ fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
 fn consequences(name: &str, counts: &Value) -> String {
     let list = |kinds: &[(&str, &str)]| {
         let parts = kinds.iter().filter_map(|(member, what)| {
-            match (counts[member].as_u64()?, what.strip_suffix('y')) {
-                (0, _) => None,
-                (1, _) => Some(format!("1 {what}")),
-                (number, Some(stem)) => Some(format!("{number} {stem}ies")),
-                (number, None) => Some(format!("{number} {what}s")),
-            }
+            let number = counts[member].as_u64().filter(|number| *number > 0)?;
+            Some(count(number, what))
         });
         parts.collect::<Vec<String>>().join(", ")
     };
@@ -256,11 +253,6 @@ fn consequences(name: &str, counts: &Value) -> String {
 
 /// The limits of a person, on one line.
 fn limits(limits: &Value) -> String {
-    let counted = |count: usize, what: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        count => Some(format!("{count} {what}s")),
-    };
     let mode = limits["permission_mode"].as_str().map(|mode| match mode {
         "allow" => "tools run unasked".to_owned(),
         "deny" => "no tools".to_owned(),
@@ -268,11 +260,12 @@ fn limits(limits: &Value) -> String {
     });
     let tools = limits["tools"].as_array();
     let permissions = limits["tool_permissions"].as_object();
+    let permissions = permissions.filter(|permissions| !permissions.is_empty());
     let tokens = limits["monthly_tokens"].as_u64();
     let parts: Vec<String> = [
         mode,
-        tools.map(|tools| counted(tools.len(), "tool").unwrap_or("0 tools".to_owned())),
-        permissions.and_then(|permissions| counted(permissions.len(), "permission")),
+        tools.map(|tools| count(tools.len() as u64, "tool")),
+        permissions.map(|permissions| count(permissions.len() as u64, "permission")),
         tokens.map(|most| format!("{most} tokens a month")),
         limits["instructions"]
             .as_str()

@@ -69,7 +69,7 @@ pub fn get(context: &Context<'_>) -> Result<Answer> {
 }
 
 fn file(store: &Store, viewer: Viewer, id: AttachmentId, head: &Head) -> Result<Answer> {
-    let attachment = store.attachment(&viewer, id)?;
+    let attachment = store.snapshot(&viewer)?.attachment(id)?;
     let bytes = attachment.bytes;
     let mut response = Response {
         status: 200,
@@ -97,7 +97,7 @@ fn file(store: &Store, viewer: Viewer, id: AttachmentId, head: &Head) -> Result<
     let next = move || {
         let most = usize::try_from(end - start).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         // Whoever may no longer see it gets no more of it.
-        let (_, piece) = store.attachment_part(&viewer, id, start, most)?;
+        let (_, piece) = store.snapshot(&viewer)?.attachment_part(id, start, most)?;
         start += piece.len() as u64;
         Ok(piece)
     };

@@ -1,5 +1,7 @@
 //! The header `Content-Disposition` (RFC 6266), which carries the names of files.
 
+use base::url::percent_encode;
+
 /// The file name in a header. `filename*` wins, because it can say any name.
 pub fn file_name(header: &str) -> Option<String> {
     let mut plain = None;
@@ -94,15 +96,9 @@ pub fn of_file(name: &str, is_shown: bool) -> String {
     if plain == name {
         return header;
     }
-    let mut encoded = String::new();
-    for byte in name.bytes() {
-        match byte {
-            // RFC 8187 section 3.2.1, attr-char.
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => encoded.push(char::from(byte)),
-            byte if b"!#$&+-.^_`|~".contains(&byte) => encoded.push(char::from(byte)),
-            byte => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    // RFC 8187 section 3.2.1, attr-char.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte);
+    let encoded = percent_encode(name, is_plain);
     format!("{header}; filename*=UTF-8''{encoded}")
 }
 

@@ -82,10 +82,8 @@ impl Metrics<'_> {
     }
 
     fn write_turns(&self, text: &mut Exposition) -> Result<()> {
-        let (counts, load) = (
-            self.service.store().counts(&Viewer::server())?,
-            self.service.load(),
-        );
+        let counts = self.service.store().snapshot(&Viewer::server())?.counts()?;
+        let load = self.service.load();
         let meter = self.service.meter();
         let waiting_approval = counts
             .turns

@@ -57,17 +57,17 @@ impl OwnMachine for ::relay::link::OwnMachine {
     }
 }
 
-impl Relay for server::Relay {
+impl Relay for Arc<server::Relay> {
     fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
-        self.open(head)
+        server::Relay::open(self, head)
     }
 
     fn takes(&self, head: &Head) -> bool {
-        self.takes(head)
+        server::Relay::takes(self, head)
     }
 
     fn register(&self, request: &Request) -> base::error::Result<Response> {
-        self.register(request)
+        server::Relay::register(self, request)
     }
 }
 
@@ -89,5 +89,5 @@ pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
         Token::new(token).map_err(StartError::new)?,
         Rules::under(&config.limits),
     );
-    Ok(Some(relay))
+    Ok(Some(Arc::new(relay)))
 }

@@ -81,20 +81,26 @@ impl Service {
 
     /// Makes a session token of a person who proved who they are.
     pub(super) fn begin_session(&self, peer: &Peer, user: &User) -> Result<Login> {
-        let token = Secret::random_token();
         let days = self.settings.current().session_days;
         let expires_in = Duration::from_secs(u64::from(days) * 24 * 3600);
+        let (token, session) = self.new_session(user, expires_in);
+        self.store.add_session(session, peer.place())?;
+        Ok(Login { token, expires_in })
+    }
+
+    /// A session of this length, which is yet to be stored.
+    pub(super) fn new_session(&self, user: &User, length: Duration) -> (Secret, NewToken) {
+        let token = Secret::random_token();
         let session = NewToken {
             user_id: user.id,
             name: SESSION.to_owned(),
             fingerprint: fingerprint(token.expose()),
             role: user.role,
-            expires_at: Some(self.clock.now().plus(expires_in)),
+            expires_at: Some(self.clock.now().plus(length)),
             scope: TokenScope::default(),
             speaks_for: Vec::new(),
         };
-        self.store.add_session(session, peer.place())?;
-        Ok(Login { token, expires_in })
+        (token, session)
     }
 
     /// Who holds this token.

@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use super::{Service, views};
-use agent::permission;
-use agent::tool::{Arguments, check_arguments};
+use agent::tools::permission;
+use agent::tools::{Arguments, check_arguments};
 use base::error::{Error, Result};
 use base::ids::ApprovalId;
 use config::{Grantee, Permission};
@@ -20,7 +20,10 @@ pub(super) const BY_TIME: &str = "timeout";
 impl Service {
     /// The waiting approvals that this person sees.
     pub(super) fn list_approvals(&self, identity: &Identity) -> Result<Value> {
-        let waiting = self.store.waiting_approvals(&identity.viewer())?;
+        let waiting = self
+            .store
+            .snapshot(&identity.viewer())?
+            .waiting_approvals()?;
         let shown = |approval: &Approval| {
             let mut shown = views::approval(approval);
             if approval.user_id == Some(identity.user_id)
@@ -31,8 +34,7 @@ impl Service {
             shown.may_answer = Some(self.may_answer(approval, identity));
             shown
         };
-        let approvals: Vec<_> = waiting.iter().map(shown).collect();
-        Ok(json!({ "approvals": approvals }))
+        Ok(views::records("approvals", waiting.iter().map(shown)))
     }
 
     /// Allows a waiting call. `always` is written to the configuration first, so that
@@ -66,7 +68,7 @@ impl Service {
     /// # Errors
     /// `not_found` where they do not see it; `unauthorized`.
     fn answerable(&self, id: ApprovalId, by: &Identity) -> Result<Approval> {
-        let approval = self.store.approval(&by.viewer(), id)?;
+        let approval = self.store.snapshot(&by.viewer())?.approval(id)?;
         if !self.may_answer(&approval, by) {
             let tool = &approval.tool;
             return Err(Error::unauthorized(match by.scope.tools {
@@ -80,7 +82,7 @@ impl Service {
     }
 
     /// A token that is narrowed to some tools would have others run.
-    fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
+    pub(super) fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
         let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
         let needed = permission::needed(&approval.tool, &arguments);
         if approval.user_id == Some(by.user_id) {
@@ -193,7 +195,11 @@ impl Service {
             decision.by
         );
         let viewer = Viewer::server();
-        let readers = match self.store.conversation(&viewer, approval.conversation_id) {
+        let readers = match self
+            .store
+            .snapshot(&viewer)
+            .and_then(|seen| seen.conversation(approval.conversation_id))
+        {
             Ok(conversation) => conversation.readers,
             // Admins hear of it in any case.
             Err(_) => Readers::People([].into()),

@@ -167,7 +167,8 @@ impl Service {
         let id = get.attachment_id;
         let (attachment, part) = self
             .store
-            .attachment_part(viewer, id, get.offset, get.length)?;
+            .snapshot(viewer)?
+            .attachment_part(id, get.offset, get.length)?;
         let mut view = json!(attachment);
         view["offset"] = json!(get.offset);
         view["data"] = json!(encode(&part));

@@ -25,7 +25,7 @@ use protocol::attachment::encode;
 use protocol::record::{BackupStatus, NightlyBackup};
 use serde_json::{Value, json};
 use store::{
-    BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, Snapshot,
+    BackupError, BackupFile, BackupRequest, BackupSummary, FileSnapshot, PARTIAL, ProgressWatcher,
     back_up, check_integrity,
 };
 
@@ -62,18 +62,16 @@ pub fn enclosed(
         files.push(BackupFile { name, content });
     };
     let path = data_dir.join(CONFIG);
-    let config = fs::read_to_string(&path)
-        .map_err(|error| format!("{} cannot be read: {error}", path.display()))
-        .and_then(|text| {
-            if with_secrets {
-                Ok(text)
-            } else {
-                without_secrets(&path, &text).map_err(|problems| problems.to_string())
-            }
-        });
+    let config = config::read(&path).and_then(|text| {
+        if with_secrets {
+            Ok(text)
+        } else {
+            without_secrets(&path, &text)
+        }
+    });
     match config {
         Ok(text) => enclose(CONFIG, text.into_bytes()),
-        Err(reason) => problem = Some(format!("the configuration is left out: {reason}")),
+        Err(problems) => problem = Some(format!("the configuration is left out: {problems}")),
     }
     for name in KEYS {
         if with_secrets && let Ok(key) = fs::read(data_dir.join(name)) {
@@ -88,7 +86,7 @@ pub fn enclosed(
         "with_secrets": with_secrets,
     });
     enclose(ABOUT, about.to_string().into_bytes());
-    for (path, content) in skills::backup::files(data_dir) {
+    for (path, content) in skills::files(data_dir) {
         enclose(&path, content);
     }
     (files, problem)
@@ -180,7 +178,7 @@ fn is_ahead(made: Date, night: Date) -> bool {
 
 /// A copy of the database that a connection reads.
 pub(super) struct Copied {
-    snapshot: Snapshot,
+    snapshot: FileSnapshot,
     /// The part that is next.
     next: u64,
     /// When the last was asked for.
@@ -261,7 +259,9 @@ impl Service {
         let mut snapshots = lock(&self.snapshots);
         let last = snapshots.remove(&caller.connection);
         let mut snapshot = match last.filter(|last| last.next == part) {
-            _ if part == 0 => Snapshot::open(&self.data_dir.join("hearth.db")).map_err(failed)?,
+            _ if part == 0 => {
+                FileSnapshot::open(&self.data_dir.join("hearth.db")).map_err(failed)?
+            }
             Some(last) => last.snapshot,
             None => {
                 return Err(Error::invalid_request(

@@ -13,11 +13,10 @@ use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
 use crate::qr;
-use agent::mcp::ServerStatus;
-use agent::permission::{Actor, Circumstances};
-use agent::provider::probe::probe;
-use agent::skills::{self, SkillError};
-use agent::tool::{Source, parameter_types};
+use agent::model::probe::probe;
+use agent::skills;
+use agent::tools::permission::{Actor, Circumstances};
+use agent::tools::{Source, parameter_types};
 use base::error::{Error, Result};
 use base::people::Audience;
 use base::secret::Secret;
@@ -120,10 +119,11 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             service.share(caller.identity, share.conversation_id, &share.audience)
         }
         Command::SearchMessages(search) => store
-            .search_messages(viewer, &search.query, search.limit)
+            .snapshot(viewer)
+            .and_then(|seen| seen.search_messages(&search.query, search.limit))
             .map(|found| {
                 let hit = |found| views::search_hit(found, &search.query);
-                json!({ "messages": found.into_iter().map(hit).collect::<Vec<_>>() })
+                views::records("messages", found.into_iter().map(hit))
             }),
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
@@ -136,24 +136,27 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::Deny(deny) => service.deny(deny.approval_id, caller.identity),
         Command::ListMemories(list) => {
             let found = match &list.query {
-                Some(query) => store.recall(viewer, query, None, list.limit),
-                None => store.memories(viewer),
+                Some(query) => store
+                    .snapshot(viewer)
+                    .and_then(|seen| seen.recall(query, None, list.limit)),
+                None => store.snapshot(viewer).and_then(|seen| seen.memories()),
             };
             found.map(|mut memories| {
                 memories.retain(|one| !list.own || one.owner_id == Some(caller.identity.user_id));
-                json!({ "memories": memories.iter().map(views::memory).collect::<Vec<_>>() })
+                views::records("memories", memories.iter().map(views::memory))
             })
         }
         Command::DeleteMemory(delete) => store.forget(viewer, delete.memory_id).map(|readers| {
             service.hub.publish_memory(delete.memory_id, readers);
             json!({ "memory_id": delete.memory_id })
         }),
-        Command::ListLists => store.lists(viewer).map(|lists| {
-            let lists: Vec<_> = lists.iter().map(views::list_summary).collect();
-            json!({ "lists": lists })
-        }),
+        Command::ListLists => store
+            .snapshot(viewer)
+            .and_then(|seen| seen.lists())
+            .map(|lists| views::records("lists", lists.iter().map(views::list_summary))),
         Command::GetList(get) => store
-            .list(viewer, &get.list)
+            .snapshot(viewer)
+            .and_then(|seen| seen.list(&get.list))
             .map(|list| json!(views::list(&list))),
         Command::UpdateList(update) => service.update_list(viewer, update),
         Command::DeleteList(delete) => store.delete_list(viewer, &delete.list).map(|list| {
@@ -195,11 +198,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RemoveTool(remove) => service.remove_tool(&remove.name, user),
         Command::DrawAddress(draw) => qr::rows(&draw.url).map(|qr| json!({ "qr": qr })),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
-            .and_then(|state| store.deliveries(viewer, state, list.limit))
-            .map(|deliveries| {
-                let deliveries: Vec<_> = deliveries.iter().map(views::delivery).collect();
-                json!({ "deliveries": deliveries })
-            }),
+            .and_then(|state| store.snapshot(viewer)?.deliveries(state, list.limit))
+            .map(|found| views::records("deliveries", found.iter().map(views::delivery))),
         Command::RetryDelivery(retry) => {
             store
                 .retry_delivery(viewer, retry.delivery_id)
@@ -324,7 +324,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Value {
     let of_token = caller.scope.tools.as_deref();
     let actor = Actor::of_turn(config, None, caller.person()).with_tools(of_token);
     let is_guest = caller.role < UserRole::User;
-    let tools: Vec<_> = assistant
+    let tools = assistant
         .toolbox
         .iter()
         .filter(|tool| !is_guest && actor.may_have(tool.definition()))
@@ -342,9 +342,8 @@ fn list_tools(service: &Service, caller: &Identity) -> Value {
                 },
                 permission: permission.as_str(),
             }
-        })
-        .collect();
-    json!({ "tools": tools })
+        });
+    views::records("tools", tools)
 }
 
 fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerInfo> {
@@ -359,7 +358,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
             Viewer::server(),
             None,
             config.budget.monthly_tokens,
-            store.tokens_of_month(now)?,
+            store.snapshot(&Viewer::server())?.tokens_of_month(now)?,
         )
     } else {
         (
@@ -368,10 +367,12 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
             config
                 .person(&identity.user)
                 .and_then(|person| person.monthly_tokens),
-            store.tokens_of_month_by(identity.user_id, now)?,
+            store
+                .snapshot(&Viewer::server())?
+                .tokens_of_month_by(identity.user_id, now)?,
         )
     };
-    let counts = store.counts(&viewer)?;
+    let counts = store.snapshot(&viewer)?.counts()?;
     let load = service.load();
     let mut turns: BTreeMap<String, u64> = counts
         .turns
@@ -385,14 +386,8 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
         turns.insert("queued".to_owned(), load.waiting as u64);
     }
     let mcp_servers = service.mcp().statuses().into_iter();
-    let mcp_server = |server: ServerStatus| record::McpServer {
-        name: server.name,
-        state: server.state.as_str(),
-        tools: server.tools as u64,
-        problem: server.problem,
-    };
     let relays = service.relays().statuses().into_iter();
-    let models = assistant.provider.health(&config.model).into_iter();
+    let models = assistant.servers.health(&config.model).into_iter();
     Ok(record::ServerInfo {
         name: "hearth",
         version: env!("CARGO_PKG_VERSION"),
@@ -413,7 +408,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
             .iter()
             .map(|(state, count)| (state.as_str().to_owned(), *count))
             .collect(),
-        mcp_servers: mcp_servers.map(mcp_server).collect(),
+        mcp_servers: mcp_servers.map(views::mcp_server).collect(),
         push_key: service.sender.push_key(),
         tokens: views::tokens(counts.usage),
         budget: record::Budget {
@@ -480,10 +475,11 @@ impl Service {
     }
 
     fn remove_skill(&self, name: &str, by: &str) -> Result<Value> {
-        skills::remove(&self.data_dir, name).map_err(|error| match error {
-            SkillError::Unknown(_) => Error::not_found(error.to_string()),
-            error => Error::server("the skill could not be removed", error.to_string()),
-        })?;
+        let removed = skills::remove(&self.data_dir, name)
+            .map_err(|error| Error::server("the skill could not be removed", error.to_string()))?;
+        if !removed {
+            return Err(Error::not_found(format!("there is no skill {name:?}")));
+        }
         log::info!("skill {name}: removed by {by}");
         self.hub.publish_skill(name);
         Ok(json!({ "name": name }))

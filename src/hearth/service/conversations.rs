@@ -29,8 +29,10 @@ impl Service {
     ) -> Result<Value> {
         let store = &self.store;
         let page = match list.conversation_id {
-            Some(id) => self.settled(|| store.conversation_alone(viewer, id)),
-            None => store.conversations(viewer, list.limit, list.cursor, list.archived),
+            Some(id) => self.settled(|| store.snapshot(viewer)?.conversation_alone(id)),
+            None => store
+                .snapshot(viewer)?
+                .conversations(list.limit, list.cursor, list.archived),
         };
         page.map(|page| {
             let shown = page.conversations.into_iter().map(views::conversation);
@@ -46,9 +48,11 @@ impl Service {
         let (id, limit, before) = (get.conversation_id, get.limit, get.before);
         let page = self.settled(|| {
             if get.hidden {
-                self.store.hidden_messages(viewer, id, limit, before)
+                self.store
+                    .snapshot(viewer)?
+                    .hidden_messages(id, limit, before)
             } else {
-                self.store.messages(viewer, id, limit, before)
+                self.store.snapshot(viewer)?.messages(id, limit, before)
             }
         });
         page.map(|page| {
@@ -188,7 +192,7 @@ impl Service {
         // The hub must learn of two shares in the order of their commits.
         let _order = lock(&self.sharing);
         let before = self
-            .settled(|| self.store.conversation(viewer, id))?
+            .settled(|| self.store.snapshot(viewer)?.conversation(id))?
             .readers;
         let shared = self.store.share_conversation(viewer, id, audience)?;
         log::info!("{id}: {by} changed who sees it");
@@ -204,10 +208,14 @@ impl Service {
     /// Ends the turns of a conversation whose askers do not see it any longer: they get
     /// no answer, and are asked for nothing. What is not ended here ends at its next step.
     fn end_turns_of_former_readers(&self, id: ConversationId, by: &str) {
-        let ended = self.store.turns_of_former_readers(id).and_then(|turns| {
-            let mut turns = turns.into_iter();
-            turns.try_for_each(|turn| self.cancel(&Viewer::server(), turn, by).map(drop))
-        });
+        let ended = self
+            .store
+            .snapshot(&Viewer::server())
+            .and_then(|seen| seen.turns_of_former_readers(id))
+            .and_then(|turns| {
+                let mut turns = turns.into_iter();
+                turns.try_for_each(|turn| self.cancel(&Viewer::server(), turn, by).map(drop))
+            });
         if let Err(error) = ended {
             log::warn!("{id}: a turn of somebody who no longer sees it goes on: {error}");
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::state::Service;
-use agent::provider::embedding::Embedder;
+use agent::model::embedding::Embedder;
 use base::ids::MemoryId;
 use net::cancel::Cancel;
 use net::task::Task;

@@ -78,8 +78,8 @@ impl Service {
 
     pub(super) fn list_invitations(&self) -> Result<Value> {
         let invitations = self.store.invitations()?;
-        let invitations: Vec<_> = invitations.iter().map(views::invitation).collect();
-        Ok(json!({ "invitations": invitations }))
+        let invitations = invitations.iter().map(views::invitation);
+        Ok(views::records("invitations", invitations))
     }
 
     pub(super) fn revoke_invitation(&self, name: &str, by: &str) -> Result<Value> {

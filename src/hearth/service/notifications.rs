@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Service;
-use agent::permission;
-use agent::tool::Arguments;
 use base::error::Result;
 use base::ids::{ConversationId, UserId};
 use config::{Config, PushService};
@@ -68,7 +66,11 @@ impl Service {
             TurnEnd::Done { .. } if self.is_away(turn, user) => NotificationCause::Reply,
             _ => return Vec::new(),
         };
-        let user = match self.store.user_by_id(user) {
+        let user = match self
+            .store
+            .snapshot(&Viewer::server())
+            .and_then(|seen| seen.user_by_id(user))
+        {
             Ok(Some(user)) => user,
             Ok(None) => return Vec::new(),
             Err(error) => {
@@ -107,7 +109,7 @@ impl Service {
             let mut new = Vec::new();
             for approval in approvals {
                 let asker = users.iter().find(|user| approval.user_id == Some(user.id));
-                let asker = asker.filter(|user| self.may_answer_own(approval, user));
+                let asker = asker.filter(|user| self.may_answer(approval, &user.identity()));
                 let is_asked = |user: &&User| match asker {
                     Some(asker) => user.id == asker.id,
                     None => user.role >= UserRole::Admin,
@@ -126,23 +128,14 @@ impl Service {
         }
     }
 
-    /// Whether whoever asked may answer, when they sign in with all their rights.
-    fn may_answer_own(&self, approval: &Approval, user: &User) -> bool {
-        let assistant = self.assistant();
-        let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
-        let may_own = |tool: &str| {
-            let (config, toolbox) = (&assistant.config, &assistant.toolbox);
-            permission::may_answer_own(config, &user.name, toolbox, tool)
-        };
-        let needed = permission::needed(&approval.tool, &arguments);
-        user.role >= UserRole::Admin || needed.into_iter().all(may_own)
-    }
-
     /// The same at the start, for what waits: the server may have stopped before it was
     /// stored who is notified.
     pub(super) fn notify_of_waiting(&self) -> Result<()> {
         if self.notifies(&self.settings.current()) && self.queue.has_suspended() {
-            self.notify_of_requests(&self.store.waiting_approvals(&Viewer::server())?);
+            let seen = self.store.snapshot(&Viewer::server())?;
+            let waiting = seen.waiting_approvals()?;
+            drop(seen);
+            self.notify_of_requests(&waiting);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use base::error::{Error, Result};
 use base::ids::TokenId;
 use base::secret::Secret;
 use protocol::command::ChangePassword;
+use protocol::record;
 use serde_json::json;
 use store::User;
 
@@ -46,15 +47,11 @@ impl Service {
 
     pub(super) fn list_own_tokens(&self, caller: &Caller<'_>) -> Result<Value> {
         let tokens = self.store.tokens_of(caller.identity.user_id)?;
-        let tokens: Vec<_> = tokens
-            .iter()
-            .map(|token| {
-                let mut shown = views::token(token);
-                shown.is_current = Some(token.id == caller.identity.token_id);
-                shown
-            })
-            .collect();
-        Ok(json!({ "tokens": tokens }))
+        let shown = tokens.iter().map(|token| record::Token {
+            is_current: Some(token.id == caller.identity.token_id),
+            ..views::token(token)
+        });
+        Ok(views::records("tokens", shown))
     }
 
     pub(super) fn revoke_own_token(&self, caller: &Caller<'_>, id: TokenId) -> Result<Value> {

@@ -14,7 +14,7 @@ use base::sync::lock;
 use protocol::command::{AddUser, CreateToken, GetUsage, SetPassword, SetRole};
 use protocol::record;
 use serde_json::json;
-use store::{NewToken, Period, Readers, SESSION, TokenScope, UsageRow, User, UserRole};
+use store::{NewToken, Period, Readers, SESSION, TokenScope, UsageRow, User, UserRole, Viewer};
 
 /// Most characters of a user's or a token's name.
 pub const NAME_CHARACTERS: usize = 64;
@@ -126,8 +126,8 @@ pub fn token_scope(tools: Option<Vec<String>>, only: Option<&str>) -> Result<Tok
 impl Service {
     pub(super) fn list_users(&self) -> Result<Value> {
         let users = self.store.users()?;
-        let users: Vec<_> = users.iter().map(|user| self.person(user)).collect();
-        Ok(json!({ "users": users }))
+        let users = users.iter().map(|user| self.person(user));
+        Ok(views::records("users", users))
     }
 
     pub(super) fn add_user(&self, new: AddUser, by: &str) -> Result<Value> {
@@ -198,16 +198,8 @@ impl Service {
                 })?
             }
         };
-        let token = Secret::random_token();
-        self.store.add_token(NewToken {
-            user_id: user.id,
-            name: SESSION.to_owned(),
-            fingerprint: fingerprint(token.expose()),
-            role: user.role,
-            expires_at: Some(self.clock.now().plus(LOCAL_SESSION)),
-            scope: TokenScope::default(),
-            speaks_for: Vec::new(),
-        })?;
+        let (token, session) = self.new_session(&user, LOCAL_SESSION);
+        self.store.add_token(session)?;
         Ok(json!({
             "user": user.name,
             "token": token.expose(),
@@ -236,7 +228,10 @@ impl Service {
             usage: rows.into_iter().map(row).collect(),
             budget: record::Budget {
                 monthly_tokens: self.settings.current().budget.monthly_tokens,
-                used_this_month: self.store.tokens_of_month(self.clock.now())?,
+                used_this_month: self
+                    .store
+                    .snapshot(&Viewer::server())?
+                    .tokens_of_month(self.clock.now())?,
             },
         }))
     }
@@ -252,8 +247,7 @@ impl Service {
 
     pub(super) fn list_tokens(&self, with_sessions: bool) -> Result<Value> {
         let tokens = self.store.tokens(with_sessions)?;
-        let tokens: Vec<_> = tokens.iter().map(views::token).collect();
-        Ok(json!({ "tokens": tokens }))
+        Ok(views::records("tokens", tokens.iter().map(views::token)))
     }
 
     pub(super) fn create_token(&self, new: CreateToken, by: &str) -> Result<Value> {

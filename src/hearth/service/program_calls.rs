@@ -1,13 +1,13 @@
 //! Tools that a person's program calls itself, as it would send commands: no turn has the
 //! call, and what it stores is that person's.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Service;
-use agent::message_text::MCP_CHANNEL;
-use agent::permission::{self, Actor, Circumstances};
-use agent::tool::{Arguments, Start, Tool, ToolContext, check_arguments};
+use agent::model::fence::MCP_CHANNEL;
+use agent::tools::permission::{self, Actor, Circumstances};
+use agent::tools::{Arguments, ResultDetails, Start, Tool, ToolContext, check_arguments};
 use config::Permission;
 use net::cancel::Cancel;
 use store::Identity;
@@ -75,17 +75,14 @@ impl Service {
             is_narrowed: actor.is_narrowed_person() || by.scope.is_narrow(),
             is_outside: !config.mcp_api.trusted,
             stays_on_host: true,
-            found: OnceLock::new(),
-            told: OnceLock::new(),
-            changed: OnceLock::new(),
-            brought: OnceLock::new(),
+            details: ResultDetails::of(tool.definition()),
             deadline: Instant::now() + LIMIT,
             cancel: &cancel,
             data_dir: &self.data_dir,
         };
         let result = tool.run(&arguments, &context);
-        for change in context.changed.get().into_iter().flatten() {
-            self.hub.publish_change_of_tool(change);
+        for change in context.into_details().changes {
+            self.hub.publish_change_of_tool(&change);
         }
         if !tool.definition().is_read_only && result.is_ok() {
             log::info!("{}: called by a program of {}", tool.spec().name, by.user);

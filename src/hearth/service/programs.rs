@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::hub::ConnectionId;
-use agent::client_options::ClientOptions;
 use agent::model::ToolSpec;
+use agent::model::client_options::ClientOptions;
 use agent::turn::{HandedCalls, Program};
 use base::ids::{TokenId, TurnId, UserId};
 use base::sync::lock;

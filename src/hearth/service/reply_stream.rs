@@ -295,7 +295,7 @@ impl ReplyStream {
         // Their commit may be on its way.
         let turn = store
             .flush()
-            .and_then(|()| store.turn(&Viewer::server(), id));
+            .and_then(|()| store.snapshot(&Viewer::server())?.turn(id));
         turn.map_or_else(|_| Usage::default(), |turn| self.untold(turn.usage))
     }
 
@@ -324,7 +324,12 @@ impl ReplyStream {
         let Source::Turn { id, .. } = self.source else {
             return Error::server("the model did not answer in time", "a plain reply");
         };
-        let turn = self.line.service.store.turn(&Viewer::server(), id);
+        let turn = self
+            .line
+            .service
+            .store
+            .snapshot(&Viewer::server())
+            .and_then(|seen| seen.turn(id));
         let why = match turn {
             Ok(turn) if turn.state == TurnState::WaitingApproval => {
                 "the answer waits for somebody's permission to use a tool"

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Service, views};
-use agent::message_text::marked_as_scheduled;
-use agent::permission::Actor;
+use agent::model::fence::marked_as_scheduled;
+use agent::tools::permission::Actor;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -95,12 +95,9 @@ impl Service {
 
     /// What is scheduled, as far as it is seen, the next first.
     pub(super) fn list_schedules(&self, viewer: &Viewer) -> Result<Value> {
-        let schedules = self.store.schedules(viewer)?;
-        let views: Vec<_> = schedules
-            .iter()
-            .map(|one| self.schedule_view(one))
-            .collect();
-        Ok(json!({ "schedules": views }))
+        let schedules = self.store.snapshot(viewer)?.schedules()?;
+        let views = schedules.iter().map(|one| self.schedule_view(one));
+        Ok(views::records("schedules", views))
     }
 
     pub(super) fn schedule_view(&self, schedule: &Schedule) -> record::Schedule {
@@ -118,7 +115,7 @@ impl Service {
         id: ScheduleId,
         is_paused: bool,
     ) -> Result<Schedule> {
-        let schedule = self.store.schedule(viewer, id)?;
+        let schedule = self.store.snapshot(viewer)?.schedule(id)?;
         let zone = self.settings.current().zone();
         let next_at = schedule.timing.after(self.clock.now(), &zone);
         let paused = self.store.pause_schedule(viewer, id, is_paused, next_at)?;
@@ -238,7 +235,8 @@ impl Service {
     /// Sets the next time of each repeating schedule to the first after what `from`
     /// returns, if anything.
     fn plan(&self, planner: &Planner, from: impl Fn(&Schedule) -> Option<Timestamp>) -> Result<()> {
-        for schedule in self.store.schedules(&Viewer::server())? {
+        let schedules = self.store.snapshot(&Viewer::server())?.schedules()?;
+        for schedule in schedules {
             let next_at = from(&schedule).and_then(|from| self.next_of(&schedule, from, planner));
             if let Some(next_at) = next_at
                 && next_at != schedule.timing.next_at

@@ -68,6 +68,7 @@ impl Service {
             account,
             deadline: began + Duration::from_secs(turn_seconds),
             cancel,
+            is_stopping: &|| self.queue.is_stopping(),
             program: program.as_deref().map(|program| program as &dyn Program),
             is_streamed: &|| self.hub.is_streamed(&turn),
         };
@@ -85,7 +86,14 @@ impl Service {
                 self.publish_requests(&turn, &approvals);
                 self.notify_of_requests(&approvals);
                 if !self.queue.turn_suspended(id, conversation) {
-                    let said = said_so_far(&self.store.steps(id).unwrap_or_default(), "");
+                    let said = said_so_far(
+                        &self
+                            .store
+                            .snapshot(&Viewer::server())
+                            .and_then(|seen| seen.steps(id))
+                            .unwrap_or_default(),
+                        "",
+                    );
                     self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
                     self.publish_expired(id, &approvals, BY_TIME);
                 }
@@ -133,9 +141,8 @@ impl Service {
                 let end = TurnEnd::Failed { error, said };
                 self.conclude(&turn, end, ran.usage, &ran.model);
             }
-            // The server stops: the turn is unfinished on disk and continues at
-            // the next start.
-            Outcome::Cancelled { .. } if self.queue.is_stopping() => {
+            // The turn is unfinished on disk.
+            Outcome::PutOff => {
                 log::info!("{id}: put off until the next start");
                 self.store.note_usage(id, ran.usage, &ran.model);
                 self.queue.turn_ended(id, conversation);
@@ -154,7 +161,10 @@ impl Service {
         if turn.state.is_final() {
             return Ok(None);
         }
-        let message = self.store.message(&Viewer::server(), turn.message_id)?;
+        let message = self
+            .store
+            .snapshot(&Viewer::server())?
+            .message(turn.message_id)?;
         // Not by `started_at`: its commit may have failed where that of a step did not.
         Ok(Some((turn.into_inner(), message.into_inner(), true)))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Service;
+use super::{Service, views};
 use base::error::Result;
 use base::people::{Audience, folded};
 use config::{Config, Edit};
@@ -69,16 +69,7 @@ fn needs_restart(before: &Config, after: &Config) -> bool {
 
 /// Every setting, as `hearth config keys` lists them.
 pub(super) fn list_settings() -> Value {
-    let settings = config::documentation()
-        .into_iter()
-        .map(|setting| record::Setting {
-            key: setting.key,
-            expects: setting.expects,
-            default: setting.default,
-            documentation: setting.documentation,
-            writable: setting.writable,
-        });
-    json!({ "settings": settings.collect::<Vec<_>>() })
+    views::records("settings", config::documentation())
 }
 
 impl Service {
@@ -86,6 +77,9 @@ impl Service {
     /// owner.
     pub(super) fn get_config(&self, caller: &Identity, path: Option<&str>) -> Result<Value> {
         let (settings, user, role) = (&self.settings, &caller.user, caller.role);
+        if role == UserRole::Owner {
+            settings.check_is_read()?;
+        }
         match path {
             None if role == UserRole::Owner => Ok(settings.readable().into()),
             None => Ok(settings.readable_by(user, role).into()),

@@ -21,7 +21,7 @@ use crate::outgoing::Sender;
 use crate::transfer::Exporter;
 use agent::Assistant;
 use agent::mcp::Mcp;
-use agent::meter::ModelMeter;
+use agent::model::meter::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::{ConversationId, TurnId, UserId};
@@ -281,7 +281,6 @@ impl Service {
             // The provider knows its server and keeps connections to it.
             true => known.refreshed(&self.mcp, &self.data_dir, tells_browsers),
             false => Assistant {
-                calibration: Arc::clone(&known.calibration),
                 meter: Arc::clone(&known.meter),
                 ..Assistant::from_config(
                     config,

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::Service;
+use super::{Service, views};
 use crate::catalogue::{self, Answers, Entry};
 use base::error::{Error, Result};
+use base::measure::count;
 use config::{Config, CustomRun, Permission, server_of};
 use net::tls::Trust;
 use protocol::command::AddTool;
@@ -39,7 +40,7 @@ pub(super) fn list_available_tools() -> Value {
             fields: entry.fields().filter_map(field).collect(),
         }
     };
-    json!({ "tools": Entry::all().iter().map(entry).collect::<Vec<_>>() })
+    views::records("tools", Entry::all().iter().map(entry))
 }
 
 /// Refuses, for others than the owner, what the configuration would take for a variable of its environment: a client
@@ -159,11 +160,10 @@ impl Service {
                 let mode = config.permission_mode.as_str();
                 match own {
                     0 => mode.to_owned(),
-                    1 => format!("{mode} (otherwise for 1 tool)"),
-                    own => format!("{mode} (otherwise for {own} tools)"),
+                    own => format!("{mode} (otherwise for {})", count(own as u64, "tool")),
                 }
             },
         });
-        json!({ "tools": custom.chain(of_servers).collect::<Vec<_>>() })
+        views::records("tools", custom.chain(of_servers))
     }
 }

@@ -160,9 +160,10 @@ impl Service {
         }
         let conversation = match target {
             Target::Named { account, name } => self.store.conversation_named(account, name)?,
-            Target::ReplayedHistory(replayed) => {
-                self.store.conversation_replayed(viewer, replayed)?
-            }
+            Target::ReplayedHistory(replayed) => self
+                .store
+                .snapshot(viewer)?
+                .conversation_replayed(replayed)?,
             Target::Existing(_) | Target::New => None,
         };
         match conversation {
@@ -192,7 +193,10 @@ impl Service {
                 self.queue.announce(job, || self.hub.publish_begin(&begun));
             }
             (Begun::Repeat(turn), Some(watch)) => {
-                if let Ok(turn) = self.store.turn(&Viewer::server(), turn.id)
+                if let Ok(turn) = self
+                    .store
+                    .snapshot(&Viewer::server())
+                    .and_then(|seen| seen.turn(turn.id))
                     && turn.state.is_final()
                     && let Some(watcher) = self.hub.unwatch(watch)
                 {
@@ -207,7 +211,7 @@ impl Service {
         let viewer = Viewer::server();
         let reply = turn
             .reply_id
-            .map(|reply| self.store.message(&viewer, reply));
+            .map(|reply| self.store.snapshot(&viewer)?.message(reply));
         Reply::new(turn, reply.transpose()?)
     }
 
@@ -226,7 +230,7 @@ impl Service {
     }
 
     pub(super) fn find_turn(&self, viewer: &Viewer, id: TurnId) -> Result<Durable<Turn>> {
-        self.settled(|| self.store.turn(viewer, id))
+        self.settled(|| self.store.snapshot(viewer)?.turn(id))
     }
 
     /// What `read` finds, even if it has not reached the disk yet: subscribers
@@ -254,8 +258,8 @@ impl Service {
         match self.queue.withdraw(id, turn.conversation_id) {
             Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {
-                let approvals = self.store.approvals_of(id)?;
-                let said = said_so_far(&self.store.steps(id)?, "");
+                let approvals = self.store.snapshot(&Viewer::server())?.approvals_of(id)?;
+                let said = said_so_far(&self.store.snapshot(&Viewer::server())?.steps(id)?, "");
                 self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
                 self.publish_expired(id, &approvals, by);
                 Ok(json!({ "turn_id": id, "state": TurnState::Cancelled.as_str() }))
@@ -269,7 +273,8 @@ impl Service {
         let has_ended = |turn: Durable<Turn>| turn.state.is_final();
         if !self
             .store
-            .turn(&Viewer::server(), turn)
+            .snapshot(&Viewer::server())
+            .and_then(|seen| seen.turn(turn))
             .is_ok_and(has_ended)
         {
             return;
@@ -287,7 +292,7 @@ impl Service {
     pub(super) fn turn_view(&self, viewer: &Viewer, id: TurnId) -> Result<Value> {
         let turn = self.find_turn(viewer, id)?;
         let reply = match turn.reply_id {
-            Some(reply) => Some(self.store.message(viewer, reply)?.into_inner()),
+            Some(reply) => Some(self.store.snapshot(viewer)?.message(reply)?.into_inner()),
             None => None,
         };
         Ok(json!(views::turn(turn.into_inner(), reply)))

@@ -1,9 +1,11 @@
 //! The store's records as clients see them.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use agent::message_text::provenance;
+use agent::mcp::ServerStatus;
 use agent::model::ModelHealth;
+use agent::model::fence::provenance;
 use agent::skills::Skill;
 use base::calendar::Zone;
 use base::error::{Code, Error};
@@ -18,6 +20,11 @@ use store::{
 
 /// The word for a token that sees only what is the household's.
 pub const HOUSEHOLD: &str = "household";
+
+/// Records as the data of a response: an array under this name.
+pub fn records<T: Serialize>(name: &str, records: impl IntoIterator<Item = T>) -> Value {
+    json!({ name: records.into_iter().collect::<Vec<T>>() })
+}
 
 /// A message, as in the contract, with extensions.
 pub fn message(message: Message) -> record::Message {
@@ -63,6 +70,16 @@ pub fn relay_link(status: LinkStatus) -> record::RelayLink {
         clients: status.clients as u64,
         last_error: status.last_error,
         next_try: status.next_try,
+    }
+}
+
+/// The state of an MCP server.
+pub fn mcp_server(server: ServerStatus) -> record::McpServer {
+    record::McpServer {
+        name: server.name,
+        state: server.state.as_str(),
+        tools: server.tools as u64,
+        problem: server.problem,
     }
 }
 

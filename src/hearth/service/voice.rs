@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::caller::Responder;
-use agent::provider::voice::{self, AUDIO_BYTES, Patience, SPOKEN_BYTES};
+use agent::model::voice::{self, AUDIO_BYTES, Patience, SPOKEN_BYTES};
 use base::error::{Error, Result};
 use base::sync::lock;
 use config::Config;

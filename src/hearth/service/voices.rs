@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use agent::provider::voice::Patience;
+use agent::model::voice::Patience;
 use base::error::{Error, Result};
 use base::sync::lock;
 use net::cancel::Cancel;

@@ -15,7 +15,7 @@ impl Service {
     pub(super) fn list_webhook_accounts(&self) -> Value {
         let config = self.settings.current();
         let accounts = config.webhook_accounts().map(views::webhook_account);
-        json!({ "accounts": accounts.collect::<Vec<_>>() })
+        views::records("accounts", accounts)
     }
 
     pub(super) fn add_webhook_account(&self, new: AddWebhookAccount) -> Result<Value> {
@@ -40,7 +40,8 @@ impl Service {
         for state in [DeliveryState::Pending, DeliveryState::Held] {
             let all = self
                 .store
-                .deliveries(&Viewer::server(), Some(state), usize::MAX)?;
+                .snapshot(&Viewer::server())?
+                .deliveries(Some(state), usize::MAX)?;
             undelivered += all.iter().filter(|one| one.account == name).count();
         }
         let mut removed = json!(change);

@@ -168,7 +168,11 @@ impl Service {
             "the turn failed inside the server",
             format!("{id} panicked"),
         );
-        match self.store.turn(&Viewer::server(), id) {
+        match self
+            .store
+            .snapshot(&Viewer::server())
+            .and_then(|seen| seen.turn(id))
+        {
             Ok(turn) => self.conclude(&turn, TurnEnd::failed(error), Usage::default(), ""),
             Err(_) => self.queue.turn_ended(id, conversation),
         }

@@ -10,6 +10,7 @@ use base::calendar::{Timing, Zone};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, ConversationId, UserId};
+use base::measure::count;
 use base::people::{Audience, folded};
 use protocol::attachment::decode;
 use store::{
@@ -495,22 +496,14 @@ impl<'a> Importer<'a> {
 
     /// Why the import ends here, and what has been imported until then.
     pub fn stopped(&self, place: &str, why: &Error) -> Error {
-        // The owner finds what is wrong in the log.
-        if why.code() == Code::ServerError {
-            return why.clone();
-        }
-        let ImportReport {
-            imported, messages, ..
-        } = self.report;
-        let plural = |count| if count == 1 { "" } else { "s" };
-        let text = format!(
-            "{place}{}; imported until there: {imported} conversation{}, {messages} message{}. \
-             What exists is skipped when you import it again",
-            why.message(),
-            plural(imported),
-            plural(messages),
-        );
-        Error::new(why.code(), text).with_status(why.status())
+        let (imported, messages) = (self.report.imported, self.report.messages);
+        let (imported, messages) = (count(imported, "conversation"), count(messages, "message"));
+        why.clone().rephrased(|why| {
+            format!(
+                "{place}{why}; imported until there: {imported}, {messages}. What exists is \
+                 skipped when you import it again"
+            )
+        })
     }
 }
 

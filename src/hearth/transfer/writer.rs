@@ -170,11 +170,14 @@ impl Exporter {
                 has_end: true,
             }),
             Work::One(id) => {
-                let found = self.store.conversation(viewer, id)?;
+                let found = self.store.snapshot(viewer)?.conversation(id)?;
                 self.left.push(Work::Conversation(Box::new(found)));
             }
             Work::Conversations(cursor) => {
-                let page = self.store.conversations(viewer, PAGE, cursor, true)?;
+                let page = self
+                    .store
+                    .snapshot(viewer)?
+                    .conversations(PAGE, cursor, true)?;
                 if page.next.is_some() {
                     self.left.push(Work::Conversations(page.next));
                 }
@@ -192,7 +195,7 @@ impl Exporter {
             Work::Message(channel, message, files) => self.message(&channel, *message, files),
             Work::File(file, start) => unless_gone(self.part(file, start))?,
             Work::Memories(after) => {
-                let page = self.store.memories_after(viewer, after, PAGE)?;
+                let page = self.store.snapshot(viewer)?.memories_after(after, PAGE)?;
                 if let Some(last) = page.last() {
                     self.left.push(Work::Memories(Some(last.id)));
                 }
@@ -203,15 +206,19 @@ impl Exporter {
                 }
             }
             Work::Schedules => {
-                for schedule in self.store.schedules(viewer)? {
+                let schedules = self.store.snapshot(viewer)?.schedules()?;
+                for schedule in schedules {
                     if self.is_wanted(schedule.owner_id) {
                         self.line(&Line::Schedule(Box::new(schedule_line(schedule))));
                     }
                 }
             }
             Work::Lists => {
-                for summary in self.store.lists(viewer)? {
-                    let list = self.store.list(&self.request.viewer, &summary.name);
+                let summaries = self.store.snapshot(viewer)?.lists()?;
+                for summary in summaries {
+                    let seen = self.store.snapshot(&self.request.viewer)?;
+                    let list = seen.list(&summary.name);
+                    drop(seen);
                     unless_gone(list.map(|list| self.list(list)))?;
                 }
             }
@@ -260,7 +267,7 @@ impl Exporter {
         }
         self.left.push(Work::Messages(pass(None), None));
         let viewer = &self.request.viewer;
-        let mut exported = self.store.exported_conversation(viewer, one)?;
+        let mut exported = self.store.snapshot(viewer)?.exported_conversation(one)?;
         if !self.is_whole() {
             exported.account = None;
             exported.external_name = None;
@@ -271,7 +278,10 @@ impl Exporter {
 
     fn messages(&mut self, mut pass: Pass, after: Option<MessageId>) -> Result<()> {
         let viewer = &self.request.viewer;
-        let page = self.store.messages_after(viewer, pass.id, PAGE, after)?;
+        let page = self
+            .store
+            .snapshot(viewer)?
+            .messages_after(pass.id, PAGE, after)?;
         let Some(last) = page.last().and_then(|(last, _)| last.id) else {
             return Ok(());
         };
@@ -335,7 +345,10 @@ impl Exporter {
         }
         if start < file.bytes {
             let (viewer, id) = (&self.request.viewer, file.attachment_id);
-            let (_, part) = (self.store).attachment_part(viewer, id, start, PIECE_BYTES)?;
+            let (_, part) =
+                (self.store)
+                    .snapshot(viewer)?
+                    .attachment_part(id, start, PIECE_BYTES)?;
             let data = encode(&part);
             self.line(&Line::AttachmentPart { data });
             self.left.push(Work::File(file, start + part.len() as u64));

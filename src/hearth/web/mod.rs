@@ -9,12 +9,11 @@
 //! - [`Web::exported`] gives the files for another web server.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use crate::handbook;
 use crate::http::Pages;
 use base::error::Error;
-use base::secret::sha256;
+use base::secret::{hex, sha256};
 use net::http::{Head, Response};
 
 /// One file of the page.
@@ -238,13 +237,6 @@ fn matches(known: &str, tag: &str) -> bool {
         .split(',')
         .map(str::trim)
         .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

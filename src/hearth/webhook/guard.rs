@@ -4,14 +4,12 @@
 //! address, and then a wait would slow nobody down. A secret that could be guessed is
 //! warned about at the start.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 use crate::outgoing::callback::unix_seconds;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::secret::Secret;
+use base::secret::{Secret, hex};
 use config::WebhookAccount;
 use net::http::Head;
 use protocol::command::check_idempotency_key;
@@ -154,11 +152,7 @@ pub fn signed_key(proof: &Proof, document: &Value) -> Option<String> {
 }
 
 fn key_of(tag: &[u8; 32]) -> String {
-    let mut key = String::from("sha256=");
-    for byte in tag {
-        let _ = write!(key, "{byte:02x}");
-    }
-    key
+    format!("sha256={}", hex(tag))
 }
 
 fn decide(account: &WebhookAccount, head: &Head, proof: &Proof, is_valid: bool) -> Result<()> {

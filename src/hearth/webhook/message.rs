@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::service::WebhookRequest;
 use base::error::{Error, Result, json_problem};
-use base::secret::sha256;
+use base::secret::{hex, sha256};
 use config::{Template, WebhookMap};
 use net::http::Request;
 use protocol::attachment;
@@ -53,12 +53,7 @@ fn delivery_key(request: &Request) -> Option<String> {
     let number = DELIVERIES
         .iter()
         .find_map(|name| request.head.header(name))?;
-    let body = sha256(&request.body);
-    let body: String = body[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let key = format!("{number} {body}");
+    let key = format!("{number} {}", hex(&sha256(&request.body)[..16]));
     check_idempotency_key("", &key).ok().map(|()| key)
 }
 

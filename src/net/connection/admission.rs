@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use crate::peer::AddressKey;
 use crate::wait::time_left;
 use base::error::Error;
+use base::sync::lock;
+use base::words;
 use config::Limits;
 
 /// How long a new connection waits when its address already has all the
@@ -31,16 +33,11 @@ pub enum Transport {
     Lines,
 }
 
-impl Transport {
-    /// Its name in logs and for sessions.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Transport::Http => "http",
-            Transport::WebSocket => "websocket",
-            Transport::Lines => "lines",
-        }
-    }
-}
+words! { Transport {
+    Http: "http",
+    WebSocket: "websocket",
+    Lines: "lines",
+} }
 
 /// How many connections are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,7 +123,7 @@ impl Admissions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counts)
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::outbox::{Close, Outbox};
 use crate::wait::{Waker, time_left};
+use base::sync::lock;
 use base::threads;
 
 /// Virtual size of a connection's stack; memory is only what is touched, about
@@ -156,7 +157,7 @@ impl Registry {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

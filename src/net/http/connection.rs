@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::body::{self, BodyError, RequestBody};
+use super::deferred::{self, Pieces};
+use super::forwarded;
 use super::handler::{Admitted, Handling};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
 use super::message::{Answer, Head, Request, Response};
 use super::response_writer::{Persistence, Responder};
-use super::{deferred, forwarded, pieces};
 use crate::connection::admission::Transport;
 use crate::connection::registry::Registered;
 use crate::connection::{Connection, ConnectionIo, seconds};
@@ -307,55 +308,40 @@ impl<'a> HttpConnection<'a> {
         is_current: bool,
         persistence: Persistence,
     ) -> AfterResponse {
-        match answer {
-            Answer::Deferred(deferred_response) => {
-                let framing = deferred::Framing {
-                    is_head,
-                    is_current,
-                    persistence,
-                };
-                self.waker = Some(Arc::clone(deferred_response.waker()));
-                let written = catch_unwind(AssertUnwindSafe(|| {
-                    let (connection, responder) = (&*self.connection, &mut self.responder);
-                    deferred::send(
-                        deferred_response,
-                        framing,
-                        connection,
-                        responder,
-                        self.stream,
-                    )
-                }));
-                match written {
-                    Ok(Ok(persistence)) => self.after_response(Ok(()), persistence),
-                    // The response has begun, so no error can be sent.
-                    Ok(Err(_)) | Err(_) => AfterResponse::Close,
-                }
-            }
-            Answer::Now(response) => self.respond(&response, is_head, persistence),
+        let deferred_response = match answer {
+            Answer::Now(response) => return self.respond(&response, is_head, persistence),
             Answer::Confirmed(response, confirm) => {
                 let is_there = !self.stream.has_left();
                 let written = self.write(&response, is_head, persistence);
                 confirm(is_there && written.is_ok());
-                self.after_response(written, persistence)
+                return self.after_response(written, persistence);
             }
-            Answer::Pieces(response, length, mut next) => {
-                let (connection, responder) = (&*self.connection, &mut self.responder);
-                let head = pieces::Head {
-                    response: &response,
-                    length,
-                    is_current,
-                    is_head,
-                    persistence,
-                };
-                let written = catch_unwind(AssertUnwindSafe(|| {
-                    pieces::send(head, &mut *next, connection, responder, self.stream)
-                }));
-                match written {
-                    Ok(Ok(persistence)) => self.after_response(Ok(()), persistence),
-                    // The response has begun, so no error can be sent.
-                    Ok(Err(_)) | Err(_) => AfterResponse::Close,
-                }
-            }
+            Answer::Deferred(deferred_response) => deferred_response,
+            Answer::Pieces(response, length, next) => Box::new(Pieces {
+                head: Some((response, length)),
+                next,
+            }),
+        };
+        let framing = deferred::Framing {
+            is_head,
+            is_current,
+            persistence,
+        };
+        self.waker = deferred_response.waker().cloned();
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            let (connection, responder) = (&*self.connection, &mut self.responder);
+            deferred::send(
+                deferred_response,
+                framing,
+                connection,
+                responder,
+                self.stream,
+            )
+        }));
+        match written {
+            Ok(Ok(persistence)) => self.after_response(Ok(()), persistence),
+            // The response has begun, so no error can be sent.
+            Ok(Err(_)) | Err(_) => AfterResponse::Close,
         }
     }
 

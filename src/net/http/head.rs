@@ -4,11 +4,10 @@
 //! which is how requests are smuggled.
 
 use std::mem::MaybeUninit;
-use std::net::Ipv6Addr;
 
 use crate::peer::Peer;
 use base::error::{Error, Result};
-use base::url::Url;
+use base::url::{Authority, Url};
 
 use super::message::Head;
 
@@ -258,34 +257,14 @@ fn content_length(value: &[u8]) -> Result<u64> {
         .ok_or_else(|| Error::invalid_request("Content-Length is not a length"))
 }
 
-/// A host and, if given, a port (RFC 3986 section 3.2), without user information,
-/// which HTTP does not allow here.
+/// A host and, if given, a port, which may be empty (RFC 3986 section 3.2), without user
+/// information, which HTTP does not allow here.
 fn check_host(value: &[u8]) -> Result<()> {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte);
-    let is_host = || {
-        let text = std::str::from_utf8(value).ok()?;
-        let (is_host, rest) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (address, rest) = rest.split_once(']')?;
-                (address.parse::<Ipv6Addr>().is_ok(), rest)
-            }
-            None => {
-                let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
-                (!name.is_empty() && name.bytes().all(is_allowed), rest)
-            }
-        };
-        let is_port = match rest.strip_prefix(':') {
-            Some(port) => {
-                port.bytes().all(|byte| byte.is_ascii_digit())
-                    && (port.is_empty() || port.parse::<u16>().is_ok())
-            }
-            None => rest.is_empty(),
-        };
-        Some(is_host && is_port)
-    };
-    match is_host() {
-        Some(true) => Ok(()),
-        _ => Err(Error::invalid_request("the Host header is not a host")),
+    let text = std::str::from_utf8(value).ok();
+    let authority = text.and_then(|text| Authority::parse(text.strip_suffix(':').unwrap_or(text)));
+    match authority {
+        Some(_) => Ok(()),
+        None => Err(Error::invalid_request("the Host header is not a host")),
     }
 }
 

@@ -127,9 +127,10 @@ impl Answer {
 /// A response that is produced over time, such as a streamed one. The
 /// connection's thread waits for it and for the client at once, and drops it when
 /// the client disconnects.
-pub trait DeferredResponse: Send {
-    /// Wakes the thread whenever [`DeferredResponse::advance`] may have more.
-    fn waker(&self) -> &Arc<Waker>;
+pub trait DeferredResponse {
+    /// Wakes the thread whenever [`DeferredResponse::advance`] may have more; none where
+    /// that never has to wait.
+    fn waker(&self) -> Option<&Arc<Waker>>;
 
     /// The next part. Does not block.
     fn advance(&mut self) -> ResponsePart;
@@ -142,9 +143,9 @@ pub enum ResponsePart {
     Wait(Instant),
     /// The whole response. Only as the first part.
     Whole(Response),
-    /// Status and headers; the body follows in pieces and the response's own body
-    /// is ignored. Only as the first part.
-    Head(Response),
+    /// Status and headers; the body follows in pieces, with so many bytes if that is
+    /// known, and the response's own body is ignored. Only as the first part.
+    Head(Response, Option<u64>),
     /// A piece of the body, after the head.
     Piece(Vec<u8>),
     /// The body is complete.

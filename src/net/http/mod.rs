@@ -3,7 +3,7 @@
 //! ```text
 //! HttpConnection::serve -> head::parse -> forwarded::client -> Handler::admit
 //!     -> RequestBody, whole or as it arrives -> the handler's answer
-//!     -> Responder::write, deferred::send, or pieces::send
+//!     -> Responder::write or deferred::send
 //! ```
 
 mod body;
@@ -16,7 +16,6 @@ pub(crate) mod head;
 #[cfg(feature = "tls")]
 pub(crate) mod https_redirect;
 pub(crate) mod message;
-mod pieces;
 pub(crate) mod response_writer;
 
 pub use body::{BodyError, RequestBody};

@@ -21,6 +21,17 @@ pub enum Persistence {
     Close,
 }
 
+/// How the end of a body that follows in pieces is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// By its length: so many bytes are left.
+    Length(u64),
+    /// By the last chunk (RFC 9112 section 7.1).
+    Chunked,
+    /// By the end of the connection, for a client of HTTP/1.0.
+    Unmarked,
+}
+
 /// Writes responses. Reuse it for all responses of a connection.
 #[derive(Default)]
 pub struct Responder {
@@ -63,39 +74,22 @@ impl Responder {
         stream.write_all(&response.body)
     }
 
-    /// Writes the head of a response whose body follows in pieces: in chunks
-    /// (RFC 9112 section 7.1), or, for a client of HTTP/1.0, up to the end of the
-    /// connection.
+    /// Writes the head of a response whose body follows in pieces.
     pub fn write_head(
         &mut self,
         response: &Response,
-        is_chunked: bool,
+        body: BodyFraming,
         persistence: Persistence,
         stream: &mut dyn Write,
     ) -> io::Result<()> {
         let upgrade = None;
         self.print_head(response, upgrade)?;
         self.strip(format!("Content-Length: {}\r\n\r\n", response.body.len()).as_bytes());
-        if is_chunked {
-            self.buffer
-                .extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        match body {
+            BodyFraming::Length(length) => write!(self.buffer, "Content-Length: {length}\r\n")?,
+            BodyFraming::Chunked => write!(self.buffer, "Transfer-Encoding: chunked\r\n")?,
+            BodyFraming::Unmarked => {}
         }
-        self.end_head(persistence);
-        stream.write_all(&self.buffer)
-    }
-
-    /// Writes the head of a response whose body of `length` bytes follows.
-    pub fn write_head_of(
-        &mut self,
-        response: &Response,
-        length: u64,
-        persistence: Persistence,
-        stream: &mut dyn Write,
-    ) -> io::Result<()> {
-        let upgrade = None;
-        self.print_head(response, upgrade)?;
-        self.strip(format!("Content-Length: {}\r\n\r\n", response.body.len()).as_bytes());
-        write!(self.buffer, "Content-Length: {length}\r\n")?;
         self.end_head(persistence);
         stream.write_all(&self.buffer)
     }
@@ -104,10 +98,10 @@ impl Responder {
     pub fn write_piece(
         &mut self,
         piece: &[u8],
-        is_chunked: bool,
+        body: BodyFraming,
         stream: &mut dyn Write,
     ) -> io::Result<()> {
-        if !is_chunked {
+        if body != BodyFraming::Chunked {
             return stream.write_all(piece);
         }
         self.buffer.clear();
@@ -230,14 +224,18 @@ mod tests {
     #[test]
     fn a_body_in_pieces_is_chunked_for_clients_of_http_1_1() {
         let response = Response::empty(200);
-        for (is_chunked, body) in [(true, "c\r\nhello, world\r\n"), (false, "hello, world")] {
+        for (framing, body) in [
+            (BodyFraming::Chunked, "c\r\nhello, world\r\n"),
+            (BodyFraming::Unmarked, "hello, world"),
+        ] {
+            let is_chunked = framing == BodyFraming::Chunked;
             let mut responder = Responder::default();
             let mut out = Vec::new();
             responder
-                .write_head(&response, is_chunked, Persistence::Usual, &mut out)
+                .write_head(&response, framing, Persistence::Usual, &mut out)
                 .unwrap();
             responder
-                .write_piece(b"hello, world", is_chunked, &mut out)
+                .write_piece(b"hello, world", framing, &mut out)
                 .unwrap();
             let text = String::from_utf8(out).unwrap();
             let (head, rest) = text.split_once("\r\n\r\n").unwrap();

@@ -21,13 +21,14 @@ mod response;
 #[expect(missing_docs, reason = "only tests use it")]
 pub mod test_server;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ureq::http::{HeaderValue, Method, Request, Uri};
 use ureq::{Agent, Proxy, ProxyProtocol};
 
 use base::address::is_local_host;
+use base::sync::lock;
 
 use crate::cancel::Cancel;
 use connector::{ReadLimit, connect_by};
@@ -240,7 +241,7 @@ impl HttpClient {
             ));
         }
         let origin = format!("{scheme}://{authority}");
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         idle.retain(|connection| connection.used_at.elapsed() < self.idle_age);
         if let Some(place) = idle
             .iter()
@@ -289,7 +290,7 @@ impl HttpClient {
     fn put_back(&self, mut connection: Connection) {
         connection.used = true;
         connection.used_at = Instant::now();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         if idle.len() >= IDLE_AGENTS {
             let oldest = (0..idle.len()).min_by_key(|&place| idle[place].used_at);
             oldest.map(|place| idle.swap_remove(place));

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ureq::config::Config;
@@ -14,6 +14,7 @@ use ureq::{Error, Timeout};
 
 use crate::capacity::is_out_of_descriptors;
 use crate::resolve::look_up;
+use base::sync::lock;
 
 /// How long an answer is valid. It ends with its agent, too, and an agent
 /// ends with its first failure, so a server that moved is found at once.
@@ -114,8 +115,7 @@ impl CachingResolver {
         port: u16,
         timeout: NextTimeout,
     ) -> Result<Vec<SocketAddr>, Error> {
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = lock();
+        let mut known = lock(&self.known);
         known.retain(|known| known.since.elapsed() < REMEMBERED);
         if let Some(known) = known
             .iter()
@@ -125,7 +125,7 @@ impl CachingResolver {
         }
         drop(known);
         let addresses = look_up_within(name, port, timeout)?;
-        let mut known = lock();
+        let mut known = lock(&self.known);
         if known.len() >= NAMES {
             known.remove(0);
         }

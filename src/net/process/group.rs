@@ -9,6 +9,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 
+use super::guard::guard;
 use super::sandbox::Sandbox;
 
 /// A program and the processes that it starts. Dropping it kills them, unless
@@ -33,11 +34,17 @@ impl ProcessGroup {
         sandbox: Option<&Sandbox>,
     ) -> io::Result<ProcessGroup> {
         command.process_group(0);
+        if let Some(guard) = guard() {
+            guard.mark(command);
+        }
         let child = match sandbox {
             Some(sandbox) => sandbox.spawn(command)?,
             None => command.spawn()?,
         };
         let leader = Pid::from_child(&child);
+        if let Some(guard) = guard() {
+            guard.add(leader);
+        }
         Ok(ProcessGroup {
             child,
             leader,
@@ -76,6 +83,10 @@ impl ProcessGroup {
     /// Takes the status of a program that has exited, and leaves its children
     /// alone.
     pub(super) fn reap(&mut self) -> io::Result<ExitStatus> {
+        // From now on, its number may be another's.
+        if let Some(guard) = guard() {
+            guard.remove(self.leader);
+        }
         let status = self.child.wait()?;
         self.is_done = true;
         Ok(status)
@@ -95,7 +106,7 @@ impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if !self.is_done {
             self.signal(Signal::KILL);
-            let _ = self.child.wait();
+            let _ = self.reap();
         }
         if let Some(sandbox) = &self.sandbox {
             sandbox.restore_mode();

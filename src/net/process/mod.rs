@@ -10,9 +10,11 @@
 //! Everything happens on the thread that calls [`Process::run`], and nothing is
 //! waited for without a limit. A program that fills its pipes, closes them,
 //! ignores signals or leaves children behind that keep the pipes open can
-//! neither block its caller nor outlive its time.
+//! neither block its caller nor outlive its time, nor, with a [guard](enable_guard), the
+//! process that started it.
 
 mod group;
+mod guard;
 mod sandbox;
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -31,7 +33,9 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::wait::{self, time_left, timespec};
+use base::sync::lock;
 use group::ProcessGroup;
+pub use guard::{enable_guard, was_guard};
 pub use sandbox::{Sandbox, has_landlock, keep_only};
 
 /// Most bytes that may wait to be read by a program.
@@ -144,8 +148,7 @@ impl std::error::Error for InputFull {}
 
 impl Control {
     fn requests(&self) -> MutexGuard<'_, Requests> {
-        let requests = self.shared.requests.lock();
-        requests.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.requests)
     }
 
     /// Leaves bytes for the program to read; waits for nothing. They are lost

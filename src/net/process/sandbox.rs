@@ -10,8 +10,8 @@ use std::process::{Child, Command};
 use std::thread;
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetError, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
 /// Where programs are looked for when our own environment has no PATH.
@@ -65,6 +65,8 @@ pub struct Sandbox {
     temporary: PathBuf,
     /// Further files and directories that may be read.
     own: Vec<PathBuf>,
+    /// Whether it can write no file, and connect to nothing by TCP.
+    is_closed: bool,
 }
 
 impl Sandbox {
@@ -92,6 +94,7 @@ impl Sandbox {
             settings,
             workspace,
             own: vec![directory.to_owned()],
+            is_closed: false,
         };
         for (place, word) in words.iter().enumerate() {
             if word.contains('/') {
@@ -105,6 +108,17 @@ impl Sandbox {
             }
         }
         sandbox
+    }
+
+    /// A sandbox for a program that gets and gives everything through its pipes: it can write
+    /// no file, and connect to nothing by TCP.
+    pub fn closed(data_dir: &Path) -> Sandbox {
+        let nowhere = Path::new("/");
+        Sandbox {
+            own: Vec::new(),
+            is_closed: true,
+            ..Sandbox::new(data_dir, nowhere, &[], nowhere)
+        }
     }
 
     /// Opens a file with its directory, or a directory, if it exists: as it is
@@ -173,10 +187,13 @@ impl Sandbox {
         }
         let writable = [&self.workspace, &self.temporary];
         let writable = writable.map(PathBuf::as_path).into_iter();
-        let writable = writable.filter(|path| !self.holds_data(path));
+        let writable = writable.filter(|path| !self.is_closed && !self.holds_data(path));
         let writable = writable.chain(DEVICES.iter().map(Path::new));
-        Ruleset::default()
-            .handle_access(AccessFs::from_all(VERSION))?
+        let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(VERSION))?;
+        if self.is_closed {
+            ruleset = ruleset.handle_access(AccessNet::from_all(VERSION))?;
+        }
+        ruleset
             .scope(Scope::from_all(VERSION))?
             .create()?
             .add_rules(path_beneath_rules(readable, AccessFs::from_read(VERSION)))?

@@ -199,6 +199,34 @@ fn a_sandbox_opens_no_terminal_and_no_shared_memory() {
     }
 }
 
+#[test]
+fn a_closed_sandbox_lets_nothing_be_written_and_nothing_be_reached() {
+    if !has_landlock() {
+        skipped("this kernel has no Landlock");
+        return;
+    }
+    let home = TemporaryDirectory::new();
+    fs::create_dir(home.join("files")).unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let place = home.path().display();
+    for script in [
+        format!("echo x >{place}/files/x"),
+        format!("echo x >{}/hearth-x", std::env::temp_dir().display()),
+        format!("cat {place}/files"),
+        format!("exec 3<>/dev/tcp/127.0.0.1/{port}"),
+    ] {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &format!("exec 2>&1; {script}")])
+            .env("LC_ALL", "C");
+        let process = Process::start(&mut command, Some(&Sandbox::closed(&home))).unwrap();
+        process.control().end_input();
+        let (_, output) = run(process, within(LONG));
+        assert!(output.contains("Permission denied"), "{script}: {output}");
+    }
+}
+
 /// Landlock lets a program change the mode of any file of its user.
 #[test]
 fn a_private_data_directory_is_private_again_after_a_run_in_a_sandbox() {

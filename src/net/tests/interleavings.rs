@@ -263,7 +263,7 @@ fn a_connection_that_waits_for_room_reads_on_when_there_is_some() {
     explore("outbox: backlog", || {
         let (near, far) = (outbox(1024), outbox(1024));
         let (near_outbox, far_outbox) = (Arc::clone(&near.0), Arc::clone(&far.0));
-        let backlog = Backlog::new(Arc::clone(&near.0));
+        let backlog = Backlog::new(Arc::clone(&near.0), Backlog::ROOM);
         let (mut sender, near) = serve(near, Some((Arc::clone(&far.0), backlog)));
         let (mut receiver, far) = serve(far, None);
         // Two of them are more than may wait.

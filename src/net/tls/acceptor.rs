@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustls::server::{NoServerSessionStorage, ServerConfig};
 use rustls::version::{TLS12, TLS13};
@@ -14,6 +14,7 @@ use super::error::CertificateError;
 use super::inspect::{fingerprint, inspect};
 use super::provider::provider;
 use super::stamp::Stamp;
+use base::sync::lock;
 
 /// The server's certificate and key. Shared by all listeners.
 pub struct Acceptor {
@@ -57,7 +58,7 @@ impl Acceptor {
     /// log.
     pub fn config(&self) -> Arc<ServerConfig> {
         let stamps = [Stamp::of(&self.certificate), Stamp::of(&self.key)];
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = lock(&self.loaded);
         if loaded.stamps != stamps {
             loaded.stamps = stamps;
             match load(&self.certificate, &self.key) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore};
@@ -12,6 +12,7 @@ use super::error::CertificateError;
 use super::pinned::Pinned;
 use super::provider::provider;
 use super::stamp::Stamp;
+use base::sync::lock;
 
 /// Which servers outgoing connections trust. Cheap to clone; nothing is read or built
 /// before the first connection. A file that changes is read again.
@@ -71,7 +72,7 @@ impl Trust {
             Anchors::Public => Stamp::none(),
             Anchors::And(path) | Anchors::Only(path) => Stamp::of(path),
         };
-        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut built = lock(&self.built);
         if let Some(built) = &*built
             && built.of == stamp
         {

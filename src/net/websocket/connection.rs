@@ -24,7 +24,7 @@ const READ_BYTES: usize = inbox::FIRST_BYTES;
 /// Small messages are sent together up to this size.
 const WRITE_BYTES: usize = 4 * 1024;
 /// After a message larger than this, the enlarged buffers are freed.
-const KEPT_BYTES: u64 = 8 * 1024;
+const KEPT_BYTES: usize = 8 * 1024;
 /// The close code of a gateway that got an invalid response.
 const BAD_GATEWAY: u16 = 1014;
 /// How long to wait for the client's part of the closing handshake.
@@ -51,7 +51,7 @@ pub fn run(connection: &mut Connection, stream: &mut dyn Stream, upgrade: Upgrad
         codec: WebSocketContext::from_partially_read(rest, Role::Server, config),
         message_bytes,
         paused: false,
-        largest_sent: 0,
+        largest: 0,
         heard: now,
         pinged: now,
     }
@@ -132,8 +132,8 @@ struct Channel<'a> {
     /// Whether messages that have been read may wait because the client handler had
     /// no room.
     paused: bool,
-    /// Bytes of the largest message sent since the buffers were last given back.
-    largest_sent: usize,
+    /// Bytes of the largest message since the buffers were last given back.
+    largest: usize,
     /// When the client's last frame arrived.
     heard: Instant,
     /// When the last ping was sent.
@@ -243,9 +243,9 @@ impl Channel<'_> {
     /// Handles every message that is complete.
     fn read(&mut self) -> Result<(), End> {
         self.begin_write();
-        let before = self.pipe.frames.completed();
+        let before = self.pipe.frames.completed;
         let result = self.read_messages();
-        if self.pipe.frames.completed() > before {
+        if self.pipe.frames.completed > before {
             self.heard = Instant::now();
         }
         result
@@ -260,6 +260,9 @@ impl Channel<'_> {
             let result = self.codec.read(&mut self.pipe);
             // A client that sends without a pause must not keep us here.
             self.pipe.may_read = false;
+            if let Ok(message) = &result {
+                self.largest = self.largest.max(message.len());
+            }
             match result {
                 Ok(Message::Text(text)) => {
                     self.connection.received += 1;
@@ -270,12 +273,12 @@ impl Channel<'_> {
                     self.connection.received += 1;
                     self.io.client_handler.receive_binary(&bytes);
                 }
-                Ok(_) if self.pipe.frames.is_malformed() => {
+                Ok(_) if self.pipe.frames.is_malformed => {
                     return Err(End::fail(1002, "WebSocket protocol error"));
                 }
                 // tungstenite does not know this code of the registry of RFC 6455
                 // section 11.7, and would answer that it breaks the protocol.
-                Ok(Message::Close(_)) if self.pipe.frames.close_code() == BAD_GATEWAY => {
+                Ok(Message::Close(_)) if self.pipe.frames.close_code == BAD_GATEWAY => {
                     return Err(End::fail(BAD_GATEWAY, ""));
                 }
                 // Pings and closes are answered by the next read.
@@ -316,12 +319,12 @@ impl Channel<'_> {
                 io,
                 pipe,
                 codec,
-                largest_sent,
+                largest,
                 ..
             } = self;
             let mut result = Ok(());
             let mut send = |message: Message| {
-                *largest_sent = (*largest_sent).max(message.len());
+                *largest = (*largest).max(message.len());
                 codec.write(pipe, message)
             };
             for item in taken.items {
@@ -373,13 +376,10 @@ impl Channel<'_> {
 
     /// Replaces buffers that a large message has enlarged; see [`Frames`].
     fn give_back_memory(&mut self) {
-        let frames = &self.pipe.frames;
-        let is_large = frames.largest() > KEPT_BYTES || self.largest_sent as u64 > KEPT_BYTES;
-        if is_large && frames.are_complete() {
+        if self.largest > KEPT_BYTES && self.pipe.frames.are_complete() {
             let config = Some(config(self.message_bytes));
             self.codec = WebSocketContext::new(Role::Server, config);
-            self.pipe.frames = Frames::default();
-            self.largest_sent = 0;
+            self.largest = 0;
         }
     }
 

@@ -7,123 +7,82 @@
 //! This module tracks that. It also counts whole frames: a client that sends one
 //! frame byte by byte does not count as alive.
 
+use std::io::Cursor;
+
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{Control, OpCode};
+
+/// Bytes of the longest header that a control frame may have, which states its length in
+/// the shortest form (RFC 6455 section 5.5). tungstenite accepts the longer ones.
+const CONTROL_HEADER: usize = 6;
+
 /// The position of the input in the sequence of frames (RFC 6455 section 5.2).
 #[derive(Debug, Default)]
 pub struct Frames {
-    header: [u8; 14],
-    /// Bytes of `header` that have arrived.
-    arrived: usize,
+    /// The bytes of a header that has arrived in part, and those of a close frame's code.
+    header: Vec<u8>,
     /// Bytes of the payload that are still to come.
     payload: u64,
     /// Whether more fragments of a message are to come.
-    fragmented: bool,
-    completed: u64,
-    largest: u64,
-    /// The status code of the close frame.
-    close_code: u16,
-    is_malformed: bool,
+    is_fragmented: bool,
+    /// How many frames are complete.
+    pub completed: u64,
+    /// The status code of the close frame that has arrived, if it has one.
+    pub close_code: u16,
+    /// Whether a control frame had too long a header.
+    pub is_malformed: bool,
 }
-
-/// The opcode of a close frame.
-const CLOSE: u8 = 0x08;
 
 impl Frames {
     /// Takes note of the next bytes.
     pub fn observe(&mut self, mut bytes: &[u8]) {
         while let Some((&first, rest)) = bytes.split_first() {
             if self.payload > 0 {
-                let skipped = bytes
-                    .len()
-                    .min(usize::try_from(self.payload).unwrap_or(usize::MAX));
-                if self.header[0] & 0x0f == CLOSE {
-                    self.read_close_code(&bytes[..skipped]);
-                }
-                self.payload -= skipped as u64;
+                let most = usize::try_from(self.payload).unwrap_or(usize::MAX);
+                let skipped = bytes.len().min(most);
                 bytes = &bytes[skipped..];
-                if self.payload == 0 {
-                    self.completed += 1;
-                }
-                continue;
+                self.payload -= skipped as u64;
+                self.completed += u64::from(self.payload == 0);
+            } else {
+                bytes = rest;
+                self.header.push(first);
+                self.end_header();
             }
-            bytes = rest;
-            self.header[self.arrived] = first;
-            self.arrived += 1;
-            self.end_header();
         }
+    }
+
+    fn end_header(&mut self) {
+        let mut cursor = Cursor::new(&self.header);
+        // What tungstenite refuses ends the connection.
+        let Ok(Some((header, length))) = FrameHeader::parse(&mut cursor) else {
+            return;
+        };
+        let code = &self.header[cursor.position() as usize..];
+        let is_close = header.opcode == OpCode::Control(Control::Close);
+        if is_close && (code.len() as u64) < length.min(2) {
+            return;
+        }
+        let mask = header.mask.unwrap_or_default();
+        self.close_code = (code.iter().zip(mask))
+            .fold(0, |known, (byte, mask)| known << 8 | u16::from(byte ^ mask));
+        self.payload = length - code.len() as u64;
+        self.completed += u64::from(self.payload == 0);
+        if matches!(header.opcode, OpCode::Control(_)) {
+            self.is_malformed |= self.header.len() - code.len() > CONTROL_HEADER;
+        } else {
+            self.is_fragmented = !header.is_final;
+        }
+        self.header.clear();
     }
 
     /// Whether every frame and every message that began is complete.
     pub fn are_complete(&self) -> bool {
-        self.arrived == 0 && self.payload == 0 && !self.fragmented
+        self.header.is_empty() && self.payload == 0 && !self.is_fragmented
     }
 
     /// Whether a payload has begun and is not complete.
     pub fn is_within_payload(&self) -> bool {
         self.payload > 0
-    }
-
-    /// How many frames are complete.
-    pub fn completed(&self) -> u64 {
-        self.completed
-    }
-
-    /// Payload bytes of the largest frame.
-    pub fn largest(&self) -> u64 {
-        self.largest
-    }
-
-    /// Whether a control frame stated its length in a longer form than it may
-    /// (RFC 6455 section 5.5), which tungstenite accepts.
-    pub fn is_malformed(&self) -> bool {
-        self.is_malformed
-    }
-
-    /// The status code of the close frame that has arrived, if it has one.
-    pub fn close_code(&self) -> u16 {
-        self.close_code
-    }
-
-    /// `bytes` are the next of a close frame's masked payload, which begins with
-    /// the code.
-    fn read_close_code(&mut self, bytes: &[u8]) {
-        let length = u64::from(self.header[1] & 0x7f);
-        let begun = usize::try_from(length.saturating_sub(self.payload)).unwrap_or(usize::MAX);
-        for (place, byte) in (begun..2).zip(bytes) {
-            let byte = byte ^ self.header[2 + place];
-            self.close_code = self.close_code << 8 | u16::from(byte);
-        }
-    }
-
-    fn end_header(&mut self) {
-        if self.arrived < 2 {
-            return;
-        }
-        let extended = match self.header[1] & 0x7f {
-            126 => 2,
-            127 => 8,
-            _ => 0,
-        };
-        let mask = if self.header[1] & 0x80 != 0 { 4 } else { 0 };
-        if self.arrived < 2 + extended + mask {
-            return;
-        }
-        self.arrived = 0;
-        self.payload = match extended {
-            0 => u64::from(self.header[1] & 0x7f),
-            _ => self.header[2..2 + extended]
-                .iter()
-                .fold(0, |length, &byte| length << 8 | u64::from(byte)),
-        };
-        self.largest = self.largest.max(self.payload);
-        let is_control = self.header[0] & 0x08 != 0;
-        if is_control {
-            self.is_malformed |= extended > 0;
-        } else {
-            self.fragmented = self.header[0] & 0x80 == 0;
-        }
-        if self.payload == 0 {
-            self.completed += 1;
-        }
     }
 }
 
@@ -160,8 +119,7 @@ mod tests {
                 frames.observe(piece);
             }
             assert!(frames.are_complete());
-            assert_eq!(frames.completed(), lengths.len() as u64);
-            assert_eq!(frames.largest(), 65536);
+            assert_eq!(frames.completed, lengths.len() as u64);
         }
     }
 

@@ -5,6 +5,7 @@
 //! reads what the relay sends, into the clients' bounded inboxes.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -17,13 +18,12 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Bytes, Error as WebSocketError, Message};
 
 use super::client::{Client, Common, Input};
-use super::control::Control;
-use super::end::End;
-use net::dial::{OpenSocket, envelope_error};
-use net::outbox::Close;
+use net::cancel::Cancel;
+use net::dial::{OpenSocket, envelope_error, shown};
+use net::outbox::{Close, Direct, Item};
 use net::peer::Peer;
 use net::relay_links::RelayLink;
-use net::wait::{Interest, wait};
+use net::wait::{Interest, Waker, wait};
 use protocol::relay::{Client as Arrived, ClientNumber, Frame, FrameKind};
 
 /// Most clients at once, whatever the relay grants (protocol section 6).
@@ -38,31 +38,55 @@ const DEAD: Duration = Duration::from_secs(60);
 const WRITE: Duration = Duration::from_secs(20);
 /// Most messages that are read before writing has its turn.
 const READ_MESSAGES: usize = 64;
-/// Bytes that one client may send before the next one has its turn.
-const TURN_BYTES: usize = 64 * 1024;
-/// Refusals that may wait for the relay; beyond that, reading pauses.
-const MOST_REFUSED: usize = 1024;
 /// How long clients have to send what still waits when the server stops.
 const CLOSING: Duration = Duration::from_secs(2);
 
 const FULL: Close = Close::new(1013, "this machine has reached its limit of clients");
 
+/// Why a link ended, or was not opened.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The server stops it.
+    Stopped,
+    /// A newer link with the same key has replaced it.
+    Replaced,
+    /// Anything else, as a sentence for people.
+    Lost(String),
+}
+
+impl End {
+    pub fn lost(reason: impl fmt::Display) -> End {
+        End::Lost(reason.to_string())
+    }
+
+    /// The relay has closed the link, perhaps with a reason.
+    pub fn closed(frame: Option<&CloseFrame>) -> End {
+        match frame {
+            Some(frame) => End::Lost(format!(
+                "the relay closed the link with {}: {}",
+                u16::from(frame.code),
+                shown(&frame.reason)
+            )),
+            None => End::lost("the relay closed the link"),
+        }
+    }
+}
+
 /// An open link.
 pub(super) struct Carrier<'a> {
     /// The relay's name in logs and throttles.
     name: &'a Arc<str>,
-    control: &'a Control,
     /// Where the link shows how many clients it has.
     entry: &'a RelayLink,
     socket: OpenSocket,
+    /// Ends the wait for the socket.
+    waker: &'a Waker,
     common: Common,
     most_clients: usize,
     clients: BTreeMap<ClientNumber, Client>,
     leaving: Vec<JoinHandle<()>>,
-    /// Close frames for clients that were refused.
-    refused: Vec<Vec<u8>>,
-    /// What was taken from the clients and not yet given to the socket.
-    unsent: VecDeque<Message>,
+    /// What was taken from the outbox and not yet given to the socket.
+    unsent: VecDeque<Item>,
     /// Since when the socket has been full, if it is.
     stuck: Option<Instant>,
     heard: Instant,
@@ -73,9 +97,9 @@ impl<'a> Carrier<'a> {
     /// Carries at most `clients` clients, as the relay grants.
     pub fn new(
         name: &'a Arc<str>,
-        control: &'a Control,
         entry: &'a RelayLink,
         mut socket: OpenSocket,
+        waker: &'a Waker,
         common: Common,
         clients: usize,
     ) -> Carrier<'a> {
@@ -83,14 +107,13 @@ impl<'a> Carrier<'a> {
         socket.get_mut().write_without_waiting();
         Carrier {
             name,
-            control,
             entry,
             socket,
+            waker,
             common,
             most_clients: clients.min(MOST_CLIENTS),
             clients: BTreeMap::new(),
             leaving: Vec::new(),
-            refused: Vec::new(),
             unsent: VecDeque::new(),
             stuck: None,
             heard: now,
@@ -98,12 +121,10 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Carries frames until the link ends; returns why it did.
-    pub fn run(mut self) -> End {
-        let end = match self.carry() {
-            Ok(never) => match never {},
-            Err(end) => end,
-        };
+    /// Carries frames until the link ends; returns why it did. The waker must be used when
+    /// `stop` is cancelled.
+    pub fn run(mut self, stop: &Cancel) -> End {
+        let Err(end) = self.carry(stop);
         if end == End::Stopped {
             self.close_all();
         }
@@ -117,10 +138,10 @@ impl<'a> Carrier<'a> {
         end
     }
 
-    fn carry(&mut self) -> Result<std::convert::Infallible, End> {
+    fn carry(&mut self, stop: &Cancel) -> Result<Infallible, End> {
         loop {
-            self.control.waker.prepare();
-            if self.control.is_stopping() {
+            self.waker.prepare();
+            if stop.is_cancelled() {
                 return Err(End::Stopped);
             }
             let is_more = self.turn()?;
@@ -133,32 +154,25 @@ impl<'a> Carrier<'a> {
             }
             let ping_at = self.heard.max(self.pinged) + PING;
             if now >= ping_at {
-                self.unsent.push_back(Message::Ping(Bytes::new()));
+                self.give(Message::Ping(Bytes::new()))?;
+                self.is_sent()?;
                 self.pinged = now;
-                continue;
-            }
-            if !is_more {
+            } else if !is_more {
                 self.wait(ping_at.min(self.heard + DEAD))?;
             }
         }
-    }
-
-    /// Whether there is room for more messages from the relay.
-    fn may_read(&self) -> bool {
-        self.common.have_room() && self.refused.len() < MOST_REFUSED
     }
 
     /// Reads and writes once; returns whether there is more to do now.
     fn turn(&mut self) -> Result<bool, End> {
         let unread = self.read()?;
         let unsent = self.write()?;
-        self.reap();
         Ok(unread || unsent)
     }
 
     fn wait(&mut self, mut deadline: Instant) -> Result<(), End> {
         let stream = self.socket.get_ref();
-        let interest = match (self.may_read(), self.stuck) {
+        let interest = match (self.common.received.has_room(), self.stuck) {
             (true, _) if stream.has_buffered() => return Ok(()),
             (true, None) => Interest::Read,
             (true, Some(_)) => Interest::ReadOrWrite,
@@ -168,8 +182,7 @@ impl<'a> Carrier<'a> {
         if let Some(since) = self.stuck {
             deadline = deadline.min(since + WRITE);
         }
-        let waker = Some(&*self.control.waker);
-        let woken = wait(stream.as_fd(), interest, waker, Some(deadline))
+        let woken = wait(stream.as_fd(), interest, Some(self.waker), Some(deadline))
             .map_err(|error| End::Lost(format!("cannot wait for the link: {error}")))?;
         // Without a read, nothing else would notice.
         match interest == Interest::Hangup && woken.gone {
@@ -181,7 +194,7 @@ impl<'a> Carrier<'a> {
     /// Reads what has arrived; returns whether there may be more.
     fn read(&mut self) -> Result<bool, End> {
         for _ in 0..READ_MESSAGES {
-            if !self.may_read() {
+            if !self.common.received.has_room() {
                 return Ok(false);
             }
             let message = match self.socket.read() {
@@ -220,19 +233,15 @@ impl<'a> Carrier<'a> {
             }
             FrameKind::Open(arrived) => self.open(number, arrived),
             FrameKind::SignedIn => return Err(self.breach(&"only a machine says who signs in")),
-            FrameKind::Text(text) => self.give(number, Input::Text(text.to_owned())),
-            FrameKind::Binary(bytes) => self.give(number, Input::Binary(bytes.to_owned())),
-            FrameKind::Close { .. } => {
-                if let Some(client) = self.clients.remove(&number) {
-                    self.let_go(client);
-                }
-            }
+            FrameKind::Text(text) => self.pass(number, Input::Text(text.to_owned())),
+            FrameKind::Binary(bytes) => self.pass(number, Input::Binary(bytes.to_owned())),
+            FrameKind::Close { .. } => self.let_go(number),
         }
         Ok(())
     }
 
     /// A client that we closed may still be sending, so an unknown one is no error.
-    fn give(&mut self, number: ClientNumber, input: Input) {
+    fn pass(&self, number: ClientNumber, input: Input) {
         if let Some(client) = self.clients.get(&number) {
             client.give(input);
         }
@@ -257,35 +266,48 @@ impl<'a> Carrier<'a> {
             }
         }
         let Close { code, reason } = FULL;
-        self.refused
-            .push(Frame::new(number, FrameKind::Close { code, reason }).encode());
+        let frame = Frame::new(number, FrameKind::Close { code, reason }).encode();
+        let outbox = &self.common.outbox;
+        outbox.push(Item::Direct(Direct::Binary(frame), None));
     }
 
-    /// Sends the clients' frames, each client in turn; returns whether there is more
-    /// that can be sent now.
+    /// Sends what is in the outbox; returns whether there is more that can be sent now.
     fn write(&mut self) -> Result<bool, End> {
         if self.stuck.is_some() && !self.is_sent()? {
             return Ok(false);
         }
-        // What is left over goes first; the clients follow the next time.
-        let mut is_more = !self.unsent.is_empty();
-        if !is_more {
-            let mut frames = std::mem::take(&mut self.refused);
-            for client in self.clients.values() {
-                is_more |= client.take_frames(TURN_BYTES, &mut frames);
+        if self.unsent.is_empty() {
+            let taken = self.common.outbox.take();
+            if taken.close.is_some() {
+                return Err(End::lost(
+                    "the relay does not read that its clients are refused",
+                ));
             }
-            self.unsent.extend(frames.into_iter().map(Message::binary));
+            self.unsent = taken.items;
         }
-        while let Some(message) = self.unsent.pop_front() {
-            match self.socket.write(message) {
-                Ok(()) => {}
-                // The socket keeps this message, and must hold no other.
-                Err(error) if would_block(&error) => break,
-                Err(error) => return Err(broken(error)),
+        while let Some(item) = self.unsent.pop_front() {
+            let Item::Direct(Direct::Binary(frame), _load) = item else {
+                continue;
+            };
+            if let Some(number) = Frame::closed_client(&frame) {
+                self.let_go(number);
+            }
+            // The socket keeps this message, and must hold no other.
+            if !self.give(Message::binary(frame))? {
+                break;
             }
         }
         let is_sent = self.is_sent()?;
-        Ok(is_sent && (is_more || !self.unsent.is_empty()))
+        Ok(is_sent && !self.unsent.is_empty())
+    }
+
+    /// Gives the socket a message; returns whether it has room for another.
+    fn give(&mut self, message: Message) -> Result<bool, End> {
+        match self.socket.write(message) {
+            Ok(()) => Ok(true),
+            Err(error) if would_block(&error) => Ok(false),
+            Err(error) => Err(broken(error)),
+        }
     }
 
     /// Whether everything that was given to the socket is sent.
@@ -302,22 +324,11 @@ impl<'a> Carrier<'a> {
         Ok(is_sent)
     }
 
-    /// Releases the clients that have ended.
-    fn reap(&mut self) {
-        let over: Vec<ClientNumber> = self
-            .clients
-            .iter()
-            .filter(|(_, client)| client.is_over())
-            .map(|(number, _)| *number)
-            .collect();
-        for number in over {
-            if let Some(client) = self.clients.remove(&number) {
-                self.let_go(client);
-            }
-        }
-    }
-
-    fn let_go(&mut self, client: Client) {
+    /// Releases a client that has left or ended.
+    fn let_go(&mut self, number: ClientNumber) {
+        let Some(client) = self.clients.remove(&number) else {
+            return;
+        };
         let (ended, mut leaving): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leaving)
             .into_iter()
             .chain([client.release()])
@@ -350,10 +361,9 @@ impl<'a> Carrier<'a> {
         }
         let deadline = Instant::now() + CLOSING;
         while !self.clients.is_empty() && Instant::now() < deadline {
-            self.control.waker.prepare();
-            let is_more = match self.turn() {
-                Ok(is_more) => is_more,
-                Err(_) => return,
+            self.waker.prepare();
+            let Ok(is_more) = self.turn() else {
+                return;
             };
             if !is_more && !self.clients.is_empty() && self.wait(deadline).is_err() {
                 return;

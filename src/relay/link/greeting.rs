@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tungstenite::Message;
 
-use super::end::End;
+use super::carrier::End;
 use crate::noise::{PrivateKey, Purpose, respond};
 use net::dial::{OpenSocket, envelope_error};
 use net::stream::ReadTimeout;

@@ -10,21 +10,20 @@
 //!   ([`net::dial::open`]), proves its key (`greeting::greet`), then carries frames
 //!   (`Carrier::run`).
 //! - `Carrier::read` gives a client's frame to its thread (`Client::give`), whose
-//!   `Conversation::receive` decrypts it (`Privacy`) and hands it to the session.
-//! - The session's replies go from its outbox through `Privacy::wrap` into frames,
-//!   which `Carrier::write` sends.
+//!   `PrivateSession` decrypts it and hands it to the session.
+//! - The session's replies go from its outbox through `PrivateSession::arrange_frames`
+//!   into the outbox of the link, as far as that has room for the client, and from there
+//!   `Carrier::write` sends them.
 
 mod carrier;
 mod client;
-mod control;
-mod direct;
-mod end;
 mod greeting;
-mod privacy;
+mod private_session;
 mod redial;
 
+use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tungstenite::http::header::AUTHORIZATION;
@@ -34,29 +33,36 @@ use super::noise::PrivateKey;
 use base::clock::Clock;
 use base::ids::MachineId;
 use base::secret::random_fraction;
-use base::sync;
+use base::sync::lock;
 use base::url::Url;
-use carrier::Carrier;
+use carrier::{Carrier, End};
 use client::Common;
 use config::{Config, RelayChannel, Settings};
-use control::Control;
-use end::End;
+use greeting::Linked;
 use net::cancel::Cancel;
 use net::client_handler::HandlerFactory;
 use net::dial::{Dial, DialError, OpenSocket, open, websocket_url};
+use net::outbox::{Backlog, Outbox};
 use net::relay_links::{LinkState, RelayLink, RelayLinks};
 use net::task::Task;
 use net::tls::Trust;
+use net::wait::Waker;
 use protocol::relay::HEADER_BYTES;
 use redial::Redial;
 
-pub use direct::OwnMachine;
+pub use private_session::OwnMachine;
 
 /// How long opening a link may take.
 const OPENING: Duration = Duration::from_secs(20);
 /// Largest message of a relay's handshake.
 const GREETING_BYTES: usize = 64 * 1024;
 
+/// Bytes of all clients' messages that may wait for their threads; beyond that, the link
+/// is not read from.
+const INBOX_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of what tells the relay that clients are refused or have ended. What they send
+/// is bounded by their share of the outbox.
+const OUTBOX_BYTES: usize = 64 * 1024;
 /// Bytes for replies to pings of a relay that does not read them.
 const PONG_BYTES: usize = 64 * 1024;
 
@@ -94,7 +100,7 @@ struct Parts {
 struct Running {
     channel: RelayChannel,
     entry: Arc<RelayLink>,
-    control: Arc<Control>,
+    stop: Cancel,
     task: Task,
 }
 
@@ -128,7 +134,7 @@ impl Links {
     /// Opens the links that `config` adds and ends those that it removes. The others
     /// stay as they are.
     pub fn apply(&self, config: &Config) {
-        let mut running = self.lock();
+        let mut running = lock(&self.running);
         let wanted: Vec<&RelayChannel> = config.relays().collect();
         let (kept, ended): (Vec<Running>, Vec<Running>) = std::mem::take(&mut *running)
             .into_iter()
@@ -148,14 +154,12 @@ impl Links {
 
     /// Starts a link, or says why not.
     fn start(&self, channel: &RelayChannel) -> Result<Running, String> {
-        let without_system = |error| format!("no thread or file descriptor is left: {error}");
         let identity = Identity::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
         self.server
             .relays
             .set_machine_id(identity.machine_id.clone());
         self.key.get_or_init(|| identity.key.clone());
         let address = relay_address(&channel.url).map_err(|error| error.to_string())?;
-        let control = Arc::new(Control::new().map_err(without_system)?);
         let entry = self.server.relays.add(&channel.name, &address.to_string());
         let link = Link {
             name: address.to_string().into(),
@@ -166,18 +170,18 @@ impl Links {
                 identity,
             },
             entry: Arc::clone(&entry),
-            control: Arc::clone(&control),
         };
-        match Task::start("relay-link", &Cancel::default(), |_| link.run()) {
+        let stop = Cancel::default();
+        match Task::start("relay-link", &stop, |stop| link.run(stop)) {
             Ok(task) => Ok(Running {
                 channel: channel.clone(),
                 entry,
-                control,
+                stop,
                 task,
             }),
             Err(error) => {
                 self.server.relays.remove(&entry);
-                Err(without_system(error))
+                Err(format!("no thread is left: {error}"))
             }
         }
     }
@@ -192,12 +196,8 @@ impl Links {
 
     /// Ends all links and closes their clients.
     pub fn stop(&self) {
-        let running = std::mem::take(&mut *self.lock());
+        let running = std::mem::take(&mut *lock(&self.running));
         end(&self.server.relays, running);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
-        sync::lock(&self.running)
     }
 }
 
@@ -210,7 +210,7 @@ impl Drop for Links {
 /// Ends links, all at the same time.
 fn end(relays: &RelayLinks, links: Vec<Running>) {
     for link in &links {
-        link.control.stop();
+        link.stop.cancel();
     }
     for link in links {
         link.task.stop();
@@ -243,11 +243,10 @@ struct Link {
     channel: RelayChannel,
     parts: Parts,
     entry: Arc<RelayLink>,
-    control: Arc<Control>,
 }
 
 impl Link {
-    fn run(self) {
+    fn run(self, stop: &Cancel) {
         let mut redial = Redial::default();
         let mut logged = String::new();
         loop {
@@ -256,20 +255,19 @@ impl Link {
                 status.next_try = None;
             });
             let mut lasted = Duration::ZERO;
-            let end = match self.open() {
-                Ok(carrier) => {
+            let end = match self.open(stop) {
+                Ok((socket, linked)) => {
                     let since = Instant::now();
                     log::info!("relay {}: linked as {}", self.name, self.machine_id());
                     logged.clear();
                     self.entry.update(|status| status.state = LinkState::Linked);
-                    let end = carrier.run();
+                    let end = self.carry(socket, linked, stop);
                     lasted = since.elapsed();
                     end
                 }
                 Err(end) => end,
             };
-            self.control.opened();
-            if self.control.is_stopping() {
+            if stop.is_cancelled() {
                 return;
             }
             let (state, reason, wait) = match end {
@@ -299,7 +297,7 @@ impl Link {
                 status.next_try = Some(next_try);
             });
             logged = reason;
-            if !self.control.pause(wait) {
+            if stop.wait(wait) {
                 return;
             }
         }
@@ -309,11 +307,33 @@ impl Link {
         &self.parts.identity.machine_id
     }
 
-    fn open(&self) -> Result<Carrier<'_>, End> {
+    fn open(&self, stop: &Cancel) -> Result<(OpenSocket, Linked), End> {
         let deadline = Instant::now() + OPENING;
-        let mut socket = self.dial(deadline)?;
-        let linked = greeting::greet(&mut socket, &self.parts.identity.key, deadline)?;
-        self.control.opened();
+        let opening = Arc::new(Mutex::<Option<Arc<TcpStream>>>::default());
+        let begun = Arc::clone(&opening);
+        let interrupt = move || {
+            if let Some(socket) = &*lock(&begun) {
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+        };
+        let begin = |socket: &Arc<TcpStream>| {
+            *lock(&opening) = Some(Arc::clone(socket));
+            if stop.is_cancelled() {
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+        };
+        stop.guard(interrupt, || {
+            let mut socket = self.dial(deadline, &begin)?;
+            let linked = greeting::greet(&mut socket, &self.parts.identity.key, deadline)?;
+            Ok((socket, linked))
+        })
+    }
+
+    fn carry(&self, mut socket: OpenSocket, linked: Linked, stop: &Cancel) -> End {
+        let waker = match Waker::new() {
+            Ok(waker) => Arc::new(waker),
+            Err(error) => return End::Lost(format!("no file descriptor is left: {error}")),
+        };
         let limits = self.parts.server.settings.current().limits.clone();
         // A message that is too large for us closes its client, not the link.
         let message_bytes = linked.message_bytes.max(limits.message_bytes) + HEADER_BYTES;
@@ -323,6 +343,8 @@ impl Link {
             // One frame that is being sent, and answers to pings behind it.
             config.max_write_buffer_size = message_bytes + PONG_BYTES;
         });
+        let (wake, interrupt) = (Arc::clone(&waker), Arc::clone(&waker));
+        let outbox = Arc::new(Outbox::new(OUTBOX_BYTES, move || wake.wake()));
         let common = Common {
             sessions: Arc::clone(&self.parts.server.sessions),
             key: self.parts.identity.key.clone(),
@@ -330,21 +352,15 @@ impl Link {
             limits,
             message_bytes: linked.message_bytes,
             wants_sign_ins: linked.wants_sign_ins,
-            waker: Arc::clone(&self.control.waker),
-            waiting: Arc::default(),
+            received: Backlog::new(Arc::clone(&outbox), INBOX_BYTES),
+            outbox,
         };
-        let (name, control, entry) = (&self.name, &*self.control, &*self.entry);
-        Ok(Carrier::new(
-            name,
-            control,
-            entry,
-            socket,
-            common,
-            linked.clients,
-        ))
+        let (name, entry, clients) = (&self.name, &self.entry, linked.clients);
+        let carrier = Carrier::new(name, entry, socket, &waker, common, clients);
+        stop.guard(move || interrupt.wake(), || carrier.run(stop))
     }
 
-    fn dial(&self, deadline: Instant) -> Result<OpenSocket, End> {
+    fn dial(&self, deadline: Instant, begun: &dyn Fn(&Arc<TcpStream>)) -> Result<OpenSocket, End> {
         let address = client_address(&self.address, self.machine_id());
         let token = self.channel.auth_token.as_ref();
         let headers: Vec<_> = token
@@ -358,7 +374,7 @@ impl Link {
             headers: &headers,
             message_bytes: GREETING_BYTES,
             deadline,
-            begun: &|socket| self.control.begun(socket),
+            begun,
         })
         .map_err(|error| match error {
             DialError::Refused { status: 401, .. } => End::lost(format!(

@@ -120,7 +120,7 @@ fn a_text_has_an_end() {
     let piece = vec![b'x'; PIECE_BYTES];
     let mut result = Ok(None);
     for _ in 0..=TEXT_BYTES / PIECE_BYTES {
-        let message = client.seal_piece(&piece, false).unwrap();
+        let message = client.seal_piece(&[], &piece, false).unwrap();
         result = machine.open(&message);
     }
     assert_eq!(result, Err(NoiseError::TooLarge));
@@ -220,7 +220,9 @@ fn our_transcript_is_sealed_and_opened_as_written() {
         if flags & REKEY != 0 {
             ends[from].sent = KEY_MESSAGES - 1;
         }
-        let sealed = ends[from].seal_piece(piece, flags & MORE == 0).unwrap();
+        let sealed = ends[from]
+            .seal_piece(&[], piece, flags & MORE == 0)
+            .unwrap();
         assert_eq!(sealed, bytes_of(&message["ciphertext"]));
         joined.extend(ends[1 - from].open(&sealed).unwrap());
     }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use base::error::{Error, Result};
 use base::ids::MachineId;
-use base::sync;
+use base::sync::lock;
 use net::outbox::{Backlog, Close, Direct, Item, Outbox};
 use protocol::public_key::PublicKey;
 use protocol::relay::{Client, ClientNumber, Frame, FrameKind};
@@ -78,7 +78,7 @@ impl LinkRegistry {
     /// # Errors
     /// `server_error` 503 when the limit of machines is reached.
     pub fn bind(&self, link: &Arc<Link>, linked: String) -> Result<()> {
-        let mut links = self.lock();
+        let mut links = lock(&self.links);
         if links.len() >= self.machines && !links.contains_key(&link.machine) {
             return Err(Error::overloaded(
                 "the relay has reached its limit of machines",
@@ -97,7 +97,7 @@ impl LinkRegistry {
 
     /// Ends a link and closes its clients.
     pub fn unbind(&self, link: &Arc<Link>) {
-        if let Entry::Occupied(entry) = self.lock().entry(link.machine.clone())
+        if let Entry::Occupied(entry) = lock(&self.links).entry(link.machine.clone())
             && Arc::ptr_eq(entry.get(), link)
         {
             entry.remove();
@@ -107,11 +107,7 @@ impl LinkRegistry {
 
     /// The link of a machine, if it is linked.
     pub fn find(&self, machine: &MachineId) -> Option<Arc<Link>> {
-        self.lock().get(machine).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<Link>>> {
-        sync::lock(&self.links)
+        lock(&self.links).get(machine).cloned()
     }
 }
 
@@ -152,7 +148,7 @@ impl Link {
         client: Client,
         outbox: &Arc<Outbox>,
     ) -> Result<Option<Attached>> {
-        let mut clients = self.lock();
+        let mut clients = lock(&self.clients);
         if clients.over {
             return Ok(None);
         }
@@ -183,13 +179,13 @@ impl Link {
             link: Arc::clone(self),
             number,
             signed_in,
-            backlog: Backlog::new(Arc::clone(outbox)),
+            backlog: Backlog::new(Arc::clone(outbox), Backlog::ROOM),
         }))
     }
 
     /// Passes a message of the machine on to a client.
     pub fn deliver(&self, number: ClientNumber, message: Direct) -> Delivery {
-        let mut clients = self.lock();
+        let mut clients = lock(&self.clients);
         let member = match clients.find(number) {
             Ok(member) => member,
             Err(outcome) => return outcome,
@@ -214,7 +210,7 @@ impl Link {
 
     /// Notes that a client has signed in at the machine.
     pub fn signed_in(&self, number: ClientNumber) -> Delivery {
-        match self.lock().find(number) {
+        match lock(&self.clients).find(number) {
             Ok(member) => {
                 member.signed_in.store(true, Ordering::Relaxed);
                 Delivery::Sent
@@ -225,7 +221,7 @@ impl Link {
 
     /// How many clients it has.
     pub fn clients(&self) -> usize {
-        self.lock().open.len()
+        lock(&self.clients).open.len()
     }
 
     fn tell(&self, number: ClientNumber, kind: FrameKind<'_>) {
@@ -235,17 +231,13 @@ impl Link {
 
     /// Closes every client.
     fn end(&self) {
-        let mut clients = self.lock();
+        let mut clients = lock(&self.clients);
         clients.over = true;
         let open = std::mem::take(&mut clients.open);
         drop(clients);
         for member in open.values() {
             member.outbox.close(OFFLINE);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Clients> {
-        sync::lock(&self.clients)
     }
 }
 
@@ -286,7 +278,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        if self.link.lock().open.remove(&self.number).is_some() {
+        if lock(&self.link.clients).open.remove(&self.number).is_some() {
             self.link.tell(
                 self.number,
                 FrameKind::Close {

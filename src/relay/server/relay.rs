@@ -1,7 +1,7 @@
 //! What a relay consists of: its limits, its token, and the machines that are
 //! linked.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use super::entrance::Token;
 use super::link_registry::{Link, LinkRegistry};
@@ -59,17 +59,15 @@ pub struct Relay {
     pub token: Token,
     /// The machines that are linked.
     pub machines: LinkRegistry,
-    this: Weak<Relay>,
 }
 
 impl Relay {
     /// A relay without any links.
     pub fn new(token: Token, rules: Rules) -> Arc<Relay> {
-        Arc::new_cyclic(|this| Relay {
+        Arc::new(Relay {
             machines: LinkRegistry::new(rules.machines),
             token,
             rules,
-            this: this.clone(),
         })
     }
 
@@ -88,15 +86,5 @@ impl Relay {
     /// The error for a machine that is not linked.
     pub fn not_there() -> Error {
         Error::not_found("no machine of this machine_id is linked to this relay now")
-    }
-
-    /// What this relay's own connections hold.
-    ///
-    /// # Errors
-    /// `server_error` 503 while the relay stops.
-    pub fn share(&self) -> Result<Arc<Relay>> {
-        self.this
-            .upgrade()
-            .ok_or_else(|| Error::overloaded("the relay is stopping", 1))
     }
 }

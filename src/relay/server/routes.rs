@@ -23,12 +23,12 @@ impl Relay {
     ///
     /// # Errors
     /// The response that refuses it.
-    pub fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
+    pub fn open(self: &Arc<Relay>, head: &Head) -> Result<HandlerFactory, Response> {
         self.handler(head).map_err(|error| refusal(&error))
     }
 
-    fn handler(&self, head: &Head) -> Result<HandlerFactory> {
-        let this = self.share()?;
+    fn handler(self: &Arc<Relay>, head: &Head) -> Result<HandlerFactory> {
+        let this = Arc::clone(self);
         let is_admitted = self.token.admits(head)?;
         let named = Named::of(head)?;
         if !named.is_machine {

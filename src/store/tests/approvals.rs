@@ -28,11 +28,14 @@ fn a_turn_goes_on_after_the_last_decision() {
     let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write", "run"]);
     assert_eq!(
-        store.turn(&all(), turn.id).unwrap().state,
+        store.seen(&all()).turn(turn.id).unwrap().state,
         TurnState::WaitingApproval
     );
-    assert_eq!(store.steps(turn.id).unwrap().len(), 1);
-    assert_eq!(store.waiting_approvals(&all()).unwrap().len(), 2);
+    assert_eq!(
+        store.seen(&Viewer::server()).steps(turn.id).unwrap().len(),
+        1
+    );
+    assert_eq!(store.seen(&all()).waiting_approvals().unwrap().len(), 2);
 
     let first = store
         .decide(approvals[1].id, decision(Verdict::ApprovedConversation))
@@ -47,11 +50,11 @@ fn a_turn_goes_on_after_the_last_decision() {
         .unwrap();
     assert!(last.resumes);
     assert_eq!(
-        store.turn(&all(), turn.id).unwrap().state,
+        store.seen(&all()).turn(turn.id).unwrap().state,
         TurnState::Queued
     );
 
-    let stored = store.approvals_of(turn.id).unwrap();
+    let stored = store.seen(&Viewer::server()).approvals_of(turn.id).unwrap();
     let decisions: Vec<_> = stored.into_iter().map(|a| a.decision.unwrap()).collect();
     assert_eq!(
         decisions,
@@ -62,7 +65,10 @@ fn a_turn_goes_on_after_the_last_decision() {
     );
     for (tool, allowed) in [("run", true), ("write", false)] {
         for (account, is_asker) in [(Some("ci"), true), (Some("shop"), false), (None, false)] {
-            let granted = store.is_granted(turn.conversation_id, tool, None, account);
+            let granted =
+                store
+                    .seen(&Viewer::server())
+                    .is_granted(turn.conversation_id, tool, None, account);
             assert_eq!(granted.unwrap(), allowed && is_asker, "{tool} {account:?}");
         }
     }
@@ -88,7 +94,7 @@ fn what_nobody_answers_expires() {
         []
     );
     assert_eq!(
-        store.turn(&all(), turn.id).unwrap().state,
+        store.seen(&all()).turn(turn.id).unwrap().state,
         TurnState::Queued
     );
 }
@@ -104,7 +110,7 @@ fn the_questions_of_an_ended_turn_are_closed() {
             said: String::new(),
         },
     );
-    assert!(store.waiting_approvals(&all()).unwrap().is_empty());
+    assert!(store.seen(&all()).waiting_approvals().unwrap().is_empty());
     let late = store.decide(approvals[0].id, decision(Verdict::ApprovedOnce));
     assert_eq!(late.unwrap_err().code(), Code::InvalidRequest);
     let unknown = store.decide(base::ids::ApprovalId::from(3), decision(Verdict::Denied));
@@ -120,7 +126,7 @@ fn a_turn_cannot_wait_for_nothing() {
         .unwrap_err();
     assert_eq!(error.code(), Code::InvalidRequest);
     assert_eq!(
-        store.turn(&all(), turn.id).unwrap().state,
+        store.seen(&all()).turn(turn.id).unwrap().state,
         TurnState::Queued
     );
 }

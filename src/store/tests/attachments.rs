@@ -49,7 +49,7 @@ fn content(store: &Store, viewer: &Viewer, id: AttachmentId) -> Vec<u8> {
     let mut content = Vec::new();
     loop {
         let start = content.len() as u64;
-        let (_, part) = store.attachment_part(viewer, id, start, 1000).unwrap();
+        let (_, part) = store.seen(viewer).attachment_part(id, start, 1000).unwrap();
         if part.is_empty() {
             return content;
         }
@@ -156,7 +156,14 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
     }
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 0);
-    assert_eq!(store.counts(&Viewer::server()).unwrap().attachment_bytes, 0);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .counts()
+            .unwrap()
+            .attachment_bytes,
+        0
+    );
 }
 
 #[test]
@@ -166,9 +173,12 @@ fn a_file_is_its_uploaders_and_then_its_conversations() {
     let file = uploaded(&store, ann, b"<html>hi</html>");
     let id = file.attachment_id;
     assert_eq!((file.media_type.as_str(), file.bytes), ("text/plain", 15));
-    assert_eq!(store.attachment(&viewer(ann), id).unwrap(), file);
+    assert_eq!(store.seen(&viewer(ann)).attachment(id).unwrap(), file);
     for other in [viewer(ben), Viewer::account("door")] {
-        assert_eq!(code(store.attachment(&other, id)), (Code::NotFound, 404));
+        assert_eq!(
+            code(store.seen(&other).attachment(id)),
+            (Code::NotFound, 404)
+        );
     }
     let not_mine = send(&store, ben, Target::New, &[id]);
     assert_eq!(code(not_mine), (Code::NotFound, 404));
@@ -176,18 +186,21 @@ fn a_file_is_its_uploaders_and_then_its_conversations() {
     assert_eq!(code(twice), (Code::NotFound, 404));
     assert_eq!(number(&store, "SELECT count(*) FROM messages"), 0);
     assert_eq!(
-        store.attachment(&viewer(ann), id).unwrap(),
+        store.seen(&viewer(ann)).attachment(id).unwrap(),
         file,
         "still hers"
     );
 
     let message = sent(&store, ann, &[id]);
     assert_eq!(message.attachments, std::slice::from_ref(&file));
-    let found = store.message(&Viewer::server(), message.id).unwrap();
+    let found = store.seen(&Viewer::server()).message(message.id).unwrap();
     assert_eq!(found.attachments, std::slice::from_ref(&file));
     assert_eq!(content(&store, &viewer(ben), id), b"<html>hi</html>");
     let guest = Viewer::person(ben, UserRole::Viewer);
-    assert_eq!(code(store.attachment(&guest, id)), (Code::NotFound, 404));
+    assert_eq!(
+        code(store.seen(&guest).attachment(id)),
+        (Code::NotFound, 404)
+    );
     let again = send(&store, ann, Target::New, &[id]);
     assert_eq!(code(again), (Code::NotFound, 404));
     let late = add(&store, ann, id, 0, b"<");
@@ -229,7 +242,7 @@ fn a_token_for_the_household_has_what_such_a_token_uploaded() {
         .add_to_upload(&all, mine, 0, b"abcd".to_vec(), LIMITS)
         .unwrap();
     store.finish_upload(&all, mine).unwrap();
-    assert_eq!(code(store.attachment(&narrow, mine)), missing);
+    assert_eq!(code(store.seen(&narrow).attachment(mine)), missing);
     assert_eq!(code(link(&narrow, mine)), missing);
 
     let common = announce(&narrow);
@@ -252,10 +265,8 @@ fn an_unfinished_file_is_nothing_yet() {
     let ann = person(&store, "ann");
     let id = announced(&store, ann, 10).unwrap();
     add(&store, ann, id, 0, b"01234").unwrap();
-    let (code_of_read, code_of_link) = (
-        code(store.attachment(&viewer(ann), id)),
-        code(send(&store, ann, Target::New, &[id])),
-    );
+    let code_of_read = code(store.seen(&viewer(ann)).attachment(id));
+    let code_of_link = code(send(&store, ann, Target::New, &[id]));
     assert_eq!(code_of_read, (Code::NotFound, 404));
     assert_eq!(code_of_link, (Code::InvalidRequest, 400));
     store.discard_upload(id);
@@ -265,7 +276,12 @@ fn an_unfinished_file_is_nothing_yet() {
     let file = uploaded(&store, ann, b"whole");
     store.discard_upload(file.attachment_id);
     store.flush().unwrap();
-    assert!(store.attachment(&viewer(ann), file.attachment_id).is_ok());
+    assert!(
+        store
+            .seen(&viewer(ann))
+            .attachment(file.attachment_id)
+            .is_ok()
+    );
 }
 
 #[test]
@@ -333,25 +349,36 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
     assert!(late.message().contains("its time is over"), "{late}");
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachments"), 2);
-    assert!(store.attachment(&viewer(ann), unused).is_ok());
+    assert!(store.seen(&viewer(ann)).attachment(unused).is_ok());
     clock.advance(Duration::from_secs(24 * 60 * 60));
     store.purge().unwrap();
-    assert!(store.attachment(&viewer(ann), unused).is_err());
+    assert!(store.seen(&viewer(ann)).attachment(unused).is_err());
     assert_eq!(content(&store, &viewer(ann), kept).len(), 3 * PIECE_BYTES);
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 3);
     assert_eq!(
-        store.counts(&Viewer::server()).unwrap().attachment_bytes,
+        store
+            .seen(&Viewer::server())
+            .counts()
+            .unwrap()
+            .attachment_bytes,
         3 * PIECE_BYTES as u64
     );
     while store.delete_idle_conversation(Duration::ZERO).unwrap() != Deleted::Nothing {}
-    assert!(store.attachment(&viewer(ann), kept).is_err());
+    assert!(store.seen(&viewer(ann)).attachment(kept).is_err());
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 0);
     assert_eq!(
         number(&store, "SELECT count(*) FROM deleted_attachments"),
         0
     );
-    assert_eq!(store.counts(&Viewer::server()).unwrap().attachment_bytes, 0);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .counts()
+            .unwrap()
+            .attachment_bytes,
+        0
+    );
 }
 
 #[test]
@@ -423,6 +450,8 @@ fn a_file_with_a_part_missing_is_reported() {
         faults(&path),
         [format!("attachment {id} has 262144 of its 524288 bytes")]
     );
-    let part = store.attachment_part(&viewer(ann), id, 0, 2 * PIECE_BYTES);
+    let part = store
+        .seen(&viewer(ann))
+        .attachment_part(id, 0, 2 * PIECE_BYTES);
     assert_eq!(code(part), (Code::NotFound, 404));
 }

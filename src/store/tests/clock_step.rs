@@ -88,11 +88,18 @@ fn what_waits_waits_as_long_as_before() {
         store.follow_clock(clock.step().unwrap()).unwrap();
         assert_near(clock.now(), before.shifted(step));
         let in_an_hour = clock.now().shifted(HOUR);
-        assert_near(store.delivery(&all(), new).unwrap().next_at, in_an_hour);
-        let next_at = |id| store.schedule(&all(), id).unwrap().timing.next_at;
+        assert_near(
+            store.seen(&all()).delivery(new).unwrap().next_at,
+            in_an_hour,
+        );
+        let next_at = |id| store.seen(&all()).schedule(id).unwrap().timing.next_at;
         assert_near(next_at(wait.id), in_an_hour);
         assert_near(next_at(time.id), before.shifted(HOUR));
-        let approval = store.approvals_of(turn.id).unwrap().remove(0);
+        let approval = store
+            .seen(&Viewer::server())
+            .approvals_of(turn.id)
+            .unwrap()
+            .remove(0);
         assert_near(approval.expires_at, in_an_hour);
         let expires_at = store.tokens(true).unwrap()[0].expires_at;
         assert_near(expires_at.unwrap(), in_an_hour);
@@ -109,7 +116,10 @@ fn what_waits_waits_as_long_as_before() {
             ..0 => in_an_hour,
             _ => before.shifted(HOUR),
         };
-        assert_near(store.delivery(&all(), old).unwrap().next_at, of_earlier);
+        assert_near(
+            store.seen(&all()).delivery(old).unwrap().next_at,
+            of_earlier,
+        );
         assert_near(next_at(early.id), of_earlier);
     }
 }
@@ -133,10 +143,10 @@ fn at_a_start_with_a_clock_in_the_past_callbacks_wait_as_long_as_before() {
         let store = open_with(&dir, &clock);
         store.settle(Vec::new()).unwrap();
         assert_near(
-            store.delivery(&all(), tried).unwrap().next_at,
+            store.seen(&all()).delivery(tried).unwrap().next_at,
             clock.now().shifted(HOUR),
         );
-        assert!(store.delivery(&all(), new).unwrap().next_at <= clock.now());
+        assert!(store.seen(&all()).delivery(new).unwrap().next_at <= clock.now());
         store.close();
     }
 }
@@ -173,19 +183,21 @@ fn a_conversation_keeps_its_time_when_the_clock_was_wrong_for_a_moment() {
     clock.advance(Duration::from_secs(3600));
     finish(&store, &turn, "hello");
     let (id, other) = (turn.conversation_id, conversation(&store, "wrong"));
-    let before = store.conversation(&all(), id).unwrap();
+    let before = store.seen(&all()).conversation(id).unwrap();
     assert!(before.updated_at > before.created_at);
     clock.advance(Duration::from_secs(1));
 
     for step in [-DAY, DAY] {
         follow(step);
-        let meanwhile = [id, other].map(|id| store.conversation(&all(), id).unwrap());
+        let meanwhile = [id, other].map(|id| store.seen(&all()).conversation(id).unwrap());
         let is_in_order = |one: &Conversation| one.updated_at >= one.created_at;
         assert!(meanwhile.iter().all(is_in_order), "{meanwhile:?}");
         begin(&store, Target::Existing(other), "during it");
         follow(-step);
-        let after = store.conversation(&all(), id).unwrap();
+        let after = store.seen(&all()).conversation(id).unwrap();
         assert_eq!(after.updated_at, before.updated_at, "set by {step}");
-        assert!(is_in_order(&store.conversation(&all(), other).unwrap()));
+        assert!(is_in_order(
+            &store.seen(&all()).conversation(other).unwrap()
+        ));
     }
 }

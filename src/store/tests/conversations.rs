@@ -14,7 +14,7 @@ fn pages_of_conversations_hold_while_new_ones_arrive() {
     let mut seen = Vec::new();
     let mut after: Option<ConversationCursor> = None;
     loop {
-        let page = store.conversations(&all(), 3, after, false).unwrap();
+        let page = store.seen(&all()).conversations(3, after, false).unwrap();
         assert!(page.conversations.len() <= 3);
         seen.extend(page.conversations.iter().map(|c| c.id));
         conversation(&store, "a new one");
@@ -27,9 +27,9 @@ fn pages_of_conversations_hold_while_new_ones_arrive() {
     assert_eq!(seen, newest_first);
 
     begin(&store, Target::Existing(made[0]), "once more");
-    let top = store.conversations(&all(), 1, None, false).unwrap();
+    let top = store.seen(&all()).conversations(1, None, false).unwrap();
     assert_eq!(top.conversations[0].id, made[0], "newest activity first");
-    let all = store.conversations(&all(), 100, None, false).unwrap();
+    let all = store.seen(&all()).conversations(100, None, false).unwrap();
     assert_eq!((all.conversations.len(), all.next), (10, None));
 }
 
@@ -43,19 +43,23 @@ fn pages_of_messages_go_back_in_time() {
     let texts = |page: &MessagePage| -> Vec<String> {
         page.messages.iter().map(|m| m.content.clone()).collect()
     };
-    let last = store.messages(&all(), id, 3, None).unwrap();
+    let last = store.seen(&all()).messages(id, 3, None).unwrap();
     assert_eq!(texts(&last), ["a reply", "3", "a reply"]);
     assert!(last.has_more);
     let first = store
-        .messages(&all(), id, 5, Some(last.messages[0].id))
+        .seen(&all())
+        .messages(id, 5, Some(last.messages[0].id))
         .unwrap();
     assert_eq!(texts(&first), ["0", "a reply", "1", "a reply", "2"]);
     assert!(!first.has_more);
     let none = store
-        .messages(&all(), id, 5, Some(first.messages[0].id))
+        .seen(&all())
+        .messages(id, 5, Some(first.messages[0].id))
         .unwrap();
     assert!(none.messages.is_empty() && !none.has_more);
-    let unknown = store.messages(&all(), ConversationId::from(9), 5, None);
+    let unknown = store
+        .seen(&all())
+        .messages(ConversationId::from(9), 5, None);
     assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
 }
 
@@ -69,7 +73,7 @@ fn a_page_of_long_messages_is_shorter() {
     let mut sizes = Vec::new();
     let mut before = None;
     loop {
-        let page = store.messages(&all(), id, 500, before).unwrap();
+        let page = store.seen(&all()).messages(id, 500, before).unwrap();
         sizes.push(page.messages.len());
         before = Some(page.messages[0].id);
         if !page.has_more {
@@ -77,7 +81,10 @@ fn a_page_of_long_messages_is_shorter() {
         }
     }
     assert_eq!(sizes, [2, 1, 1]);
-    assert_eq!(store.search_messages(&all(), "x", 500).unwrap().len(), 2);
+    assert_eq!(
+        store.seen(&all()).search_messages("x", 500).unwrap().len(),
+        2
+    );
 }
 
 #[test]
@@ -85,7 +92,11 @@ fn a_page_before_a_message_of_elsewhere_is_not_found() {
     let store = TestStore::new();
     let one = exchange(&store, Target::New, "one", "1");
     let other = exchange(&store, Target::New, "other", "2");
-    let page = |before| store.messages(&all(), one.conversation_id, 10, Some(before));
+    let page = |before| {
+        store
+            .seen(&all())
+            .messages(one.conversation_id, 10, Some(before))
+    };
     assert_eq!(page(one.reply_id.unwrap()).unwrap().messages.len(), 1);
     assert!(page(one.message_id).unwrap().messages.is_empty());
     for before in [other.message_id, MessageId::from(1)] {
@@ -129,7 +140,14 @@ fn a_deleted_conversation_leaves_nothing() {
     let (end, delivery) = (done("the word goes too"), Some(callback("{}")));
     let finished = store.finish_turn(turn.id, end, Usage::default(), "m", delivery);
     finished.unwrap();
-    assert_eq!(store.search_messages(&all(), "word", 10).unwrap().len(), 3);
+    assert_eq!(
+        store
+            .seen(&all())
+            .search_messages("word", 10)
+            .unwrap()
+            .len(),
+        3
+    );
 
     store
         .delete_conversation(&all(), turn.conversation_id)
@@ -153,7 +171,7 @@ fn a_deleted_conversation_leaves_nothing() {
             .unwrap();
         assert_eq!(count, Some(left), "{table}");
     }
-    let found = store.search_messages(&all(), "word", 10).unwrap();
+    let found = store.seen(&all()).search_messages("word", 10).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].conversation_id, kept);
     // The index matches its table.
@@ -176,7 +194,7 @@ fn renaming_changes_the_title() {
     let store = TestStore::new();
     let id = conversation(&store, "before");
     store.rename_conversation(&all(), id, "after").unwrap();
-    assert_eq!(store.conversation(&all(), id).unwrap().title, "after");
+    assert_eq!(store.seen(&all()).conversation(id).unwrap().title, "after");
     let unknown = store.rename_conversation(&all(), ConversationId::from(1), "x");
     assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
 }
@@ -206,11 +224,14 @@ fn search_finds_all_words_newest_first() {
         ("fox AND", vec!["fox AND hound"]),
         ("a", vec!["a state-of-the-art fox"]),
     ] {
-        let found = store.search_messages(&all(), query, 10).unwrap();
+        let found = store.seen(&all()).search_messages(query, 10).unwrap();
         let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
         assert_eq!(found, expected, "{query}");
     }
-    assert_eq!(store.search_messages(&all(), "fox", 2).unwrap().len(), 2);
+    assert_eq!(
+        store.seen(&all()).search_messages("fox", 2).unwrap().len(),
+        2
+    );
 }
 
 #[test]
@@ -255,16 +276,19 @@ fn no_query_is_a_syntax_error() {
         &many_words,
     ] {
         assert!(
-            store.search_messages(&all(), query, 10).is_ok(),
+            store.seen(&all()).search_messages(query, 10).is_ok(),
             "{query:?}"
         );
-        assert!(store.recall(&all(), query, None, 10).is_ok(), "{query:?}");
+        assert!(
+            store.seen(&all()).recall(query, None, 10).is_ok(),
+            "{query:?}"
+        );
     }
     // Every character of the first plane, alone and inside a word.
     for character in (0..0x1_0000).step_by(7).filter_map(char::from_u32) {
         let query = format!("{character} x{character}y");
         assert!(
-            store.search_messages(&all(), &query, 1).is_ok(),
+            store.seen(&all()).search_messages(&query, 1).is_ok(),
             "{query:?}"
         );
     }

@@ -64,7 +64,7 @@ fn the_model_is_shown_what_was_imported() {
     assert_eq!(shown, [("first", None), ("second", Some("answer"))]);
     let next = begin(&store, Target::Existing(id), "third");
     assert!(next.id > past.turns[1].id);
-    let page = store.messages(&all(), id, 10, None).unwrap();
+    let page = store.seen(&all()).messages(id, 10, None).unwrap();
     let texts: Vec<&str> = page
         .messages
         .iter()
@@ -73,7 +73,11 @@ fn the_model_is_shown_what_was_imported() {
     assert_eq!(texts, ["welcome", "first", "second", "answer", "third"]);
     assert!(page.messages.is_sorted_by_key(|message| message.id));
     assert_eq!(
-        store.search_messages(&all(), "answer", 10).unwrap().len(),
+        store
+            .seen(&all())
+            .search_messages("answer", 10)
+            .unwrap()
+            .len(),
         1
     );
 }
@@ -87,12 +91,13 @@ fn an_import_happens_once_and_replaces_what_a_crash_left() {
     let id = take_in(&store, "x:1", vec![said(Role::User, "whole", 0)]);
     assert!(begin_import(&store, "x:1", None).is_none());
     assert!(begin_import(&store, "x:2", Some(id)).is_none());
-    let page = store.conversations(&all(), 10, None, false).unwrap();
+    let page = store.seen(&all()).conversations(10, None, false).unwrap();
     assert_eq!(page.conversations.len(), 1);
     assert_eq!(page.conversations[0].message_count, 1);
     assert!(
         store
-            .search_messages(&all(), "half", 10)
+            .seen(&all())
+            .search_messages("half", 10)
             .unwrap()
             .is_empty()
     );
@@ -109,10 +114,10 @@ fn ids_of_the_future_are_not_taken_over() {
     assert!(importing.id() < far);
     let id = importing.id();
     importing.finish().unwrap();
-    let message = &store.messages(&all(), id, 1, None).unwrap().messages[0];
+    let message = &store.seen(&all()).messages(id, 1, None).unwrap().messages[0];
     assert!(message.created_at <= Clock::system().now());
     let newer = conversation(&store, "said now");
-    let page = store.conversations(&all(), 10, None, false).unwrap();
+    let page = store.seen(&all()).conversations(10, None, false).unwrap();
     assert_eq!(page.conversations[0].id, newer, "what is new stays on top");
 }
 
@@ -140,12 +145,18 @@ fn idle_conversations_go_unless_something_is_under_way() {
         store.delete_idle_conversation(day).unwrap(),
         Deleted::Nothing
     );
-    assert!(store.conversation(&all(), idle).is_err());
+    assert!(store.seen(&all()).conversation(idle).is_err());
     for kept in [busy, fresh, old_but_just_come] {
-        assert!(store.conversation(&all(), kept).is_ok());
+        assert!(store.seen(&all()).conversation(kept).is_ok());
     }
-    assert!(store.search_messages(&all(), "old", 10).unwrap().is_empty());
-    assert_eq!(store.memories(&all()).unwrap().len(), 1);
+    assert!(
+        store
+            .seen(&all())
+            .search_messages("old", 10)
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(store.seen(&all()).memories().unwrap().len(), 1);
 }
 
 #[test]
@@ -168,7 +179,7 @@ fn a_long_conversation_goes_in_parts() {
     };
     assert!(parts > 2, "{parts}");
     assert_eq!(last, Deleted::Conversation(id, Readers::Household));
-    assert!(store.conversation(&all(), id).is_err());
+    assert!(store.seen(&all()).conversation(id).is_err());
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn states(store: &Store, ids: &[DeliveryId]) -> Vec<DeliveryState> {
     // Attempts may have a deferred commit.
     store.flush().unwrap();
     ids.iter()
-        .map(|id| store.delivery(&all(), *id).unwrap().state)
+        .map(|id| store.seen(&all()).delivery(*id).unwrap().state)
         .collect()
 }
 
@@ -120,12 +120,12 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     };
     store.record_attempt(a2, dead).unwrap();
     assert_eq!(states(&store, &every), [Delivered, Dead, Pending, Pending]);
-    let counts = store.counts(&all()).unwrap().deliveries;
+    let counts = store.seen(&all()).counts().unwrap().deliveries;
     assert_eq!(counts, [(Dead, 1), (Pending, 2)]);
-    let listed = store.deliveries(&all(), Some(Dead), 10).unwrap();
+    let listed = store.seen(&all()).deliveries(Some(Dead), 10).unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].id, a2);
-    assert_eq!(store.deliveries(&all(), None, 3).unwrap().len(), 3);
+    assert_eq!(store.seen(&all()).deliveries(None, 3).unwrap().len(), 3);
 
     // A retry goes before the younger one that became pending meanwhile.
     let again = store.retry_delivery(&all(), a2).unwrap();
@@ -182,7 +182,7 @@ fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
         });
         is_recorded.recv().unwrap();
         assert_eq!(
-            store.delivery(&all(), id).unwrap().state,
+            store.seen(&all()).delivery(id).unwrap().state,
             DeliveryState::Pending
         );
         let asking = scope.spawn(|| store.callback_to_send(id, now));
@@ -281,10 +281,12 @@ fn what_has_served_its_time_is_purged() {
     clock.advance(days(27));
     store.purge().unwrap();
     assert!(store.tokens(true).unwrap().is_empty());
-    assert!(store.delivery(&all(), delivered).is_ok() && store.delivery(&all(), dead).is_ok());
+    assert!(
+        store.seen(&all()).delivery(delivered).is_ok() && store.seen(&all()).delivery(dead).is_ok()
+    );
     clock.advance(days(2));
     store.purge().unwrap();
     for (id, kept) in [(delivered, false), (dead, false), (waiting, true)] {
-        assert_eq!(store.delivery(&all(), id).is_ok(), kept, "{id}");
+        assert_eq!(store.seen(&all()).delivery(id).is_ok(), kept, "{id}");
     }
 }

@@ -27,11 +27,12 @@ fn result(id: &str, content: String, memories: Vec<MemoryId>) -> Step {
         private: true,
         memories,
         files: Vec::new(),
+        page: None,
     }
 }
 
 fn text(store: &Store, turn: &Turn) -> String {
-    serde_json::to_string(&store.steps(turn.id).unwrap()).unwrap()
+    serde_json::to_string(&store.seen(&Viewer::server()).steps(turn.id).unwrap()).unwrap()
 }
 
 #[test]
@@ -77,10 +78,13 @@ fn a_memory_goes_from_the_steps_that_tell_it() {
             .unwrap()
     };
     record(steps);
-    let forgotten = store.forgotten_memories().unwrap();
+    let forgotten = store.seen(&Viewer::server()).forgotten_memories().unwrap();
     store.forget(&all(), tea.id).unwrap();
-    assert_eq!(store.forgotten_memories().unwrap(), forgotten + 1);
-    let left = store.steps(turn.id).unwrap();
+    assert_eq!(
+        store.seen(&Viewer::server()).forgotten_memories().unwrap(),
+        forgotten + 1
+    );
+    let left = store.seen(&Viewer::server()).steps(turn.id).unwrap();
     let arguments = |step: &Step| match step {
         Step::Reply { calls, extra, .. } => (calls[0].arguments.clone(), extra.is_some()),
         step => panic!("{step:?}"),

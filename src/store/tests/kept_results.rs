@@ -10,18 +10,26 @@ fn a_result_is_for_its_conversation_and_goes_with_it() {
     let (one, other) = (conversation(&store, "one"), conversation(&store, "other"));
     let id = store.keep_result(one, "long", true).unwrap().unwrap();
     assert_eq!(
-        store.kept_result(one, id).unwrap(),
+        store.seen(&Viewer::server()).kept_result(one, id).unwrap(),
         ("long".to_owned(), true)
     );
     assert_eq!(
-        store.kept_result(other, id).unwrap_err().code(),
+        store
+            .seen(&Viewer::server())
+            .kept_result(other, id)
+            .unwrap_err()
+            .code(),
         Code::NotFound
     );
     let too_long = "x".repeat(KEPT_RESULT_BYTES + 1);
     assert_eq!(store.keep_result(one, &too_long, true).unwrap(), None);
     store.delete_conversation(&all(), one).unwrap();
     assert_eq!(
-        store.kept_result(one, id).unwrap_err().code(),
+        store
+            .seen(&Viewer::server())
+            .kept_result(one, id)
+            .unwrap_err()
+            .code(),
         Code::NotFound
     );
 }
@@ -37,14 +45,34 @@ fn the_newest_are_kept_for_a_week() {
     let ids: Vec<_> = (0..KEPT_RESULTS)
         .map(|number| keep(&number.to_string()))
         .collect();
-    assert!(store.kept_result(one, first).is_err());
-    assert!(store.kept_result(one, ids[0]).is_ok());
+    assert!(
+        store
+            .seen(&Viewer::server())
+            .kept_result(one, first)
+            .is_err()
+    );
+    assert!(
+        store
+            .seen(&Viewer::server())
+            .kept_result(one, ids[0])
+            .is_ok()
+    );
     let days = |days: u64| std::time::Duration::from_secs(days * 24 * 3600);
     clock.advance(days(6));
     store.purge().unwrap();
-    assert!(store.kept_result(one, ids[0]).is_ok());
+    assert!(
+        store
+            .seen(&Viewer::server())
+            .kept_result(one, ids[0])
+            .is_ok()
+    );
     clock.advance(days(1));
     store.purge().unwrap();
-    assert!(store.kept_result(one, ids[0]).is_err());
+    assert!(
+        store
+            .seen(&Viewer::server())
+            .kept_result(one, ids[0])
+            .is_err()
+    );
     store.close();
 }

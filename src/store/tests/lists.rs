@@ -57,16 +57,16 @@ fn a_list_is_made_changed_and_deleted() {
     assert_eq!(shown(&now), "two breads (tea)");
     let outside: Vec<bool> = now.items.iter().map(|item| item.is_outside).collect();
     assert_eq!((now.is_outside, outside), (false, vec![false, true]));
-    assert_eq!(store.list(&all(), "SHOPPING").unwrap(), now);
+    assert_eq!(store.seen(&all()).list("SHOPPING").unwrap(), now);
     let summary = ListSummary {
         name: "Shopping".to_owned(),
         items: 2,
         unchecked: 1,
         is_outside: false,
     };
-    assert_eq!(store.lists(&all()).unwrap(), [summary]);
+    assert_eq!(store.seen(&all()).lists().unwrap(), [summary]);
     assert_eq!(store.delete_list(&all(), "shopping").unwrap(), "Shopping");
-    assert!(store.lists(&all()).unwrap().is_empty());
+    assert!(store.seen(&all()).lists().unwrap().is_empty());
     let left = store.read(|connection| {
         row(
             connection,
@@ -154,8 +154,8 @@ fn a_change_is_whole_or_nothing() {
         let refused = update(name, change.clone()).unwrap_err();
         assert_eq!(refused.code(), code, "{name} {change:?}");
     }
-    assert_eq!(shown(&store.list(&all(), "shopping").unwrap()), "milk");
-    assert_eq!(store.lists(&all()).unwrap().len(), 1);
+    assert_eq!(shown(&store.seen(&all()).list("shopping").unwrap()), "milk");
+    assert_eq!(store.seen(&all()).lists().unwrap().len(), 1);
 }
 
 #[test]
@@ -221,11 +221,11 @@ fn lists_are_the_household_s() {
         ),
     ] {
         assert_eq!(
-            store.lists(&viewer).unwrap().len(),
+            store.seen(&viewer).lists().unwrap().len(),
             usize::from(sees),
             "{who}"
         );
-        assert_eq!(store.list(&viewer, "shopping").is_ok(), sees, "{who}");
+        assert_eq!(store.seen(&viewer).list("shopping").is_ok(), sees, "{who}");
         let changed = store.update_list(&viewer, "shopping", adding(&["milk"]));
         let refused = changed.map(|_| ()).map_err(|error| error.code());
         let expected = if sees {

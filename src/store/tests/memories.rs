@@ -15,7 +15,7 @@ fn the_same_text_is_remembered_once() {
     assert_eq!(first.id, again.id);
     assert_eq!(again.speaker.as_deref(), Some("ann"));
     store.remember(fact("coffee at five", None)).unwrap();
-    let all = store.memories(&all()).unwrap();
+    let all = store.seen(&all()).memories().unwrap();
     let texts: Vec<&str> = all.iter().map(|m| m.content.as_str()).collect();
     assert_eq!(texts, ["coffee at five", "tea at four"]);
     let empty = store.remember(fact(" ", None)).unwrap_err();
@@ -42,11 +42,11 @@ fn recall_finds_any_word_as_a_prefix_without_accents() {
         ("elephant", vec![]),
         ("", vec![]),
     ] {
-        let found = store.recall(&all(), query, None, 10).unwrap();
+        let found = store.seen(&all()).recall(query, None, 10).unwrap();
         let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
         assert_eq!(found, expected, "{query}");
     }
-    assert_eq!(store.recall(&all(), "zoe", None, 1).unwrap().len(), 1);
+    assert_eq!(store.seen(&all()).recall("zoe", None, 1).unwrap().len(), 1);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_long_memory_is_searched_to_its_end() {
         );
         let kept = store.remember(fact(&text, None)).unwrap();
         for query in ["neighbour", "4711"] {
-            let found = store.recall(&all(), query, None, 10).unwrap();
+            let found = store.seen(&all()).recall(query, None, 10).unwrap();
             assert!(found.iter().any(|memory| memory.id == kept.id), "{query}");
         }
     }
@@ -75,7 +75,13 @@ fn what_is_forgotten_is_not_recalled() {
         .remember(fact("the safe opens with 1234", None))
         .unwrap();
     store.forget(&all(), memory.id).unwrap();
-    assert!(store.recall(&all(), "safe", None, 10).unwrap().is_empty());
+    assert!(
+        store
+            .seen(&all())
+            .recall("safe", None, 10)
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(
         store.forget(&all(), memory.id).unwrap_err().code(),
         Code::NotFound
@@ -111,14 +117,14 @@ fn case_space_and_last_punctuation_make_no_new_memory() {
             "{other}"
         );
     }
-    assert_eq!(store.memories(&all()).unwrap().len(), 5);
+    assert_eq!(store.seen(&all()).memories().unwrap().len(), 5);
 }
 
 #[test]
 fn a_memory_is_replaced_by_id_or_text() {
     let store = TestStore::new();
     let texts = || -> Vec<String> {
-        let all = store.memories(&all()).unwrap();
+        let all = store.seen(&all()).memories().unwrap();
         all.into_iter().map(|memory| memory.content).collect()
     };
     let old = store
@@ -168,7 +174,8 @@ const HOUSEHOLD: [&str; 6] = [
 /// What is shown with a message.
 fn shown(store: &TestStore, message: &str) -> Vec<String> {
     let found = store
-        .relevant_memories(&all(), message, None, &HashSet::new())
+        .seen(&all())
+        .relevant_memories(message, None, &HashSet::new())
         .unwrap();
     found.into_iter().map(|memory| memory.content).collect()
 }
@@ -225,6 +232,38 @@ fn of_a_larger_set_what_matters_is_shown_best_first() {
     assert_eq!(
         shown(&store, "when do the bins go out?"),
         ["the bins now go out on Friday"]
+    );
+}
+
+/// What is new of one of them says nothing of the other.
+#[test]
+fn a_newer_memory_of_somebody_else_replaces_none() {
+    let store = TestStore::new();
+    let words = ["diet", "no meat", "dinner", "vegetarian", "what to cook"];
+    for text in [
+        "Priya does not eat meat",
+        "Priya works on Mondays",
+        "Maya plays the cello",
+        "Maya has not eaten meat since the new year",
+    ] {
+        let words = words.iter().filter(|_| text.contains("meat"));
+        let new = NewMemory {
+            search_words: words.map(|word| (*word).to_owned()).collect(),
+            ..fact(text, None)
+        };
+        store.remember(new).unwrap();
+    }
+    for number in 0..60 {
+        let text = format!("shelf {number} holds cassettes of the years {number} to {number}9");
+        store.remember(fact(&text, None)).unwrap();
+    }
+    let shown = shown(
+        &store,
+        "what could I cook for Priya and Maya, without meat?",
+    );
+    assert!(
+        shown.iter().any(|text| text == "Priya does not eat meat"),
+        "{shown:?}"
     );
 }
 
@@ -330,10 +369,13 @@ fn what_is_near_by_its_meaning_is_shown_too() {
     };
     let others: Vec<_> = (0..60).map(|number| keep(&share(number))).collect();
     let shown = |message: &str| -> Vec<MemoryId> {
-        let found = store.relevant_memories(&all(), message, Some(&towards(3)), &HashSet::new());
+        let found =
+            store
+                .seen(&all())
+                .relevant_memories(message, Some(&towards(3)), &HashSet::new());
         found.unwrap().into_iter().map(|memory| memory.id).collect()
     };
-    assert!(store.has_many_memories(&all()).unwrap());
+    assert!(store.seen(&all()).has_many_memories().unwrap());
     let snack = "which snack is safe?";
     assert!(shown(snack).is_empty());
     let waiting = |model: &str| store.memories_without_vector(model, 100).unwrap();
@@ -382,7 +424,7 @@ fn people_are_found_whose_name_is_a_word_of_grammar_elsewhere() {
         let text = format!("{name} plays the cello.");
         store.remember(fact(&text, None)).unwrap();
         let question = format!("what does {name} play?");
-        let found = store.recall(&all(), &question, None, 10).unwrap();
+        let found = store.seen(&all()).recall(&question, None, 10).unwrap();
         assert_eq!(found[0].content, text);
     }
 }

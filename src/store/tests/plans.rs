@@ -38,18 +38,18 @@ fn no_list_reads_a_table_from_end_to_end() {
         viewer::BELONGS,
         askers::ASKED,
         audience::MEMBERS,
-        viewer::audiences::AUDIENCES_OF,
+        audience::AUDIENCES_OF,
         search::SEARCH_IDS,
         search::SPANS,
         counts::COUNT_OF_AUDIENCE,
         usage::TOKENS_BY,
         usage::USAGE_BY,
         deliveries::UNDELIVERED_STATES,
-        attachments::FIND,
-        attachments::IN_CONVERSATION,
-        attachments::OF_TURN,
-        attachments::OF_MESSAGE,
-        attachments::PIECE_AT,
+        files::FIND,
+        files::IN_CONVERSATION,
+        files::OF_TURN,
+        files::OF_MESSAGE,
+        files::PIECE_AT,
         messages::PAGE_OF_MESSAGES,
         messages::PAGE_OF_HIDDEN,
         messages::IN_CONVERSATION,
@@ -60,8 +60,6 @@ fn no_list_reads_a_table_from_end_to_end() {
         history::PAST_TURNS,
         history::WORDLESS_TURNS,
         history::PAST_STEPS,
-        history::SUMMARY,
-        history::SUSPENDED,
         history::VIEW,
         shown::SHOWN,
         forgetting::TOLD,
@@ -161,7 +159,7 @@ fn steps(store: &Store, list: impl FnOnce()) -> i32 {
         store.read(|connection| {
             let mut steps = 0;
             for sql in [
-                viewer::audiences::AUDIENCES_OF,
+                audience::AUDIENCES_OF,
                 conversation_list::NEWEST_OF_AUDIENCES,
                 audience::MEMBERS,
                 search::SEARCH_IDS,
@@ -209,8 +207,11 @@ fn a_page_costs_the_same_of_few_and_of_many_conversations() {
             let [few, many] = [&few, &many].map(|(store, conversations)| {
                 let before = MessageId::from(conversations / part + 1);
                 steps(store, || {
-                    let page =
-                        store.conversations(&viewer, PAGE, Some(ConversationCursor(before)), false);
+                    let page = store.seen(&viewer).conversations(
+                        PAGE,
+                        Some(ConversationCursor(before)),
+                        false,
+                    );
                     assert_eq!(page.unwrap().conversations.len(), expected);
                 })
             });
@@ -249,7 +250,7 @@ fn a_search_skips_what_was_said_among_others() {
         filled.unwrap();
         let viewer = Viewer::person(UserId::from(GUEST), UserRole::Viewer);
         steps(&store, || {
-            let found = store.search_messages(&viewer, "the", 50).unwrap();
+            let found = store.seen(&viewer).search_messages("the", 50).unwrap();
             let texts: Vec<_> = found.into_iter().map(|found| found.content).collect();
             assert_eq!(texts, ["the third", "the second", "the first"]);
         })

@@ -58,13 +58,14 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
     store.close();
     let store = open(&dir);
     let ids: Vec<_> = store
-        .schedules(&all())
+        .seen(&all())
+        .schedules()
         .unwrap()
         .iter()
         .map(|s| s.id)
         .collect();
     assert_eq!(ids, [first.id, second.id]);
-    let found = store.schedule(&all(), second.id).unwrap();
+    let found = store.seen(&all()).schedule(second.id).unwrap();
     assert_eq!((found.timing, found.last_at), (second.timing, None));
     assert_eq!(
         store.next_schedule_at().unwrap().uncommitted(),
@@ -100,7 +101,7 @@ fn schedules_of_a_guest_do_not_run() {
         audience: Audience::Private,
         ..new("water", daily(in_seconds(0)))
     };
-    let paused = |id| store.schedule(&all(), id).unwrap().is_paused;
+    let paused = |id| store.seen(&all()).schedule(id).unwrap().is_paused;
     let run = |known: Schedule| {
         let begun = store.run_schedule(known, "water!".into(), None);
         assert!(begun.unwrap().is_none());
@@ -139,10 +140,10 @@ fn a_run_begins_a_turn_and_moves_the_schedule_on() {
     let run = |known: &Schedule| store.run_schedule(known.clone(), "water!".into(), Some(next));
     let begun = run(&schedule).unwrap().unwrap();
     assert_eq!(begun.turn().channel, "schedule");
-    let message = store.message(&all(), begun.turn().message_id).unwrap();
+    let message = store.seen(&all()).message(begun.turn().message_id).unwrap();
     assert_eq!(message.content, "water!");
     assert_eq!(message.speaker.as_deref(), Some("ann"));
-    let moved = store.schedule(&all(), schedule.id).unwrap();
+    let moved = store.seen(&all()).schedule(schedule.id).unwrap();
     assert_eq!(moved.timing.next_at, next);
     assert!(moved.last_at.is_some());
     assert_eq!(moved.conversation_id, Some(begun.turn().conversation_id));
@@ -164,7 +165,7 @@ fn one_that_runs_once_is_gone_with_its_run() {
     let schedule = store.add_schedule(&all(), asked).unwrap();
     let run = store.run_schedule(schedule.clone(), "bins".into(), None);
     assert_eq!(run.unwrap().unwrap().turn().conversation_id, conversation);
-    assert!(store.schedules(&all()).unwrap().is_empty());
+    assert!(store.seen(&all()).schedules().unwrap().is_empty());
     let again = store.run_schedule(schedule, "bins".into(), None).unwrap();
     assert!(again.is_none());
 }
@@ -235,7 +236,7 @@ fn a_person_s_schedules_go_with_the_person() {
     of_others.channel = "webhook:ci".to_owned();
     store.add_schedule(&all(), of_others).unwrap();
     store.remove_user(ann.id).unwrap();
-    let left = store.schedules(&all()).unwrap();
+    let left = store.seen(&all()).schedules().unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].prompt, "of others");
 }

@@ -8,7 +8,8 @@ use crate::testing::*;
 /// What is shown with a message.
 fn shown(store: &TestStore, message: &str) -> Vec<String> {
     let found = store
-        .relevant_memories(&all(), message, None, &HashSet::new())
+        .seen(&all())
+        .relevant_memories(message, None, &HashSet::new())
         .unwrap();
     found.into_iter().map(|memory| memory.content).collect()
 }
@@ -40,11 +41,17 @@ fn a_memory_is_found_by_its_search_words() {
             store.remember(fact(&text, None)).unwrap();
         }
         assert_eq!(shown(&store, message), [memory], "{message}");
-        let found = store.recall(&all(), words[0], None, 10).unwrap();
+        let found = store.seen(&all()).recall(words[0], None, 10).unwrap();
         assert_eq!(found[0].search_words, words);
         store.forget(&all(), kept.id).unwrap();
         assert!(shown(&store, message).is_empty());
-        assert!(store.recall(&all(), words[0], None, 10).unwrap().is_empty());
+        assert!(
+            store
+                .seen(&all())
+                .recall(words[0], None, 10)
+                .unwrap()
+                .is_empty()
+        );
         store.remember(fact(memory, None)).unwrap();
         assert!(shown(&store, message).is_empty(), "{message}");
         // Said once more, with words.
@@ -58,7 +65,7 @@ fn a_memory_is_found_by_its_search_words() {
         assert_eq!(again.search_words.len(), both.len());
         assert_eq!(again.search_words[..2], ["kettle", words[0]]);
         assert_eq!(shown(&store, message), [memory], "{message}");
-        let listed = store.recall(&all(), "kettle", None, 10).unwrap();
+        let listed = store.seen(&all()).recall("kettle", None, 10).unwrap();
         assert_eq!(listed[0].search_words, again.search_words);
     }
 }
@@ -87,7 +94,7 @@ fn search_words_are_few_and_clean() {
     ] {
         let memory = store.remember(worded("tea at four", given)).unwrap();
         assert_eq!(memory.search_words, kept);
-        let listed = store.memories(&all()).unwrap();
+        let listed = store.seen(&all()).memories().unwrap();
         assert_eq!(listed[0].search_words, kept);
         store.forget(&all(), memory.id).unwrap();
     }

@@ -19,7 +19,7 @@ fn memories_stay_with_their_turn_until_they_are_forgotten() {
     store.note_shown(id, kept.to_vec());
     finish(&store, &turn, "hi");
     let shown = |viewer: &Viewer| {
-        let memories = store.shown_memories(viewer, id).unwrap();
+        let memories = store.seen(viewer).shown_memories(id).unwrap();
         let of_turn: Vec<String> = memories.into_iter().map(|one| one.content).collect();
         of_turn.concat()
     };
@@ -31,7 +31,8 @@ fn memories_stay_with_their_turn_until_they_are_forgotten() {
     assert_eq!((shown(&all()), of_past()), ("bac".into(), "bac".into()));
     let known = kept[..2].iter().copied().collect();
     let more = store
-        .relevant_memories(&all(), "hello", None, &known)
+        .seen(&all())
+        .relevant_memories("hello", None, &known)
         .unwrap();
     assert_eq!(more.len(), 1, "only what is new");
     assert_eq!(more[0].id, kept[2]);
@@ -62,12 +63,12 @@ fn what_is_folded_stays_so() {
     let view = |with_hidden| {
         store.flush().unwrap();
         let wanted = WantedPast {
-            viewer: None,
+            with_memories: false,
             most_turns: 9,
             most_bytes: 9_999,
             with_hidden,
         };
-        let past = store.past(id, &wanted).unwrap();
+        let past = store.seen(&Viewer::server()).past(id, &wanted).unwrap();
         let turns = past.turns.iter().map(|turn| {
             let mark = if turn.is_shortened { "s" } else { "" };
             format!("{}{mark}", turn.message.content)
@@ -193,7 +194,7 @@ fn what_was_said_before_the_end_stays_with_the_reason() {
     ] {
         let turn = begin(&store, Target::New, "hello");
         let reply = testing::end(&store, &turn, end).reply.unwrap();
-        let stored = store.message(&all(), reply.id).unwrap();
+        let stored = store.seen(&all()).message(reply.id).unwrap();
         assert_eq!(
             (stored.content.as_str(), stored.finish_reason),
             ("so", reason)

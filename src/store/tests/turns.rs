@@ -34,6 +34,7 @@ fn steps() -> Vec<Step> {
             private: true,
             memories: Vec::new(),
             files: Vec::new(),
+            page: None,
         },
     ]
 }
@@ -105,7 +106,10 @@ fn a_turn_goes_from_its_message_to_its_reply() {
     let store = TestStore::new();
     let turn = begin(&store, Target::New, "  \n what time is it?\nplease");
     assert_eq!(turn.state, TurnState::Queued);
-    let conversation = store.conversation(&all(), turn.conversation_id).unwrap();
+    let conversation = store
+        .seen(&all())
+        .conversation(turn.conversation_id)
+        .unwrap();
     assert_eq!(conversation.title, "what time is it?");
     assert_eq!(conversation.latest, turn.message_id);
 
@@ -115,10 +119,13 @@ fn a_turn_goes_from_its_message_to_its_reply() {
         .unwrap();
     store.mark_running(turn.id, turn.created_at.plus(Duration::from_secs(9)));
     store.flush().unwrap();
-    let running = store.turn(&all(), turn.id).unwrap();
+    let running = store.seen(&all()).turn(turn.id).unwrap();
     assert_eq!(running.state, TurnState::Running);
     assert_eq!(running.started_at, Some(turn.created_at), "the first one");
-    assert_eq!(store.steps(turn.id).unwrap(), steps());
+    assert_eq!(
+        store.seen(&Viewer::server()).steps(turn.id).unwrap(),
+        steps()
+    );
 
     let usage = Usage {
         input: 10,
@@ -128,15 +135,18 @@ fn a_turn_goes_from_its_message_to_its_reply() {
     let finished = store.finish_turn(turn.id, done("noon"), usage, "m", None);
     let reply = finished.unwrap().into_inner().reply.unwrap();
     assert_eq!(reply.role, Role::Assistant);
-    let stored = store.turn(&all(), turn.id).unwrap();
+    let stored = store.seen(&all()).turn(turn.id).unwrap();
     assert_eq!(stored.state, TurnState::Done);
     assert_eq!(stored.reply_id, Some(reply.id));
-    let conversation = store.conversation(&all(), turn.conversation_id).unwrap();
+    let conversation = store
+        .seen(&all())
+        .conversation(turn.conversation_id)
+        .unwrap();
     assert_eq!(conversation.latest, reply.id);
     assert_eq!(conversation.message_count, 2);
     assert_eq!(conversation.updated_at, reply.created_at);
     assert!(store.unfinished_turns().unwrap().uncommitted().is_empty());
-    assert_eq!(store.counts(&all()).unwrap().usage, usage);
+    assert_eq!(store.seen(&all()).counts().unwrap().usage, usage);
 }
 
 #[test]
@@ -169,7 +179,7 @@ fn an_ended_turn_takes_nothing_more() {
         }
         store.mark_running(turn.id, turn.created_at);
         store.flush().unwrap();
-        let stored = store.turn(&all(), turn.id).unwrap();
+        let stored = store.seen(&all()).turn(turn.id).unwrap();
         assert!(stored.state.is_final());
         match end {
             TurnEnd::Failed { .. } => assert_eq!(stored.error, Some(failure.clone())),
@@ -178,7 +188,8 @@ fn an_ended_turn_takes_nothing_more() {
     }
     assert_eq!(
         store
-            .turn(&all(), base::ids::TurnId::from(5))
+            .seen(&all())
+            .turn(base::ids::TurnId::from(5))
             .unwrap_err()
             .code(),
         Code::NotFound
@@ -268,10 +279,10 @@ fn a_reply_that_was_waited_for_stands_where_it_came() {
     assert_eq!(reply.in_reply_to, Some(four.message_id));
     end(&store, &lost, TurnEnd::failed(Error::not_found("x")));
     let reply = finish(&store, &late, "no").reply.unwrap();
-    let stored = store.message(&all(), reply.id).unwrap();
+    let stored = store.seen(&all()).message(reply.id).unwrap();
     assert_eq!(stored.in_reply_to, Some(late.message_id));
     let five = exchange(&store, target(), "five", "5");
-    let stored = store.message(&all(), five.reply_id.unwrap()).unwrap();
+    let stored = store.seen(&all()).message(five.reply_id.unwrap()).unwrap();
     assert_eq!(stored.in_reply_to, None, "it follows its question");
     // What never got a word of reply stands where it ended.
     let all = "one two early three four lost late five";
@@ -381,7 +392,12 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
         assert!(!past.has_more);
     }
     assert_eq!(
-        store.messages(&all(), id, 9, None).unwrap().messages.len(),
+        store
+            .seen(&all())
+            .messages(id, 9, None)
+            .unwrap()
+            .messages
+            .len(),
         7
     );
     finish(&store, &now, "done");
@@ -407,7 +423,7 @@ fn a_name_is_one_conversation_of_its_account() {
     assert_eq!(first.conversation_id, second.conversation_id);
     assert_ne!(first.conversation_id, other.conversation_id);
     assert_eq!(second.external_name.as_deref(), Some("door"));
-    let stored = store.turn(&all(), second.id).unwrap();
+    let stored = store.seen(&all()).turn(second.id).unwrap();
     assert_eq!(stored.external_name.as_deref(), Some("door"));
     assert_eq!(begin(&store, Target::New, "no name").external_name, None);
 }
@@ -421,7 +437,7 @@ fn counts_tell_what_is_unfinished() {
     let running = begin(&store, Target::New, "c");
     store.mark_running(running.id, running.created_at);
     store.flush().unwrap();
-    let counts = store.counts(&all()).unwrap();
+    let counts = store.seen(&all()).counts().unwrap();
     assert_eq!(counts.conversations, 4);
     assert_eq!(
         counts.turns,

@@ -22,18 +22,36 @@ fn usage_is_kept_by_turn_day_and_month() {
     store
         .finish_turn(first.id, done("hi"), used(200, 20, 0), "b", None)
         .unwrap();
-    let turn = store.turn(&all(), first.id).unwrap();
+    let turn = store.seen(&all()).turn(first.id).unwrap();
     assert_eq!(turn.usage, used(300, 30, 50));
     assert_eq!(turn.model.as_deref(), Some("b"));
-    assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 330);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .tokens_of_month(clock.now())
+            .unwrap(),
+        330
+    );
 
     clock.advance(Duration::from_secs(40 * 24 * 3600));
-    assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 0);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .tokens_of_month(clock.now())
+            .unwrap(),
+        0
+    );
     let second = begin(&store, Target::New, "two");
     store
         .finish_turn(second.id, done("hi"), used(1, 2, 0), "b", None)
         .unwrap();
-    assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 3);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .tokens_of_month(clock.now())
+            .unwrap(),
+        3
+    );
     for period in [Period::Day, Period::Month] {
         let rows = store.usage(period, 10).unwrap();
         let seen: Vec<(&str, u64, Usage)> = rows

@@ -75,14 +75,17 @@ fn many_threads_lose_nothing_and_share_commits() {
                     let text = format!("message {number} of {thread}");
                     let turn = begin(store, Target::New, &text);
                     assert_eq!(
-                        store.message(&all(), turn.message_id).unwrap().content,
+                        store.seen(&all()).message(turn.message_id).unwrap().content,
                         text
                     );
                 }
             });
         }
     });
-    assert_eq!(store.counts(&all()).unwrap().conversations, threads * each);
+    assert_eq!(
+        store.seen(&all()).counts().unwrap().conversations,
+        threads * each
+    );
     let made = commits(&dir) - before;
     assert!(made < (threads * each) as usize, "{made} commits");
 }
@@ -241,7 +244,8 @@ fn a_full_disk_is_an_error_that_heals_by_itself() {
     assert!(!store.is_writable());
     assert_eq!(
         store
-            .conversation(&all(), turn.conversation_id)
+            .seen(&all())
+            .conversation(turn.conversation_id)
             .unwrap()
             .message_count,
         1,
@@ -264,7 +268,7 @@ fn a_small_write_goes_on_beside_a_large_one_that_does_not_fit() {
     ];
     let kept: Vec<bool> = together(&store, work).iter().map(Result::is_ok).collect();
     assert_eq!(kept, [true, false, true]);
-    assert_eq!(store.counts(&all()).unwrap().conversations, 2);
+    assert_eq!(store.seen(&all()).counts().unwrap().conversations, 2);
 }
 
 #[test]
@@ -280,7 +284,10 @@ fn an_instant_turn_costs_one_commit() {
         store.mark_running(turn.id, turn.created_at);
         let finished = finish(&store, turn, "hi");
         assert_eq!(finished.turn.started_at, Some(turn.created_at));
-        assert_eq!(store.turn(&all(), turn.id).unwrap().state, TurnState::Done);
+        assert_eq!(
+            store.seen(&all()).turn(turn.id).unwrap().state,
+            TurnState::Done
+        );
         commits(&dir) - before == 1
     });
 }
@@ -291,11 +298,11 @@ fn a_deferred_commit_happens_by_itself() {
     let begun = store.begin_turn_deferred(message(Target::New, "hello"));
     let begun = begun.unwrap().uncommitted();
     let turn = begun.turn();
-    eventually("the commit", || store.turn(&all(), turn.id).is_ok());
+    eventually("the commit", || store.seen(&all()).turn(turn.id).is_ok());
     store.mark_running(turn.id, turn.created_at);
     store.flush().unwrap();
     assert_eq!(
-        store.turn(&all(), turn.id).unwrap().state,
+        store.seen(&all()).turn(turn.id).unwrap().state,
         TurnState::Running
     );
 }
@@ -308,7 +315,7 @@ fn closing_keeps_what_is_queued_and_refuses_what_comes_later() {
     store.mark_running(turn.id, turn.created_at);
     store.clone().close();
     for error in [
-        store.turn(&all(), turn.id).unwrap_err(),
+        store.snapshot(&all()).map(drop).unwrap_err(),
         store.flush().unwrap_err(),
         store.begin_turn(message(Target::New, "late")).unwrap_err(),
     ] {
@@ -320,7 +327,7 @@ fn closing_keeps_what_is_queued_and_refuses_what_comes_later() {
         "the file alone is the whole database"
     );
     assert_eq!(
-        open(&dir).turn(&all(), turn.id).unwrap().state,
+        open(&dir).seen(&all()).turn(turn.id).unwrap().state,
         TurnState::Running
     );
 }
@@ -365,7 +372,8 @@ fn reopening_keeps_everything_and_ids_rise() {
     assert!(later.id.as_i64() > token_owner.id.as_i64());
     assert!(later.message_id > turn.reply_id.unwrap());
     let page = store
-        .messages(&all(), turn.conversation_id, 10, None)
+        .seen(&all())
+        .messages(turn.conversation_id, 10, None)
         .unwrap();
     let texts: Vec<&str> = page.messages.iter().map(|m| m.content.as_str()).collect();
     assert_eq!(texts, ["hello", "hi", "again"]);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use support::eventually;
 use support::home::Home;
 use support::http::post;
 use support::model::{Act, Model, whole};
@@ -81,6 +82,70 @@ fn a_reply_that_was_cut_before_its_first_word_is_an_error_that_says_why() {
         "{text}"
     );
     assert_eq!(model.requests().len(), 1, "it is not asked again");
+}
+
+/// What was to be done is done, and nothing more was said.
+#[test]
+fn an_empty_reply_after_a_tool_is_no_error() {
+    let model = Model::acting(vec![
+        Act::call("remember", json!({ "content": "no eggs" })),
+        Act::say(""),
+        Act::say(""),
+    ]);
+    let home = Home::start(model.config());
+    let reply = home.admin().chat("no eggs for me");
+    assert_eq!(reply["response"], "Done. (remember)");
+}
+
+/// The person learns for how long the model is busy.
+#[test]
+fn a_wait_for_a_busy_model_is_told() {
+    let model = Model::acting(vec![
+        Act::error(429, "Retry-After: 2\r\n", "slow down"),
+        Act::say("Hi"),
+    ]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.send(&json!({ "type": "chat", "message": "hello", "stream": true, "id": 1 }));
+    let waits = std::iter::repeat_with(|| client.receive())
+        .find(|message| message["event"] != "message.created")
+        .unwrap();
+    assert_eq!(waits["event"], "chat.waiting", "{waits}");
+    assert_eq!(waits["seconds"], 2);
+    assert_eq!(client.response()["data"]["response"], "Hi");
+}
+
+/// Whoever reads along has seen it: it is not said in other words after a restart.
+#[test]
+fn what_was_said_before_a_restart_stays_and_the_rest_follows() {
+    let begun = "Once upon a time there was a very small house. ".repeat(20);
+    let model = Model::acting(vec![Act::Pause(begun), Act::say("It had a door.")]);
+    let mut home = Home::start(model.config());
+    let mut client = home.admin();
+    client.send(&json!({ "type": "chat", "message": "a story", "stream": true, "id": 1 }));
+    let seen = client.event("chat.delta");
+    let (read, turn) = (seen["text"].as_str().unwrap().trim(), &seen["turn_id"]);
+    assert!(!read.is_empty());
+    home.restart_at_once();
+    let mut client = home.admin();
+    let told = model.wait_for_requests(2)[1]["messages"].clone();
+    let told = told.as_array().unwrap().clone();
+    let [.., said, note] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(said["role"], "assistant", "{told:?}");
+    assert!(
+        said["content"].as_str().unwrap().starts_with(read),
+        "{said}"
+    );
+    assert_eq!(note["role"], "user");
+    assert!(note.to_string().contains("Go on from there"), "{note}");
+    let reply = eventually("the turn ends", || {
+        let turn = client.ask(json!({ "type": "get_turn", "turn_id": turn }));
+        turn["response"].as_str().map(str::to_owned)
+    });
+    assert!(reply.starts_with(read), "{reply}");
+    assert!(reply.ends_with("\n\nIt had a door."), "{reply}");
 }
 
 /// Whoever reads along has seen it, and a reload must not lose it.

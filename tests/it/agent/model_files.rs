@@ -130,6 +130,44 @@ fn long_text_is_read_on() {
     assert!(!refused.contains("eggs"), "{refused}");
 }
 
+/// A PDF that says where the cat is, without a table of places, which readers do without.
+fn letter() -> Vec<u8> {
+    let content = "BT /F 12 Tf 50 700 Td (The cat is in the shed) Tj ET";
+    format!(
+        "%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n\
+         2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj\n\
+         3 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
+         /Resources <</Font <</F 5 0 R>>>>>> endobj\n\
+         4 0 obj <</Length {}>> stream\n{content}\nendstream endobj\n\
+         5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj\n\
+         trailer <</Root 1 0 R>>\n%%EOF\n",
+        content.len()
+    )
+    .into_bytes()
+}
+
+#[test]
+fn a_model_that_takes_no_pdf_is_shown_its_text() {
+    let model = Model::saying("In the shed.");
+    let mut home = Home::start(model.config());
+    let token = home.tokens.user.clone();
+    let id = uploaded(home.address(), &token, "letter.pdf", &letter());
+    let mut client = home.websocket(&token);
+    let conversation = send(&mut client, &Value::Null, "where is the cat?", &[id]);
+    home.restart();
+    let mut client = home.websocket(&token);
+    send(&mut client, &conversation, "and now?", &[]);
+    let requests = model.requests();
+    let shown = text(&requests[0]["messages"][1]);
+    if let Some(obstacle) = agent::tools::pdf_obstacle() {
+        assert!(shown.contains("takes no PDF files"), "{shown}");
+        return println!("skipped: {obstacle}");
+    }
+    let part = "File 1:\n[page 1]\nThe cat is in the shed\n</outside";
+    assert!(shown.contains(part), "{shown}");
+    assert_eq!(requests[1]["messages"][1], requests[0]["messages"][1]);
+}
+
 #[test]
 fn a_deleted_conversation_takes_its_files_along() {
     let model = Model::saying("Nice.");

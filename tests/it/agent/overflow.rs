@@ -112,3 +112,66 @@ fn a_conversation_of_a_large_model_is_fitted_to_a_small_one_in_one_turn() {
         "{reply}"
     );
 }
+
+/// The model `scripted` is away, and `little` stands in.
+#[test]
+fn a_conversation_is_written_anew_for_a_model_that_stands_in() {
+    let model = Model::start(|request, _| {
+        let is_asked_now = texts(request).last().unwrap().contains("and now?");
+        match request["model"] == "scripted" && is_asked_now {
+            true => Act::error(402, "", "no credit left"),
+            false => Act::say(&"answer ".repeat(100)),
+        }
+    });
+    let mut config = small(&model, 100_000);
+    config["fallback"] = json!([{
+        "provider": config["provider"], "base_url": config["base_url"], "model": "little",
+        "context_tokens": 4_096,
+    }]);
+    let home = Home::start(config);
+    let mut client = home.admin();
+    let conversation = client.chat("number 0")["conversation_id"].clone();
+    for number in 1..30 {
+        say(&mut client, &conversation, &format!("number {number}"));
+    }
+    let reply = say(&mut client, &conversation, "and now?");
+    assert!(reply["response"].as_str().unwrap().starts_with("answer"));
+    let requests = model.requests();
+    let asked = |name: &str| requests.iter().rfind(|request| request["model"] == name);
+    let (whole, fitted) = (asked("scripted").unwrap(), asked("little").unwrap());
+    assert!(texts(whole).iter().any(|text| text.contains("number 0")));
+    let texts = texts(fitted);
+    assert!(texts.last().unwrap().contains("and now?"), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("number 29")));
+    assert!(
+        !texts
+            .iter()
+            .any(|text| text.contains("number 0 ") || text.ends_with("number 0"))
+    );
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("older messages are not shown")),
+        "{texts:?}"
+    );
+    let bytes = fitted.to_string().len();
+    assert!(bytes < 4_096 * 4, "{bytes}");
+}
+
+#[test]
+fn what_is_too_long_for_the_first_model_is_answered_by_one_with_a_larger_window() {
+    let model = Model::start(|request, _| match request["model"] == "scripted" {
+        true => Act::error(400, "", "Input is too long for requested model."),
+        false => Act::say("from the second"),
+    });
+    let mut config = small(&model, 8_192);
+    config["fallback"] = json!([{
+        "provider": config["provider"], "base_url": config["base_url"], "model": "large",
+        "context_tokens": 100_000,
+    }]);
+    let home = Home::start(config);
+    let mut client = home.admin();
+    assert_eq!(client.chat("hello")["response"], "from the second");
+    let models = client.ask(json!({ "type": "server_info" }))["models"].clone();
+    assert_eq!(models[0]["state"], "ready", "{models}");
+}

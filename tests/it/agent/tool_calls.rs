@@ -258,3 +258,27 @@ fn a_memory_is_replaced_only_where_it_may_be_forgotten() {
         assert!(answer.contains(comes_to), "{more}: {answer}");
     }
 }
+
+#[test]
+fn only_the_first_calls_of_a_reply_run() {
+    let model = Model::acting(vec![
+        Act::Call(vec![("current_time".into(), json!({})); 20_000]),
+        Act::say("Done."),
+    ]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let begun = Instant::now();
+    assert_eq!(client.chat("what time is it?")["response"], "Done.");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let requests = model.requests();
+    let shown = requests[1]["messages"].as_array().unwrap();
+    let results = shown.iter().filter(|message| message["role"] == "tool");
+    assert_eq!(results.count(), 128);
+    assert!(
+        shown
+            .last()
+            .unwrap()
+            .to_string()
+            .contains("first 128 calls")
+    );
+}

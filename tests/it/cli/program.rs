@@ -429,7 +429,8 @@ fn the_database_the_server_leaves_is_whole() {
     let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
     assert_eq!(
         store
-            .conversations(&Viewer::server(), 10, None, true)
+            .seen(&Viewer::server())
+            .conversations(10, None, true)
             .unwrap()
             .conversations
             .len(),

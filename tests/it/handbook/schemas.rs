@@ -27,14 +27,20 @@ fn the_schema_of_the_protocol_is_served() {
 /// With `UPDATE_HANDBOOK=1` in the environment they are written instead of compared.
 #[test]
 fn the_handbook_has_the_schemas_of_the_declarations() {
-    for (name, schema) in [
-        ("protocol", &PROTOCOL.document),
-        ("config", &config::schema()),
+    let settings = config::declared_documentation().into_iter();
+    let settings = settings.map(|setting| setting.line() + "\n").collect();
+    for (name, text) in [
+        (
+            "hearth/handbook/protocol.json",
+            format!("{:#}\n", PROTOCOL.document),
+        ),
+        (
+            "hearth/handbook/config.json",
+            format!("{:#}\n", config::schema()),
+        ),
+        ("config/settings.tsv", settings),
     ] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("src/hearth/handbook")
-            .join(format!("{name}.json"));
-        let text = format!("{schema:#}\n");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
         if std::env::var_os("UPDATE_HANDBOOK").is_some() {
             fs::write(&path, &text).unwrap();
         }

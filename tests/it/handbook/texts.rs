@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agent::provider::facts::{EVERY_SERVER, Fact, SERVICES, Service};
+use agent::model::profile::{
+    EVERY_SERVER, MOST_BYTES, MOST_IMAGES, Profile, SERVICES, Thoughts, WindowQuestion,
+};
 use base::error::Code;
-use config::{SettingDoc, documentation};
+use config::{SettingDoc, declared_documentation};
 use hearth::handbook::TOPICS;
 use protocol::command;
 use protocol::event::{self, EventTrait};
@@ -37,7 +39,7 @@ fn project() -> &'static Path {
 /// compared.
 #[test]
 fn the_lists_of_settings_are_those_of_the_declaration() {
-    let (limits, settings): (Vec<_>, Vec<_>) = documentation()
+    let (limits, settings): (Vec<_>, Vec<_>) = declared_documentation()
         .into_iter()
         .filter(|setting| setting.key != "limits")
         .partition(|setting| setting.key.starts_with("limits."));
@@ -97,21 +99,29 @@ fn facts_list() -> String {
 }
 
 /// What is known of one service. Families that were listed before are only named.
-fn facts_of(service: &Service, seen: &mut Vec<String>) -> String {
+fn facts_of(service: &Profile, seen: &mut Vec<String>) -> String {
     let mut text = String::new();
     let mut named = Vec::new();
-    fact_items(&mut text, "", service.facts);
+    let usual = if service.name == EVERY_SERVER.name {
+        Vec::new()
+    } else {
+        says(&EVERY_SERVER)
+    };
+    fact_item(&mut text, "", says(service), &usual, service.source);
     for family in service.families.iter().copied().flatten() {
         let names: Vec<String> = family
             .names
             .iter()
             .map(|name| format!("`{name}`"))
             .collect();
-        let names = format!("{}: ", names.join(", "));
+        let names = names.join(", ");
+        let mut adapted = EVERY_SERVER;
+        (family.adapt)(&mut adapted);
         let mut facts = String::new();
-        fact_items(&mut facts, &names, family.facts);
+        let (usual, begin) = (says(&EVERY_SERVER), format!("{names}: "));
+        fact_item(&mut facts, &begin, says(&adapted), &usual, family.source);
         if seen.contains(&facts) {
-            named.push(names.trim_end_matches(": ").to_owned());
+            named.push(names);
         } else {
             text.push_str(&facts);
             seen.push(facts);
@@ -123,13 +133,106 @@ fn facts_of(service: &Service, seen: &mut Vec<String>) -> String {
     text
 }
 
-/// Facts as items of a list, those with one source together.
-fn fact_items(text: &mut String, names: &str, facts: &[Fact]) {
-    for facts in facts.chunk_by(|one, next| one.source == next.source) {
-        let says: Vec<String> = facts.iter().map(|fact| fact.says.to_string()).collect();
-        let source = format!("Source: {}.", facts[0].source);
-        item(text, "", &format!("{names}{}.", says.join("; ")), &source);
+/// An item of a list: what is so and not usual.
+fn fact_item(text: &mut String, begin: &str, says: Vec<String>, usual: &[String], source: &str) {
+    let says: Vec<String> = (says.into_iter())
+        .filter(|says| !usual.contains(says))
+        .collect();
+    let says = format!("{begin}{}.", says.join("; "));
+    item(text, "", &says, &format!("Source: {source}."));
+}
+
+/// What a profile says: sentences without subject and full stop.
+fn says(profile: &Profile) -> Vec<String> {
+    let mut says = vec![match profile.thoughts {
+        Thoughts::Nothing => "wants no reasoning back".to_owned(),
+        Thoughts::WithCalls => "gets its reasoning back with the calls that it led to".to_owned(),
+        Thoughts::WithEveryReply(member) => format!(
+            "wants its reasoning back with every reply, in `{member}`, empty where it has none"
+        ),
+    }];
+    let either = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
+    says.push(either(
+        profile.tool_choice,
+        "is told by `tool_choice` to answer in words",
+        "is told to answer in words by leaving the tools out",
+    ));
+    says.push(format!(
+        "takes the limit on a reply as `{}`",
+        profile.limit_name
+    ));
+    says.push(match profile.effort {
+        Some(member) => format!("takes a reasoning effort as `{member}`"),
+        None => "takes no reasoning effort".to_owned(),
+    });
+    says.push(match profile.images {
+        Some(form) => format!("takes images as {form}"),
+        None => "takes no images".to_owned(),
+    });
+    if profile.most_images != MOST_IMAGES {
+        let most = profile.most_images;
+        says.push(format!("takes at most {most} images in a request"));
     }
+    if profile.largest_image != MOST_BYTES {
+        let kib = profile.largest_image / 1024;
+        says.push(format!("takes images of at most {kib} KiB"));
+    }
+    if profile.image_bytes != MOST_BYTES {
+        let kib = profile.image_bytes / 1024;
+        says.push(format!("takes at most {kib} KiB of images in a request"));
+    }
+    says.push(match profile.documents {
+        Some(form) => format!("takes PDF files as {form}"),
+        None => "takes no PDF files".to_owned(),
+    });
+    says.push(either(
+        profile.message_after_results,
+        "is shown the images of tools in a message behind their results",
+        "is not shown the images of tools: it takes no message behind their results",
+    ));
+    if let Some(foreign) = profile.call_signature {
+        says.push(format!(
+            "wants its signature of a call back, and `{foreign}` with calls of other models"
+        ));
+    }
+    for (is, words) in [
+        (
+            profile.no_stream_options,
+            "counts the tokens of a stream unasked",
+        ),
+        (
+            profile.short_call_ids,
+            "wants ids of tool calls of 9 letters or digits",
+        ),
+        (
+            profile.responses,
+            "is asked through the Responses API first",
+        ),
+        (
+            profile.opens_thinking,
+            "marks only the end of its thoughts, if its server does not take them out",
+        ),
+    ] {
+        says.extend(is.then(|| words.to_owned()));
+    }
+    says.push(format!("has a window of {} tokens", profile.window));
+    let questions: Vec<&str> = (profile.window_questions.iter())
+        .map(|question| match question {
+            WindowQuestion::Props => "`n_ctx` of one slot in `/props`",
+            WindowQuestion::Models => "`max_model_len` or `meta.n_ctx` in `/v1/models`",
+            WindowQuestion::LmStudio => {
+                "`loaded_context_length` or `max_context_length` in `/api/v0/models`"
+            }
+            WindowQuestion::Show => "`num_ctx` and `context_length` in `/api/show`",
+        })
+        .collect();
+    if !questions.is_empty() {
+        says.push(format!(
+            "is asked for its window: {}",
+            questions.join(", then ")
+        ));
+    }
+    says
 }
 
 /// A list for each group of keys that belong together.
@@ -269,8 +372,8 @@ fn every_command_event_and_code_is_explained() {
         let is_for_admins = event.traits.contains(&EventTrait::AdminOnly);
         assert_eq!(rows.contains("(admins)"), is_for_admins, "{rows}");
     }
-    for code in Code::ALL {
-        rows(code.as_str());
+    for code in Code::WORDS {
+        rows(code);
     }
 }
 

@@ -4,6 +4,7 @@ mod api;
 mod client;
 mod files;
 mod http;
+mod leftovers;
 mod peers;
 mod restarts;
 mod sse;

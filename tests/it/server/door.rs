@@ -482,6 +482,28 @@ fn a_broken_configuration_keeps_nobody_from_setting_a_password() {
 }
 
 #[test]
+fn a_file_that_is_no_json_is_not_shown_as_if_it_were_read() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({ "max_tokens": 500 }));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let get = |words: &[&str]| run(folder.path(), &[&["config", "get"], words].concat());
+    assert_eq!(ok(get(&["max_tokens"])), "500\n");
+    fs::write(folder.path().join("config.json"), "{ \"max_tokens\": ").unwrap();
+    for words in [&[] as &[&str], &["max_tokens"], &["--json"]] {
+        let output = get(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        for part in ["config.json", "ends too early", "hearth config edit"] {
+            assert!(printed(&output).contains(part), "{}", printed(&output));
+        }
+    }
+    // Whoever is not the owner sees what is in force.
+    let mut admin = page(&program, &tokens.admin);
+    let shown = admin.ask(json!({ "type": "get_config", "path": "max_tokens" }));
+    assert_eq!(shown["value"], 500);
+}
+
+#[test]
 fn a_directory_that_is_a_link_is_one_directory() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));

@@ -10,15 +10,16 @@ use std::process::Command;
 use std::thread;
 
 use rustix::process::{Pid, Resource, Rlimit, geteuid, getrlimit, prlimit};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scenarios::{Posted, Poster, echoing, wait_until_done, with_account};
+use base::ids::{ConversationId, MessageId};
 use support::MAX_WAIT;
 use support::client::Client;
 use support::eventually;
 use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
-use support::program::{Program, hearth, is_there, skipped};
+use support::program::{Program, hearth, is_there, printed, run, skipped};
 use support::receiver::Receiver;
 use support::socket::{Socket, connect};
 
@@ -274,4 +275,40 @@ fn a_limit_of_the_file_size_is_like_a_full_disk() {
     wait_until_done(folder.path(), MAX_WAIT);
     assert!(receiver.callbacks().len() > accepted);
     assert_eq!(program.signal("TERM"), Some(0));
+}
+
+#[test]
+fn an_import_that_fills_the_disk_says_what_it_imported() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    let time = "2026-01-02T03:04:05.000Z";
+    let mut lines = vec![json!({ "type": "hearth_export", "version": 1 })];
+    for number in 1..=60 {
+        let (conversation, message) = (
+            ConversationId::from(number).to_string(),
+            MessageId::from(number).to_string(),
+        );
+        lines.extend([
+            json!({ "type": "conversation", "id": conversation, "title": "long",
+                "channel": "websocket", "created_at": time, "updated_at": time }),
+            json!({ "type": "message", "id": message, "role": "user", "speaker": null,
+                "timestamp": time, "content": "x".repeat(20_000) }),
+        ]);
+    }
+    let file = folder.path().join("all.jsonl");
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(&file, lines.join("\n")).unwrap();
+    let program = Program::serve(folder.path());
+    let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
+    let usual = set_limit(&program, Resource::Fsize, Some(log.len() + 256 * 1024));
+    let import = || run(folder.path(), &["import", file.to_str().unwrap()]);
+    let failed = import();
+    let told = printed(&failed);
+    assert_eq!(failed.status.code(), Some(1), "{told}");
+    assert!(told.contains("imported until there: "), "{told}");
+    set_limit(&program, Resource::Fsize, usual);
+    eventually("the rest is imported", || {
+        import().status.success().then_some(())
+    });
 }

@@ -1,7 +1,9 @@
 //! What a start and an idle server cost.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -9,7 +11,7 @@ use serde_json::json;
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
-use support::program::Program;
+use support::program::{Program, hearth, send_signal};
 
 /// How long an idle server is watched.
 const WATCHED: Duration = Duration::from_secs(5);
@@ -98,4 +100,74 @@ fn the_database_is_checked_after_a_crash_and_not_after_a_good_end() {
     assert_eq!(again.signal("TERM"), Some(0));
     let _good = Program::serve(folder.path());
     assert_eq!(checks(), 1);
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_stops_nobody() {
+    let folder = TemporaryDirectory::new();
+    write_config(
+        folder.path(),
+        json!({ "log_level": "debug", "limits": { "log_lines_per_address": 1_000_000 } }),
+    );
+    let tokens = make_people(folder.path());
+    let mut child = hearth(folder.path())
+        .args(["serve", "--port", "0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Read until the server says where it listens, and never again.
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    let address = loop {
+        line.clear();
+        assert!(errors.read_line(&mut line).unwrap() > 0, "it ended");
+        if let Some((_, address)) = line.trim().split_once("listening on http://") {
+            break address.parse().unwrap();
+        }
+    };
+    // Far more lines than the pipe and the queue hold.
+    for _ in 0..4_000 {
+        assert_eq!(support::http::get(address, "/health").status, 200);
+    }
+    // A bystander does not notice.
+    let mut client = Client::websocket(address);
+    client.authenticate(&tokens.user);
+    let began = Instant::now();
+    client.chat("hello");
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    // A pipe holds 64 KiB, and the queue 1,024 lines.
+    assert!(log.len() > 250_000, "too few lines to block: {}", log.len());
+    assert!(log.contains("turn_"), "the file has every line");
+    drop(client);
+    send_signal(child.id(), "TERM");
+    let ended = eventually("the end", || child.try_wait().unwrap());
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn a_warm_turn_reads_its_view_in_few_statements() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let request = |conversation: Option<&str>| {
+        let mut request = json!({ "type": "chat", "message": "hello" });
+        if let Some(conversation) = conversation {
+            request["conversation_id"] = json!(conversation);
+        }
+        request
+    };
+    let first = admin.ask(request(None));
+    let conversation = first["conversation_id"].as_str().map(str::to_owned);
+    admin.ask(request(conversation.as_deref()));
+    let store = home.server().store();
+    let before = store.statements();
+    admin.ask(request(conversation.as_deref()));
+    let after = store.statements();
+    let read = after.read - before.read;
+    assert!(read <= 15, "{read} statements");
+    assert_eq!(after.transactions - before.transactions, 1);
 }

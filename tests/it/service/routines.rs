@@ -23,14 +23,9 @@ const SECRET: &str = "a secret of at least 24 bytes";
 /// All messages of all conversations, by what they say.
 fn said(store: &Store) -> Vec<String> {
     let mut all = Vec::new();
-    for conversation in store
-        .conversations(&Viewer::server(), 500, None, true)
-        .unwrap()
-        .conversations
-    {
-        let page = store
-            .messages(&Viewer::server(), conversation.id, 500, None)
-            .unwrap();
+    let seen = store.seen(&Viewer::server());
+    for conversation in seen.conversations(500, None, true).unwrap().conversations {
+        let page = seen.messages(conversation.id, 500, None).unwrap();
         all.extend(page.messages.into_iter().map(|message| message.content));
     }
     all
@@ -234,7 +229,8 @@ fn what_an_account_set_up_does_not_run_without_it() {
     home.restart();
     eventually("it is paused", || {
         store
-            .schedule(&Viewer::server(), schedule.id)
+            .seen(&Viewer::server())
+            .schedule(schedule.id)
             .unwrap()
             .is_paused
             .then_some(())
@@ -250,7 +246,7 @@ fn another_time_zone_moves_what_comes_next() {
     client.ask(json!({ "type": "create_schedule", "prompt": "x", "cron": "0 12 * * *" }));
     let store = open(home.folder.path());
     let next_at = || {
-        store.schedules(&Viewer::server()).unwrap()[0]
+        store.seen(&Viewer::server()).schedules().unwrap()[0]
             .timing
             .next_at
             .to_string()
@@ -296,7 +292,7 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
             )
             .unwrap();
     }
-    let left = || store.schedules(&Viewer::server()).unwrap().len();
+    let left = || store.seen(&Viewer::server()).schedules().unwrap().len();
     eventually("some have run", || (left() <= COUNT - 10).then_some(()));
     program.kill();
     let missed = left();

@@ -91,6 +91,7 @@ fn what_cannot_be_passed_on_is_refused() {
             _ if body.contains("busy") => {
                 response("503 Busy", "text/plain", b"key sk-speaks-loudly")
             }
+            _ if body.contains("often") => response("429 Often", "text/plain", b"wait"),
             _ if body.contains("long") => response("200 OK", "audio/mpeg", &vec![0; 600_000]),
             _ => response("200 OK", "application/json", b"{}"),
         }
@@ -133,6 +134,11 @@ fn what_cannot_be_passed_on_is_refused() {
             json!({ "type": "speak", "text": "busy" }),
             "server_error",
             "status 503",
+        ),
+        (
+            json!({ "type": "speak", "text": "often" }),
+            "rate_limited",
+            "status 429: wait",
         ),
         (
             json!({ "type": "speak", "text": "long" }),

@@ -139,7 +139,7 @@ fn a_callback_leaves_after_its_commit() {
     let sent = receiver.wait_for(1)[0]
         .header("webhook-id")
         .map(str::to_owned);
-    let stored = store.deliveries(&Viewer::server(), None, 10).unwrap();
+    let stored = store.seen(&Viewer::server()).deliveries(None, 10).unwrap();
     assert_eq!(stored.len(), 1);
     assert_eq!(sent, Some(stored[0].id.to_string()));
     home.stop();
@@ -223,7 +223,8 @@ fn a_turn_continues_from_its_steps_if_the_note_that_it_runs_is_lost() {
     let turn: base::ids::TurnId = asked["turn_id"].as_str().unwrap().parse().unwrap();
     assert_eq!(
         store
-            .turn(&store::Viewer::server(), turn)
+            .seen(&store::Viewer::server())
+            .turn(turn)
             .unwrap()
             .started_at,
         None,
@@ -233,7 +234,15 @@ fn a_turn_continues_from_its_steps_if_the_note_that_it_runs_is_lost() {
         "type": "approve", "approval_id": asked["approval_id"], "remember": "once",
     }));
     assert_eq!(receiver.wait_for(1)[0].body["message"], "marked");
-    assert_eq!(store.approvals_of(turn).unwrap().len(), 1, "asked once");
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .approvals_of(turn)
+            .unwrap()
+            .len(),
+        1,
+        "asked once"
+    );
     assert_eq!((marks(&folder), model.requests().len()), (1, 2));
 }
 
@@ -278,7 +287,8 @@ fn a_turn_costs_as_few_commits_as_its_effects_need() {
             let waiting = home
                 .server()
                 .store()
-                .deliveries(&Viewer::server(), pending, 10);
+                .seen(&Viewer::server())
+                .deliveries(pending, 10);
             waiting.unwrap().is_empty().then_some(())
         });
     });

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::peer::{CallError, Outcome};
-use super::remote_tool::{Kind, RemoteTool};
+use super::super::call::{CallError, Outcome};
+use super::super::remote_tool::{Kind, RemoteTool};
 use super::{Scope, Session};
-use crate::tool::output::shorten;
+use crate::tools::output::shorten;
 
 /// Most pages of one list.
 const PAGES: usize = 50;

@@ -139,11 +139,13 @@ impl ServerAccess {
             error.to_owned()
         }
     }
+}
 
-    /// Revokes what was created for this session. If the server cannot be
-    /// reached, the session expires later.
-    pub fn end(self) {
-        let Some(token) = self.session else {
+/// Revokes what was created for this session. If the server cannot be reached, the session
+/// expires later.
+impl Drop for ServerAccess {
+    fn drop(&mut self) {
+        let Some(token) = &self.session else {
             return;
         };
         let bearer = format!("Bearer {}", token.expose());

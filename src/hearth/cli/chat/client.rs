@@ -345,6 +345,11 @@ impl ChatClient {
                 let tool = of("tool").unwrap_or("a tool");
                 actions.push(Action::Note(format!("{tool} …")));
             }
+            "chat.waiting" => {
+                let seconds = &event["seconds"];
+                let note = format!("the model is busy, next try in {seconds} s");
+                actions.push(Action::Note(note));
+            }
             "chat.tool_result" if event["ok"] == false => {
                 let summary = of("summary").unwrap_or("it failed");
                 actions.push(Action::Note(format!("failed: {}", short(summary, 200))));

@@ -21,33 +21,48 @@ use net::wait::{Interest, wait};
 
 /// Time limit for opening the WebSocket, and for sending one message.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// Time limit of signing in and of one answer, in [`ask_once`].
+/// Time limit of one answer of [`SignedIn::ask`], in which a password may be hashed.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Largest message that is accepted.
 const MESSAGE_BYTES: usize = 8 << 20;
 
-/// Signs in to the server that the command line names, and asks it one thing.
-///
-/// # Errors
-///
-/// The server cannot be reached or trusted, or refuses.
-pub fn ask_once(
-    request: &Value,
-    arguments: &Arguments,
-    context: &mut CliContext,
-) -> Result<Value, CliError> {
-    let access = ServerAccess::gain(arguments, context)?;
-    let asked = ChatConnection::open(&access).and_then(|mut connection| {
-        let deadline = Instant::now() + ANSWER;
-        let answer = connection
-            .ask(&access.credential.message(), deadline)
-            .and_then(|_| connection.ask(request, deadline))
-            .map_err(|error| CliError::failed(access.refusal(&error)));
-        connection.close();
-        answer
-    });
-    access.end();
-    asked
+/// A connection to the server that the command line names, signed in.
+pub struct SignedIn {
+    // Dropped in this order: the session is revoked last.
+    connection: ChatConnection,
+    /// How it signed in.
+    pub access: ServerAccess,
+    /// Whose it is.
+    pub user: String,
+}
+
+impl SignedIn {
+    /// Connects and signs in.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached or trusted, or refuses.
+    pub fn open(arguments: &Arguments, context: &mut CliContext) -> Result<SignedIn, CliError> {
+        let access = ServerAccess::gain(arguments, context)?;
+        let mut signed_in = SignedIn {
+            connection: ChatConnection::open(&access)?,
+            access,
+            user: String::new(),
+        };
+        let answer = signed_in.ask(&signed_in.access.credential.message())?;
+        signed_in.user = answer["user"].as_str().unwrap_or_default().to_owned();
+        Ok(signed_in)
+    }
+
+    /// Sends a request and waits for the data of its response.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses, or does not answer in time.
+    pub fn ask(&mut self, request: &Value) -> Result<Value, CliError> {
+        let answer = self.connection.ask(request, Instant::now() + ANSWER);
+        answer.map_err(|error| CliError::failed(self.access.refusal(&error)))
+    }
 }
 
 /// An open WebSocket.
@@ -195,9 +210,11 @@ impl ChatConnection {
             }
         }
     }
+}
 
-    /// Closes the connection without waiting for the server.
-    pub fn close(mut self) {
+/// Closes the connection without waiting for the server.
+impl Drop for ChatConnection {
+    fn drop(&mut self) {
         self.socket.get_mut().set_read_timeout(ReadTimeout::Never);
         let _ = self.socket.close(None);
         let _ = self.socket.flush();

@@ -83,22 +83,18 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let access = ServerAccess::gain(arguments, context)?;
     mode.is_from_environment = access.is_from_environment;
     // Until here, Ctrl-C simply ends the process.
-    let outcome = SignalSockets::catch()
-        .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))
-        .and_then(|signals| {
-            let mut connection = ChatConnection::open(&access)?;
-            mode.attachments = attach::put(&files, &access, &mut connection)?;
-            let event_loop = EventLoop {
-                connection,
-                screen,
-                lines: LineBuffer::default(),
-                signals,
-                heard: Instant::now(),
-            };
-            event_loop.run(mode, access.credential.message(), context)
-        });
-    access.end();
-    outcome
+    let signals = SignalSockets::catch()
+        .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))?;
+    let mut connection = ChatConnection::open(&access)?;
+    mode.attachments = attach::put(&files, &access, &mut connection)?;
+    let event_loop = EventLoop {
+        connection,
+        screen,
+        lines: LineBuffer::default(),
+        signals,
+        heard: Instant::now(),
+    };
+    event_loop.run(mode, access.credential.message(), context)
 }
 
 /// Signals as bytes on sockets, which can be polled.
@@ -136,7 +132,6 @@ impl EventLoop {
             let actions = self.next(&mut client, context)?;
             end = self.carry_out(actions, context)?;
         }
-        self.connection.close();
         match end {
             Some(true) => Ok(()),
             _ => Err(CliError::Reported),
@@ -182,11 +177,28 @@ impl EventLoop {
                 client.silence()
             )));
         }
-        let ReadySources {
-            input,
-            interrupt,
-            end,
-        } = self.wait(client.wants_line(), left, context)?;
+        // Waits for the socket, a signal and, if a line is wanted, the input.
+        let mut waiting = vec![
+            PollFd::new(&self.connection, PollFlags::IN),
+            PollFd::new(&self.signals.interrupts, PollFlags::IN),
+            PollFd::new(&self.signals.ends, PollFlags::IN),
+        ];
+        if client.wants_line() {
+            let input = context.input.as_fd();
+            waiting.push(PollFd::from_borrowed_fd(input, PollFlags::IN));
+        }
+        match poll(&mut waiting, Timespec::try_from(left).ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                let error = io::Error::from(error);
+                return Err(CliError::failed(format!(
+                    "cannot wait for the server: {error}"
+                )));
+            }
+        }
+        let mut ready = waiting.iter().map(|one| !one.revents().is_empty()).skip(1);
+        let mut is_ready = || ready.next().unwrap_or_default();
+        let (interrupt, end, input) = (is_ready(), is_ready(), is_ready());
         if end {
             return Ok(client.take(ClientEvent::Terminate));
         }
@@ -199,45 +211,6 @@ impl EventLoop {
             self.lines.fill(context.input)?;
         }
         Ok(Vec::new())
-    }
-
-    /// Waits for the socket, a signal and, if a line is wanted, the input.
-    fn wait(
-        &self,
-        lines: bool,
-        left: Duration,
-        context: &CliContext,
-    ) -> Result<ReadySources, CliError> {
-        let mut waiting = vec![
-            PollFd::new(&self.connection, PollFlags::IN),
-            PollFd::new(&self.signals.interrupts, PollFlags::IN),
-            PollFd::new(&self.signals.ends, PollFlags::IN),
-        ];
-        if lines {
-            waiting.push(PollFd::from_borrowed_fd(
-                context.input.as_fd(),
-                PollFlags::IN,
-            ));
-        }
-        match poll(&mut waiting, Timespec::try_from(left).ok().as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => {
-                let error = io::Error::from(error);
-                return Err(CliError::failed(format!(
-                    "cannot wait for the server: {error}"
-                )));
-            }
-        }
-        let ready = |place: usize| {
-            waiting
-                .get(place)
-                .is_some_and(|waited| !waited.revents().is_empty())
-        };
-        Ok(ReadySources {
-            interrupt: ready(1),
-            end: ready(2),
-            input: ready(3),
-        })
     }
 
     /// Carries out the client's actions. Returns the success when the client exits.
@@ -263,13 +236,6 @@ impl EventLoop {
         }
         Ok(None)
     }
-}
-
-/// What is ready to be read.
-struct ReadySources {
-    input: bool,
-    interrupt: bool,
-    end: bool,
 }
 
 /// Splits the input into lines.

@@ -5,11 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt;
 
 use super::diagnosis::{Diagnosis, Installation};
-use crate::cli::local_models::quoted;
+use agent::tools::pdf_obstacle;
 use base::address::is_local_host;
 use base::url::is_exposed;
 use config::{
     Channel, Config, CustomRun, CustomTool, Permission, Settings, TcpChannel, WebhookAccount,
+    quoted,
 };
 use net::process::has_landlock;
 use store::{UserRole, look_up_role};
@@ -63,7 +64,14 @@ pub fn sandbox(installation: &Installation<'_>, settings: &Settings) -> Vec<Diag
     // Whose server it is: root may look after that of another user.
     let status = fs::metadata(installation.directory.path());
     let is_root = status.is_ok_and(|status| status.uid() == 0);
-    vec![judge_sandbox(&settings.current(), has_landlock(), is_root)]
+    let pdfs = match pdf_obstacle() {
+        Some(obstacle) => format!("PDFs are not read as text: {obstacle}"),
+        None => "PDFs are read as text, by pdftotext without any file or network".to_owned(),
+    };
+    vec![
+        judge_sandbox(&settings.current(), has_landlock(), is_root),
+        Diagnosis::ok(pdfs),
+    ]
 }
 
 fn judge_sandbox(config: &Config, has_landlock: bool, is_root: bool) -> Diagnosis {

@@ -8,26 +8,20 @@ use std::time::{Duration, Instant};
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::context::CliError;
 use crate::cli::door::Door;
+use crate::cli::row::text;
 use crate::cli::running_server::RunningServer;
-use agent::mcp::{Mcp, ServerStatus};
+use crate::service::views;
+use agent::mcp::Mcp;
 use agent::skills::{FOLDER, Skills};
 use config::{Config, Settings};
 use net::cancel::Cancel;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Time limit of their start; npx and uvx download a program first.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Pause between two questions to a server whose MCP servers are starting.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// How one of them does.
-struct Finding {
-    name: String,
-    state: String,
-    tools: u64,
-    problem: Option<String>,
-}
 
 /// Asks the running server, else starts them all as the server would, lists their tools,
 /// and stops them.
@@ -57,7 +51,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
 }
 
 /// What the running server says of them, once each of them has started or failed.
-fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Vec<Finding>, CliError> {
+fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Vec<Value>, CliError> {
     let deadline = Instant::now() + LIMIT;
     let mut door = Door::at(installation.directory.clone());
     loop {
@@ -72,47 +66,32 @@ fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Vec<F
             thread::sleep(PAUSE);
             continue;
         }
-        let finding = |name: &str| match of(name) {
-            Some(server) => Finding {
-                name: name.to_owned(),
-                state: server["state"].as_str().unwrap_or_default().to_owned(),
-                tools: server["tools"].as_u64().unwrap_or_default(),
-                problem: server["problem"].as_str().map(str::to_owned),
-            },
-            None => Finding {
-                name: name.to_owned(),
-                state: String::new(),
-                tools: 0,
-                problem: Some("the running server has not reloaded the configuration".to_owned()),
-            },
+        let finding = |name: &str| {
+            let why = "the running server has not reloaded the configuration";
+            of(name).map_or_else(|| json!({ "name": name, "problem": why }), Value::clone)
         };
         return Ok(names().map(finding).collect());
     }
 }
 
-fn start(installation: &Installation<'_>, config: &Config) -> Vec<Finding> {
+fn start(installation: &Installation<'_>, config: &Config) -> Vec<Value> {
     let mcp = Mcp::new(installation.directory.path().to_owned());
     mcp.apply(config);
     mcp.wait_until_settled(LIMIT, &Cancel::default());
     let statuses = mcp.statuses();
     mcp.stop(true);
-    let finding = |status: ServerStatus| Finding {
-        name: status.name,
-        state: status.state.as_str().to_owned(),
-        tools: status.tools as u64,
-        problem: status.problem,
-    };
-    statuses.into_iter().map(finding).collect()
+    let statuses = statuses.into_iter().map(views::mcp_server);
+    statuses.map(|status| json!(status)).collect()
 }
 
-fn judge(finding: &Finding, settings: &Settings, is_running: bool) -> Diagnosis {
-    let Finding { name, tools, .. } = finding;
+fn judge(server: &Value, settings: &Settings, is_running: bool) -> Diagnosis {
+    let (name, tools) = (text(&server["name"]), text(&server["tools"]));
     let file = settings.path().display();
-    match (finding.state.as_str(), &finding.problem) {
-        ("ready", _) => Diagnosis::ok(format!("{name} answers and has {tools} tools")),
-        ("disabled", None) => Diagnosis::ok(format!("{name} is disabled")),
+    match (server["state"].as_str(), server["problem"].as_str()) {
+        (Some("ready"), _) => Diagnosis::ok(format!("{name} answers and has {tools} tools")),
+        (Some("disabled"), None) => Diagnosis::ok(format!("{name} is disabled")),
         (_, problem) => {
-            let why = problem.as_deref().unwrap_or("does not answer in time");
+            let why = problem.unwrap_or("does not answer in time");
             let found = Diagnosis::problem(format!("{name}: {why}")).advise(format!(
                 "correct mcp_servers.{name} in {file}, or set its \"disabled\" to true"
             ));

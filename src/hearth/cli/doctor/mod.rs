@@ -34,9 +34,9 @@ Each provider is asked whether it accepts the key and has the model; nothing is 
 The running server is asked how its MCP servers do; without one they are started here, and
 stopped again. Keys are looked up in this shell's environment, which may differ from the
 server's.
---model  Send the model, and each that stands in for it, a small question, a
-         tool call, a picture and a long prompt instead, and say what works,
-         how long it took and how many tokens. Costs what these cost.
+--model  Send the model, and each that stands in for it, a small question
+         and a tool call instead, and say what works, how long it took and
+         how many tokens. Costs what these cost.
 --json
 --data-dir",
 )

@@ -4,14 +4,15 @@ use std::thread;
 use std::time::Duration;
 
 use super::diagnosis::{Diagnosis, Installation, Level};
-use agent::provider::probe::{Finding, Probe, probe};
-use config::{Config, ModelChoice, Preset, Settings};
+use agent::model::probe::{Finding, Probe, probe};
+use agent::model::takes_effort;
+use config::{Config, ModelChoice, OFFLINE, Preset, Settings};
 use net::tls::Trust;
 
 /// How long one provider may take to answer.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Asks all providers at once.
+/// Asks all providers at once, and says whose models do without a setting.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
     let trust = Trust::new(config.tls.ca_file.as_deref());
@@ -29,8 +30,30 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     choices
         .iter()
         .zip(probes)
-        .map(|((place, choice), probe)| diagnose(installation, settings, place, choice, probe))
+        .flat_map(|((place, choice), probe)| {
+            let without = without_effort(installation, &config, choice);
+            let found = diagnose(installation, settings, place, choice, probe);
+            [found].into_iter().chain(without)
+        })
         .collect()
+}
+
+/// A warning where the reasoning effort that is set does nothing.
+fn without_effort(
+    installation: &Installation<'_>,
+    config: &Config,
+    choice: &ModelChoice,
+) -> Option<Diagnosis> {
+    let effort = config.reasoning_effort.filter(|effort| *effort != "none")?;
+    let (model, option) = (&choice.model, &installation.option);
+    (choice.provider != OFFLINE && !takes_effort(choice)).then(|| {
+        Diagnosis::warning(format!(
+            "the model {model:?} takes no reasoning effort: reasoning_effort {effort:?} does \
+             nothing for it"
+        ))
+        .advise(format!("hearth config unset{option} reasoning_effort"))
+        .advise("or choose a model that thinks")
+    })
 }
 
 /// Every model that may be asked, and how its keys begin in the configuration.

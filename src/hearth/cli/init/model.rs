@@ -10,7 +10,7 @@ use crate::cli::context::{CliError, CliResult};
 use crate::cli::door::Door;
 use crate::cli::local_models;
 use crate::cli::prompter::{Prompter, by_number, numbered};
-use agent::provider::probe::{Finding, models_at, probe};
+use agent::model::probe::{Finding, models_at, probe};
 use base::nearest::nearest;
 use base::secret::Secret;
 use config::{Config, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset};
@@ -291,6 +291,7 @@ fn test(
         api_key,
         base_url: chosen.base_url.clone(),
         context_tokens: None,
+        first_token_seconds: None,
     };
     let probe = probe(&choice, &Trust::default(), LIMIT);
     let mut text = probe.to_string();

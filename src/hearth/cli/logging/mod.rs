@@ -5,6 +5,7 @@
 
 mod limit;
 mod rotation;
+mod standard_error;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -22,6 +23,7 @@ use base::sync;
 use config::{Config, Limits};
 use limit::{LeftOut, LineLimit};
 use rotation::RotatingFile;
+pub use standard_error::StandardError;
 
 /// The default log level.
 const DEFAULT_LEVEL: &str = "info";
@@ -32,6 +34,7 @@ pub struct Logging {
     current: Arc<RwLock<Loggers>>,
     /// Lines of clients, and how many of one kind each may cause.
     limit: Arc<Mutex<(LineLimit, u32)>>,
+    errors: StandardError,
     file: Option<SharedFile>,
     is_dated: bool,
     /// Whether `HEARTH_LOG` overrides the configuration.
@@ -57,12 +60,15 @@ pub fn start(
     };
     let file = path.map(open).transpose()?;
     let is_dated = !is_journal(environment);
-    let loggers = Loggers::new(checked(filter)?, is_dated, file.as_ref());
+    let errors = StandardError::start(std::io::stderr())
+        .map_err(|error| CliError::failed(format!("cannot start to log: {error}")))?;
+    let loggers = Loggers::new(checked(filter)?, is_dated, &errors, file.as_ref());
     log::set_max_level(loggers.filter());
     let lines = Limits::default().log_lines_per_address;
     let logging = Logging {
         current: Arc::new(RwLock::new(loggers)),
         limit: Arc::new(Mutex::new((LineLimit::default(), lines))),
+        errors,
         file,
         is_dated,
         is_fixed: filter.is_some(),
@@ -79,15 +85,24 @@ impl Logging {
         if self.is_fixed {
             return;
         }
-        let loggers = Loggers::new(config.log_level, self.is_dated, self.file.as_ref());
+        let file = self.file.as_ref();
+        let loggers = Loggers::new(config.log_level, self.is_dated, &self.errors, file);
         let most = loggers.filter();
         *sync::write(&self.current) = loggers;
         log::set_max_level(most);
     }
 
-    /// Writes which lines were left out until now.
+    /// Writes which lines were left out until now, that the program has stopped, and all
+    /// that still waits for standard error, unless nobody reads it.
     pub fn finish(&self) {
         self.write_left_out(sync::lock(&self.limit).0.end(None));
+        log::info!("stopped");
+        self.errors.finish();
+    }
+
+    /// Standard error, in order with the log.
+    pub fn errors(&self) -> StandardError {
+        self.errors.clone()
     }
 
     fn write_left_out(&self, all: Vec<LeftOut>) {
@@ -145,12 +160,16 @@ struct Loggers {
 }
 
 impl Loggers {
-    fn new(filter: &str, is_dated: bool, file: Option<&SharedFile>) -> Loggers {
+    fn new(
+        filter: &str,
+        is_dated: bool,
+        errors: &StandardError,
+        file: Option<&SharedFile>,
+    ) -> Loggers {
         let directives = directives(filter);
-        let pipe = |file: &SharedFile| Target::Pipe(Box::new(file.clone()));
         Loggers {
-            terminal: logger(&directives, is_dated, Target::Stderr),
-            file: file.map(|file| logger(&directives, true, pipe(file))),
+            terminal: logger(&directives, is_dated, errors.clone()),
+            file: file.map(|file| logger(&directives, true, file.clone())),
         }
     }
 
@@ -230,11 +249,11 @@ fn is_journal(environment: &dyn Fn(&str) -> Option<OsString>) -> bool {
     environment("JOURNAL_STREAM").is_some_and(|value| value == stream.as_str())
 }
 
-fn logger(directives: &str, dated: bool, target: Target) -> Logger {
+fn logger(directives: &str, dated: bool, target: impl Write + Send + 'static) -> Logger {
     let clock = Clock::system();
     Builder::new()
         .parse_filters(directives)
-        .target(target)
+        .target(Target::Pipe(Box::new(target)))
         .format(move |out, record| {
             let mut line = String::with_capacity(128);
             if dated {
@@ -285,7 +304,7 @@ mod tests {
 
     fn logged(dated: bool, message: &str) -> String {
         let sink = Sink::default();
-        let logger = logger("info", dated, Target::Pipe(Box::new(sink.clone())));
+        let logger = logger("info", dated, sink.clone());
         logger.log(
             &Record::builder()
                 .level(log::Level::Info)

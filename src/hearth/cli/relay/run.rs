@@ -1,6 +1,7 @@
 //! `hearth relay` alone: runs a relay until a signal stops it.
 
 use std::io;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 #[cfg(feature = "tls")]
 use std::path::Path;
@@ -82,14 +83,13 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         })?;
     let local = relay.local_addr();
     let scheme = if is_secure { "https" } else { "http" };
-    writeln!(context.errors, "hearth listening on {scheme}://{local}")?;
-    context.errors.flush()?;
+    let announcement = format!("hearth listening on {scheme}://{local}\n");
+    logging.errors().write_all(announcement.as_bytes())?;
     if signals.forever().next().is_some() {
         log::info!("stopping: machines and clients will reconnect");
     }
     relay.stop();
     logging.finish();
-    log::info!("stopped");
     Ok(())
 }
 

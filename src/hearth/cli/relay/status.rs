@@ -3,70 +3,50 @@
 use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::chat::connection::ask_once;
+use crate::cli::chat::connection::SignedIn;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
+use crate::cli::row::{Shown, text, time};
 use crate::cli::running_server::RunningServer;
-use crate::cli::table;
-use base::clock::Timestamp;
 use serde_json::json;
+
+const LINKS: Shown = Shown::Record {
+    member: "relays",
+    columns: &[
+        ("name", |relay| text(&relay["name"])),
+        ("relay", |relay| text(&relay["url"])),
+        ("state", |relay| text(&relay["state"])),
+        ("clients", |relay| text(&relay["clients"])),
+        ("next try", |relay| time(&relay["next_try"])),
+        ("last error", |relay| text(&relay["last_error"])),
+    ],
+    empty: "There are no links to relays; add one with `hearth relay join URL`.",
+};
 
 /// Shows the links.
 pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
-    let (machine, relays) = match RunningServer::find(&directory) {
+    let links = match RunningServer::find(&directory) {
         Some(_) => running(arguments, context)?,
         None => stopped(&directory)?,
     };
-    if arguments.has("json") {
-        return table::print_json(context, &json!({"machine_id": machine, "relays": relays}));
-    }
-    if let Some(machine) = machine.as_str() {
+    if let Some(machine) = links["machine_id"].as_str()
+        && !arguments.has("json")
+    {
         writeln!(context.output, "machine id  {machine}\n")?;
     }
-    let relays = relays.as_array().map(Vec::as_slice).unwrap_or_default();
-    let rows: Vec<Vec<String>> = relays
-        .iter()
-        .map(|relay| {
-            let text = |key: &str| relay[key].as_str().unwrap_or("-").to_owned();
-            vec![
-                text("name"),
-                text("url"),
-                text("state"),
-                relay["clients"].to_string(),
-                readable(&text("next_try")),
-                text("last_error"),
-            ]
-        })
-        .collect();
-    let columns = [
-        "name",
-        "relay",
-        "state",
-        "clients",
-        "next try",
-        "last error",
-    ];
-    let nothing = "There are no links to relays; add one with `hearth relay join URL`.";
-    table::print(context, &columns, &rows, nothing)
-}
-
-/// A time of the wire as people read it; anything else stays as it is.
-fn readable(text: &str) -> String {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(time) => table::time(Timestamp::from_millis(time.as_millisecond())),
-        Err(_) => text.to_owned(),
-    }
+    LINKS.print(&links, arguments, context)
 }
 
 /// From the running server.
-fn running(arguments: &Arguments, context: &mut CliContext) -> Result<(Value, Value), CliError> {
-    let info = ask_once(&json!({"type": "server_info"}), arguments, context)?;
-    Ok((info["machine_id"].clone(), info["relays"].clone()))
+fn running(arguments: &Arguments, context: &mut CliContext) -> Result<Value, CliError> {
+    let mut server = SignedIn::open(arguments, context)?;
+    let info = server.ask(&json!({"type": "server_info"}))?;
+    Ok(json!({ "machine_id": info["machine_id"], "relays": info["relays"] }))
 }
 
 /// From the configuration, while no server is running.
-fn stopped(directory: &DataDirectory) -> Result<(Value, Value), CliError> {
+fn stopped(directory: &DataDirectory) -> Result<Value, CliError> {
     let settings = directory.settings()?;
     let identity = relay::identity::Identity::load(directory.path()).map_err(CliError::failed)?;
     let config = settings.current();
@@ -80,8 +60,8 @@ fn stopped(directory: &DataDirectory) -> Result<(Value, Value), CliError> {
             "next_try": null,
         })
     });
-    Ok((
-        identity.map_or(Value::Null, |identity| json!(identity.machine_id.as_str())),
-        relays.collect(),
-    ))
+    Ok(json!({
+        "machine_id": identity.as_ref().map(|identity| identity.machine_id.as_str()),
+        "relays": relays.collect::<Vec<_>>(),
+    }))
 }

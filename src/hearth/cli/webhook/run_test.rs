@@ -17,7 +17,7 @@ use crate::cli::http;
 use crate::cli::row::time;
 use crate::cli::running_server::reachable_here;
 use crate::cli::terminal::visible;
-use agent::tool::output::shorten;
+use agent::tools::output::shorten;
 use net::tls::Trust;
 use protocol::command::LIST_LIMIT;
 

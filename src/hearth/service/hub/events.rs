@@ -5,7 +5,7 @@
 
 use super::{ConnectionId, Hub, Recipients};
 use crate::service::views;
-use agent::tool::Change;
+use agent::tools::Change;
 use agent::turn::Progress;
 use base::ids::{ConversationId, MemoryId, ScheduleId, UserId};
 use protocol::event::{Event, EventKind, EventName};
@@ -18,6 +18,9 @@ impl Hub {
     pub fn publish_progress(&self, turn: &Turn, progress: Progress<'_>) {
         let kind = match progress {
             Progress::Changed(change) => return self.publish_change_of_tool(change),
+            Progress::Waits(wait) => EventKind::Waiting {
+                seconds: wait.as_secs_f64().ceil() as u64,
+            },
             Progress::Text(text) => EventKind::Delta {
                 text: text.to_owned(),
             },
@@ -36,7 +39,7 @@ impl Hub {
                 summary: summary.to_owned(),
             },
         };
-        if kind.name() == EventName::Delta {
+        if matches!(kind.name(), EventName::Delta | EventName::Waiting) {
             return self.publish_of(turn, kind);
         }
         // The model may have put into a call what it found before.

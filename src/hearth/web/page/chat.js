@@ -389,6 +389,7 @@ export function chat({ household, go, id, sought }) {
       const words = waits ? "Waiting for your approval"
         : household.waiting.has(turn.id) ? "Waiting for the approval of somebody who may give it"
         : isBusy ? "Working"
+        : turn.waits ? `The model is busy, next try in ${turn.waits} s`
         : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
       redraw(state, words, () => words ? [h("p.thinking", words)] : []);
     }

@@ -297,6 +297,12 @@ export class Household extends EventTarget {
       case "chat.delta": {
         const turn = this.#turn(id, conversation, true);
         if (!turn.hasGap) turn.text += event.text;
+        turn.waits = 0;
+        return this.#emit("turn", turn);
+      }
+      case "chat.waiting": {
+        const turn = this.#turn(id, conversation, true);
+        turn.waits = event.seconds;
         return this.#emit("turn", turn);
       }
       case "chat.tool_call": {

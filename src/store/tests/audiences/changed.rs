@@ -33,11 +33,11 @@ fn things_are_changed_by_their_owner_and_shared_ones_by_an_admin() {
             panic!("{line:?}")
         };
         let (viewer, id) = (&house.viewer(who), house.id(name));
-        let before = store.conversation(&all(), id).unwrap();
-        let memories = store.memories(&all()).unwrap();
+        let before = store.seen(&all()).conversation(id).unwrap();
+        let memories = store.seen(&all()).memories().unwrap();
         let content = format!("remember {name}");
         let memory = memories.iter().find(|one| one.content == content).unwrap();
-        let schedules = store.schedules(&all()).unwrap();
+        let schedules = store.seen(&all()).schedules().unwrap();
         let schedule = schedules.iter().find(|one| one.prompt == name).unwrap();
         let at = schedule.timing.next_at;
         let check = |what: &str, changed: Result<()>| match changed {
@@ -113,7 +113,7 @@ fn sharing_shows_and_hides() {
     let store = &house.store;
     let (ann, bob, gina) = ("ann", "bob", "gina");
     let diary = house.id("diary");
-    let seen_by = |who: &str| store.conversation(&house.viewer(who), diary).is_ok();
+    let seen_by = |who: &str| store.seen(&house.viewer(who)).conversation(diary).is_ok();
     let share = |audience: Audience| store.share_conversation(&house.viewer(ann), diary, &audience);
     let people = |names: &[&str]| Audience::People(names.iter().map(|&name| name.into()).collect());
     // Names in any case; the owner's own says nothing more.
@@ -145,7 +145,7 @@ fn sharing_shows_and_hides() {
     assert_eq!(error.code(), Code::InvalidRequest);
 
     // What was remembered in it stays with those who saw it then.
-    let memories = store.memories(&house.viewer(bob)).unwrap();
+    let memories = store.seen(&house.viewer(bob)).memories().unwrap();
     assert!(memories.iter().all(|one| one.content != "remember diary"));
 }
 
@@ -182,7 +182,7 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
             &Audience::Private,
         )
         .unwrap();
-    let moved = store.schedule(&house.viewer("bob"), made.id).unwrap();
+    let moved = store.seen(&house.viewer("bob")).schedule(made.id).unwrap();
     assert_eq!(
         (moved.conversation_id, moved.audience.clone()),
         (None, Audience::Private)
@@ -192,8 +192,8 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
     assert_eq!(begun.turn().user_id, Some(bob));
     assert_eq!(begun.turn().readers, Readers::People([bob].into()));
     let own = begun.turn().conversation_id;
-    assert!(store.conversation(&house.viewer("bob"), own).is_ok());
-    assert!(store.conversation(&house.viewer("ann"), own).is_err());
+    assert!(store.seen(&house.viewer("bob")).conversation(own).is_ok());
+    assert!(store.seen(&house.viewer("ann")).conversation(own).is_err());
 }
 
 fn of_door(audience: &Audience) -> Vec<(String, Audience)> {
@@ -218,7 +218,7 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     assert!(set(&bob).is_empty(), "it is as it was");
     let seen = |who: &str| {
         let viewer = house.viewer(who);
-        let page = store.conversations(&viewer, 100, None, false).unwrap();
+        let page = store.seen(&viewer).conversations(100, None, false).unwrap();
         house.names(page.conversations.iter().map(|one| one.id))
     };
     assert_eq!(
@@ -231,9 +231,9 @@ fn an_account_s_audience_is_that_of_all_its_conversations() {
     let carl = store.add_user("carl", UserRole::User, "-").unwrap().id;
     let of_carl = Viewer::person(carl, UserRole::User);
     let bell = house.id("bell");
-    assert!(store.conversation(&of_carl, bell).is_err());
+    assert!(store.seen(&of_carl).conversation(bell).is_err());
     set(&bob);
-    assert!(store.conversation(&of_carl, bell).is_ok());
+    assert!(store.seen(&of_carl).conversation(bell).is_ok());
     set(&Audience::Household);
     assert_eq!(seen("root"), ["kitchen", "bell", "alarm", "bins"]);
 }
@@ -271,6 +271,7 @@ fn found(text: &str) -> Vec<Step> {
         private: true,
         memories: Vec::new(),
         files: Vec::new(),
+        page: None,
     }]
 }
 
@@ -311,7 +312,7 @@ fn what_tools_found_goes_when_more_people_see_the_conversation() {
             .record_steps(turn.id, found("late"), turn.audience_id)
             .unwrap();
         let kept = |id| {
-            let steps = store.steps(id).unwrap();
+            let steps = store.seen(&Viewer::server()).steps(id).unwrap();
             let text = |step: &Step| serde_json::to_string(step).unwrap();
             steps
                 .iter()
@@ -346,7 +347,10 @@ fn the_same_words_are_remembered_once_for_each_audience() {
     assert_eq!(remember("diary").id, first.id);
     assert_eq!(remember("reminder").id, first.id, "ann alone sees both");
     assert_ne!(remember("kitchen").id, first.id);
-    let of_bob = store.recall(&house.viewer("bob"), "mat", None, 10).unwrap();
+    let of_bob = store
+        .seen(&house.viewer("bob"))
+        .recall("mat", None, 10)
+        .unwrap();
     assert_eq!(of_bob.len(), 1);
     assert_eq!(of_bob[0].channel.as_deref(), Some("websocket"));
     // What may not be forgotten is not replaced either; nothing is remembered then.
@@ -358,7 +362,8 @@ fn the_same_words_are_remembered_once_for_each_audience() {
     }
     assert!(
         store
-            .recall(&house.viewer("bob"), "shed", None, 10)
+            .seen(&house.viewer("bob"))
+            .recall("shed", None, 10)
             .unwrap()
             .is_empty()
     );
@@ -385,7 +390,7 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
         .set_account_audiences(of_door(&audience("bob")))
         .unwrap();
     let find = |who: &str| {
-        let schedules = store.schedules(&house.viewer(who)).unwrap();
+        let schedules = store.seen(&house.viewer(who)).schedules().unwrap();
         schedules.into_iter().find(|one| one.id == id)
     };
     let left = find("ann").unwrap();
@@ -405,7 +410,7 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
     store
         .set_account_audiences(of_door(&audience("ann, bob")))
         .unwrap();
-    let schedules = store.schedules(&house.viewer("bob")).unwrap();
+    let schedules = store.seen(&house.viewer("bob")).schedules().unwrap();
     let stays = schedules.into_iter().find(|one| one.id == id).unwrap();
     assert_eq!(stays.conversation_id, Some(house.id("bell")));
 }
@@ -427,7 +432,7 @@ fn what_nobody_owns_is_deleted_by_those_who_see_it() {
     assert_eq!(forget("root").unwrap_err().code(), Code::NotFound);
     assert!(forget("gina").is_err());
     forget("bob").unwrap();
-    let schedules = store.schedules(&house.viewer("bob")).unwrap();
+    let schedules = store.seen(&house.viewer("bob")).schedules().unwrap();
     let of_account = schedules
         .iter()
         .find(|one| one.prompt == "alarm")

@@ -16,7 +16,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
     let ann = house.people["ann"].0;
     let root = Viewer::person(house.people["root"].0, UserRole::Admin);
     let left = |viewer: &Viewer| {
-        let page = store.conversations(viewer, 100, None, false).unwrap();
+        let page = store.seen(viewer).conversations(100, None, false).unwrap();
         house.names(
             page.conversations
                 .iter()
@@ -31,7 +31,8 @@ fn a_removed_person_takes_along_what_they_alone_see() {
         ["kitchen", "holiday", "party", "bell", "bins"]
     );
     let remembered: Vec<String> = store
-        .memories(&all())
+        .seen(&all())
+        .memories()
         .unwrap()
         .into_iter()
         .map(|one| one.content)
@@ -42,19 +43,22 @@ fn a_removed_person_takes_along_what_they_alone_see() {
     );
     assert!(
         store
-            .search_messages(&all(), "diary", 10)
+            .seen(&all())
+            .search_messages("diary", 10)
             .unwrap()
             .is_empty()
     );
-    let kitchen = store.conversation(&root, house.id("kitchen")).unwrap();
+    let kitchen = store.seen(&root).conversation(house.id("kitchen")).unwrap();
     assert_eq!((kitchen.owner, kitchen.owner_id), (None, None));
     let holiday = store
-        .conversation(&house.viewer("bob"), house.id("holiday"))
+        .seen(&house.viewer("bob"))
+        .conversation(house.id("holiday"))
         .unwrap();
     assert_eq!(holiday.audience, Audience::People(vec!["bob".to_owned()]));
     assert!(
         store
-            .schedules(&all())
+            .seen(&all())
+            .schedules()
             .unwrap()
             .iter()
             .all(|one| one.prompt == "bell" || one.prompt == "alarm")
@@ -97,14 +101,15 @@ fn a_deleted_account_takes_along_all_that_it_owned() {
     assert!(saw("kitchen", "root") && saw("holiday", "bob") && saw("party", "gina"));
     assert!(!saw("holiday", "root") && !saw("diary", "bob"));
     let left = store
-        .conversations(&all(), 100, None, false)
+        .seen(&all())
+        .conversations(100, None, false)
         .unwrap()
         .conversations;
     assert_eq!(
         house.names(left.iter().map(|one| one.id)),
         ["bell", "alarm"]
     );
-    let memories = store.memories(&all()).unwrap();
+    let memories = store.seen(&all()).memories().unwrap();
     assert_eq!(memories.len(), 2);
     let refused = store.delete_account(house.people["root"].0).unwrap_err();
     assert!(refused.message().contains("last admin"), "{refused}");
@@ -120,8 +125,13 @@ fn the_last_reader_takes_along_what_others_left() {
     // That of a webhook account stays its own.
     store.remove_user(house.people["bob"].0).unwrap();
     let door = Viewer::account("door");
-    assert!(store.conversation(&door, house.id("alarm")).is_ok());
-    assert!(store.conversation(&all(), house.id("holiday")).is_err());
+    assert!(store.seen(&door).conversation(house.id("alarm")).is_ok());
+    assert!(
+        store
+            .seen(&all())
+            .conversation(house.id("holiday"))
+            .is_err()
+    );
 }
 
 #[test]
@@ -150,10 +160,28 @@ fn usage_is_counted_for_each_person() {
             .unwrap();
     }
     let now = Clock::system().now();
-    assert_eq!(store.tokens_of_month_by(ann, now).unwrap(), 112);
-    assert_eq!(store.tokens_of_month_by(bob, now).unwrap(), 22);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .tokens_of_month_by(ann, now)
+            .unwrap(),
+        112
+    );
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .tokens_of_month_by(bob, now)
+            .unwrap(),
+        22
+    );
     let later = now.plus(Duration::from_secs(40 * 24 * 60 * 60));
-    assert_eq!(store.tokens_of_month_by(ann, later).unwrap(), 0);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .tokens_of_month_by(ann, later)
+            .unwrap(),
+        0
+    );
 }
 
 #[test]
@@ -192,5 +220,8 @@ fn a_call_of_somebody_who_causes_nothing_any_more_does_not_start() {
     store.remove_user(bob).unwrap();
     assert_eq!(start(Some(bob)), Err(Code::Unauthorized));
     assert_eq!(start(None), Ok(()));
-    assert_eq!(store.steps(turn.id).unwrap().len(), 2);
+    assert_eq!(
+        store.seen(&Viewer::server()).steps(turn.id).unwrap().len(),
+        2
+    );
 }

@@ -23,13 +23,14 @@ fn everybody_sees_their_own_part_of_everything() {
         };
 
         let listed = store
-            .conversations(viewer, 100, None, false)
+            .seen(viewer)
+            .conversations(100, None, false)
             .unwrap()
             .conversations;
         let mut one_by_one = Vec::new();
         let mut after = None;
         loop {
-            let page = store.conversations(viewer, 1, after, false).unwrap();
+            let page = store.seen(viewer).conversations(1, after, false).unwrap();
             one_by_one.extend(page.conversations.iter().map(|one| one.id));
             after = page.next;
             if after.is_none() {
@@ -37,18 +38,19 @@ fn everybody_sees_their_own_part_of_everything() {
             }
         }
         assert!(listed.iter().map(|one| one.id).eq(one_by_one), "{who}");
-        let memories = store.memories(viewer).unwrap();
-        let schedules = store.schedules(viewer).unwrap();
-        let count = store.counts(viewer).unwrap();
+        let memories = store.seen(viewer).memories().unwrap();
+        let schedules = store.seen(viewer).schedules().unwrap();
+        let count = store.seen(viewer).counts().unwrap();
         let of = |found: Vec<ConversationId>| house.names(found);
-        let search = store.search_messages(viewer, "answered", 100).unwrap();
-        let approvals = store.waiting_approvals(viewer).unwrap();
-        let deliveries = store.deliveries(viewer, None, 100).unwrap();
+        let search = store.seen(viewer).search_messages("answered", 100).unwrap();
+        let approvals = store.seen(viewer).waiting_approvals().unwrap();
+        let deliveries = store.seen(viewer).deliveries(None, 100).unwrap();
         let pending = Some(DeliveryState::Pending);
-        let pending = store.deliveries(viewer, pending, 100).unwrap();
-        let recalled = store.recall(viewer, "remember", None, 100).unwrap();
+        let pending = store.seen(viewer).deliveries(pending, 100).unwrap();
+        let recalled = store.seen(viewer).recall("remember", None, 100).unwrap();
         let relevant = store
-            .relevant_memories(viewer, "remember", None, &HashSet::new())
+            .seen(viewer)
+            .relevant_memories("remember", None, &HashSet::new())
             .unwrap();
         // Those who asked and those who may answer, whoever sees the conversation.
         let asked = approvals.iter().map(|one| one.user_id);
@@ -126,21 +128,21 @@ fn everybody_sees_their_own_part_of_everything() {
             };
             let nowhere = ConversationId::from(9);
             let text = id.to_string();
-            let conversation = |id| store.conversation(viewer, id).map(drop);
+            let conversation = |id| store.seen(viewer).conversation(id).map(drop);
             check(
                 "conversation",
                 conversation(id),
                 conversation(nowhere),
                 &text,
             );
-            let messages = |id| store.messages(viewer, id, 10, None).map(drop);
+            let messages = |id| store.seen(viewer).messages(id, 10, None).map(drop);
             check("messages", messages(id), messages(nowhere), &text);
-            let after = |id| store.messages_after(viewer, id, 10, None).map(drop);
+            let after = |id| store.seen(viewer).messages_after(id, 10, None).map(drop);
             check("messages after", after(id), after(nowhere), &text);
-            let view = |id| store.turn(viewer, id).map(drop);
+            let view = |id| store.seen(viewer).turn(id).map(drop);
             check("turn", view(turn), view(TurnId::from(9)), &turn.to_string());
-            let stored = store.turn(&all(), turn).unwrap().into_inner();
-            let message = |id| store.message(viewer, id).map(drop);
+            let stored = store.seen(&all()).turn(turn).unwrap().into_inner();
+            let message = |id| store.seen(viewer).message(id).map(drop);
             let text = stored.message_id.to_string();
             check(
                 "message",
@@ -148,9 +150,9 @@ fn everybody_sees_their_own_part_of_everything() {
                 message(9.into()),
                 &text,
             );
-            let delivery = store.deliveries(&all(), None, 100).unwrap();
+            let delivery = store.seen(&all()).deliveries(None, 100).unwrap();
             let delivery = delivery.iter().find(|one| one.turn_id == turn).unwrap().id;
-            let find = |id| store.delivery(viewer, id).map(drop);
+            let find = |id| store.seen(viewer).delivery(id).map(drop);
             check(
                 "delivery",
                 find(delivery),
@@ -260,7 +262,7 @@ fn readers_are_told_without_the_database() {
         ("kitchen", UserRole::User, [true, true]),
         ("kitchen", UserRole::Viewer, [false, false]),
     ] {
-        let turn = house.store.turn(&all(), house.made[name].1).unwrap();
+        let turn = house.store.seen(&all()).turn(house.made[name].1).unwrap();
         let included = [ann, bob].map(|person| turn.readers.include(person, role));
         assert_eq!(included, expected, "{name} {role:?}");
     }
@@ -302,7 +304,10 @@ fn the_model_sees_no_more_than_who_asks() {
         };
         let viewer =
             Viewer::readers_of(house.id(conversation), &Readers::Household).asked_by(user, account);
-        let found = store.search_messages(&viewer, "answered", 100).unwrap();
+        let found = store
+            .seen(&viewer)
+            .search_messages("answered", 100)
+            .unwrap();
         let found = house.names(found.iter().map(|one| one.conversation_id));
         let seen: Vec<&str> = seen.split_whitespace().collect();
         assert_eq!(found, seen, "{conversation}, asked by {asker}");
@@ -329,24 +334,37 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
     };
     let approval = suspend().unwrap().into_inner()[0].id;
     let listed = |who: &str| {
-        let listed = store.waiting_approvals(&house.viewer(who)).unwrap();
+        let listed = store.seen(&house.viewer(who)).waiting_approvals().unwrap();
         listed.iter().any(|one| one.id == approval)
     };
     assert!(listed("bob") && listed("root"));
-    assert!(store.turns_of_former_readers(holiday).unwrap().is_empty());
+    assert!(
+        store
+            .seen(&Viewer::server())
+            .turns_of_former_readers(holiday)
+            .unwrap()
+            .is_empty()
+    );
     let ann = house.viewer("ann");
     store
         .share_conversation(&ann, holiday, &Audience::Private)
         .unwrap();
     assert!(!listed("bob") && !listed("root"));
-    let found = store.approval(&house.viewer("bob"), approval);
+    let found = store.seen(&house.viewer("bob")).approval(approval);
     assert_eq!(found.unwrap_err().code(), Code::NotFound);
-    assert_eq!(store.turns_of_former_readers(holiday).unwrap(), [turn.id]);
-    let nothing = store.conversation(&house.viewer("bob"), holiday);
+    assert_eq!(
+        store
+            .seen(&Viewer::server())
+            .turns_of_former_readers(holiday)
+            .unwrap(),
+        [turn.id]
+    );
+    let nothing = store.seen(&house.viewer("bob")).conversation(holiday);
     let nothing = nothing.unwrap_err();
     let (steps, audience) = (vec![], turn.audience_id);
+    let read = store.seen(&Viewer::server()).audience_of(turn).map(drop);
     for refused in [
-        store.audience_of(turn).map(drop),
+        read,
         store.record_steps(turn.id, steps.clone(), audience),
         store
             .start_call(turn.id, None, steps, audience, "1".to_owned())
@@ -366,7 +384,7 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
     assert!(ended.reply.is_none());
     let body = body(store, ended.delivery.unwrap().id);
     assert!(body.contains(nothing.message()), "{body}");
-    let kept = store.messages(&ann, holiday, 100, None).unwrap();
+    let kept = store.seen(&ann).messages(holiday, 100, None).unwrap();
     assert!(kept.messages.iter().all(|one| one.content != "4711"));
 }
 
@@ -387,7 +405,7 @@ fn the_first_turn_of_a_conversation_sees_before_its_commit() {
         (Readers::People([].into()), ""),
     ] {
         let viewer = Viewer::readers_of(unknown, &known);
-        let page = store.conversations(&viewer, 100, None, false).unwrap();
+        let page = store.seen(&viewer).conversations(100, None, false).unwrap();
         let found = house.names(page.conversations.iter().map(|one| one.id));
         let seen: Vec<&str> = seen.split_whitespace().collect();
         assert_eq!(found, seen, "{known:?}");

@@ -11,6 +11,7 @@ fn result(call_id: &str, content: &str, private: bool) -> Step {
         private,
         memories: Vec::new(),
         files: Vec::new(),
+        page: None,
     }
 }
 
@@ -61,7 +62,7 @@ fn what_came_of_a_private_result_goes_with_it() {
     let late = vec![reply("5", "4711"), result("5", "showed 4711", false)];
     store.record_steps(runs.id, late, runs.audience_id).unwrap();
     for turn in [past.id, runs.id] {
-        let steps = store.steps(turn).unwrap();
+        let steps = store.seen(&Viewer::server()).steps(turn).unwrap();
         let text = serde_json::to_string(&steps).unwrap();
         assert!(!text.contains("4711"), "{text}");
         assert!(text.contains("before"), "{text}");
@@ -73,7 +74,10 @@ fn what_came_of_a_private_result_goes_with_it() {
             "{text}"
         );
     }
-    assert_eq!(store.steps(harmless.id).unwrap(), kept);
+    assert_eq!(
+        store.seen(&Viewer::server()).steps(harmless.id).unwrap(),
+        kept
+    );
 }
 
 /// A picture that a tool made of what it found goes, one of a turn without that stays.
@@ -112,6 +116,7 @@ fn what_tools_brought_after_a_private_result_goes_with_it() {
             private,
             memories,
             files: brought.to_vec(),
+            page: None,
         },
         step => step,
     };
@@ -119,19 +124,24 @@ fn what_tools_brought_after_a_private_result_goes_with_it() {
         let turn = begin(store, Target::Existing(id), "now");
         let brought = bring(&turn);
         let running = brought[0].attachment_id;
-        assert!(store.attachment(&house.viewer("bob"), running).is_err());
-        assert!(store.attachment(&ann, running).is_ok());
+        assert!(
+            store
+                .seen(&house.viewer("bob"))
+                .attachment(running)
+                .is_err()
+        );
+        assert!(store.seen(&ann).attachment(running).is_ok());
         let found = result("1", "4711", private);
         let steps = vec![reply("1", "a"), found, reply("2", "b"), with(&brought)];
         store
             .record_steps(turn.id, steps.clone(), turn.audience_id)
             .unwrap();
-        assert_eq!(store.steps(turn.id).unwrap(), steps);
+        assert_eq!(store.seen(&Viewer::server()).steps(turn.id).unwrap(), steps);
         finish(store, &turn, "done");
         brought[0].attachment_id
     });
     let carried = |viewer: &Viewer| {
-        let page = store.messages(viewer, id, 100, None).unwrap();
+        let page = store.seen(viewer).messages(id, 100, None).unwrap();
         let replies = page
             .messages
             .into_iter()
@@ -142,15 +152,15 @@ fn what_tools_brought_after_a_private_result_goes_with_it() {
     };
     assert_eq!(carried(&ann)[..2], [1, 1]);
     let bob = house.viewer("bob");
-    assert!(store.attachment(&bob, turns[1]).is_err());
+    assert!(store.seen(&bob).attachment(turns[1]).is_err());
     store
         .share_conversation(&ann, id, &audience("bob"))
         .unwrap();
     assert_eq!(carried(&bob)[..2], [1, 0]);
     for viewer in [&ann, &bob] {
-        assert!(store.attachment(viewer, turns[0]).is_err());
+        assert!(store.seen(viewer).attachment(turns[0]).is_err());
         assert_eq!(
-            store.attachment(viewer, turns[1]).unwrap().name,
+            store.seen(viewer).attachment(turns[1]).unwrap().name,
             "chart.png"
         );
     }

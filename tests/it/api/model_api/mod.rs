@@ -243,6 +243,37 @@ fn a_chat_goes_on_without_being_doubled() {
     assert_eq!(listed[0]["message_count"], 4);
 }
 
+/// What was asked last is deleted in the page. A program that goes back to before it begins a
+/// branch, as it does otherwise: the conversation may have been shared since.
+#[test]
+fn a_conversation_whose_end_was_deleted_is_not_continued_by_what_is_left() {
+    let model = Model::saying("fine");
+    let home = home(&model);
+    let said = |role: &str, content: &str| json!({ "role": role, "content": content });
+    let mut messages = vec![said("user", "one")];
+    complete(&home, json!(messages));
+    messages.extend([said("assistant", "fine"), said("user", "two")]);
+    complete(&home, json!(messages));
+    let [first] = &conversations(&home)[..] else {
+        panic!("it is one conversation");
+    };
+    let id = first["id"].clone();
+    let mut user = home.websocket(&home.tokens.user);
+    let get = json!({ "type": "get_messages", "conversation_id": id });
+    let last = user.ask(get.clone())["messages"][2]["id"].clone();
+    user.ask(json!({ "type": "delete_message", "message_id": last }));
+
+    messages.truncate(2);
+    messages.push(said("user", "three"));
+    complete(&home, json!(messages));
+    let listed = conversations(&home);
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    assert_ne!(listed[0]["id"], id);
+    assert_eq!(listed[0]["message_count"], 4);
+    let left = user.ask(get);
+    assert_eq!(left["messages"].as_array().unwrap().len(), 2, "{left}");
+}
+
 #[test]
 fn an_unknown_history_is_taken_over() {
     let model = Model::saying("Rex, as you said.");

@@ -1,0 +1,131 @@
+//! The marks of messages as a model sees them.
+//!
+//! **The speaker.** A message begins with who speaks, and when: `[Name, TIME] `. Names are
+//! reduced to letters, digits and a few marks, so that a name cannot end its bracket. Only
+//! the first bracket of a text counts.
+//!
+//! **Text from outside.** A webhook's messages, and the results of tools that bring
+//! in text from outside the household, are put between `<outside CODE>` and
+//! `</outside CODE>`. The code is a digest of the text inside. So nobody can write a
+//! text that contains its own end, and the message is the same in every turn, which
+//! a random number would prevent.
+//!
+//! **A message with files** ends with their names, types and sizes, in such a fence.
+//!
+//! **A schedule's message** ends with a mark. The mark is part of the message, so
+//! that people see it, too.
+
+use base::secret::{base32_lower, sha256};
+use store::Memory;
+
+/// Characters kept of a speaker's name.
+pub(crate) const NAME_CHARS: usize = 64;
+/// The name of an unknown speaker.
+const UNKNOWN: &str = "unknown";
+/// The fence around text from outside.
+pub(crate) const OUTSIDE_TAG: &str = "outside";
+/// The fence around the summary of older turns.
+pub(crate) const EARLIER_TAG: &str = "earlier";
+/// The fence around memories.
+pub(crate) const MEMORIES_TAG: &str = "memories";
+/// The fence around what the server tells the model, behind a message or a result.
+pub(crate) const NOTE_TAG: &str = "note";
+/// The fence around the note that later messages were answered before this one.
+pub(crate) const OVERTAKEN_TAG: &str = "overtaken";
+
+const SCHEDULED: &str = "\n\n[scheduled for ";
+const LATE: &str = "\n\n[late: due at ";
+
+/// Where questions of other assistants come from (`/mcp`), as `Conversation::channel`.
+pub const MCP_CHANNEL: &str = "mcp";
+
+/// Whether strangers may write what arrives through this channel.
+pub fn is_untrusted(channel: &str) -> bool {
+    channel.starts_with("webhook:")
+}
+
+pub(crate) fn printable_name(name: &str) -> String {
+    let name: String = name
+        .trim()
+        .chars()
+        .take(NAME_CHARS)
+        .map(|character| match character {
+            plain if plain.is_alphanumeric() || " ._-@+'".contains(plain) => plain,
+            _ => '_',
+        })
+        .collect();
+    if name.is_empty() {
+        UNKNOWN.to_owned()
+    } else {
+        name
+    }
+}
+
+/// Who said what is remembered, and through which webhook account: its callers may
+/// speak under any name.
+pub fn provenance(memory: &Memory) -> Option<String> {
+    let speaker = memory.speaker.as_deref().map(printable_name);
+    match (speaker, &memory.account) {
+        (speaker, Some(account)) => Some(format!(
+            "{} by webhook {}",
+            speaker.as_deref().unwrap_or(UNKNOWN),
+            printable_name(account)
+        )),
+        (speaker, None) => speaker,
+    }
+}
+
+/// The code of a fence: 80 bits of a digest of its contents.
+fn code(body: &str) -> String {
+    base32_lower(&sha256(body.as_bytes())[..10])
+}
+
+pub(crate) fn fenced(tag: &str, body: &str) -> String {
+    let code = code(body);
+    format!("<{tag} {code}>\n{body}\n</{tag} {code}>")
+}
+
+/// The message of a schedule that was `due` at this time.
+pub fn marked_as_scheduled(prompt: &str, due: &str, is_late: bool) -> String {
+    let mark = if is_late { LATE } else { SCHEDULED };
+    format!("{prompt}{mark}{due}]")
+}
+
+/// A message without its mark.
+pub(crate) fn unmarked(text: &str) -> &str {
+    let place = text.rfind(SCHEDULED).or_else(|| text.rfind(LATE));
+    match place {
+        Some(place) if text.ends_with(']') => &text[..place],
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_added_and_removed() {
+        let time = "2026-11-22 08:00";
+        let scheduled = marked_as_scheduled("Bins", time, false);
+        let late = marked_as_scheduled("Bins", time, true);
+        assert_eq!(scheduled, "Bins\n\n[scheduled for 2026-11-22 08:00]");
+        assert_eq!(late, "Bins\n\n[late: due at 2026-11-22 08:00]");
+        for text in [scheduled.as_str(), late.as_str(), "Bins"] {
+            assert_eq!(unmarked(text), "Bins");
+        }
+        assert_eq!(unmarked("a\n\n[late: due at x"), "a\n\n[late: due at x");
+    }
+
+    #[test]
+    fn only_webhooks_are_outside() {
+        for (channel, untrusted) in [
+            ("webhook:shop", true),
+            ("websocket", false),
+            ("lines", false),
+            ("webhooks", false),
+        ] {
+            assert_eq!(is_untrusted(channel), untrusted, "{channel}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What the replies and errors of a server have shown of its models. It holds for a day:
+//! servers learn, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::server_capabilities::ServerCapabilities;
+use base::ids::AttachmentId;
+use base::sync::lock;
+
+/// Models that are remembered.
+const MODELS: usize = 64;
+/// How long it holds.
+pub const LASTING: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long it holds that a server could not be asked, and what is about to change.
+pub const BRIEF: Duration = Duration::from_secs(60);
+/// Files of a model that are remembered.
+const FILES: usize = 1_000;
+/// Smaller estimates say little: the fixed cost of a request outweighs them.
+const MIN_ESTIMATE: usize = 256;
+/// A count that is further off than this does not cover the whole request, but for
+/// example only what the server had not cached.
+const CREDIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
+/// Limits of the correction.
+const CORRECTION: (f64, f64) = (0.5, 2.0);
+
+/// What is remembered of one server.
+#[derive(Default)]
+pub struct Learned(Mutex<BTreeMap<String, Lessons>>);
+
+/// What is remembered of a model.
+#[derive(Default)]
+struct Lessons {
+    capabilities: Option<(Instant, ServerCapabilities)>,
+    /// Files of messages, and whether it has taken them or refused them.
+    files: BTreeMap<AttachmentId, (Instant, bool)>,
+    window: KnownWindow,
+    /// The window that a refusal named.
+    limit: Option<(Instant, usize)>,
+    /// Corrects an estimate of tokens.
+    factor: Option<f64>,
+    /// Most tokens of a request after it refused a longer one, and what was taken for its
+    /// window then.
+    ceiling: Option<(Instant, (usize, usize))>,
+}
+
+/// What a server has said of a model's window.
+#[derive(Clone, Copy, Default)]
+pub struct KnownWindow {
+    /// `None` if it did not say.
+    pub tokens: Option<usize>,
+    /// Whether it took the questions.
+    pub was_asked: bool,
+    /// When to ask again.
+    pub until: Option<Instant>,
+}
+
+fn lasting<T: Copy>(lesson: Option<(Instant, T)>, now: Instant) -> Option<T> {
+    let (at, lesson) = lesson?;
+    (now.saturating_duration_since(at) < LASTING).then_some(lesson)
+}
+
+impl Learned {
+    fn of<T>(&self, model: &str, use_lessons: impl FnOnce(&mut Lessons) -> T) -> T {
+        let mut models = lock(&self.0);
+        if models.len() >= MODELS && !models.contains_key(model) {
+            models.clear();
+        }
+        use_lessons(models.entry(model.to_owned()).or_default())
+    }
+
+    /// What a model accepts, if that was learned.
+    pub fn capabilities(&self, model: &str, now: Instant) -> Option<ServerCapabilities> {
+        self.of(model, |lessons| lasting(lessons.capabilities, now))
+    }
+
+    /// Remembers what a model accepts.
+    pub fn learn(&self, model: &str, capabilities: ServerCapabilities, now: Instant) {
+        self.of(model, |lessons| {
+            lessons.capabilities = Some((now, capabilities));
+        });
+    }
+
+    /// The files that a model has taken, or those that it has refused.
+    pub fn files(&self, model: &str, taken: bool, now: Instant) -> BTreeSet<AttachmentId> {
+        self.of(model, |lessons| {
+            let is_such = |kept| lasting(Some(kept), now) == Some(taken);
+            let files = lessons.files.iter().filter(|(_, kept)| is_such(**kept));
+            files.map(|(id, _)| *id).collect()
+        })
+    }
+
+    /// Remembers that a model has taken files, or refused them.
+    pub fn learn_files(
+        &self,
+        model: &str,
+        ids: impl IntoIterator<Item = AttachmentId>,
+        taken: bool,
+        now: Instant,
+    ) {
+        self.of(model, |lessons| {
+            let files = &mut lessons.files;
+            if files.len() >= FILES {
+                // What was refused costs another request.
+                files.retain(|_, (_, was_taken)| !*was_taken);
+            }
+            if files.len() >= FILES {
+                files.clear();
+            }
+            files.extend(ids.into_iter().map(|id| (id, (now, taken))));
+        });
+    }
+
+    /// Forgets that a model has refused files.
+    pub fn forget_files(&self, model: &str, ids: &[AttachmentId]) {
+        self.of(model, |lessons| {
+            lessons.files.retain(|id, _| !ids.contains(id));
+        });
+    }
+
+    /// What the server has said of a model's window.
+    pub fn window(&self, model: &str) -> KnownWindow {
+        self.of(model, |lessons| lessons.window)
+    }
+
+    /// Remembers what the server says of a model's window now: `tokens`, which holds until the
+    /// server is started anew if it `is_lasting`.
+    pub fn learn_window(
+        &self,
+        model: &str,
+        (tokens, is_lasting): (Option<usize>, bool),
+        was_asked: bool,
+        now: Instant,
+    ) -> Option<usize> {
+        self.of(model, |lessons| {
+            let before = lessons.window;
+            if tokens.is_some() && before.until.is_some() && tokens != before.tokens {
+                // It was started anew, with another window.
+                lessons.limit = None;
+            }
+            let holds = match is_lasting && was_asked {
+                true => LASTING,
+                false => BRIEF,
+            };
+            lessons.window = KnownWindow {
+                tokens: tokens.or(before.tokens),
+                was_asked,
+                until: Some(now + holds),
+            };
+            lessons.window.tokens
+        })
+    }
+
+    /// Has the next turn ask for the window again: a request failed, perhaps because the
+    /// server was started anew with another one.
+    pub fn doubt_window(&self, model: &str, now: Instant) {
+        self.of(model, |lessons| {
+            let known = &mut lessons.window;
+            known.until = known.until.map(|until| match known.tokens {
+                Some(_) => now,
+                None => until.min(now + BRIEF),
+            });
+        });
+    }
+
+    /// The window that the server named when it refused a request.
+    pub fn limit(&self, model: &str, now: Instant) -> Option<usize> {
+        self.of(model, |lessons| lasting(lessons.limit, now))
+    }
+
+    /// Remembers such a window.
+    pub fn learn_limit(&self, model: &str, tokens: usize, now: Instant) {
+        self.of(model, |lessons| lessons.limit = Some((now, tokens)));
+    }
+
+    /// What corrects an estimate of tokens: 0.5 to 2.
+    pub fn factor(&self, model: &str) -> f64 {
+        self.of(model, |lessons| lessons.factor.unwrap_or(1.0))
+    }
+
+    /// Notes that a request of `estimated` tokens (uncorrected) took `counted`.
+    pub fn learn_count(&self, model: &str, estimated: usize, counted: u64) {
+        let measured = counted as f64 / estimated.max(1) as f64;
+        if estimated >= MIN_ESTIMATE && CREDIBLE.contains(&measured) {
+            let factor = measured.clamp(CORRECTION.0, CORRECTION.1);
+            self.of(model, |lessons| lessons.factor = Some(factor));
+        }
+    }
+
+    /// Most tokens of a request (corrected) to a model whose window has so many, after it
+    /// refused a longer one. Forgotten when the window is another one.
+    pub fn ceiling(&self, model: &str, window: usize, now: Instant) -> Option<usize> {
+        let ceiling = self.of(model, |lessons| lasting(lessons.ceiling, now));
+        let (tokens, was) = ceiling?;
+        (was == window).then_some(tokens)
+    }
+
+    /// Notes that a request was too long, so that the next ones take at most `tokens`
+    /// (corrected), as long as the model's window has `window`.
+    pub fn learn_ceiling(&self, model: &str, tokens: usize, window: usize, now: Instant) {
+        self.of(model, |lessons| {
+            lessons.ceiling = Some((now, (tokens, window)));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_the_provider_correct_the_estimate() {
+        let learned = Learned::default();
+        for (estimated, counted, expected) in [
+            (1_000, 1_300, 1.3),
+            (1_000, 3_000, 2.0),
+            (1_000, 300, 0.5),
+            // Not credible, or too little to say anything: nothing changes.
+            (1_000, 10, 0.5),
+            (1_000, 9_000, 0.5),
+            (100, 150, 0.5),
+            (0, 150, 0.5),
+            (1_000, 900, 0.9),
+        ] {
+            learned.learn_count("m", estimated, counted);
+            assert_eq!(learned.factor("m"), expected, "{estimated} {counted}");
+        }
+        let now = Instant::now();
+        learned.learn_ceiling("m", 2_000, 8_192, now);
+        assert_eq!(learned.factor("m"), 0.9);
+        for (window, at, expected) in [
+            (8_192, now, Some(2_000)),
+            (8_192, now + LASTING / 2, Some(2_000)),
+            (8_192, now + LASTING, None),
+            (32_768, now, None),
+        ] {
+            assert_eq!(learned.ceiling("m", window, at), expected, "{window}");
+        }
+        assert_eq!(learned.factor("other"), 1.0);
+        assert_eq!(learned.ceiling("other", 8_192, now), None);
+        for number in 0..1_000 {
+            learned.learn_ceiling(&number.to_string(), 1, 2, now);
+        }
+        assert!(lock(&learned.0).len() <= MODELS);
+    }
+}

@@ -1,0 +1,207 @@
+//! Writes a request of the Chat Completions API.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::model::ChatMessage;
+use crate::model::client_options::Format;
+use crate::model::dialect::{FunctionTool, RequestBody, RequestContext, RequestMessage};
+use crate::model::extra::{result_text, sendable};
+use crate::model::files::{FROM_RESULTS, Media, object};
+use crate::model::profile::Thoughts;
+use base::secret::{base32_lower, sha256};
+use store::ToolCall;
+
+/// The body of a request. What stays the same in a conversation comes before what
+/// grows, so that a server can reuse its cache of the beginning.
+pub fn body(context: &RequestContext<'_>) -> RequestBody {
+    let (request, capabilities) = (context.request, context.capabilities);
+    let mut body = RequestBody::default();
+    body.put("model", request.model);
+    if request.stream {
+        body.put("stream", true);
+        if !capabilities.no_stream_options {
+            body.put("stream_options", json!({ "include_usage": true }));
+        }
+    }
+    if let Some(temperature) = context.temperature() {
+        body.put("temperature", temperature);
+    }
+    if let Some(effort) = context.effort() {
+        body.put("reasoning_effort", effort);
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        body.put(capabilities.limit_name(), max_tokens);
+    }
+    let tools = context.tools(|tool, parameters| {
+        FunctionTool::new(tool, parameters).strict(context.is_strict(tool))
+    });
+    if let Some(tools) = tools {
+        body.put("tools", tools);
+        let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        if let Some(choice) = context.tool_choice(named) {
+            body.put("tool_choice", choice);
+        }
+    }
+    if let Some(client) = request.client {
+        if !client.stop.is_empty() {
+            body.put("stop", &client.stop);
+        }
+        match &client.format {
+            None => {}
+            Some(Format::Json) => body.put("response_format", json!({ "type": "json_object" })),
+            Some(Format::Schema {
+                name,
+                description,
+                schema,
+                is_strict,
+            }) => {
+                let mut form = json!({ "name": name, "schema": schema });
+                let is_strict = *is_strict && !context.capabilities.no_strict;
+                add_to_schema(&mut form, description.as_deref(), is_strict);
+                let form = json!({ "type": "json_schema", "json_schema": form });
+                body.put("response_format", form);
+            }
+        }
+        for (name, value) in &client.sampling {
+            body.put(name, value);
+        }
+    }
+    let mut of_results = Vec::new();
+    let mut messages = Vec::with_capacity(request.messages.len() + 1);
+    if !request.system.is_empty() {
+        messages.push(RequestMessage::text("system", request.system));
+    }
+    for message in request.messages {
+        let is_result = matches!(message, ChatMessage::ToolResult { .. });
+        if !is_result && !of_results.is_empty() {
+            messages.push(behind_results(std::mem::take(&mut of_results)));
+        }
+        messages.push(message_of(message, context, &mut of_results));
+    }
+    if !of_results.is_empty() {
+        messages.push(behind_results(of_results));
+    }
+    body.reserve_for(context);
+    body.put("messages", messages);
+    body
+}
+
+/// Adds what was said of the schema of a reply.
+pub fn add_to_schema(form: &mut Value, description: Option<&str>, is_strict: bool) {
+    if let Some(description) = description {
+        form["description"] = description.into();
+    }
+    if is_strict {
+        form["strict"] = true.into();
+    }
+}
+
+/// What tools brought, as a message behind their results, which hold only text.
+fn behind_results(media: Vec<Media>) -> RequestMessage<'static> {
+    with_media(FROM_RESULTS.into(), media)
+}
+
+/// A text of a person, and what comes with it.
+fn with_media(text: Cow<'_, str>, media: Vec<Media>) -> RequestMessage<'_> {
+    if media.is_empty() {
+        return RequestMessage::text("user", text);
+    }
+    let part = |media: Media| match &media {
+        Media::Image { .. } => object([
+            ("type", "image_url".into()),
+            ("image_url", object([("url", media.url())])),
+        ]),
+        Media::Document { name, .. } => {
+            let file = object([
+                ("filename", name.as_str().into()),
+                ("file_data", media.url()),
+            ]);
+            object([("type", "file".into()), ("file", file)])
+        }
+    };
+    let text = json!({ "type": "text", "text": text });
+    let parts = [text].into_iter().chain(media.into_iter().map(part));
+    RequestMessage::Whole(object([
+        ("role", "user".into()),
+        ("content", parts.collect()),
+    ]))
+}
+
+/// A message; adds what a result brings and cannot hold to `of_results`.
+fn message_of<'a>(
+    message: &'a ChatMessage,
+    context: &RequestContext<'_>,
+    of_results: &mut Vec<Media>,
+) -> RequestMessage<'a> {
+    let capabilities = context.capabilities;
+    let takes_thoughts = matches!(capabilities.thoughts, Thoughts::WithEveryReply(_));
+    match message {
+        ChatMessage::User { .. } => {
+            let (text, media) = context.files.with(message);
+            with_media(text, media)
+        }
+        ChatMessage::Assistant { text, calls, extra }
+            if calls.is_empty() && extra.is_none() && !takes_thoughts =>
+        {
+            RequestMessage::text("assistant", text)
+        }
+        ChatMessage::Assistant { text, calls, extra } => {
+            // An empty content, not null or absent: the one form that all servers take.
+            let mut message = json!({ "role": "assistant", "content": text });
+            if !calls.is_empty() {
+                message["tool_calls"] = calls.iter().map(|call| call_of(call, context)).collect();
+                // Only the first of several calls carries one.
+                if let Some(signature) = context.profile.call_signature
+                    && message["tool_calls"][0].get("extra_content").is_none()
+                {
+                    let signed = json!({ "google": { "thought_signature": signature } });
+                    message["tool_calls"][0]["extra_content"] = signed;
+                }
+            }
+            let mut message = with_extra(message, extra.as_ref(), context);
+            if let Thoughts::WithEveryReply(member) = capabilities.thoughts
+                && message.get(member).is_none()
+            {
+                message[member] = "".into();
+            }
+            RequestMessage::Whole(message)
+        }
+        ChatMessage::ToolResult { call_id, ok, .. } => {
+            let (content, media) = context.files.with_result(message);
+            of_results.extend(media);
+            RequestMessage::Whole(json!({
+                "role": "tool",
+                "tool_call_id": short_id(call_id, context),
+                "content": result_text(&content, *ok),
+            }))
+        }
+    }
+}
+
+fn call_of(call: &ToolCall, context: &RequestContext<'_>) -> Value {
+    let function = json!({ "name": call.tool, "arguments": sendable(&call.arguments) });
+    let id = short_id(&call.id, context);
+    let value = json!({ "id": id, "type": "function", "function": function });
+    with_extra(value, call.extra.as_ref(), context)
+}
+
+/// Adds the extra members that the server wants back.
+fn with_extra(mut value: Value, extra: Option<&Value>, context: &RequestContext<'_>) -> Value {
+    for (name, member) in context.own_members(extra).into_iter().flatten() {
+        value[name] = member.clone();
+    }
+    value
+}
+
+/// A call's id in a form that the server accepts.
+fn short_id<'v>(id: &'v str, context: &RequestContext<'_>) -> Cow<'v, str> {
+    let is_short = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_short || !context.profile.short_call_ids {
+        return id.into();
+    }
+    let mut short = base32_lower(&sha256(id.as_bytes())[..6]);
+    short.truncate(9);
+    short.into()
+}

@@ -1,0 +1,277 @@
+//! The Responses API, as far as a conversation with tools needs it: stateless,
+//! with the model's own items sent back unchanged.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::chat_request::add_to_schema;
+use crate::model::ChatMessage;
+use crate::model::client_options::Format;
+use crate::model::dialect::{RequestBody, RequestContext};
+use crate::model::extra::{result_text, sendable};
+use crate::model::files::{Media, object};
+use crate::model::profile::Thoughts;
+use crate::model::reply_reader::{ReplyBuilder, ReplyParser};
+use crate::model::tool_call_builder::ToolCallBuilder;
+use serde_json::json;
+use store::{ToolCall, Usage};
+
+/// Follows the base URL, in requests and in the origin of extra members.
+pub const PATH: &str = "/responses";
+/// The member under which a reply's items are kept.
+const ITEMS: &str = "output";
+
+/// The body of a request.
+pub fn body(context: &RequestContext<'_>) -> RequestBody {
+    let request = context.request;
+    let mut body = RequestBody::default();
+    body.put("model", request.model);
+    body.put("store", false);
+    if request.stream {
+        body.put("stream", true);
+    }
+    if context.capabilities.thoughts != Thoughts::Nothing {
+        // Without a store, thoughts come back only in this form.
+        body.put("include", json!(["reasoning.encrypted_content"]));
+    }
+    if let Some(effort) = context.effort() {
+        body.put("reasoning", json!({ "effort": effort }));
+    }
+    if let Some(temperature) = context.temperature() {
+        body.put("temperature", temperature);
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        body.put("max_output_tokens", max_tokens);
+    }
+    let tools = context.tools(|tool, parameters| FunctionTool {
+        name: &tool.name,
+        description: &tool.description,
+        parameters,
+        strict: context.is_strict(tool),
+    });
+    if let Some(tools) = tools {
+        body.put("tools", tools);
+        let named = |name: &str| json!({ "type": "function", "name": name });
+        if let Some(choice) = context.tool_choice(named) {
+            body.put("tool_choice", choice);
+        }
+    }
+    if let Some(client) = request.client {
+        match &client.format {
+            None => {}
+            Some(Format::Json) => {
+                body.put("text", json!({ "format": { "type": "json_object" } }));
+            }
+            Some(Format::Schema {
+                name,
+                description,
+                schema,
+                is_strict,
+            }) => {
+                let mut format = json!({ "type": "json_schema", "name": name, "schema": schema });
+                let is_strict = *is_strict && !context.capabilities.no_strict;
+                add_to_schema(&mut format, description.as_deref(), is_strict);
+                body.put("text", json!({ "format": format }));
+            }
+        }
+        for (name, value) in &client.sampling {
+            body.put(name, value);
+        }
+    }
+    if !request.system.is_empty() {
+        body.put("instructions", request.system);
+    }
+    let input = input(context);
+    body.reserve_for(context);
+    body.put("input", input);
+    body
+}
+
+/// A tool as this API describes it: flat, unlike in Chat Completions.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct FunctionTool<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Cow<'a, Value>,
+    strict: bool,
+}
+
+fn input(context: &RequestContext<'_>) -> Vec<Value> {
+    let mut items = Vec::new();
+    for message in context.request.messages {
+        match message {
+            ChatMessage::User { .. } => {
+                let (text, media) = context.files.with(message);
+                items.push(match media.is_empty() {
+                    true => message_item("user", &text),
+                    false => object([
+                        ("type", "message".into()),
+                        ("role", "user".into()),
+                        ("content", parts(&text, media)),
+                    ]),
+                });
+            }
+            ChatMessage::Assistant { text, calls, extra } => {
+                let of_call = ("function_call", "call_id");
+                match context.own_blocks(extra.as_ref(), calls, ITEMS, of_call) {
+                    Some(own) => items.extend(own),
+                    None => {
+                        if !text.trim().is_empty() {
+                            items.push(message_item("assistant", text));
+                        }
+                        items.extend(calls.iter().map(call_item));
+                    }
+                }
+            }
+            ChatMessage::ToolResult { call_id, ok, .. } => {
+                let (content, media) = context.files.with(message);
+                let output = result_text(&content, *ok);
+                let output = match media.is_empty() {
+                    true => json!(output),
+                    false => parts(&output, media),
+                };
+                items.push(object([
+                    ("type", "function_call_output".into()),
+                    ("call_id", call_id.as_str().into()),
+                    ("output", output),
+                ]));
+            }
+        }
+    }
+    items
+}
+
+/// A text and what comes with it.
+fn parts(text: &str, media: Vec<Media>) -> Value {
+    let part = |media: Media| match &media {
+        Media::Image { .. } => object([
+            ("type", "input_image".into()),
+            ("image_url", media.url()),
+            ("detail", "auto".into()),
+        ]),
+        Media::Document { name, .. } => object([
+            ("type", "input_file".into()),
+            ("filename", name.as_str().into()),
+            ("file_data", media.url()),
+        ]),
+    };
+    let text = json!({ "type": "input_text", "text": text });
+    [text]
+        .into_iter()
+        .chain(media.into_iter().map(part))
+        .collect()
+}
+
+fn message_item(role: &str, text: &str) -> Value {
+    json!({ "type": "message", "role": role, "content": text })
+}
+
+fn call_item(call: &ToolCall) -> Value {
+    json!({
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.tool,
+        "arguments": sendable(&call.arguments),
+    })
+}
+
+/// Parses one reply.
+#[derive(Default)]
+pub struct ResponsesReply {
+    /// Items as they were finished one by one.
+    items: Vec<Value>,
+    /// The response as it was at its end.
+    response: Value,
+    /// Whether the model wrote why it refuses to answer.
+    is_refusal: bool,
+    /// The place of the item whose text came last.
+    speaking: Option<u64>,
+}
+
+impl ResponsesReply {
+    /// Takes text of the item at this place. A reply may have several messages, which are
+    /// shown as one.
+    fn say(&mut self, item: u64, text: &str, reply: &mut ReplyBuilder<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        if self.speaking.is_some_and(|last| last != item) {
+            reply.text.push("\n\n");
+        }
+        self.speaking = Some(item);
+        reply.text.push(text);
+    }
+}
+
+impl ReplyParser for ResponsesReply {
+    fn event(&mut self, mut event: Value, reply: &mut ReplyBuilder<'_>) {
+        let kind = event.get("type").and_then(Value::as_str);
+        let kind = kind.unwrap_or_default();
+        reply.has_begun |= kind.starts_with("response.");
+        reply.has_block |= kind == "response.output_item.added";
+        match kind {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.is_refusal |= kind == "response.refusal.delta";
+                let piece = event.get("delta").and_then(Value::as_str);
+                let item = event.get("output_index").and_then(Value::as_u64);
+                // A server that gives no place at least says when an item is done.
+                let item = item.unwrap_or(self.items.len() as u64);
+                self.say(item, piece.unwrap_or_default(), reply);
+            }
+            "response.output_item.done" => self.items.push(event["item"].take()),
+            "response.completed" | "response.incomplete" => {
+                self.response = event["response"].take();
+                reply.is_complete = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn whole(&mut self, value: Value, _: &mut ReplyBuilder<'_>) {
+        self.response = value;
+    }
+
+    fn finish(&mut self, reply: &mut ReplyBuilder<'_>) {
+        let output = self.response.get_mut("output").map(Value::take);
+        // Without an item it is a reply, too: an empty one.
+        reply.has_begun |= matches!(output, Some(Value::Array(_)));
+        let output = match output {
+            Some(Value::Array(items)) if !items.is_empty() => items,
+            _ => std::mem::take(&mut self.items),
+        };
+        let text = |pointer: &str| self.response.pointer(pointer)?.as_str();
+        reply.finish_reason = text("/incomplete_details/reason").map(str::to_owned);
+        let is_cut = reply.finish_reason.is_some();
+        reply.has_begun |= is_cut;
+        if !reply.text.has_text() {
+            let messages = (0..).zip(&output);
+            for (place, item) in messages.filter(|(_, item)| item["type"] == "message") {
+                for part in item["content"].as_array().into_iter().flatten() {
+                    self.is_refusal |= part["type"] == "refusal";
+                    let text = part.get("text").or_else(|| part.get("refusal"));
+                    let text = text.and_then(Value::as_str).unwrap_or_default();
+                    self.say(place, text, reply);
+                }
+            }
+        }
+        if self.is_refusal && !is_cut {
+            reply.finish_reason = Some("refusal".to_owned());
+        }
+        let is_call = |item: &&Value| item["type"] == "function_call";
+        reply.calls = output
+            .iter()
+            .filter(is_call)
+            .map(|item| ToolCallBuilder::whole(item, "call_id", &item["arguments"]))
+            .collect();
+        reply.members.insert(ITEMS.to_owned(), output.into());
+        let count = |pointer: &str| self.response.pointer(pointer)?.as_u64();
+        reply.usage = Usage {
+            input: count("/usage/input_tokens").unwrap_or(0),
+            output: count("/usage/output_tokens").unwrap_or(0),
+            cached: count("/usage/input_tokens_details/cached_tokens").unwrap_or(0),
+        };
+    }
+}

@@ -1,0 +1,284 @@
+//! Whether a provider would answer: whether it can be reached, accepts the key and
+//! has the model. Asks for its list of models, which costs nothing.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::anthropic;
+use super::endpoint::Endpoint;
+use super::failure::Failure;
+use crate::model::ProviderError;
+use config::{Api, ModelChoice, Preset};
+use net::cancel::Cancel;
+use net::http_client::BODY_LIMIT;
+use net::tls::Trust;
+
+/// Most names that are suggested for a model that does not exist.
+const SUGGESTED: usize = 5;
+
+/// What is known of a provider after it was asked. Displays as a sentence
+/// without its full stop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    /// What people call it, with its address.
+    pub subject: String,
+    /// The model that was looked for.
+    pub model: String,
+    /// What was found.
+    pub finding: Finding,
+    /// The models that it lists, if it gave a list.
+    pub models: Option<Vec<String>>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// It needs no server: it would answer.
+    Offline,
+    /// It answers, accepts the key if there is one, and has the model.
+    Good {
+        /// Whether there is a key.
+        has_key: bool,
+    },
+    /// It answers and accepts the key, but does not list its models.
+    NoList,
+    /// It answers, but its list does not hold the model.
+    NoModel {
+        /// Names in its list, the most similar first; at most five.
+        others: Vec<String>,
+        /// Whether it answers requests for the model anyway, with what it has.
+        is_served: bool,
+    },
+    /// It wants a key and there is none.
+    NoKey,
+    /// It refused the key, with these words.
+    BadKey(String),
+    /// Nothing answers there, or nothing that speaks this API.
+    Unavailable(String),
+    /// The configuration names no address.
+    NoAddress,
+}
+
+impl Finding {
+    /// Whether a message to the model would probably be answered.
+    pub fn is_usable(&self) -> bool {
+        matches!(
+            self,
+            Finding::Offline
+                | Finding::Good { .. }
+                | Finding::NoList
+                | Finding::NoModel {
+                    is_served: true,
+                    ..
+                }
+        )
+    }
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Probe { subject, model, .. } = self;
+        match &self.finding {
+            Finding::Offline => {
+                f.write_str("no model is connected: the offline stand-in answers from rules")
+            }
+            Finding::Good { has_key: true } => {
+                write!(
+                    f,
+                    "{subject} answers, accepts the key and has the model {model:?}"
+                )
+            }
+            Finding::Good { has_key: false } => {
+                write!(f, "{subject} answers and has the model {model:?}")
+            }
+            Finding::NoList => write!(
+                f,
+                "{subject} answers, but does not list its models: {model:?} was not checked"
+            ),
+            Finding::NoModel {
+                others,
+                is_served: true,
+            } => write!(
+                f,
+                "{subject} answers with the model that it has ({}), whatever {model:?} is",
+                others.join(", ")
+            ),
+            Finding::NoModel { .. } => write!(f, "{subject} answers, but has no model {model:?}"),
+            Finding::NoKey => write!(f, "{subject} needs an API key, and none is set"),
+            Finding::BadKey(said) => write!(f, "{subject} refuses the API key: {said}"),
+            Finding::Unavailable(why) => write!(f, "{subject} {why}"),
+            Finding::NoAddress => write!(f, "the provider {subject:?} has no address"),
+        }
+    }
+}
+
+/// Asks the provider of `choice` for its models, within `limit`.
+pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
+    let preset = Preset::of(&choice.provider);
+    let probe = |subject: &str, finding: Finding, models| Probe {
+        subject: subject.to_owned(),
+        model: choice.model.clone(),
+        finding,
+        models,
+    };
+    match (preset, Endpoint::of_choice(choice, trust)) {
+        (Some(preset), Some(endpoint)) => {
+            let prober = Prober {
+                preset,
+                endpoint: &endpoint,
+                deadline: Instant::now() + limit,
+            };
+            let (finding, models) = prober.find(&choice.model);
+            probe(&endpoint.subject, finding, models)
+        }
+        (Some(preset), None) if preset.api == Api::Offline => {
+            probe(preset.title, Finding::Offline, None)
+        }
+        _ => probe(&choice.provider, Finding::NoAddress, None),
+    }
+}
+
+/// The models of a server at `base_url`, if it lists them within `limit` to
+/// anybody.
+pub fn models_at(provider: &str, base_url: &str, limit: Duration) -> Option<Vec<String>> {
+    let choice = ModelChoice {
+        provider: provider.to_owned(),
+        model: String::new(),
+        api_key: None,
+        base_url: Some(base_url.to_owned()),
+        context_tokens: None,
+        first_token_seconds: None,
+    };
+    probe(&choice, &Trust::default(), limit).models
+}
+
+struct Prober<'a> {
+    preset: &'static Preset,
+    endpoint: &'a Endpoint,
+    deadline: Instant,
+}
+
+impl Prober<'_> {
+    fn find(&self, model: &str) -> (Finding, Option<Vec<String>>) {
+        // A list that anybody may read says nothing about the key.
+        if let (Some(path), Some(_)) = (self.preset.quirks.key_path, self.endpoint.key())
+            && let Err(Failure::Reported(response)) = self.get(path)
+            && matches!(response.status, 401 | 403)
+        {
+            let said = self.endpoint.quote(&response.message);
+            return (Finding::BadKey(said), None);
+        }
+        let is_keyless = self.preset.key_variable.is_some() && self.endpoint.key().is_none();
+        if is_keyless && !self.endpoint.is_local {
+            return (Finding::NoKey, None);
+        }
+        match self.models() {
+            Ok(names) => (self.find_in(&names, model), Some(names)),
+            Err(why) => (self.without_models(why), None),
+        }
+    }
+
+    fn find_in(&self, names: &[String], model: &str) -> Finding {
+        // A list need not hold the other names of a model (Anthropic).
+        let is_known = names.iter().any(|name| is_same(name, model))
+            || self.preset.api == Api::Anthropic
+                && self.get(&format!("/v1/models/{model}")).is_ok();
+        match is_known {
+            true => Finding::Good {
+                has_key: self.endpoint.key().is_some(),
+            },
+            false => Finding::NoModel {
+                others: nearest(model, names.to_vec()),
+                is_served: self.preset.quirks.serves_any_model,
+            },
+        }
+    }
+
+    fn without_models(&self, why: Failure) -> Finding {
+        let endpoint = self.endpoint;
+        let says = match why {
+            Failure::Client(error) => match endpoint.unanswered(&error, false) {
+                ProviderError::Failed { public, .. } => {
+                    let said = public.strip_prefix(&endpoint.subject).unwrap_or(&public);
+                    said.trim_start().to_owned()
+                }
+                _ => "did not answer in time".to_owned(),
+            },
+            Failure::Reported(response) => match response.status {
+                401 | 403 if endpoint.key().is_none() => return Finding::NoKey,
+                401 | 403 => return Finding::BadKey(endpoint.quote(&response.message)),
+                // Some servers chat but do not list.
+                404 | 405 | 501 if self.preset.api == Api::OpenAi && response.is_json => {
+                    return Finding::NoList;
+                }
+                // Whoever runs the server at home can do something about it.
+                status @ 500..=599 if endpoint.is_local && !response.message.trim().is_empty() => {
+                    let why = endpoint.quote(&response.message);
+                    format!("failed ({status}) when asked for its models: {why}")
+                }
+                status => format!(
+                    "answered {status} when asked for its models: see base_url{}",
+                    endpoint.path_hint
+                ),
+            },
+            _ => format!(
+                "does not speak this API: see base_url{}",
+                endpoint.path_hint
+            ),
+        };
+        Finding::Unavailable(says)
+    }
+
+    fn models(&self) -> Result<Vec<String>, Failure> {
+        let (path, list, name) = match self.preset.api {
+            Api::Ollama => ("/api/tags", "models", "name"),
+            Api::Anthropic => ("/v1/models?limit=1000", "data", "id"),
+            _ => ("/models", "data", "id"),
+        };
+        let value = self.get(path)?;
+        // Together answers with the list itself.
+        let items = value.get(list).unwrap_or(&value).as_array();
+        let items = items.ok_or(Failure::NoReply)?;
+        Ok(items
+            .iter()
+            .filter_map(|item| item.get(name)?.as_str().map(str::to_owned))
+            .collect())
+    }
+
+    fn get(&self, path: &str) -> Result<Value, Failure> {
+        let cancel = Cancel::default();
+        let mut request = self.endpoint.request(path, None, self.deadline, &cancel);
+        if self.preset.api == Api::Anthropic {
+            request.headers = anthropic::headers(self.endpoint.key());
+        }
+        self.endpoint.json(&request, BODY_LIMIT)
+    }
+}
+
+/// Whether a name in a list is that of the model: Ollama leaves `:latest` out,
+/// and Gemini's names have a folder before them in the list alone.
+fn is_same(listed: &str, model: &str) -> bool {
+    listed == model
+        || listed.strip_suffix(":latest") == Some(model)
+        || listed.strip_prefix("models/") == Some(model)
+}
+
+/// The names that begin most like `model`.
+fn nearest(model: &str, mut names: Vec<String>) -> Vec<String> {
+    let model = model.to_lowercase();
+    let alike = |name: &String| {
+        let name = name.to_lowercase();
+        let name = name.strip_prefix("models/").unwrap_or(&name);
+        let pairs = name.chars().zip(model.chars());
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    names.sort_by_key(|name| Reverse(alike(name)));
+    names.truncate(SUGGESTED);
+    names
+}
+
+#[cfg(test)]
+mod tests;

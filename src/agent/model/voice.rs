@@ -1,0 +1,171 @@
+//! Speech turned into text, and text into speech, by servers in OpenAI's form
+//! (<https://platform.openai.com/docs/api-reference/audio>).
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::endpoint::Endpoint;
+use super::send::ServerRequest;
+use base::error::{Error, Result};
+use base::secret::{Secret, base32_lower, random_bytes};
+use config::{Config, Speech, Transcription};
+use net::cancel::Cancel;
+use net::http_client::BODY_LIMIT;
+use net::tls::Trust;
+
+/// Most bytes of speech, either way: base64 of it fits into a message with the limits that
+/// are usual.
+pub const AUDIO_BYTES: usize = 512 * 1024;
+/// Most bytes of a text that is spoken at once.
+pub const SPOKEN_BYTES: usize = 2_000;
+
+/// The kinds of recordings that browsers make, and the names of such files: servers go by them.
+const RECORDINGS: [(&str, &str); 6] = [
+    ("audio/webm", "speech.webm"),
+    ("audio/ogg", "speech.ogg"),
+    ("audio/mp4", "speech.mp4"),
+    ("audio/mpeg", "speech.mp3"),
+    ("audio/wav", "speech.wav"),
+    ("audio/aac", "speech.aac"),
+];
+
+/// How long a request may take, and what stops it.
+pub struct Patience<'a> {
+    /// When the time is up.
+    pub deadline: Instant,
+    /// Stops it.
+    pub cancel: &'a Cancel,
+}
+
+/// What is said in a recording. `media_type` may have parameters.
+///
+/// # Errors
+/// `invalid_request`: no server is configured, or it refuses the recording; `server_error`:
+/// it gave no answer.
+pub fn transcribe(
+    config: &Config,
+    recording: &[u8],
+    media_type: &str,
+    patience: &Patience<'_>,
+) -> Result<String> {
+    let settings = config.voice.transcription.as_ref();
+    let settings = settings.ok_or_else(|| {
+        Error::invalid_request("this server understands no speech: set voice.transcription")
+    })?;
+    let kind = media_type.split(';').next().unwrap_or_default().trim();
+    let known = RECORDINGS.iter().find(|(known, _)| *known == kind);
+    let (kind, file) = known.ok_or_else(|| {
+        let kinds = RECORDINGS.map(|(kind, _)| kind).join(", ");
+        Error::invalid_request(format!("\"media_type\" must be one of {kinds}"))
+    })?;
+    let boundary = base32_lower(&random_bytes::<20>());
+    let body = form(settings, recording, kind, file, &boundary);
+    let media_type = format!("multipart/form-data; boundary={boundary}");
+    let at = (&*settings.url, &settings.api_key);
+    let server = Server::new(config, "The transcription server", at, patience);
+    let request = ServerRequest {
+        media_type: &media_type,
+        ..server.request("/audio/transcriptions", &body)
+    };
+    let endpoint = &server.endpoint;
+    let answer = endpoint.json(&request, BODY_LIMIT);
+    let answer = answer.map_err(|failure| failure.into_refusal(endpoint))?;
+    let text = answer["text"].as_str().map(|text| text.trim().to_owned());
+    text.ok_or_else(|| {
+        let subject = &endpoint.subject;
+        Error::server(format_args!("{subject} answered without a text"), "speech")
+    })
+}
+
+/// A form with a file (RFC 7578). Settings are lines of text, without the boundary, which
+/// nobody knows before.
+fn form(
+    settings: &Transcription,
+    recording: &[u8],
+    kind: &str,
+    file: &str,
+    boundary: &str,
+) -> Vec<u8> {
+    let mut form = Vec::with_capacity(recording.len() + 1_024);
+    let mut fields = vec![("model", &*settings.model), ("response_format", "json")];
+    fields.extend(settings.language.as_deref().map(|code| ("language", code)));
+    for (name, value) in fields {
+        let field = format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        );
+        form.extend_from_slice(field.as_bytes());
+    }
+    let head = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{file}\"\r\n\
+         Content-Type: {kind}\r\n\r\n"
+    );
+    form.extend_from_slice(head.as_bytes());
+    form.extend_from_slice(recording);
+    form.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    form
+}
+
+/// A text as speech: its media type, and at most [`AUDIO_BYTES`] of it.
+///
+/// # Errors
+/// `invalid_request`: no server is configured, or it refuses the text; `server_error`: it
+/// gave no answer, or more than that.
+pub fn speak(config: &Config, text: &str, patience: &Patience<'_>) -> Result<(String, Vec<u8>)> {
+    let settings = config.voice.speech.as_ref();
+    let settings = settings
+        .ok_or_else(|| Error::invalid_request("this server does not speak: set voice.speech"))?;
+    let Speech { model, voice, .. } = settings;
+    // MP3 plays everywhere.
+    let body = json!({
+        "model": model, "voice": voice, "input": text, "response_format": "mp3",
+    });
+    let at = (&*settings.url, &settings.api_key);
+    let server = Server::new(config, "The speech server", at, patience);
+    let body = body.to_string();
+    let request = ServerRequest {
+        accept: "*/*",
+        ..server.request("/audio/speech", body.as_bytes())
+    };
+    let spoken = server.endpoint.send(&request, |answer| {
+        let kind = answer.header("content-type").unwrap_or_default().to_owned();
+        Ok((kind, answer.read_all(AUDIO_BYTES)?))
+    });
+    spoken.map_err(|failure| failure.into_refusal(&server.endpoint))
+}
+
+/// A server of speech.
+struct Server<'a> {
+    endpoint: Endpoint,
+    url: &'a str,
+    patience: &'a Patience<'a>,
+}
+
+impl<'a> Server<'a> {
+    fn new(
+        config: &Config,
+        title: &str,
+        (url, key): (&'a str, &Option<Secret>),
+        patience: &'a Patience<'a>,
+    ) -> Server<'a> {
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        Server {
+            endpoint: Endpoint::below(title, url, &[], key.clone()).trusting(trust),
+            url,
+            patience,
+        }
+    }
+
+    /// A request to `path`, or to the very address that is set.
+    fn request<'r>(&'r self, path: &str, body: &'r [u8]) -> ServerRequest<'r> {
+        let Patience { deadline, cancel } = *self.patience;
+        let url = self.url.trim_end_matches('/');
+        ServerRequest {
+            url: match url.ends_with("/v1") {
+                true => format!("{url}{path}"),
+                false => self.url.to_owned(),
+            },
+            ..self.endpoint.request(path, Some(body), deadline, cancel)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Messages, turns and steps for tests.
+
+use super::PromptInput;
+use crate::model::Takes;
+use base::calendar::Zone;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
+use store::{Audience, Memory, Message, PastTurn, Readers, Role, Step, ToolCall, TurnState};
+
+pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
+    Message {
+        id: MessageId::from(1),
+        conversation_id: ConversationId::from(1),
+        turn_id: None,
+        role,
+        content: content.to_owned(),
+        speaker: speaker.map(str::to_owned),
+        in_reply_to: None,
+        versions: Vec::new(),
+        finish_reason: None,
+        created_at: Timestamp::from_millis(0),
+        attachments: Vec::new(),
+    }
+}
+
+pub const HOME: &str = "websocket";
+
+pub fn utc() -> Zone {
+    Zone::named("UTC").unwrap()
+}
+
+pub fn asked(content: &str) -> Message {
+    said(Role::User, None, content)
+}
+
+pub fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn {
+    PastTurn {
+        id: TurnId::from(1),
+        channel: HOME.to_owned(),
+        message: asked(question),
+        memories: Vec::new(),
+        steps,
+        reply: answer.map(|answer| said(Role::Assistant, None, answer)),
+        state: TurnState::Done,
+        error: None,
+        is_shortened: false,
+    }
+}
+
+/// A request that shows only this.
+pub fn input<'a>(zone: &'a Zone, past: &'a [PastTurn], present: &'a Message) -> PromptInput<'a> {
+    PromptInput {
+        system_prompt: "Be kind.",
+        zone,
+        summary: None,
+        has_gap: false,
+        past,
+        turn: TurnId::from(1_000),
+        present,
+        memories: &[],
+        steps: &[],
+        channel: HOME,
+        takes: Takes::default(),
+    }
+}
+
+/// A user's text without its time, which is 1970 unless a test says otherwise.
+pub fn unstamped(text: &str) -> String {
+    text.replace("[Thu 1970-01-01 00:00] ", "")
+}
+
+/// A memory of the household.
+pub fn memory(content: &str) -> Memory {
+    Memory {
+        id: MemoryId::from(1),
+        content: content.to_owned(),
+        search_words: Vec::new(),
+        speaker: None,
+        owner: None,
+        owner_id: None,
+        audience: Audience::Household,
+        readers: Readers::Household,
+        channel: None,
+        account: None,
+        created_at: Timestamp::from_millis(1_795_253_400_125),
+        is_outside: false,
+    }
+}
+
+pub fn call(id: &str, tool: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        provider_id: None,
+        tool: tool.to_owned(),
+        arguments: "{}".to_owned(),
+        extra: None,
+    }
+}
+
+pub fn calls(text: &str, calls: &[(&str, &str)]) -> Step {
+    Step::Reply {
+        text: text.to_owned(),
+        calls: calls.iter().map(|(id, tool)| call(id, tool)).collect(),
+        extra: None,
+        result_chars: None,
+    }
+}
+
+pub fn started(id: &str) -> Step {
+    Step::Started {
+        call_id: id.to_owned(),
+    }
+}
+
+pub fn result(id: &str, ok: bool, content: &str) -> Step {
+    Step::Result {
+        call_id: id.to_owned(),
+        ok,
+        content: content.to_owned(),
+        outside: false,
+        private: false,
+        memories: Vec::new(),
+        files: Vec::new(),
+        page: None,
+    }
+}

@@ -1,0 +1,152 @@
+//! The files of a conversation, as the model reads them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::output::{MAX_RESULT_CHARS, cap_paged, cap_text, first_page};
+use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, text_of_pdf};
+use super::readable::decode;
+use crate::model::{FileKind, FileReader, ModelFile};
+use base::ids::{AttachmentId, ConversationId};
+use net::cancel::Cancel;
+use store::{Attachment, Store, Viewer};
+
+/// Most bytes of a text that are read.
+const MAX_READ: usize = 2 * 1024 * 1024;
+/// Bytes of a text that is not UTF-8 in which control characters are looked for.
+const BEGINNING: usize = 4 * 1024;
+
+/// Longest reading of one PDF.
+const PDF_TIME: Duration = Duration::from_secs(10);
+
+/// Reads the files of one conversation.
+pub struct ConversationFiles<'a> {
+    /// Where they are.
+    pub store: &'a Store,
+    /// Whose they are.
+    pub conversation: ConversationId,
+    /// Whether the model has the tool that reads on.
+    pub can_read_on: bool,
+    /// What the program that reads PDFs must not see.
+    pub data_dir: &'a Path,
+    /// When its time is up.
+    pub deadline: Instant,
+    /// Stops it.
+    pub cancel: &'a Cancel,
+    /// The PDFs that were read.
+    pub pdfs: &'a ShownPdfs,
+}
+
+/// What is shown of the PDFs that were read as text, so that the requests of a turn read each
+/// once: by the file and the most characters.
+#[derive(Default)]
+pub struct ShownPdfs(Mutex<BTreeMap<(AttachmentId, usize), Option<String>>>);
+
+impl ConversationFiles<'_> {
+    fn part(&self, id: AttachmentId, most: usize) -> Option<(Attachment, Vec<u8>)> {
+        let read = || {
+            self.store
+                .snapshot(&Viewer::server())
+                .and_then(|seen| seen.attachment_in(self.conversation, id, most))
+        };
+        // The commit of its message may be on its way.
+        let part = read().or_else(|_| self.store.flush().and_then(|()| read()));
+        part.inspect_err(|error| log::info!("{id} is not read: {error}"))
+            .ok()
+    }
+
+    /// All of a text file or the text of a PDF, and what follows it where it was cut.
+    ///
+    /// # Errors
+    /// Why there is no text, for the model.
+    pub fn whole_text(&self, id: AttachmentId) -> Result<(String, String), String> {
+        let gone = || format!("there is no file {id} in this conversation");
+        let (file, bytes) = self.part(id, MAX_READ).ok_or_else(gone)?;
+        let kind = FileKind::of(&file.media_type, &file.name);
+        if kind == FileKind::Document {
+            let (_, pdf) = self.part(id, MAX_PDF_BYTES + 1).ok_or_else(gone)?;
+            let deadline = self.deadline.min(Instant::now() + PDF_TIME);
+            let text = text_of_pdf(pdf, self.data_dir, deadline, self.cancel);
+            let named = |why| format!("the file {id} {why}");
+            return Ok((text.map_err(named)?, String::new()));
+        }
+        let text = text_of(&bytes).filter(|_| kind == FileKind::Text);
+        let text = text.ok_or_else(|| format!("the file {id} is no text ({})", file.media_type))?;
+        let after = match file.bytes > MAX_READ as u64 {
+            true => format!(
+                "\n[the file has {} bytes; what is beyond the first {MAX_READ} cannot be read]",
+                file.bytes
+            ),
+            false => String::new(),
+        };
+        Ok((text, after))
+    }
+}
+
+impl FileReader for ConversationFiles<'_> {
+    fn bytes(&self, file: &ModelFile) -> Option<Vec<u8>> {
+        let most = usize::try_from(file.bytes).ok()?;
+        self.part(file.id, most).map(|(_, bytes)| bytes)
+    }
+
+    fn text(&self, file: &ModelFile) -> Option<String> {
+        if file.kind() != FileKind::Document {
+            return self.beginning(file);
+        }
+        let mut read = self.pdfs.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = read.entry((file.id, file.most_chars));
+        shown.or_insert_with(|| self.beginning(file)).clone()
+    }
+}
+
+impl ConversationFiles<'_> {
+    fn beginning(&self, file: &ModelFile) -> Option<String> {
+        let (text, after) = self.whole_text(file.id).ok()?;
+        let most = file.most_chars.min(MAX_RESULT_CHARS);
+        if text.is_empty() {
+            return Some("[the file is empty]".to_owned());
+        }
+        if !self.can_read_on || (after.is_empty() && text.chars().count() <= most) {
+            return Some(cap_text(text, most) + &after);
+        }
+        let (first, range) = first_page(&text);
+        let how = format!("\n[read_file with the path {} and that offset]", file.id);
+        Some(cap_paged(&(first + &how), range, most))
+    }
+}
+
+/// The text of bytes in UTF-8, UTF-16 with a byte order mark, or Latin-1; none if they
+/// are something else.
+pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
+    let is_utf_16 = matches!(bytes, [0xFE, 0xFF, ..] | [0xFF, 0xFE, ..]);
+    let is_layout = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c);
+    let is_control = |&byte: &u8| byte.is_ascii_control() && !is_layout(byte);
+    let beginning = &bytes[..bytes.len().min(BEGINNING)];
+    if !is_utf_16 && beginning.iter().any(is_control) {
+        return None;
+    }
+    Some(decode(bytes, "").into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_decoded() {
+        for (bytes, text) in [
+            (&b"caf\xC3\xA9"[..], Some("café")),
+            (b"\xEF\xBB\xBFcaf\xC3\xA9", Some("café")),
+            (b"\xFF\xFEc\0a\0f\0\xE9\0", Some("café")),
+            (b"\xFE\xFF\0c\0a\0f\0\xE9", Some("café")),
+            (b"caf\xE9;\x80", Some("café;€")),
+            (b"a\0b", None),
+            (b"\x1b[31m", None),
+            (b"", Some("")),
+        ] {
+            assert_eq!(text_of(bytes).as_deref(), text, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Earlier conversations.
+
+use serde_json::json;
+
+use super::function::{FunctionTool, public};
+use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tools::output::minute;
+use store::{Message, Role, excerpt};
+
+/// Messages that one answer lists, unless the model asks for another number.
+const DEFAULT_LIMIT: u64 = 5;
+/// Most messages that one answer lists.
+const MAX_LIMIT: u64 = 20;
+/// Characters shown of each message.
+const SHOWN_CHARS: usize = 300;
+
+pub(super) fn search() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "search_conversations",
+            "Search earlier conversations for all words, newest first.",
+            json!({
+                "query": {"type": "string", "description": "1-3 words"},
+                "limit": {"type": "integer"},
+            }),
+            &["query"],
+        )
+        .for_readers()
+        .read_only(),
+        intent: |arguments, _, _| {
+            let query = text(arguments, "query")?;
+            Some(format!("search all conversations for: {query}"))
+        },
+        run,
+    }
+}
+
+fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let query = required_text(arguments, "query")?;
+    let limit = limit(arguments)?;
+    let messages = context
+        .store
+        .snapshot(&context.viewer)
+        .and_then(|seen| seen.search_messages(query, limit))
+        .map_err(public)?;
+    if messages.is_empty() {
+        return Ok(format!("No message holds all words of {query:?}."));
+    }
+    let conversations = messages.iter().map(|message| message.conversation_id);
+    let store = context.store;
+    let seen = store.snapshot(&context.viewer);
+    let is_outside = seen.and_then(|seen| seen.have_outside_text(conversations));
+    context.shows_kept(is_outside.map_err(public)?);
+    let lines: Vec<String> = messages
+        .iter()
+        .map(|message| line(message, query))
+        .collect();
+    Ok(lines.join("\n"))
+}
+
+fn limit(arguments: &Arguments) -> Result<usize, String> {
+    let Some(limit) = arguments.get("limit") else {
+        return Ok(DEFAULT_LIMIT as usize);
+    };
+    match limit.as_u64() {
+        Some(limit @ 1..=MAX_LIMIT) => Ok(limit as usize),
+        _ => Err(format!(
+            "the argument \"limit\" must be an integer from 1 to {MAX_LIMIT}, not {limit}"
+        )),
+    }
+}
+
+/// One message on one line.
+fn line(message: &Message, query: &str) -> String {
+    let speaker = match (message.role, &message.speaker) {
+        (Role::Assistant, _) => "assistant",
+        (Role::User, Some(name)) => name,
+        (Role::User, None) => "user",
+    };
+    format!(
+        "{} ({}, {speaker}): {}",
+        message.conversation_id,
+        minute(message.created_at),
+        excerpt(&message.content, query, SHOWN_CHARS),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Household;
+    use base::clock::Timestamp;
+    use base::ids::{ConversationId, MessageId};
+
+    #[test]
+    fn the_limit_has_a_range() {
+        for (arguments, expected) in [
+            (json!({}), Some(5)),
+            (json!({"limit": 1}), Some(1)),
+            (json!({"limit": 20}), Some(20)),
+            (json!({"limit": 0}), None),
+            (json!({"limit": 21}), None),
+            (json!({"limit": -1}), None),
+        ] {
+            assert_eq!(
+                limit(arguments.as_object().unwrap()).ok(),
+                expected,
+                "{arguments}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        for (role, speaker, content, text) in [
+            (Role::User, Some("Ann"), "two\n lines", "Ann): two lines"),
+            (Role::User, None, "x", "user): x"),
+            (Role::Assistant, None, "x", "assistant): x"),
+        ] {
+            let message = Message {
+                id: MessageId::from(1),
+                conversation_id: ConversationId::from(2),
+                turn_id: None,
+                role,
+                content: content.to_owned(),
+                speaker: speaker.map(str::to_owned),
+                in_reply_to: None,
+                versions: Vec::new(),
+                finish_reason: None,
+                created_at: Timestamp::from_millis(1_795_253_400_125),
+                attachments: Vec::new(),
+            };
+            assert_eq!(
+                line(&message, "two"),
+                format!("conv_0000000000002 (2026-11-21 09:30 UTC, {text}")
+            );
+        }
+    }
+
+    #[test]
+    fn earlier_messages_are_found() {
+        let household = Household::new();
+        let first = household.say("the boiler makes a noise");
+        let second = household.say("is the boiler\nquiet now?");
+        let found = household
+            .run("search_conversations", json!({"query": "boiler"}))
+            .unwrap();
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(lines.len(), 2, "{found}");
+        assert!(lines[0].starts_with(&second.to_string()), "{found}");
+        assert!(lines[0].ends_with(", Ann): is the boiler quiet now?"));
+        assert!(lines[1].starts_with(&first.to_string()), "{found}");
+        let one = household.run(
+            "search_conversations",
+            json!({"query": "boiler", "limit": 1}),
+        );
+        assert_eq!(one.unwrap(), lines[0]);
+        assert!(
+            household
+                .run("search_conversations", json!({"query": "chimney"}))
+                .unwrap()
+                .starts_with("No message")
+        );
+    }
+}

@@ -1,0 +1,397 @@
+//! Memories: what the assistant was asked to remember.
+
+use serde_json::{Value, json};
+
+use super::function::{FunctionTool, public};
+use crate::model::fence::{is_untrusted, provenance};
+use crate::tools::definition::{
+    Arguments, Change, Definition, ToolContext, required_text, text, texts,
+};
+use crate::tools::output::{minute, shorten};
+use base::ids::MemoryId;
+use base::sync::lock;
+use store::{Audience, NewMemory, Store, Viewer};
+
+/// Most characters of one memory: a fact, not a document.
+const MAX_MEMORY_CHARS: usize = 4_000;
+/// Most memories that one answer lists.
+const MAX_RECALLED: usize = 10;
+/// Characters of a memory in the question whether to delete it.
+const SHOWN_CHARS: usize = 200;
+
+pub(super) fn remember() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "remember",
+            "Keep a fact when asked, or unasked if it will matter again (birthday, \
+             allergy). No passwords, nothing known or only for today.",
+            json!({
+                "content": {
+                    "type": "string",
+                    "description": "Clear alone: names, not I; dates, not tomorrow",
+                },
+                "share": {
+                    "type": "boolean",
+                    "description": "For everybody here",
+                },
+                "search_words": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "8-16 other words to ask with, in its language: kind, \
+                        everyday names, use",
+                },
+                "replaces": {
+                    "type": "string",
+                    "description": "Id or text of the memory it corrects",
+                },
+            }),
+            &["content"],
+        ),
+        intent: remember_intent,
+        run: run_remember,
+    }
+}
+
+pub(super) fn recall() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "recall",
+            "Search memories before saying you do not know.",
+            json!({"query": {"type": "string"}}),
+            &["query"],
+        )
+        .for_readers()
+        .read_only(),
+        intent: |arguments, _, _| {
+            let query = text(arguments, "query")?;
+            Some(format!("look up what it remembers about: {query}"))
+        },
+        run: run_recall,
+    }
+}
+
+pub(super) fn forget() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "forget",
+            "Delete a memory, only when asked.",
+            json!({"memory_id": {"type": "string"}}),
+            &["memory_id"],
+        ),
+        intent: forget_intent,
+        run: run_forget,
+    }
+}
+
+fn remember_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
+    let content = text(arguments, "content")?;
+    let audience = match viewer.is_person() && is_shared(arguments) {
+        true => ", for everybody in the household",
+        false => "",
+    };
+    let replaced = match text(arguments, "replaces") {
+        Some(replaced) => format!(", in place of {}", named(replaced, store, viewer)),
+        None => String::new(),
+    };
+    Some(format!("remember{audience}{replaced}: {content}"))
+}
+
+fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let content = required_text(arguments, "content")?;
+    let length = content.chars().count();
+    if length > MAX_MEMORY_CHARS {
+        return Err(format!(
+            "a memory has at most {MAX_MEMORY_CHARS} characters, not {length}: keep what matters"
+        ));
+    }
+    let is_for_all = context.user_id.is_some() && is_shared(arguments);
+    let new = NewMemory {
+        content: content.to_owned(),
+        search_words: search_words(arguments),
+        speaker: context.speaker.map(str::to_owned),
+        owner_id: context.user_id,
+        seen_as: context.conversation_id.filter(|_| !is_for_all),
+        is_private: !is_for_all
+            && context.config.privacy.conversations == Audience::Private
+            && !context.viewer.is_household_only(),
+        channel: Some(context.channel.to_owned()),
+        account: is_untrusted(context.channel)
+            .then_some(context.account)
+            .flatten()
+            .map(str::to_owned),
+        is_outside: context.is_outside,
+        told_in: context.turn_id,
+    };
+    let (memory, replaced) = match text(arguments, "replaces") {
+        Some(replaced) => {
+            let (memory, old) = context
+                .store
+                .replace_memory(&context.viewer, replaced, new)
+                .map_err(public)?;
+            (memory, Some(old))
+        }
+        None => (context.store.remember(new).map_err(public)?, None),
+    };
+    let mut changes = vec![Change::Memory(memory.id, memory.readers.clone())];
+    changes.extend(
+        replaced
+            .iter()
+            .map(|old| Change::Memory(old.id, old.readers.clone())),
+    );
+    context.changed(changes);
+    let readers = match &memory.audience {
+        Audience::Household => "everybody in the household sees it".to_owned(),
+        Audience::Private => format!("only {} sees it", memory.speaker.unwrap_or_default()),
+        Audience::People(_) if replaced.is_some() => "those who saw that see it".to_owned(),
+        Audience::People(_) => "those who see this conversation see it".to_owned(),
+    };
+    let instead = match replaced {
+        // Not its text, which is forgotten with it.
+        Some(old) => format!(" in place of {}", old.id),
+        None => String::new(),
+    };
+    Ok(format!("Remembered as {}{instead}; {readers}.", memory.id))
+}
+
+/// Some models write several as one text.
+fn search_words(arguments: &Arguments) -> Vec<String> {
+    let texts = texts(arguments, "search_words");
+    let words = texts
+        .iter()
+        .flat_map(|text| text.split([',', ';', '\n', '、', '，', '；']));
+    words.map(str::to_owned).collect()
+}
+
+/// Whether everybody in the household is to know it.
+fn is_shared(arguments: &Arguments) -> bool {
+    arguments.get("share").and_then(Value::as_bool) == Some(true)
+}
+
+fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let query = required_text(arguments, "query")?;
+    let vector = context
+        .embedder
+        .and_then(|embedder| embedder.of_message(query, context.deadline, context.cancel));
+    let memories = context
+        .store
+        .snapshot(&context.viewer)
+        .and_then(|seen| seen.recall(query, vector.as_ref(), MAX_RECALLED))
+        .map_err(public)?;
+    if memories.is_empty() {
+        return Ok(format!("Nothing remembered fits {query:?}."));
+    }
+    context.shows_kept(memories.iter().any(|memory| memory.is_outside));
+    lock(&context.details).memories = memories.iter().map(|memory| memory.id).collect();
+    let lines: Vec<String> = memories
+        .iter()
+        .map(|memory| {
+            let speaker = match provenance(memory) {
+                Some(name) => format!(", from {name}"),
+                None => String::new(),
+            };
+            let time = minute(memory.created_at);
+            format!("{} ({time}{speaker}): {}", memory.id, memory.content)
+        })
+        .collect();
+    Ok(lines.join("\n"))
+}
+
+/// A person cannot judge an id alone.
+fn forget_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
+    let id = text(arguments, "memory_id")?;
+    Some(format!("forget {}", named(id, store, viewer)))
+}
+
+/// A memory for a person.
+fn named(id: &str, store: &Store, viewer: &Viewer) -> String {
+    let known = store
+        .snapshot(viewer)
+        .and_then(|seen| seen.memories())
+        .unwrap_or_default();
+    match known.iter().find(|memory| memory.id.to_string() == id) {
+        Some(memory) => {
+            let content = shorten(&memory.content, SHOWN_CHARS);
+            format!("the memory \"{content}\" ({id})")
+        }
+        None => format!("the memory {id}"),
+    }
+}
+
+fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let id: MemoryId = required_text(arguments, "memory_id")?
+        .parse()
+        .map_err(public)?;
+    let readers = context.store.forget(&context.viewer, id).map_err(public)?;
+    context.changed(vec![Change::Memory(id, readers)]);
+    Ok(format!("Forgot {id}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Household;
+    use store::{Readers, UserRole};
+
+    #[test]
+    fn a_fact_is_remembered_recalled_and_forgotten() {
+        let household = Household::new();
+        let nothing = household.run("recall", json!({"query": "tea"})).unwrap();
+        assert_eq!(nothing, "Nothing remembered fits \"tea\".");
+
+        let kept = household
+            .run("remember", json!({"content": " Ann drinks green tea. "}))
+            .unwrap();
+        let id = kept
+            .strip_prefix("Remembered as ")
+            .and_then(|rest| rest.strip_suffix("; everybody in the household sees it."))
+            .unwrap();
+        let found = household.run("recall", json!({"query": "tea"})).unwrap();
+        assert!(found.starts_with(&format!("{id} (")), "{found}");
+        assert!(
+            found.ends_with("UTC, from Ann): Ann drinks green tea."),
+            "{found}"
+        );
+
+        let intent = |memory_id: &str| {
+            let arguments = json!({ "memory_id": memory_id });
+            forget_intent(
+                arguments.as_object().unwrap(),
+                household.store(),
+                &Viewer::server(),
+            )
+            .unwrap()
+        };
+        assert_eq!(
+            intent(id),
+            format!("forget the memory \"Ann drinks green tea.\" ({id})")
+        );
+        assert_eq!(intent("tea"), "forget the memory tea");
+        household.run("forget", json!({"memory_id": id})).unwrap();
+        assert!(household.run("forget", json!({"memory_id": id})).is_err());
+        assert_eq!(
+            household.run("recall", json!({"query": "tea"})).unwrap(),
+            nothing
+        );
+    }
+
+    #[test]
+    fn search_words_are_kept_beside_a_fact_and_not_told() {
+        let household = Household::new();
+        let words = json!(["hot drink, breakfast", "caffeine"]);
+        household
+            .run(
+                "remember",
+                json!({"content": "Ann likes tea.", "search_words": words}),
+            )
+            .unwrap();
+        let found = household
+            .run("recall", json!({"query": "breakfast"}))
+            .unwrap();
+        assert!(found.ends_with("from Ann): Ann likes tea."), "{found}");
+        let memories = household
+            .store()
+            .snapshot(&Viewer::server())
+            .unwrap()
+            .memories()
+            .unwrap();
+        assert_eq!(
+            memories[0].search_words,
+            ["hot drink", "breakfast", "caffeine"]
+        );
+    }
+
+    #[test]
+    fn a_fact_is_corrected() {
+        let household = Household::new();
+        let remember = |arguments| household.run("remember", arguments);
+        remember(json!({"content": "Ann drinks green tea."})).unwrap();
+        let corrected =
+            json!({"content": "Ann drinks coffee.", "replaces": "ann drinks green tea"});
+        let intent = remember_intent(
+            corrected.as_object().unwrap(),
+            household.store(),
+            &Viewer::server(),
+        );
+        assert_eq!(
+            intent.as_deref(),
+            Some("remember, in place of the memory ann drinks green tea: Ann drinks coffee.")
+        );
+        let kept = remember(corrected.clone()).unwrap();
+        assert!(kept.contains(" in place of mem_"), "{kept}");
+        assert!(!kept.contains("tea"), "it is forgotten: {kept}");
+        let known = household.run("recall", json!({"query": "Ann"})).unwrap();
+        assert!(
+            !known.contains("tea") && known.contains("coffee"),
+            "{known}"
+        );
+        let error = remember(corrected).unwrap_err();
+        assert!(error.contains("there is no memory"), "{error}");
+    }
+
+    #[test]
+    fn a_question_says_what_the_call_does_and_shows_only_what_the_viewer_sees() {
+        let household = Household::new();
+        let viewer = || Viewer::readers_of(household.conversation_id, &Readers::Household);
+        let ann = household.store().user("Ann").unwrap().unwrap();
+        let of_ann = || viewer().asked_by(Some(ann.id), None);
+        let intent =
+            |tool: fn(&Arguments, &Store, &Viewer) -> Option<String>, of: &Viewer, what: Value| {
+                tool(what.as_object().unwrap(), household.store(), of).unwrap()
+            };
+        // What an account says is for those who see the conversation.
+        let shared = || json!({"content": "x", "share": true});
+        let of_account = viewer().asked_by(None, Some("door"));
+        assert_eq!(
+            intent(remember_intent, &of_account, shared()),
+            "remember: x"
+        );
+        assert_eq!(
+            intent(remember_intent, &of_ann(), shared()),
+            "remember, for everybody in the household: x"
+        );
+        // A memory that only Ann sees.
+        let audience = Audience::Private;
+        let owner = Viewer::person(ann.id, UserRole::User);
+        let id = household.conversation_id;
+        household
+            .store()
+            .share_conversation(&owner, id, &audience)
+            .unwrap();
+        household
+            .run("remember", json!({"content": "The code is 4711."}))
+            .unwrap();
+        let kept = household
+            .store()
+            .snapshot(&owner)
+            .unwrap()
+            .memories()
+            .unwrap()[0]
+            .id
+            .to_string();
+        for tool in [forget_intent, remember_intent] {
+            let what = || json!({"memory_id": kept, "content": "x", "replaces": kept});
+            let own = intent(tool, &of_ann(), what());
+            assert!(own.contains("the memory \"The code is 4711.\" ("), "{own}");
+            let others = intent(tool, &of_ann().household_only(), what());
+            assert!(others.contains(&format!("the memory {kept}")), "{others}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_explained() {
+        let household = Household::new();
+        for (tool, arguments, problem) in [
+            ("remember", json!({"content": " "}), "must not be empty"),
+            (
+                "remember",
+                json!({"content": "x".repeat(MAX_MEMORY_CHARS + 1)}),
+                "at most 4000 characters",
+            ),
+            ("recall", json!({"query": ""}), "must not be empty"),
+            ("forget", json!({"memory_id": "tea"}), "there is no memory"),
+        ] {
+            let error = household.run(tool, arguments).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A message to the phone of somebody of the household.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::function::{FunctionTool, public};
+use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
+use base::error::Error;
+use base::role::UserRole;
+use config::PushService;
+use store::{NewNotification, NotificationCause, PUSH, Store, User, Viewer};
+
+/// Longest message, in characters.
+const MOST_CHARACTERS: usize = 500;
+
+pub(super) fn notify() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "notify",
+            "Push a message to the phone of the person who asks, or of another person of the \
+             household. Replies to reminders are pushed anyway.",
+            json!({
+                "message": {"type": "string"},
+                "person": {"type": "string", "description": "default: who asks"},
+            }),
+            &["message"],
+        ),
+        intent,
+        run,
+    }
+}
+
+fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+    let message = text(arguments, "message")?;
+    Some(match text(arguments, "person") {
+        Some(person) => format!("notify {person}: {message}"),
+        None => format!("notify the person who asked: {message}"),
+    })
+}
+
+fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let message = required_text(arguments, "message")?;
+    if message.chars().count() > MOST_CHARACTERS {
+        return Err(format!(
+            "the argument \"message\" may have {MOST_CHARACTERS} characters"
+        ));
+    }
+    let user = addressee(arguments, context)?;
+    let is_asker = context.user_id == Some(user.id);
+    let person = context.config.person(&user.name);
+    let settings = person.and_then(|person| person.notifications.as_ref());
+    let told = context.store.is_told_by_push(user.id).map_err(public)?;
+    if settings.is_none() && !told {
+        return Err(format!("{} has no notifications set up", user.name));
+    }
+    // Browsers get it whole, encrypted.
+    let has_text = told || settings.is_some_and(|settings| settings.content);
+    if !has_text && !is_asker {
+        return Err(format!(
+            "the notifications of {} carry no text (people.{}.notifications.content), so the \
+             message would not reach them",
+            user.name, user.name
+        ));
+    }
+    let conversation_id = context.conversation()?;
+    let services = settings.into_iter().flat_map(|one| one.services());
+    let services = services.map(PushService::as_str).chain([PUSH]);
+    let new: Vec<NewNotification> = services
+        .map(|service| NewNotification {
+            user_id: user.id,
+            service,
+            conversation_id,
+            cause: NotificationCause::Message,
+            about: None,
+            content: Some(message.to_owned()),
+            delay: Duration::ZERO,
+        })
+        .collect();
+    if context.store.add_notifications(new).map_err(public)? == 0 {
+        return Err(format!(
+            "nothing was sent: too many messages wait for {} already",
+            user.name
+        ));
+    }
+    let zone = context.config.zone();
+    let now = context.clock.now();
+    let quiet = settings.and_then(|settings| settings.quiet_until(now, &zone));
+    let when = match quiet {
+        Some(until) => format!("is sent after the quiet hours, at {}", zone.minute(until)),
+        None => "is being sent".to_owned(),
+    };
+    Ok(match has_text {
+        true => format!("The message to {} {when}.", user.name),
+        false => format!(
+            "A notification without the text {when}: {} reads it in this conversation.",
+            user.name
+        ),
+    })
+}
+
+/// Who is told: a person of the household who is named, or else whoever asks.
+fn addressee(arguments: &Arguments, context: &ToolContext<'_>) -> Result<User, String> {
+    let Some(name) = text(arguments, "person") else {
+        let asker = context.user_id.map(|id| {
+            context
+                .store
+                .snapshot(&Viewer::server())
+                .and_then(|seen| seen.user_by_id(id))
+        });
+        return match asker.transpose().map_err(public)?.flatten() {
+            Some(user) => Ok(user),
+            None => Err("no person has asked: name one as \"person\"".to_owned()),
+        };
+    };
+    let found = context.store.user(name).map_err(public)?;
+    found
+        .filter(|user| user.role >= UserRole::User || context.user_id == Some(user.id))
+        .ok_or_else(|| public(Error::not_found(format!("there is nobody called {name:?}"))))
+}

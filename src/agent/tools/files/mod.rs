@@ -1,0 +1,343 @@
+//! Files in the workspace: listing, reading and writing them.
+
+mod workspace;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+use serde_json::{Value, json};
+
+use super::attached::{ConversationFiles, ShownPdfs};
+use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
+use super::output::{minute, text_of};
+use base::clock::Timestamp;
+use base::ids::{AttachmentId, ResultId};
+use base::measure::byte_count;
+use store::{Store, Viewer};
+pub(crate) use workspace::Workspace;
+
+/// The tool that reads a file, or reads on in what the model was shown in part.
+pub const READ_FILE: &str = "read_file";
+
+/// Most bytes of a file that are read.
+const MAX_READ: usize = 2 * 1024 * 1024;
+/// Most bytes that are written to a file.
+const MAX_WRITTEN: usize = 1024 * 1024;
+/// Most entries of a directory that are listed.
+const MAX_LISTED: usize = 300;
+
+/// The three tools, for the workspace in this directory or the default one.
+pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
+    let list = Definition::builtin(
+        "list_files",
+        "List your files.",
+        json!({"path": {"type": "string"}}),
+        &[],
+    );
+    let read = Definition::builtin(
+        READ_FILE,
+        "Read a text file.",
+        json!({
+            "path": {"type": "string"},
+            "offset": {"type": "integer"},
+        }),
+        &["path"],
+    );
+    let write = Definition::builtin(
+        "write_file",
+        "Write a text file whole, append, or replace text.",
+        json!({
+            "path": {"type": "string"},
+            "content": {"type": "string"},
+            "append": {"type": "boolean", "description": "Add at the end"},
+            "replaces": {
+                "type": "string",
+                "description": "Text, there once, to replace",
+            },
+        }),
+        &["path", "content"],
+    );
+    // Nobody knows who put a file there.
+    let reader = |definition: Definition| definition.read_only().bringing_outside_text();
+    [
+        (reader(list), Action::List),
+        (reader(read), Action::Read),
+        (write, Action::Write),
+    ]
+    .map(|(definition, action)| {
+        Arc::new(FileTool {
+            definition,
+            directory: directory.map(Path::to_owned),
+            action,
+        }) as Arc<dyn Tool>
+    })
+    .into()
+}
+
+#[derive(Clone, Copy)]
+enum Action {
+    List,
+    Read,
+    Write,
+}
+
+struct FileTool {
+    definition: Definition,
+    directory: Option<PathBuf>,
+    action: Action,
+}
+
+impl Tool for FileTool {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+        let path = text(arguments, "path");
+        Some(match self.action {
+            Action::List => match path {
+                Some(path) => format!("list the files in {path}"),
+                None => "list the files in its workspace".to_owned(),
+            },
+            Action::Read => format!("read the file {}", path?),
+            Action::Write => {
+                let (path, content) = (path?, raw(arguments, "content"));
+                let size = byte_count(content.len());
+                match (replaced(arguments), is_appended(arguments)) {
+                    (Some(old), _) => {
+                        format!("change the file {path}: {content} ({size}), in place of: {old}")
+                    }
+                    (None, true) => format!("add to the file {path} ({size}): {content}"),
+                    (None, false) => format!("write the file {path} ({size}): {content}"),
+                }
+            }
+        })
+    }
+
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+        let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
+        let path = || required_text(arguments, "path");
+        match self.action {
+            Action::List => list(&workspace, text(arguments, "path").unwrap_or_default()),
+            Action::Read => {
+                if let Ok(id) = path()?.parse() {
+                    read_kept(id, arguments, context)
+                } else if let Ok(id) = path()?.parse() {
+                    read_attached(id, arguments, context)
+                } else {
+                    read(&workspace, path()?, arguments, context)
+                }
+            }
+            Action::Write => write(&workspace, path()?, arguments),
+        }
+    }
+}
+
+fn list(workspace: &Workspace, path: &str) -> Result<String, String> {
+    let listing = workspace.list(path)?;
+    let entries = listing.entries;
+    if entries.is_empty() {
+        return Ok("There are no files here.".to_owned());
+    }
+    let mut lines: Vec<String> = entries
+        .iter()
+        .take(MAX_LISTED)
+        .map(|entry| match entry.kind {
+            FileType::Directory => format!("{}/", entry.name),
+            FileType::RegularFile => {
+                let changed = Timestamp::from_millis(entry.changed.saturating_mul(1000));
+                format!(
+                    "{} ({}, {})",
+                    entry.name,
+                    byte_count(entry.size),
+                    minute(changed)
+                )
+            }
+            FileType::Symlink => format!("{} (a symbolic link, not followed)", entry.name),
+            _ => format!("{} (no regular file)", entry.name),
+        })
+        .collect();
+    if entries.len() > MAX_LISTED || listing.is_cut {
+        let more = if listing.is_cut { "at least " } else { "" };
+        lines.push(format!("[{more}{} more]", entries.len() - lines.len()));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Reads on in a tool's result of this conversation.
+fn read_kept(
+    id: ResultId,
+    arguments: &Arguments,
+    context: &ToolContext<'_>,
+) -> Result<String, String> {
+    let conversation = context.conversation()?;
+    let seen = context.store.snapshot(&context.viewer);
+    let kept = seen.and_then(|seen| seen.kept_result(conversation, id));
+    let (text, is_outside) = kept.map_err(|_| {
+        format!("the result {id} is not kept here any more: run the tool again that gave it")
+    })?;
+    context.shows_kept(is_outside);
+    context.page(&text, arguments)
+}
+
+/// Reads on in a file that a message of this conversation carries.
+fn read_attached(
+    id: AttachmentId,
+    arguments: &Arguments,
+    context: &ToolContext<'_>,
+) -> Result<String, String> {
+    let files = ConversationFiles {
+        store: context.store,
+        conversation: context.conversation()?,
+        can_read_on: true,
+        data_dir: context.data_dir,
+        deadline: context.deadline,
+        cancel: context.cancel,
+        pdfs: &ShownPdfs::default(),
+    };
+    let (text, after) = files.whole_text(id)?;
+    Ok(context.page(&text, arguments)? + &after)
+}
+
+fn read(
+    workspace: &Workspace,
+    path: &str,
+    arguments: &Arguments,
+    context: &ToolContext<'_>,
+) -> Result<String, String> {
+    let content = workspace.read(path, MAX_READ)?;
+    let size = content.size;
+    let is_whole = size <= MAX_READ as u64;
+    let text = text_of(content.bytes)
+        .ok_or_else(|| format!("{path:?} is binary, {}", byte_count(size)))?;
+    if text.is_empty() {
+        return Ok("[the file is empty]".to_owned());
+    }
+    let mut shown = context.page(&text, arguments)?;
+    if !is_whole {
+        shown.push_str(&format!(
+            "\n[the file has {size} bytes; what is beyond the first {MAX_READ} cannot be read]"
+        ));
+    }
+    Ok(shown)
+}
+
+fn write(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<String, String> {
+    let content = raw(arguments, "content");
+    let fits = |size: usize| match size <= MAX_WRITTEN {
+        true => Ok(()),
+        false => Err(format!(
+            "a file has at most {MAX_WRITTEN} bytes, not {size}: use another file for the rest"
+        )),
+    };
+    fits(content.len())?;
+    let place = match (replaced(arguments), is_appended(arguments)) {
+        (None, false) => {
+            let existed = workspace.write(path, |before| match before {
+                // It may be meant to change a part: nothing says which.
+                Some(_) if arguments.contains_key("replaces") => Err(format!(
+                    "\"replaces\" is empty: name the text of {path:?} that content is to \
+                         replace, or leave \"replaces\" out to write the whole file anew"
+                )),
+                _ => Ok(content.as_bytes().to_vec()),
+            })?;
+            let done = if existed { "Replaced" } else { "Wrote" };
+            return Ok(format!("{done} {path} ({}).", byte_count(content.len())));
+        }
+        (None, true) => Place::End,
+        (Some(old), false) => Place::Of(old),
+        (Some(_), true) => {
+            return Err("give either \"append\" or \"replaces\", not both".to_owned());
+        }
+    };
+    let mut size = 0;
+    workspace.write(path, |before| {
+        let before = match before {
+            Some(before) => String::from_utf8(before.read(MAX_WRITTEN)?)
+                .map_err(|_| format!("{path:?} is not text"))?,
+            None if replaced(arguments).is_some() => {
+                return Err(format!(
+                    "{path:?}: there is no such file to change: leave out \"replaces\" to write it"
+                ));
+            }
+            None => String::new(),
+        };
+        let changed = place.put(path, before, content)?;
+        size = changed.len();
+        fits(size)?;
+        Ok(changed.into_bytes())
+    })?;
+    Ok(format!("Changed {path}; it has {} now.", byte_count(size)))
+}
+
+/// Where a text goes in a file.
+enum Place<'a> {
+    /// On lines of its own.
+    End,
+    /// Where this text is.
+    Of(&'a str),
+}
+
+impl Place<'_> {
+    fn put(&self, path: &str, mut before: String, content: &str) -> Result<String, String> {
+        // Models write line breaks as "\n", whatever the file has.
+        let line_break = if before.contains("\r\n") {
+            "\r\n"
+        } else {
+            "\n"
+        };
+        let as_in_file = |text: &str| text.replace("\r\n", "\n").replace('\n', line_break);
+        let content = as_in_file(content);
+        let old = match self {
+            Place::Of(old) if before.contains(*old) => Cow::Borrowed(*old),
+            Place::Of(old) => Cow::Owned(as_in_file(old)),
+            Place::End => {
+                if !before.is_empty() && !before.ends_with('\n') {
+                    before.push_str(line_break);
+                }
+                before.push_str(&content);
+                return Ok(before);
+            }
+        };
+        // Places may overlap.
+        let next = |from: usize| before.get(from..)?.find(&*old).map(|place| from + place);
+        let step = old.chars().next().map_or(1, char::len_utf8);
+        match next(0) {
+            None => Err(format!(
+                "{path:?} does not hold the text of \"replaces\": read the file and copy the text \
+                 exactly, with its spaces and line breaks"
+            )),
+            Some(first) if next(first + step).is_some() => Err(format!(
+                "{path:?} holds the text of \"replaces\" more than once: add what stands before or \
+                 after it until it occurs once"
+            )),
+            Some(first) => {
+                before.replace_range(first..first + old.len(), &content);
+                Ok(before)
+            }
+        }
+    }
+}
+
+/// A string argument as it is, white space too.
+fn raw<'a>(arguments: &'a Arguments, name: &str) -> &'a str {
+    arguments
+        .get(name)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Models that fill in every argument leave those empty that they do not mean: what is added
+/// to a file replaces nothing.
+fn replaced(arguments: &Arguments) -> Option<&str> {
+    Some(raw(arguments, "replaces")).filter(|old| !old.is_empty())
+}
+
+fn is_appended(arguments: &Arguments) -> bool {
+    arguments.get("append").and_then(Value::as_bool) == Some(true)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Tools: one trait, the built-in ones, and those of the configuration.
+//!
+//! A tool call passes through these functions:
+//!
+//! ```text
+//! Toolbox::from_config      the tools there are; Actor::offered: what the model sees
+//! check_arguments           the model's JSON against the tool's schema
+//! Actor::decide             whether it runs, a person is asked (Tool::intent), or it is refused
+//! Tool::run                 builtin | files | read_skill | web_fetch | run_command | custom* | mcp
+//!   RunLimit::new           its own time limit or the turn's
+//!   process::run            programs: net::process;  HttpClient::exchange: requests
+//! output::cap_result        the result within bounds
+//! ```
+
+mod answer;
+mod attached;
+mod builtin;
+mod custom;
+mod custom_http;
+mod definition;
+mod files;
+mod known_address;
+pub mod output;
+mod pdf;
+pub mod permission;
+pub(crate) mod process;
+mod read_skill;
+mod readable;
+mod run_command;
+mod schema;
+mod template;
+#[cfg(test)]
+pub(crate) mod testing;
+mod toolbox;
+mod web_fetch;
+mod xml;
+
+pub(crate) use attached::text_of;
+pub use attached::{ConversationFiles, ShownPdfs};
+pub use custom_http::try_once;
+pub use definition::{
+    Arguments, Change, Definition, Origin, ResultDetails, Source, Start, Tool, ToolContext,
+    cancelled, turn_is_over,
+};
+pub use files::READ_FILE;
+pub(crate) use files::Workspace;
+pub use known_address::Address;
+pub use pdf::pdf_obstacle;
+pub use read_skill::READ_SKILL;
+pub use schema::{check_arguments, parameter_types};
+pub use toolbox::Toolbox;

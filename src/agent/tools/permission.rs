@@ -1,0 +1,317 @@
+//! Whether a tool may run: one decision, for whoever causes the call.
+//!
+//! The contract knows three modes (section 2, `permission_mode`): `ask`,
+//! `allow`, `deny`. `tool_permissions` overrides the mode for single tools. An
+//! [`Actor`] narrows that: the person who asked by `people.NAME`, a webhook account by
+//! its settings, a schedule as the person who set it up. What a person has allowed
+//! before holds for the actor that it was allowed for.
+//!
+//! **Text from outside** is what a webhook's caller, a web page, an MCP server, a
+//! custom tool, a file or an attachment says. Where any of it is among what the model
+//! is shown, the model may be doing what that text wants: a tool with an effect is
+//! then asked for again, whatever was allowed before. So is reading from an address that
+//! the model has made up: it may hold what the model was shown. Only `permission_mode: allow`
+//! means that nothing is asked. What the owner trusts does not count.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Arguments, Definition, Origin, READ_SKILL, Source, Tool, Toolbox};
+use crate::model::ToolSpec;
+use base::visible::{head_and_tail, one_line};
+use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
+use store::{Store, Viewer};
+
+/// The tool that sets up turns.
+const SCHEDULE: &str = "schedule";
+
+/// Longest question in characters. The arguments beside it are always whole.
+const QUESTION_CHARS: usize = 2_000;
+
+/// Begins the question about a call that tells others what is said in the conversation.
+pub const WIDENS: &str = "More people than see this conversation will know it. ";
+
+/// Who causes a call, and by what that is narrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Actor<'a> {
+    config: &'a Config,
+    person: Option<&'a Person>,
+    account: Option<&'a WebhookAccount>,
+    /// The only tools of the token that the person used.
+    tools: Option<&'a [String]>,
+    /// Whether the account has been removed: nothing runs unasked.
+    is_gone: bool,
+    /// The webhook account whose caller reads what the model is shown.
+    caller: Option<&'a str>,
+}
+
+/// What else a decision depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Circumstances {
+    /// Whether a person allowed the tool before, for this actor in this conversation.
+    pub is_granted: bool,
+    /// Whether text from outside is among what the model is shown.
+    pub is_outside: bool,
+    /// Whether the call can carry out what the model is shown: it asks an address that
+    /// nobody gave to the model.
+    pub carries_out: bool,
+    /// Whether the call tells what is said in the conversation to more people than read it,
+    /// unasked.
+    pub widens: bool,
+}
+
+impl<'a> Actor<'a> {
+    /// The actor of a turn: the person of this name, and the account of this name that
+    /// gets the reply; neither is narrowed if there is none.
+    pub fn of_turn(config: &'a Config, account: Option<&str>, person: Option<&str>) -> Actor<'a> {
+        let known = account.and_then(|name| config.webhook_account(name));
+        Actor {
+            config,
+            person: person.and_then(|name| config.person(name)),
+            account: known,
+            tools: None,
+            is_gone: account.is_some() && known.is_none(),
+            caller: None,
+        }
+    }
+
+    /// The same with a token that has only these tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Option<&'a [String]>) -> Actor<'a> {
+        self.tools = tools;
+        self
+    }
+
+    /// The same in a conversation of this webhook account. Its caller is shown later what
+    /// tools find there, so that whoever asks has those of the household that the account
+    /// has.
+    #[must_use]
+    pub fn read_by(mut self, caller: Option<&'a str>) -> Actor<'a> {
+        self.caller = caller;
+        self
+    }
+
+    /// Whether the actor is a person who may do less than others here, or whose token
+    /// may.
+    pub fn is_narrowed_person(&self) -> bool {
+        let of_person = self.person.is_some_and(|person| {
+            person
+                .permission_mode
+                .is_some_and(|mode| mode != Permission::Allow)
+                || person.tools.is_some()
+        });
+        of_person || self.tools.is_some()
+    }
+
+    /// Whether this tool may run. What is denied stays denied, whoever allowed what.
+    pub fn decide(&self, tool: &Definition, circumstances: Circumstances) -> Permission {
+        let name = tool.spec.name.as_str();
+        let config = self.config;
+        let general = config.tool_permissions.get(name).copied();
+        // What an admin has installed to be read, nobody needs to allow.
+        let is_for_all = name == READ_SKILL && config.permission_mode == Permission::Ask;
+        let general = general.or(is_for_all.then_some(Permission::Allow));
+        if !self.may_have(tool) {
+            return Permission::Deny;
+        }
+        let mut verdict = general.unwrap_or(config.permission_mode);
+        // What it comes to where no permission lifts a mode or another permission.
+        let mut strictest = lesser(verdict, config.permission_mode);
+        let own = |permissions: &BTreeMap<String, Permission>| permissions.get(name).copied();
+        let gone = self.is_gone.then_some(Permission::Ask);
+        let person = self.person;
+        let account = self.account;
+        // What a person may look up anyway is not asked for because they are a child.
+        let is_harmless = |mode: &Permission| *mode == Permission::Ask && only_looks_up(tool);
+        let mode_of_person = person.and_then(|person| person.permission_mode);
+        for (own, mode) in [
+            (
+                person.and_then(|person| own(&person.tool_permissions)),
+                mode_of_person.filter(|mode| !is_harmless(mode)),
+            ),
+            (
+                account.and_then(|account| own(&account.tool_permissions)),
+                account.and_then(|account| account.permission_mode),
+            ),
+            (None, gone),
+        ] {
+            verdict = narrowed(verdict, own, mode);
+            strictest = narrowed(narrowed(strictest, None, own), None, mode);
+        }
+        if verdict == Permission::Ask && circumstances.is_granted {
+            verdict = Permission::Allow;
+        }
+        let is_exception = strictest != Permission::Allow;
+        let is_outside =
+            circumstances.is_outside && (has_effect(tool) || circumstances.carries_out);
+        if is_exception && (is_outside || circumstances.widens) {
+            verdict = lesser(verdict, Permission::Ask);
+        }
+        verdict
+    }
+
+    /// Whether this tool may run, asked for or not, where nothing speaks against it.
+    pub fn may_use(&self, tool: &Definition) -> bool {
+        self.decide(tool, Circumstances::default()) != Permission::Deny
+    }
+
+    /// Whether the actor's lists of tools have this one.
+    pub fn may_have(&self, tool: &Definition) -> bool {
+        let name = tool.spec.name.as_str();
+        let listed = |tools: &[String]| tools.iter().any(|listed| listed == name);
+        let of_person = self.person.and_then(|person| person.tools.as_deref());
+        let of_account = match self.account {
+            Some(account) => self.config.offers(account, name),
+            None => !(self.is_gone && self.config.is_of_household(name)),
+        };
+        let is_offered = |name: &str, tool: &str| {
+            let account = self.config.webhook_account(name);
+            account.is_some_and(|account| self.config.offers(account, tool))
+        };
+        let of_caller = !self.config.is_of_household(name)
+            || self.caller.is_none_or(|caller| is_offered(caller, name));
+        // What it schedules would run with all tools of the person.
+        let of_token = |tools: &[String]| listed(tools) && name != SCHEDULE;
+        of_person.is_none_or(listed) && self.tools.is_none_or(of_token) && of_account && of_caller
+    }
+
+    /// The tools that are offered to the model: all that are not denied, in the
+    /// toolbox's order.
+    pub fn offered(&self, toolbox: &Toolbox) -> Vec<ToolSpec> {
+        let tools = toolbox.iter().map(|tool| tool.definition());
+        let offered = tools.filter(|tool| self.may_use(tool));
+        offered.map(|tool| tool.spec.clone()).collect()
+    }
+
+    /// What the model is told of the servers whose tools are offered to it, each once.
+    pub fn server_notes(&self, toolbox: &Toolbox) -> Option<String> {
+        let noted = toolbox.iter().filter_map(|tool| {
+            let note = tool.server_note()?;
+            self.may_use(tool.definition()).then_some(note)
+        });
+        let mut notes: Vec<&str> = noted.collect();
+        notes.dedup();
+        (!notes.is_empty()).then(|| notes.join("\n"))
+    }
+}
+
+/// A verdict as somebody's own permission of the tool and mode narrow it. The
+/// permission may lift what would be asked, never what is denied nor the own mode.
+fn narrowed(verdict: Permission, own: Option<Permission>, mode: Option<Permission>) -> Permission {
+    let verdict = match (verdict, own) {
+        (Permission::Deny, _) | (_, None) => verdict,
+        (_, Some(own)) => own,
+    };
+    mode.map_or(verdict, |mode| lesser(verdict, mode))
+}
+
+/// Whether a tool changes anything. What an MCP server says of its own tools is not
+/// believed.
+fn has_effect(tool: &Definition) -> bool {
+    !tool.is_read_only || matches!(tool.source, Source::Mcp(_))
+}
+
+/// Whether a tool only finds what those who ask may see anyway: the time, memories,
+/// conversations.
+fn only_looks_up(tool: &Definition) -> bool {
+    tool.is_read_only && tool.source == Source::Builtin && tool.origin != Origin::Outside
+}
+
+/// Whether text that the owner does not trust describes one of these tools.
+pub fn describes_from_outside(toolbox: &Toolbox, offered: &[ToolSpec]) -> bool {
+    let is_outside =
+        |tool: &Definition| matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside;
+    offered
+        .iter()
+        .filter_map(|spec| toolbox.get(&spec.name))
+        .any(|tool| is_outside(tool.definition()))
+}
+
+/// Whether this person may answer the approval of a tool for themselves, without
+/// being an admin. Commands, custom tools and those of MCP servers only where
+/// `approves` names them.
+pub fn may_answer_own(config: &Config, person: &str, toolbox: &Toolbox, tool: &str) -> bool {
+    match config.person(person) {
+        Some(person) if person.approves.is_some() => person.approves(tool),
+        _ => {
+            let found = toolbox.get(tool);
+            OWN_TOOLS.contains(&tool)
+                && found.is_some_and(|tool| tool.definition().source == Source::Builtin)
+        }
+    }
+}
+
+/// The tools whose permissions a call needs: its own, and that of `forget` where
+/// `remember` replaces a memory.
+pub fn needed<'a>(tool: &'a str, arguments: &Arguments) -> Vec<&'a str> {
+    match tool == "remember" && arguments.contains_key("replaces") {
+        true => vec![tool, "forget"],
+        false => vec![tool],
+    }
+}
+
+/// The memory that a call replaces, where it does not say who is to know the new one: those
+/// who know the old one.
+pub fn replaced<'a>(tool: &str, arguments: &'a Arguments) -> Option<&'a str> {
+    let is_shared = arguments.get("share").is_some_and(|share| *share == true);
+    let replaced = arguments.get("replaces")?.as_str()?;
+    (tool == "remember" && !is_shared).then_some(replaced)
+}
+
+/// What is left where all of these hold.
+pub fn least(permissions: impl IntoIterator<Item = Permission>) -> Permission {
+    permissions.into_iter().fold(Permission::Allow, lesser)
+}
+
+/// The lesser of two permissions.
+fn lesser(one: Permission, other: Permission) -> Permission {
+    match (one, other) {
+        (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
+        (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,
+        (Permission::Allow, Permission::Allow) => Permission::Allow,
+    }
+}
+
+/// The question for a person: what the tool is going to do, in its own words or
+/// by its name and arguments. It is one line in which nothing hides, and of one that
+/// is too long it shows the beginning and the end.
+pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store, viewer: &Viewer) -> String {
+    let action = match tool.intent(arguments, store, viewer) {
+        Some(intent) => one_line(intent.trim()),
+        None => call(tool, arguments),
+    };
+    let action = head_and_tail(&action, QUESTION_CHARS);
+    format!("The assistant wants to {action}")
+}
+
+fn call(tool: &dyn Tool, arguments: &Arguments) -> String {
+    let name = one_line(&tool.spec().name);
+    let action = match &tool.definition().source {
+        Source::Builtin | Source::Custom => format!("run \"{name}\""),
+        Source::Mcp(server) => {
+            let server = one_line(server);
+            format!("use \"{name}\" of the MCP server \"{server}\"")
+        }
+    };
+    match arguments.is_empty() {
+        true => action,
+        false => format!("{action} with {}", visible(&arguments.clone().into())),
+    }
+}
+
+/// A value in whose strings nothing hides.
+fn visible(value: &Value) -> Value {
+    match value {
+        Value::String(text) => one_line(text).into(),
+        Value::Array(values) => values.iter().map(visible).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (one_line(name), visible(value)))
+            .collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,449 @@
+//! Tests of the decision about a tool.
+
+use serde_json::{Value, json};
+
+use super::Permission::{Allow, Ask, Deny};
+use super::*;
+use crate::tools::ToolContext;
+use crate::tools::testing::Household;
+use base::people::Audience;
+use base::testing::rows;
+use config::{Channel, WebhookChannel};
+
+fn permission(word: &str) -> Option<Permission> {
+    match word {
+        "allow" => Some(Allow),
+        "ask" => Some(Ask),
+        "deny" => Some(Deny),
+        "-" => None,
+        other => panic!("{other}"),
+    }
+}
+
+/// What is said of one tool.
+fn said(tool: &str, word: &str) -> BTreeMap<String, Permission> {
+    let other = ("other".to_owned(), Allow);
+    let own = permission(word).map(|own| (tool.to_owned(), own));
+    own.into_iter().chain([other]).collect()
+}
+
+fn tools(word: &str) -> Option<Vec<String>> {
+    (word != "-").then(|| word.split(',').map(str::to_owned).collect())
+}
+
+fn account(mode: &str, listed: &str, own: &str) -> WebhookAccount {
+    WebhookAccount {
+        name: "shop".to_owned(),
+        incoming_path: "/in".to_owned(),
+        outgoing_url: "http://127.0.0.1/".to_owned(),
+        secret: None,
+        model: None,
+        permission_mode: permission(mode),
+        tools: tools(listed),
+        tool_permissions: said("light", own),
+        secret_previous: None,
+        timeout_seconds: None,
+        max_attempts: 10,
+        enabled: true,
+        audience: Audience::Household,
+        trusted: false,
+        map: None,
+        when: BTreeMap::new(),
+    }
+}
+
+fn person(mode: &str, listed: &str, own: &str) -> Person {
+    Person {
+        permission_mode: permission(mode),
+        tools: tools(listed),
+        tool_permissions: said("light", own),
+        monthly_tokens: None,
+        instructions: None,
+        approves: None,
+        notifications: None,
+    }
+}
+
+fn config(mode: Permission, general: &str) -> Config {
+    Config {
+        permission_mode: mode,
+        tool_permissions: said("light", general),
+        ..Config::default()
+    }
+}
+
+fn light(is_read_only: bool, source: Source) -> Definition {
+    Definition {
+        spec: ToolSpec {
+            name: "light".to_owned(),
+            description: "Switches a light.".to_owned(),
+            parameters: json!({}).into(),
+        },
+        source,
+        is_read_only,
+        origin: Origin::Outside,
+        is_private: false,
+    }
+}
+
+/// What is decided: as it is, with a grant, with text from outside, with both.
+fn decisions(actor: &Actor<'_>, tool: &Definition) -> String {
+    let cases = [(false, false), (true, false), (false, true), (true, true)];
+    let decided = cases.map(|(is_granted, is_outside)| {
+        let circumstances = Circumstances {
+            is_granted,
+            is_outside,
+            ..Circumstances::default()
+        };
+        match actor.decide(tool, circumstances) {
+            Allow => "allow",
+            Ask => "ask",
+            Deny => "deny",
+        }
+    });
+    decided.join(" ")
+}
+
+#[test]
+fn the_decision_about_a_tool_with_an_effect() {
+    // The mode, the permission of the tool, and of who asks: mode, tools, and own
+    // permission of the tool. Then what is decided: as it is, with a grant, with
+    // text from outside, with both.
+    let table = "
+        ask   | -     | - - -             | ask allow ask ask
+        ask   | ask   | - - -             | ask allow ask ask
+        ask   | allow | - - -             | allow allow ask ask
+        ask   | deny  | - - -             | deny deny deny deny
+        allow | -     | - - -             | allow allow allow allow
+        allow | allow | - - -             | allow allow allow allow
+        allow | ask   | - - -             | ask allow ask ask
+        allow | deny  | - - -             | deny deny deny deny
+        deny  | -     | - - -             | deny deny deny deny
+        deny  | allow | - - -             | allow allow ask ask
+        deny  | ask   | - - -             | ask allow ask ask
+        ask   | -     | - - allow         | allow allow ask ask
+        ask   | ask   | - - allow         | allow allow ask ask
+        ask   | deny  | - - allow         | deny deny deny deny
+        ask   | allow | - - ask           | ask allow ask ask
+        ask   | allow | - - deny          | deny deny deny deny
+        ask   | -     | ask - allow       | ask allow ask ask
+        allow | -     | ask - -           | ask allow ask ask
+        allow | -     | ask - allow       | ask allow ask ask
+        allow | -     | deny - allow      | deny deny deny deny
+        allow | ask   | - - allow         | allow allow ask ask
+        allow | -     | - - allow         | allow allow allow allow
+        allow | -     | - light,door -    | allow allow allow allow
+        allow | -     | - door -          | deny deny deny deny
+        ask   | allow | - door allow      | deny deny deny deny
+        deny  | -     | allow light allow | deny deny deny deny
+    ";
+    let effect = light(false, Source::Custom);
+    for [mode, general, own, expected] in rows(table) {
+        let config = config(permission(mode).unwrap(), general);
+        let [own_mode, listed, own] = own.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{own}");
+        };
+        let person = person(own_mode, listed, own);
+        let account = account(own_mode, listed, own);
+        let of_person = Actor {
+            person: Some(&person),
+            ..Actor::of_turn(&config, None, None)
+        };
+        let of_account = Actor {
+            account: Some(&account),
+            ..Actor::of_turn(&config, None, None)
+        };
+        for actor in [of_person, of_account] {
+            assert_eq!(decisions(&actor, &effect), expected, "{actor:?}");
+        }
+    }
+}
+
+#[test]
+fn a_person_s_mode_does_not_ask_for_what_only_looks_up() {
+    // The mode, the permission of the tool, the person's mode and own permission, and
+    // what is decided about a tool of these kinds that only reads: of the program, of
+    // the program with text from outside, of the configuration.
+    let table = "
+        ask   | allow | ask -      | allow ask ask
+        allow | -     | ask -      | allow ask ask
+        allow | -     | ask ask    | ask ask ask
+        ask   | -     | ask -      | ask ask ask
+        ask   | -     | ask allow  | allow ask ask
+        ask   | deny  | ask allow  | deny deny deny
+        allow | -     | deny -     | deny deny deny
+        ask   | allow | - -        | allow allow allow
+    ";
+    for [mode, general, own, expected] in rows(table) {
+        let config = config(permission(mode).unwrap(), general);
+        let (own_mode, own) = own.split_once(' ').unwrap();
+        let person = person(own_mode, "-", own.trim());
+        let actor = Actor {
+            person: Some(&person),
+            ..Actor::of_turn(&config, None, None)
+        };
+        let kinds = [
+            (Source::Builtin, Origin::Trusted),
+            (Source::Builtin, Origin::Outside),
+            (Source::Custom, Origin::Trusted),
+        ];
+        let decided = kinds.map(|(source, origin)| {
+            let tool = Definition {
+                origin,
+                ..light(true, source)
+            };
+            let decided = decisions(&actor, &tool);
+            decided.split(' ').next().unwrap().to_owned()
+        });
+        assert_eq!(decided.join(" "), expected, "{mode} {general} {own}");
+    }
+}
+
+#[test]
+fn a_token_s_tools_are_the_only_ones() {
+    let config = config(Allow, "-");
+    let effect = light(false, Source::Custom);
+    for (listed, expected) in [("light", Allow), ("door", Deny)] {
+        let tools = tools(listed);
+        let actor = Actor::of_turn(&config, None, None).with_tools(tools.as_deref());
+        assert_eq!(actor.decide(&effect, Circumstances::default()), expected);
+    }
+}
+
+/// A person for whom an account gets the reply is narrowed by both.
+#[test]
+fn the_strictest_counts() {
+    let config = config(Allow, "-");
+    for (of_person, of_account, expected) in [
+        ("ask", "-", Ask),
+        ("-", "ask", Ask),
+        ("ask", "deny", Deny),
+        ("-", "-", Allow),
+    ] {
+        let (person, account) = (person(of_person, "-", "-"), account(of_account, "-", "-"));
+        let actor = Actor {
+            person: Some(&person),
+            account: Some(&account),
+            ..Actor::of_turn(&config, None, None)
+        };
+        let found = actor.decide(&light(false, Source::Custom), Circumstances::default());
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn what_only_reads_is_not_asked_for_again() {
+    let config = config(Ask, "allow");
+    let actor = Actor::of_turn(&config, None, None);
+    let decided = |is_read_only, source| decisions(&actor, &light(is_read_only, source));
+    assert_eq!(decided(true, Source::Custom), "allow allow allow allow");
+    let read = light(true, Source::Custom);
+    for (is_outside, expected) in [(false, Allow), (true, Ask)] {
+        let circumstances = Circumstances {
+            is_granted: true,
+            is_outside,
+            carries_out: true,
+            widens: false,
+        };
+        assert_eq!(actor.decide(&read, circumstances), expected);
+    }
+    // Of the server's own word nobody knows whether it holds.
+    let foreign = Source::Mcp("attic".to_owned());
+    assert_eq!(decided(true, foreign), "allow allow ask ask");
+}
+
+#[test]
+fn what_more_people_learn_is_asked_for_again() {
+    for (mode, expected) in [(Ask, Ask), (Allow, Allow), (Deny, Deny)] {
+        let config = Config {
+            permission_mode: mode,
+            ..Config::default()
+        };
+        let actor = Actor::of_turn(&config, None, None);
+        let circumstances = Circumstances {
+            is_granted: true,
+            widens: true,
+            ..Circumstances::default()
+        };
+        let tool = light(false, Source::Builtin);
+        assert_eq!(actor.decide(&tool, circumstances), expected);
+    }
+    for (arguments, replaced) in [
+        (
+            r#"{"content": "x", "replaces": "y", "share": false}"#,
+            Some("y"),
+        ),
+        (r#"{"content": "x", "replaces": "y", "share": true}"#, None),
+        (r#"{"content": "x"}"#, None),
+    ] {
+        let arguments = serde_json::from_str(arguments).unwrap();
+        assert_eq!(super::replaced("remember", &arguments), replaced);
+        assert_eq!(super::replaced("forget", &arguments), None);
+    }
+}
+
+#[test]
+fn whoever_is_gone_is_asked_for() {
+    let config = config(Allow, "-");
+    let effect = light(false, Source::Custom);
+    let removed = Actor::of_turn(&config, Some("shop"), None);
+    assert_eq!(decisions(&removed, &effect), "ask allow ask ask");
+    let toolbox = Toolbox::builtin();
+    let recall = toolbox.get("recall").unwrap().definition();
+    assert_eq!(decisions(&removed, recall), "deny deny deny deny");
+}
+
+#[test]
+fn an_account_is_offered_the_household_s_tools_by_name_alone() {
+    let names = |listed: &str| {
+        let mut config = config(Allow, "-");
+        config.channels = vec![Channel::Webhook(WebhookChannel {
+            name: "webhook".to_owned(),
+            port: None,
+            accounts: vec![account("-", listed, "-")],
+        })];
+        let actor = Actor::of_turn(&config, Some("shop"), None);
+        let toolbox = Toolbox::from_config(&config);
+        let offered = actor.offered(&toolbox).into_iter();
+        offered.map(|spec| spec.name).collect::<Vec<String>>()
+    };
+    assert_eq!(names("-"), ["current_time", "web_fetch"]);
+    assert_eq!(names("recall,light"), ["recall"]);
+}
+
+#[test]
+fn in_an_account_s_conversation_everybody_has_the_household_s_tools_that_it_has() {
+    let names = |caller: &str| {
+        let mut config = config(Allow, "-");
+        config.channels = vec![Channel::Webhook(WebhookChannel {
+            name: "webhook".to_owned(),
+            port: None,
+            accounts: vec![account("deny", "recall,light", "-")],
+        })];
+        let actor = Actor::of_turn(&config, None, Some("ann")).read_by(Some(caller));
+        let offered = actor.offered(&Toolbox::from_config(&config)).into_iter();
+        offered.map(|spec| spec.name).collect::<Vec<String>>()
+    };
+    assert_eq!(names("shop"), ["current_time", "recall", "web_fetch"]);
+    assert_eq!(names("removed"), ["current_time", "web_fetch"]);
+}
+
+#[test]
+fn what_is_denied_is_not_offered() {
+    let toolbox = Toolbox::builtin();
+    let names = |mode, permissions: &[(&str, Permission)]| {
+        let mut config = config(mode, "-");
+        let permissions = permissions.iter();
+        let permissions = permissions.map(|(name, permission)| ((*name).to_owned(), *permission));
+        config.tool_permissions = permissions.collect();
+        let offered = Actor::of_turn(&config, None, None).offered(&toolbox);
+        offered
+            .into_iter()
+            .map(|spec| spec.name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(Ask, &[]).len(), toolbox.iter().count());
+    assert!(names(Deny, &[]).is_empty());
+    assert_eq!(
+        names(Deny, &[("recall", Ask), ("forget", Deny)]),
+        ["recall"]
+    );
+}
+
+#[test]
+fn people_answer_for_their_own_things() {
+    let mut config = config(Ask, "-");
+    let mut narrowed = person("-", "-", "-");
+    narrowed.approves = Some(vec!["light".to_owned()]);
+    config.people = BTreeMap::from([("Bob".to_owned(), narrowed)]);
+    let toolbox = Toolbox::from_config(&config);
+    for (name, tool, may) in [
+        ("ann", "remember", true),
+        ("ann", "write_file", true),
+        ("ann", "web_fetch", false),
+        ("ann", "run_command", false),
+        ("ann", "light", false),
+        ("bob", "light", true),
+        ("bob", "remember", false),
+    ] {
+        let found = may_answer_own(&config, name, &toolbox, tool);
+        assert_eq!(found, may, "{name} {tool}");
+    }
+}
+
+/// A tool that never runs.
+struct Switch {
+    definition: Definition,
+    intent: Option<String>,
+}
+
+impl Tool for Switch {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    fn intent(&self, _: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+        self.intent.clone()
+    }
+
+    fn run(&self, _: &Arguments, _: &ToolContext<'_>) -> Result<String, String> {
+        Err("it never runs".to_owned())
+    }
+}
+
+fn reason_of(source: Source, intent: Option<&str>, arguments: Value) -> String {
+    let switch = Switch {
+        definition: Definition {
+            spec: ToolSpec {
+                name: "light_switch".to_owned(),
+                description: String::new(),
+                parameters: json!({}).into(),
+            },
+            source,
+            is_read_only: false,
+            origin: Origin::Tool,
+            is_private: false,
+        },
+        intent: intent.map(str::to_owned),
+    };
+    reason(
+        &switch,
+        arguments.as_object().unwrap(),
+        Household::new().store(),
+        &Viewer::server(),
+    )
+}
+
+#[test]
+fn a_reason_is_one_line_in_which_nothing_hides() {
+    let table = r#"
+        custom  |            | {"room": "kitchen"}      | run "light_switch" with {"room":"kitchen"}
+        custom  |            | {}                       | run "light_switch"
+        mcp     |            | {"a": ["\u202E1", 2]}    | use "light_switch" of the MCP server "lights" with {"a":["‹U+202E›1",2]}
+        custom  |            | {"a": "\n\n\n\"\u001b"}  | run "light_switch" with {"a":"‹↵›‹2 empty lines›‹↵›\"‹U+001B›"}
+        custom  |            | {"\u200b": {"a\ud83d\ude00": null}} | run "light_switch" with {"‹U+200B›":{"a😀":null}}
+        builtin | run: ls¶rm ‹ | {"a": 1}               | run: ls‹↵›‹U+200B›rm ‹U+2039›
+        builtin | BLANK      | {}                       | run: ls‹↵›‹1299 empty lines›‹↵›rm -rf ~
+        builtin | LONG       | {}                       | HEAD ‹1002 more characters› TAIL
+    "#;
+    for [source, intent, arguments, expected] in rows(table) {
+        let source = match source {
+            "custom" => Source::Custom,
+            "mcp" => Source::Mcp("lights".to_owned()),
+            _ => Source::Builtin,
+        };
+        let intent = intent
+            .replace('¶', "\n\u{200B}")
+            .replace("BLANK", &format!("run: ls{}rm -rf ~", "\n".repeat(1300)))
+            .replace(
+                "LONG",
+                &format!("{}{}", "ü".repeat(2_000), "x".repeat(1_001)),
+            );
+        let intent = Some(intent.as_str()).filter(|intent| !intent.is_empty());
+        let expected = expected
+            .replace("HEAD", &"ü".repeat(1_333))
+            .replace("TAIL", &"x".repeat(666));
+        let found = reason_of(source, intent, arguments.parse().unwrap());
+        assert_eq!(found, format!("The assistant wants to {expected}"));
+    }
+}

@@ -1,0 +1,366 @@
+//! Conversations: finding, creating, renaming and deleting one.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::engine::database::Store;
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::query::{self, exists, row, value};
+use crate::sight::audience::{self, Audience, Directory, Readers};
+use crate::sight::snapshot::Snapshot;
+use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{AudienceId, ConversationId, MessageId, UserId};
+use base::surface::Surface;
+use base::visible::label;
+
+/// Longest title made from a message, in characters.
+const TITLE_CHARACTERS: usize = 60;
+
+/// A conversation.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    /// Rises with time.
+    pub id: ConversationId,
+    /// The first line of the first message, truncated, until a person renames it.
+    pub title: String,
+    /// Where it came from: `websocket`, `lines`, `webhook:ACCOUNT`, ...
+    pub channel: String,
+    /// The person who began it; absent for one of a webhook account, and for one of
+    /// somebody who was removed.
+    pub owner: Option<String>,
+    /// The same person.
+    pub owner_id: Option<UserId>,
+    /// The webhook account whose it is, or that gets its replies.
+    pub account: Option<String>,
+    /// Who sees it.
+    pub audience: Audience,
+    /// The same people.
+    pub readers: Readers,
+    /// For a webhook conversation, the caller's own name for it.
+    pub external_name: Option<String>,
+    /// When its first message was stored.
+    pub created_at: Timestamp,
+    /// When its newest message was stored.
+    pub updated_at: Timestamp,
+    /// Messages of both roles.
+    pub message_count: u64,
+    /// The id of its newest message: orders the list and is its cursor.
+    pub latest: MessageId,
+    /// The model that is asked in it, if its owner chose one.
+    pub model: Option<String>,
+    /// What its owner wants of the assistant in it.
+    pub instructions: Option<String>,
+    /// What the viewer has noted about it, in lists.
+    pub marks: Marks,
+}
+
+/// What one person has noted about a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Kept at the top of the list.
+    pub is_pinned: bool,
+    /// Left out of the list.
+    pub is_archived: bool,
+    /// Whether it has messages that this person has not seen.
+    pub is_unread: bool,
+}
+
+impl Snapshot<'_> {
+    /// A conversation.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn conversation(&self, id: ConversationId) -> Result<Conversation> {
+        let (connection, sight) = self.parts();
+        Ok(find(connection, sight, id)?)
+    }
+}
+
+impl Store {
+    /// The conversation that a webhook account calls by this name.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn conversation_named(&self, account: &str, name: &str) -> Result<Option<ConversationId>> {
+        self.read(|connection| value(connection, CONVERSATION_NAMED, params![account, name]))
+    }
+
+    /// Changes the title of a conversation. Returns who sees it.
+    ///
+    /// # Errors
+    /// `not_found`; `unauthorized` for who may see and not change it.
+    pub fn rename_conversation(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        title: &str,
+    ) -> Result<Readers> {
+        let (viewer, title) = (viewer.clone(), label(title));
+        self.write(move |write| {
+            let thing = check_change(write, &viewer, id)?;
+            write.execute(
+                "UPDATE conversations SET title = ?2 WHERE id = ?1",
+                params![id, title],
+            )?;
+            Ok(audience::readers(write.connection, thing.audience_id)?)
+        })
+    }
+
+    /// Gives a conversation that began with this message, and has only its reply yet, a title
+    /// in place of the first line of the message. Returns who sees it; nobody where a person
+    /// has renamed it.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn give_title(
+        &self,
+        id: ConversationId,
+        message: &str,
+        new_title: &str,
+    ) -> Result<Option<Readers>> {
+        let (usual, new_title) = (title(message), label(new_title));
+        self.write(move |write| {
+            let changed = write.execute(
+                "UPDATE conversations SET title = ?3 WHERE id = ?1 AND title = ?2",
+                params![id, usual, new_title],
+            )?;
+            let sight = Viewer::server().sight(write.connection)?;
+            Ok(match changed {
+                0 => None,
+                _ => {
+                    let thing = check_seen(write.connection, &sight, id)?;
+                    Some(audience::readers(write.connection, thing.audience_id)?)
+                }
+            })
+        })
+    }
+
+    /// Whether a conversation has just its first message and the reply, and no title but the
+    /// first line of the message.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn is_untitled(&self, id: ConversationId, message: &str) -> Result<bool> {
+        let usual = title(message);
+        self.read(|connection| exists(connection, UNTITLED, params![id, usual]))
+    }
+
+    /// Deletes a conversation and everything in it, its undelivered callbacks too.
+    /// Returns who saw it.
+    ///
+    /// # Errors
+    /// `not_found`; `unauthorized` for who may see and not change it;
+    /// `invalid_request` while it has an unfinished turn.
+    pub fn delete_conversation(&self, viewer: &Viewer, id: ConversationId) -> Result<Readers> {
+        let viewer = viewer.clone();
+        self.write(move |write| {
+            let sight = viewer.sight(write.connection)?;
+            let thing = check_seen(write.connection, &sight, id)?;
+            sight.check_delete(write.connection, "conversation", &thing)?;
+            check_no_turn(write, id, MessageId::from(0))?;
+            // Foreign keys delete the rest, and triggers update the full-text
+            // index.
+            write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
+            Ok(audience::readers(write.connection, thing.audience_id)?)
+        })
+    }
+}
+
+/// In the order in which [`conversation_from_row`] reads them.
+macro_rules! conversation_columns {
+    () => {
+        concat!(
+            seen_columns!("c"),
+            ", c.id, c.title, c.channel, c.external_name, c.created_at, c.updated_at, \
+             c.message_count, c.latest, c.model, c.instructions "
+        )
+    };
+}
+
+pub(crate) use conversation_columns;
+
+pub(crate) const CONVERSATION_NAMED: &str =
+    "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
+
+const UNTITLED: &str =
+    "SELECT 1 FROM conversations WHERE id = ?1 AND title = ?2 AND message_count = 2";
+
+const CONVERSATION: &str = concat!(
+    "SELECT ",
+    conversation_columns!(),
+    "FROM conversations c WHERE c.id = ?"
+);
+
+/// A conversation, if it is seen.
+fn look_up(
+    connection: &Connection,
+    sight: &Sight,
+    id: ConversationId,
+) -> Outcome<Option<Conversation>> {
+    let found = row(connection, CONVERSATION, params![id], |row| {
+        Ok(match sight.sees_row(row)? {
+            true => Some(conversation_from_row(
+                connection,
+                &mut sight.directory(),
+                row,
+            )?),
+            false => None,
+        })
+    })?;
+    Ok(found.flatten())
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    sight: &Sight,
+    id: ConversationId,
+) -> Outcome<Conversation> {
+    look_up(connection, sight, id)?.ok_or_else(|| query::not_found("conversation", id))
+}
+
+/// To whom a conversation belongs.
+///
+/// # Errors
+/// `not_found`, also for one that is not seen.
+pub(crate) fn check_seen(
+    connection: &Connection,
+    sight: &Sight,
+    id: ConversationId,
+) -> Outcome<Belongs> {
+    let (_, thing) = sight.find(connection, "conversation", BELONGS, id, |_| Ok(()))?;
+    Ok(thing)
+}
+
+/// The same for one that is going to change.
+///
+/// # Errors
+/// `unauthorized` for who may see and not change it.
+pub(crate) fn check_change(
+    write: &Write<'_>,
+    viewer: &Viewer,
+    id: ConversationId,
+) -> Outcome<Belongs> {
+    let sight = viewer.sight(write.connection)?;
+    let thing = check_seen(write.connection, &sight, id)?;
+    sight.check_change(write.connection, "conversation", &thing)?;
+    Ok(thing)
+}
+
+/// Checks that no turn of a conversation is unfinished.
+///
+/// # Errors
+/// `invalid_request`.
+pub(crate) fn check_no_turn(
+    write: &Write<'_>,
+    id: ConversationId,
+    since: MessageId,
+) -> Outcome<()> {
+    let unfinished = exists(
+        write.connection,
+        "SELECT 1 FROM turns INDEXED BY turns_unfinished
+         WHERE conversation_id = ?1 AND finished_at IS NULL AND message_id >= ?2",
+        params![id, since],
+    )?;
+    if unfinished {
+        let why = "the conversation has an unfinished turn; wait until it ends or cancel it first";
+        return Err(Error::invalid_request(why).into());
+    }
+    Ok(())
+}
+
+/// The conversation of a new message.
+pub(crate) struct Placement {
+    pub conversation_id: ConversationId,
+    pub external_name: Option<String>,
+    pub audience_id: AudienceId,
+    pub surface: Option<Surface>,
+    pub model: Option<String>,
+    pub instructions: Option<String>,
+}
+
+/// A conversation to create.
+pub(crate) struct NewConversation<'a> {
+    pub channel: &'a str,
+    /// Its title is made from this.
+    pub message: &'a str,
+    pub account: Option<&'a str>,
+    /// The account's name for it.
+    pub name: Option<&'a str>,
+    pub owner: Option<UserId>,
+    pub audience_id: AudienceId,
+    pub surface: Option<Surface>,
+}
+
+/// Creates a conversation. One of a webhook account that the caller did not name gets
+/// its id as its name, so that the caller can continue it by the name in the callback.
+pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Placement> {
+    let conversation_id: ConversationId = write.id();
+    let external_name = match (new.account, new.name) {
+        (Some(_), None) => Some(conversation_id.to_string()),
+        (_, name) => name.map(str::to_owned),
+    };
+    write.execute(
+        "INSERT INTO conversations
+             (id, title, channel, account, external_name, created_at, updated_at, message_count,
+              latest, owner_id, audience_id, surface)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8, ?9)",
+        params![
+            conversation_id,
+            title(new.message),
+            new.channel,
+            new.account,
+            external_name,
+            write.now,
+            new.owner,
+            new.audience_id,
+            new.surface,
+        ],
+    )?;
+    Ok(Placement {
+        conversation_id,
+        external_name,
+        audience_id: new.audience_id,
+        surface: new.surface,
+        model: None,
+        instructions: None,
+    })
+}
+
+/// The first line of a message in which something is seen, cut at 60 characters.
+pub(crate) fn title(message: &str) -> String {
+    let mut lines = message.lines().map(label);
+    let line = lines.find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
+    let cut: String = line.chars().take(TITLE_CHARACTERS).collect();
+    cut.trim_end().to_owned()
+}
+
+pub(crate) fn conversation_from_row(
+    connection: &Connection,
+    directory: &mut Directory,
+    row: &Row<'_>,
+) -> rusqlite::Result<Conversation> {
+    let thing = Belongs::from_row(row)?;
+    let created_at: Timestamp = row.get(7)?;
+    Ok(Conversation {
+        id: row.get(3)?,
+        title: row.get(4)?,
+        channel: row.get(5)?,
+        owner: directory.name(connection, thing.owner_id)?,
+        owner_id: thing.owner_id,
+        account: thing.account,
+        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(connection, thing.audience_id)?,
+        external_name: row.get(6)?,
+        created_at,
+        // Earlier in the row of one that was created while the clock was ahead.
+        updated_at: created_at.max(row.get(8)?),
+        message_count: row.get::<_, i64>(9)?.unsigned_abs(),
+        latest: row.get(10)?,
+        model: row.get(11)?,
+        instructions: row.get(12)?,
+        marks: Marks::default(),
+    })
+}

@@ -1,0 +1,327 @@
+//! Beginning a turn: the message, its conversation and the turn in one commit.
+
+use std::sync::Arc;
+
+use rusqlite::{Row, params};
+
+use crate::chat::conversations::{self, NewConversation, Placement};
+use crate::chat::messages::{Message, NewMessage, Role, insert_message};
+use crate::chat::replayed_history::{self, Following, ReplayedHistory};
+use crate::chat::turns::{self, Turn, TurnState};
+use crate::chat::versions;
+use crate::engine::database::Store;
+use crate::engine::durability::{Durable, Provisional};
+use crate::engine::failure::{Outcome, unwritable};
+use crate::engine::job::Write;
+use crate::engine::query::{not_found, row};
+use crate::files::{self, NewAttachments, Replaced};
+use crate::keep::idempotency::{self, IdempotencyKey};
+use crate::keep::usage::Usage;
+use crate::sight::audience::{self, Audience, UnknownName, intern};
+use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
+use base::error::Result;
+use base::ids::{AudienceId, ConversationId, TurnId, UserId};
+use base::surface::Surface;
+
+/// Where a new message goes.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A conversation that must exist.
+    Existing(ConversationId),
+    /// A new conversation.
+    New,
+    /// The conversation of this name of a webhook account; created on first use.
+    Named {
+        /// The webhook account. Names are unique within an account.
+        account: String,
+        /// The caller's name, 1 to 128 characters.
+        name: String,
+    },
+    /// The conversation that ends in the history that a client sends; if there is
+    /// none, a new one with that history.
+    ReplayedHistory(ReplayedHistory),
+}
+
+/// A message to store and a turn to begin.
+#[derive(Clone, Debug)]
+pub struct NewTurn {
+    /// Who sends it: a conversation that they do not see does not exist.
+    pub viewer: Viewer,
+    /// The conversation.
+    pub target: Target,
+    /// The person who asks, and who owns a new conversation.
+    pub owner: Option<UserId>,
+    /// Who sees a new conversation. Of a webhook account's, names that nobody has are
+    /// left out.
+    pub audience: Audience,
+    /// Where it comes from, as [`Conversation::channel`](crate::Conversation::channel).
+    pub channel: String,
+    /// The webhook account that gets the reply.
+    pub account: Option<String>,
+    /// The text.
+    pub message: String,
+    /// Who wrote it, if known.
+    pub speaker: Option<String>,
+    /// Where the replies of a new conversation are read, if known.
+    pub surface: Option<Surface>,
+    /// Its files.
+    pub attachments: NewAttachments,
+    /// The message of the conversation that this one is written in place of; both stay.
+    pub replaces: Option<Replaced>,
+    /// The model to ask, if not the one of the conversation.
+    pub model: Option<String>,
+    /// The only tools of this turn; absent for all that the asker may have. A token may
+    /// narrow them.
+    pub tools: Option<Arc<[String]>>,
+    /// Present when the request carries a key.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The outcome of [`Store::begin_turn`](crate::Store::begin_turn).
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// It was stored.
+    New {
+        /// The new turn, queued.
+        turn: Turn,
+        /// The stored message.
+        message: Message,
+        /// Whether earlier messages were stored with it.
+        has_history: bool,
+    },
+    /// The idempotency key was used before, for this turn.
+    Repeat(Turn),
+}
+
+impl Begun {
+    /// The turn, new or earlier.
+    pub fn turn(&self) -> &Turn {
+        match self {
+            Begun::New { turn, .. } | Begun::Repeat(turn) => turn,
+        }
+    }
+}
+
+impl Store {
+    /// Stores a message and begins its turn, in one commit.
+    ///
+    /// # Errors
+    /// `not_found` for the conversation; `invalid_request` with HTTP 422 when the
+    /// idempotency key was used for another request, and for an audience with a name
+    /// that nobody has.
+    pub fn begin_turn(&self, new: NewTurn) -> Result<Durable<Begun>> {
+        self.durable_write(|write| begin_at_the_end(write, new))
+    }
+
+    /// Like [`Store::begin_turn`], but returns before the commit, which follows
+    /// within 5 ms, unless messages are hidden or deleted with it. For callers that acknowledge nothing yet. Until then reads do
+    /// not see the turn, and if the commit fails, its next write is `not_found`.
+    ///
+    /// # Errors
+    /// As [`Store::begin_turn`]; and `server_error` 503 while the database cannot be
+    /// written: the turn would ask the model, and then be lost.
+    pub fn begin_turn_deferred(&self, new: NewTurn) -> Result<Provisional<Begun>> {
+        if !self.is_writable() {
+            return Err(unwritable());
+        }
+        let hides = new.replaces.is_some();
+        let begin = || {
+            let begun = self.deferred_write(|write| begin_at_the_end(write, new))?;
+            if self.is_rearranging() {
+                // The model must not be shown what is hidden or deleted with that commit.
+                self.flush()?;
+            }
+            Ok(begun)
+        };
+        match hides {
+            true => self.rearrange(begin),
+            false => begin(),
+        }
+    }
+}
+
+/// A turn behind all others, unless it takes the place of one. A history that its client
+/// brings along is stored in a new conversation, whose past nobody has read.
+fn begin_at_the_end(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+    if new.replaces.is_none() {
+        write.adds_to_the_end();
+    }
+    begin(write, new)
+}
+
+pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+    let sight = new.viewer.sight(write.connection)?;
+    if let Some(key) = &new.idempotency
+        && let Some(earlier) = idempotency::earlier_turn(write, key)?
+    {
+        return Ok(Begun::Repeat(turns::find(
+            write.connection,
+            &sight,
+            earlier,
+        )?));
+    }
+    let (placement, has_history) = place(write, &sight, &new)?;
+    let instructions = match new.target {
+        Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
+        _ => None,
+    };
+    let root = new
+        .replaces
+        .as_ref()
+        .map(|earlier| {
+            let conversation = placement.conversation_id;
+            versions::make_room(write, &new.viewer, conversation, earlier.message)
+        })
+        .transpose()?;
+    let turn_id: TurnId = write.id();
+    let mut message = insert_message(
+        write,
+        placement.conversation_id,
+        turn_id,
+        NewMessage::plain(Role::User, new.message, new.speaker),
+    )?;
+    let replaces = new.replaces.as_ref();
+    message.attachments = files::link(write, &new.viewer, message.id, replaces, new.attachments)?;
+    if let Some(root) = root {
+        message.versions = versions::note(write, placement.conversation_id, message.id, root)?;
+    }
+    let turn = Turn {
+        id: turn_id,
+        conversation_id: placement.conversation_id,
+        state: TurnState::Queued,
+        user_id: new.owner,
+        tools: new.tools,
+        readers: audience::readers(write.connection, placement.audience_id)?,
+        audience_id: placement.audience_id,
+        surface: placement.surface,
+        channel: new.channel,
+        account: new.account,
+        external_name: placement.external_name,
+        message_id: message.id,
+        reply_id: None,
+        error: None,
+        said: None,
+        created_at: write.now,
+        started_at: None,
+        model: None,
+        wanted_model: new.model.clone().or(placement.model),
+        usage: Usage::default(),
+        instructions: instructions.clone().or(placement.instructions),
+    };
+    write.execute(
+        "INSERT INTO turns
+             (id, conversation_id, state, channel, account, message_id, created_at, instructions,
+              user_id, tools, wanted_model)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        params![
+            turn.id,
+            turn.conversation_id,
+            turn.state,
+            turn.channel,
+            turn.account,
+            turn.message_id,
+            turn.created_at,
+            instructions,
+            turn.user_id,
+            turn.tools.as_ref().map(|tools| tools.join(",")),
+            new.model,
+        ],
+    )?;
+    if let Some(key) = &new.idempotency {
+        idempotency::note(write, key, turn.id)?;
+    }
+    Ok(Begun::New {
+        turn,
+        message,
+        has_history,
+    })
+}
+
+/// The conversation of a new message, created if the target says so; and whether earlier
+/// messages were stored in it.
+fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement, bool)> {
+    let created = |message: &str, account: Option<&str>, name: Option<&str>| {
+        conversations::create(
+            write,
+            NewConversation {
+                channel: &new.channel,
+                message,
+                account,
+                name,
+                owner: new.owner,
+                audience_id: audience_id(write, new)?,
+                surface: new.surface,
+            },
+        )
+    };
+    let placement = match &new.target {
+        Target::Existing(id) => {
+            let known = |row: &Row<'_>| known(row, &Belongs::from_row(row)?);
+            sight
+                .find(write.connection, "conversation", EXISTING, *id, known)?
+                .0
+        }
+        Target::New => created(&new.message, new.account.as_deref(), None)?,
+        Target::ReplayedHistory(replayed_history) => {
+            let create = |message: &str| created(message, None, None);
+            let following = Following {
+                message: &new.message,
+                channel: &new.channel,
+                owner: new.owner,
+                speaker: new.speaker.as_deref(),
+            };
+            return replayed_history::place(write, sight, replayed_history, &following, create);
+        }
+        Target::Named { account, name } => {
+            let known = row(write.connection, NAMED, params![account, name], |row| {
+                let thing = Belongs::from_row(row)?;
+                Ok((known(row, &thing)?, thing))
+            })?;
+            match known {
+                Some((_, thing)) if !sight.sees(&thing) => {
+                    return Err(not_found("conversation", name));
+                }
+                Some((placement, _)) => placement,
+                None => created(&new.message, Some(account), Some(name))?,
+            }
+        }
+    };
+    Ok((placement, false))
+}
+
+/// A conversation that exists.
+fn known(row: &Row<'_>, thing: &Belongs) -> rusqlite::Result<Placement> {
+    Ok(Placement {
+        conversation_id: row.get("id")?,
+        external_name: row.get("external_name")?,
+        audience_id: thing.audience_id,
+        surface: row.get("surface")?,
+        model: row.get("model")?,
+        instructions: row.get("instructions")?,
+    })
+}
+
+const EXISTING: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", id, external_name, surface, model, instructions FROM conversations c WHERE id = ?"
+);
+
+const NAMED: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", id, external_name, surface, model, instructions \
+     FROM conversations c WHERE account = ?1 AND external_name = ?2"
+);
+
+/// The audience of a new conversation.
+fn audience_id(write: &Write<'_>, new: &NewTurn) -> Outcome<AudienceId> {
+    if new.viewer.is_household_only() {
+        return Ok(AudienceId::HOUSEHOLD);
+    }
+    let unknown = match new.owner {
+        Some(_) => UnknownName::Refuse,
+        None => UnknownName::Skip,
+    };
+    intern(write, new.owner, &new.audience, unknown)
+}

@@ -1,0 +1,435 @@
+//! Messages that were written anew, and messages that are deleted.
+//!
+//! All versions of a message name the oldest of them. One is shown, with what follows it.
+//! Each of the others, and what follows it, names the version that it is hidden with: so all
+//! come back by one statement.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::chat::conversations;
+use crate::chat::messages::{Role, versions_of};
+use crate::engine::database::Store;
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::query::{exists, not_found, row, rows, value};
+use crate::sight::audience::{self, Readers};
+use crate::sight::viewer::{BELONGS, Sight, Viewer};
+use base::error::{Error, Result};
+use base::ids::{ConversationId, MessageId, TurnId, UserId};
+
+/// Most versions of one message.
+const MOST_VERSIONS: usize = 100;
+
+/// What a change of the messages of a conversation came to.
+#[derive(Clone, Debug)]
+pub struct Rearranged {
+    /// The conversation.
+    pub conversation_id: ConversationId,
+    /// Who sees it.
+    pub readers: Readers,
+    /// The turns that were deleted with their messages.
+    pub deleted: Vec<TurnId>,
+}
+
+/// A message as a change finds it.
+struct Place {
+    conversation_id: ConversationId,
+    turn_id: Option<TurnId>,
+    role: Role,
+    version_of: Option<MessageId>,
+    hidden_with: Option<MessageId>,
+    asker: Option<UserId>,
+}
+
+impl Store {
+    /// Shows a version of a message, with what follows it, instead of the one that is shown.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for a message that has no versions, for one that goes
+    /// with another version, and while the conversation has an unfinished turn.
+    pub fn select_version(&self, viewer: &Viewer, id: MessageId) -> Result<Rearranged> {
+        let viewer = viewer.clone();
+        let write = move |write: &Write<'_>| {
+            let sight = viewer.sight(write.connection)?;
+            let place = find(write, &sight, id)?;
+            let Some(root) = place.version_of else {
+                let error = format!("{id} has no other versions");
+                return Err(Error::invalid_request(error).into());
+            };
+            conversations::check_no_turn(write, place.conversation_id, root)?;
+            let titles = usual_titles(write.connection, root)?;
+            match place.hidden_with {
+                None => {}
+                Some(with) if with == id => {
+                    // Unless all that is shown of the conversation goes with another version
+                    // of an earlier message.
+                    let shown = shown_version(write.connection, root)?.ok_or_else(|| {
+                        Error::invalid_request(format!(
+                            "{id} follows a version of an earlier message that is not shown: \
+                             select that first"
+                        ))
+                    })?;
+                    hide(write, place.conversation_id, shown)?;
+                    show(write, place.conversation_id, id)?;
+                }
+                Some(with) => {
+                    let error = format!("{id} goes with {with}, which is not shown: select that");
+                    return Err(Error::invalid_request(error).into());
+                }
+            }
+            retitle(write, place.conversation_id, &titles)?;
+            rearranged(write, &sight, place.conversation_id, Vec::new())
+        };
+        self.rearrange(|| self.write(write))
+    }
+
+    /// Deletes a message with the other one of its turn, for good. One that has versions goes
+    /// with all that follows it, and the version before it is shown. Those who asked may do so,
+    /// and those who may change the conversation.
+    ///
+    /// # Errors
+    /// `not_found`; `unauthorized`; `invalid_request` while the conversation has an
+    /// unfinished turn.
+    pub fn delete_message(&self, viewer: &Viewer, id: MessageId) -> Result<Rearranged> {
+        let viewer = viewer.clone();
+        let write = move |write: &Write<'_>| {
+            let sight = viewer.sight(write.connection)?;
+            let place = find(write, &sight, id)?;
+            let conversation = place.conversation_id;
+            check_own(write, &viewer, &place)?;
+            if let Some(with) = place.hidden_with
+                && place.version_of.is_some()
+                && with != id
+            {
+                let error = format!("{id} goes with {with}, which is not shown: select that first");
+                return Err(Error::invalid_request(error).into());
+            }
+            let question = match place.role {
+                Role::User => id,
+                Role::Assistant => question_of(write.connection, &place)?.unwrap_or(id),
+            };
+            conversations::check_no_turn(write, conversation, question)?;
+            let titles = usual_titles(write.connection, question)?;
+            let root = version_of(write.connection, question)?;
+            forget_view(write, conversation, question)?;
+            let deleted = match root {
+                Some(root) => delete_version(write, &viewer, conversation, question, root)?,
+                None => delete_exchange(write, question, place.turn_id)?,
+            };
+            recount(write, conversation)?;
+            retitle(write, conversation, &titles)?;
+            rearranged(write, &sight, conversation, deleted)
+        };
+        self.rearrange(|| self.write(write))
+    }
+}
+
+/// Hides a message of a person, and what follows it, because a new version of it is about to
+/// be stored. Returns the oldest version.
+///
+/// # Errors
+/// `not_found`; `unauthorized` for who neither asked nor may change the conversation;
+/// `invalid_request`.
+pub(crate) fn make_room(
+    write: &Write<'_>,
+    viewer: &Viewer,
+    conversation: ConversationId,
+    id: MessageId,
+) -> Outcome<MessageId> {
+    let sight = viewer.sight(write.connection)?;
+    let place = find(write, &sight, id)?;
+    if place.conversation_id != conversation {
+        return Err(not_found("message in this conversation:", id));
+    }
+    check_own(write, viewer, &place)?;
+    let refused = match (place.role, place.hidden_with) {
+        (Role::Assistant, _) => Some("is a reply: replace the message that it answers"),
+        (Role::User, Some(_)) => Some(
+            "was written anew meanwhile: change the version that is shown, or select this one first",
+        ),
+        (Role::User, None) => None,
+    };
+    if let Some(why) = refused {
+        return Err(Error::invalid_request(format!("{id} {why}")).into());
+    }
+    conversations::check_no_turn(write, conversation, id)?;
+    let root = place.version_of.unwrap_or(id);
+    if versions_of(write.connection, root)?.len() >= MOST_VERSIONS {
+        let error = format!("a message has at most {MOST_VERSIONS} versions: delete one of {id}");
+        return Err(Error::invalid_request(error).into());
+    }
+    write.execute(
+        "UPDATE messages SET version_of = ?2 WHERE id = ?1 AND version_of IS NULL",
+        params![id, root],
+    )?;
+    hide(write, conversation, id)?;
+    Ok(root)
+}
+
+/// Notes that a message is a version of another one.
+pub(crate) fn note(
+    write: &Write<'_>,
+    conversation: ConversationId,
+    id: MessageId,
+    root: MessageId,
+) -> Outcome<Vec<MessageId>> {
+    write.execute(
+        "UPDATE messages SET version_of = ?2 WHERE id = ?1",
+        params![id, root],
+    )?;
+    let titles = usual_titles(write.connection, root)?;
+    retitle(write, conversation, &titles)?;
+    Ok(versions_of(write.connection, root)?)
+}
+
+fn find(write: &Write<'_>, sight: &Sight, id: MessageId) -> Outcome<Place> {
+    let place = row(
+        write.connection,
+        "SELECT m.conversation_id, m.turn_id, m.role, m.version_of, m.hidden_with, t.user_id
+         FROM messages m LEFT JOIN turns t ON t.id = m.turn_id WHERE m.id = ?",
+        params![id],
+        |row| {
+            Ok(Place {
+                conversation_id: row.get(0)?,
+                turn_id: row.get(1)?,
+                role: row.get(2)?,
+                version_of: row.get(3)?,
+                hidden_with: row.get(4)?,
+                asker: row.get(5)?,
+            })
+        },
+    )?;
+    let place = place.ok_or_else(|| not_found("message", id))?;
+    let seen = |row: &Row<'_>| sight.sees_row(row);
+    let is_seen = row(
+        write.connection,
+        BELONGS,
+        params![place.conversation_id],
+        seen,
+    )?;
+    match is_seen {
+        Some(true) => Ok(place),
+        _ => Err(not_found("message", id)),
+    }
+}
+
+/// Checks that somebody may replace or delete a message: who asked, and who may change the
+/// conversation.
+fn check_own(write: &Write<'_>, viewer: &Viewer, place: &Place) -> Outcome<()> {
+    if place.asker.is_none() || place.asker != viewer.user_id() {
+        conversations::check_change(write, viewer, place.conversation_id)?;
+    }
+    Ok(())
+}
+
+fn version_of(connection: &Connection, id: MessageId) -> Outcome<Option<MessageId>> {
+    let found = value(
+        connection,
+        "SELECT version_of FROM messages WHERE id = ?",
+        params![id],
+    )?;
+    Ok(found.flatten())
+}
+
+fn question_of(connection: &Connection, place: &Place) -> Outcome<Option<MessageId>> {
+    value(
+        connection,
+        "SELECT message_id FROM turns WHERE id = ?",
+        params![place.turn_id],
+    )
+}
+
+fn shown_version(connection: &Connection, root: MessageId) -> Outcome<Option<MessageId>> {
+    value(
+        connection,
+        "SELECT id FROM messages WHERE version_of = ? AND hidden_with IS NULL",
+        params![root],
+    )
+}
+
+/// Hides the version of a message that is shown, and what follows it. The late reply to an
+/// earlier message does not.
+fn hide(write: &Write<'_>, conversation: ConversationId, from: MessageId) -> Outcome<()> {
+    write.execute(
+        "UPDATE messages SET hidden_with = ?2
+         WHERE conversation_id = ?1 AND id >= ?2 AND hidden_with IS NULL
+             AND ifnull((SELECT message_id FROM turns WHERE id = turn_id), id) >= ?2",
+        params![conversation, from],
+    )?;
+    recount(write, conversation)?;
+    forget_view(write, conversation, from)
+}
+
+/// Shows a hidden version, and what follows it.
+fn show(write: &Write<'_>, conversation: ConversationId, id: MessageId) -> Outcome<()> {
+    write.execute(
+        "UPDATE messages SET hidden_with = NULL WHERE hidden_with = ?",
+        params![id],
+    )?;
+    recount(write, conversation)
+}
+
+/// What is counted is what is shown.
+fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
+    write.execute(
+        "UPDATE conversations
+         SET message_count = (
+                 SELECT count(*) FROM messages
+                 WHERE conversation_id = ?1 AND hidden_with IS NULL),
+             latest = ifnull((SELECT max(id) FROM messages WHERE conversation_id = ?1), latest)
+         WHERE id = ?1",
+        params![conversation],
+    )?;
+    Ok(())
+}
+
+/// The titles that a conversation has by itself if it begins with this message, or with
+/// another version of it. The oldest version names them all even when it was deleted.
+fn usual_titles(connection: &Connection, id: MessageId) -> Outcome<Vec<String>> {
+    rows(
+        connection,
+        "SELECT content FROM messages
+         WHERE id = ?1 OR version_of = ifnull((SELECT version_of FROM messages WHERE id = ?1), ?1)",
+        params![id],
+        |row| Ok(conversations::title(&row.get::<_, String>(0)?)),
+    )
+}
+
+/// Takes the title from the message that is now the first one, if it was taken from one
+/// that had these: what is deleted would still be read there.
+fn retitle(write: &Write<'_>, conversation: ConversationId, former: &[String]) -> Outcome<()> {
+    let sql = "SELECT title FROM conversations WHERE id = ?";
+    let title: Option<String> = value(write.connection, sql, params![conversation])?;
+    if !title.is_some_and(|title| former.contains(&title)) {
+        return Ok(());
+    }
+    let first: Option<String> = value(
+        write.connection,
+        "SELECT content FROM messages
+         WHERE conversation_id = ? AND role = 'user' AND hidden_with IS NULL ORDER BY id LIMIT 1",
+        params![conversation],
+    )?;
+    write.execute(
+        "UPDATE conversations SET title = ?2 WHERE id = ?1",
+        params![
+            conversation,
+            conversations::title(&first.unwrap_or_default())
+        ],
+    )?;
+    Ok(())
+}
+
+/// A summary that covers the message is made anew, without it.
+fn forget_view(write: &Write<'_>, conversation: ConversationId, from: MessageId) -> Outcome<()> {
+    write.execute(
+        "DELETE FROM conversation_summaries WHERE conversation_id = ?1 AND ifnull((
+             SELECT ifnull(reply_id, ended) FROM turns
+             WHERE id = conversation_summaries.turn_id), ?2) >= ?2",
+        params![conversation, from],
+    )?;
+    write.execute(
+        "UPDATE conversations SET hidden_until = 0, shortened_until = 0
+         WHERE id = ?1 AND max(hidden_until, shortened_until) >= ?2",
+        params![conversation, from],
+    )?;
+    Ok(())
+}
+
+/// Deletes the messages of a turn, and what its model and tools did.
+fn delete_exchange(
+    write: &Write<'_>,
+    question: MessageId,
+    turn: Option<TurnId>,
+) -> Outcome<Vec<TurnId>> {
+    write.execute(
+        "DELETE FROM messages WHERE id = ?1 OR id IN (
+             SELECT reply_id FROM turns WHERE id = ?2)",
+        params![question, turn],
+    )?;
+    write.execute("DELETE FROM turns WHERE id = ?", params![turn])?;
+    Ok(turn.into_iter().collect())
+}
+
+/// Deletes a version with all that follows it, also what is hidden there, and shows the
+/// version before it if it was shown.
+///
+/// # Errors
+/// `unauthorized` if others asked what follows, for who may not change the conversation.
+fn delete_version(
+    write: &Write<'_>,
+    viewer: &Viewer,
+    conversation: ConversationId,
+    id: MessageId,
+    root: MessageId,
+) -> Outcome<Vec<TurnId>> {
+    let was_shown = shown_version(write.connection, root)? == Some(id);
+    if was_shown {
+        hide(write, conversation, id)?;
+    }
+    let (mut doomed, mut turns) = (vec![id], Vec::new());
+    while let Some(version) = doomed.pop() {
+        // A message that follows may have versions of its own, which are hidden with
+        // themselves.
+        let others = rows(
+            write.connection,
+            "SELECT o.id FROM messages m INDEXED BY messages_hidden
+             CROSS JOIN messages o INDEXED BY messages_by_version ON o.version_of = m.version_of
+             WHERE m.hidden_with = ?1 AND m.version_of <> ?2 AND o.hidden_with = o.id",
+            params![version, root],
+            |row| row.get::<_, MessageId>(0),
+        )?;
+        doomed.extend(others);
+        let is_of_others = exists(
+            write.connection,
+            "SELECT 1 FROM messages m INDEXED BY messages_hidden
+             LEFT JOIN turns t ON t.id = m.turn_id
+             WHERE m.hidden_with = ?1 AND m.role = 'user' AND t.user_id IS NOT ?2",
+            params![version, viewer.user_id()],
+        )?;
+        if is_of_others {
+            conversations::check_change(write, viewer, conversation)?;
+        }
+        turns.extend(rows(
+            write.connection,
+            "DELETE FROM turns WHERE id IN (
+                 SELECT turn_id FROM messages INDEXED BY messages_hidden WHERE hidden_with = ?)
+             RETURNING id",
+            params![version],
+            |row| row.get::<_, TurnId>(0),
+        )?);
+        write.execute(
+            "DELETE FROM messages WHERE hidden_with = ?",
+            params![version],
+        )?;
+    }
+    let left = versions_of(write.connection, root)?;
+    let before = left
+        .iter()
+        .rev()
+        .find(|version| **version < id)
+        .or(left.first());
+    if let (true, Some(version)) = (was_shown, before) {
+        show(write, conversation, *version)?;
+    }
+    if let [only] = left[..] {
+        write.execute(
+            "UPDATE messages SET version_of = NULL WHERE id = ?",
+            params![only],
+        )?;
+    }
+    Ok(turns)
+}
+
+fn rearranged(
+    write: &Write<'_>,
+    sight: &Sight,
+    conversation_id: ConversationId,
+    deleted: Vec<TurnId>,
+) -> Outcome<Rearranged> {
+    let thing = conversations::check_seen(write.connection, sight, conversation_id)?;
+    Ok(Rearranged {
+        conversation_id,
+        readers: audience::readers(write.connection, thing.audience_id)?,
+        deleted,
+    })
+}

@@ -1,0 +1,251 @@
+//! [`Store`], the handle on the database.
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rusqlite::{Connection, params};
+
+#[cfg(any(test, feature = "testing"))]
+use crate::engine::commit_gate::{CommitGate, CommitHooks, Statements};
+use crate::engine::durability::{Durable, Provisional};
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::meter::{Version, WriterMeter};
+use crate::engine::query::value;
+use crate::engine::readers::Readers;
+use crate::engine::schema::{self, OpenError};
+use crate::engine::writer::Writer;
+use crate::home::memory_index::MemoryIndex;
+use crate::keep::backup;
+use base::clock::{Clock, Timestamp};
+use base::error::Result;
+use base::ids::{ConversationId, Sequence};
+use base::sync::{Mutex, lock};
+
+/// The database. Clones share it; the writer thread ends, with everything
+/// committed, when [`Store::close`] is called or the last clone is dropped.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub readers: Readers,
+    pub writer: Writer,
+    pub memory_index: MemoryIndex,
+    /// What is kept of the pasts of conversations (`history::KeptPast`, which stands above).
+    pub pasts: Mutex<Vec<(ConversationId, Box<dyn Any + Send>)>>,
+    /// How many changes of what is shown of conversations are not committed yet.
+    pub rearrangements: AtomicUsize,
+    pub clock: Clock,
+    pub last_at_open: i64,
+    #[cfg(any(test, feature = "testing"))]
+    pub commit_hooks: Arc<CommitHooks>,
+}
+
+impl Store {
+    /// Opens or creates the database at `path` and brings its schema up to date, after a
+    /// copy in the folder `backups` beside it (`hearth-schema-N.db`).
+    /// The directory must exist; only the owner can read a new file (0600).
+    ///
+    /// # Errors
+    /// The file cannot be written, is not a database, is damaged, or was written
+    /// by a newer version of Hearth. Every error names the path and what to do.
+    pub fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> {
+        #[cfg_attr(not(any(test, feature = "testing")), expect(unused_mut))]
+        let (mut connection, last) = schema::open(path, backup::keep_before_migration)?;
+        #[cfg(any(test, feature = "testing"))]
+        let commit_hooks = CommitHooks::install(&mut connection).expect("hooks can be set");
+        let writer = Writer::start(connection, Sequence::after(last), clock.clone())
+            .map_err(|error| OpenError::thread(path, error))?;
+        Ok(Store {
+            inner: Arc::new(Inner {
+                readers: Readers::new(path.to_owned()),
+                writer,
+                memory_index: MemoryIndex::default(),
+                pasts: Mutex::default(),
+                rearrangements: AtomicUsize::new(0),
+                clock,
+                last_at_open: last,
+                #[cfg(any(test, feature = "testing"))]
+                commit_hooks,
+            }),
+        })
+    }
+
+    /// Whether the last commit succeeded; `/health` reports an error otherwise.
+    /// After a failure the writer retries every second.
+    pub fn is_writable(&self) -> bool {
+        self.inner.writer.is_writable()
+    }
+
+    /// Sizes and times of commits.
+    pub fn writer_meter(&self) -> &WriterMeter {
+        self.inner.writer.meter()
+    }
+
+    /// How many writes are queued.
+    pub fn waiting_writes(&self) -> usize {
+        self.inner.writer.waiting()
+    }
+
+    /// How often something was read from it, other than by the writer.
+    pub fn reads(&self) -> u64 {
+        self.inner.readers.lent()
+    }
+
+    /// Gives back the memory of what was read and written.
+    pub fn release_memory(&self) {
+        self.inner.readers.release();
+        lock(&self.inner.pasts).clear();
+        let released = self.look(|connection| {
+            connection.flush_prepared_statement_cache();
+            Ok(connection.execute_batch("PRAGMA shrink_memory")?)
+        });
+        if let Err(error) = released {
+            log::debug!("memory of the database: {error}");
+        }
+    }
+
+    /// Waits until everything submitted so far is committed.
+    ///
+    /// # Errors
+    /// `server_error` when the commit failed.
+    pub fn flush(&self) -> Result<()> {
+        self.write(|_| Ok(()))
+    }
+
+    /// Commits what is queued, checkpoints and joins the writer. Later calls fail.
+    pub fn close(&self) {
+        // Readers first: SQLite can empty the write-ahead log only without them.
+        self.inner.readers.close();
+        self.inner.writer.close();
+    }
+
+    /// A gate before the commits that change one of `tables`. There is one.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn commit_gate(&self, tables: &'static [&'static str]) -> CommitGate {
+        self.inner.commit_hooks.gate(tables)
+    }
+
+    /// How many statements have run.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn statements(&self) -> Statements {
+        Statements {
+            read: self.inner.readers.statements.load(Ordering::SeqCst),
+            ..self.inner.commit_hooks.statements()
+        }
+    }
+
+    /// A value of the `meta` table.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn meta(&self, key: &str) -> Result<Provisional<Option<String>>> {
+        let key = key.to_owned();
+        self.look(move |connection| {
+            let sql = "SELECT value FROM meta WHERE key = ?";
+            value(connection, sql, params![key])
+        })
+    }
+
+    /// Sets a value of the `meta` table, durably.
+    ///
+    /// # Errors
+    /// `server_error` when the commit failed.
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        self.write(move |write| {
+            write.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = ?2",
+                params![key, value],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Tells whether anything was committed since it was asked for before, here or by
+    /// another process.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn version(&self) -> Result<Version> {
+        // The writer looks for the commits of other processes before each job.
+        self.look(|_| Ok(()))?;
+        Ok(self.inner.writer.version())
+    }
+
+    /// Runs statements on a reader.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        self.durable_read(work).map(Durable::into_inner)
+    }
+
+    /// The same for what has an effect outside.
+    pub(crate) fn durable_read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Result<Durable<T>> {
+        Durable::read(&self.inner.readers, work)
+    }
+
+    /// Runs statements on the writer and returns once they are committed.
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.durable_write(work).map(Durable::into_inner)
+    }
+
+    /// The same for what has an effect outside.
+    pub(crate) fn durable_write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<Durable<T>> {
+        Durable::write(&self.inner.writer, work)
+    }
+
+    /// Runs what hides or deletes messages, and returns once that is committed. Turns that
+    /// begin meanwhile wait for it: they read their past from what is committed.
+    pub(crate) fn rearrange<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.inner.rearrangements.fetch_add(1, Ordering::SeqCst);
+        let done = work();
+        self.inner.rearrangements.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+
+    /// Whether what a turn would read of the past may not be committed yet.
+    pub(crate) fn is_rearranging(&self) -> bool {
+        self.inner.rearrangements.load(Ordering::SeqCst) > 0
+    }
+
+    /// Runs statements that only read on the writer's connection, without a transaction: an
+    /// idle server has no other connection. They see what is not committed yet.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T> + Send + 'static,
+    ) -> Result<Provisional<T>> {
+        Provisional::look(&self.inner.writer, work)
+    }
+
+    /// Runs statements on the writer and returns before their commit, which
+    /// follows within 5 ms. What they read may not be committed yet either.
+    pub(crate) fn deferred_write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<Provisional<T>> {
+        Provisional::write(&self.inner.writer, work)
+    }
+
+    /// Queues statements for the writer without waiting. A failure is logged.
+    pub(crate) fn post(&self, work: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static) {
+        self.inner.writer.post(work);
+    }
+
+    /// The clock that stamps every row.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+}

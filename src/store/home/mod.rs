@@ -1,0 +1,11 @@
+//! What the household keeps: memories, lists, schedules, notifications.
+
+pub(crate) mod forgetting;
+pub(crate) mod lists;
+pub(crate) mod memories;
+pub(crate) mod memory_index;
+pub(crate) mod notifications;
+pub(crate) mod recall;
+pub(crate) mod schedules;
+pub(crate) mod vector;
+pub(crate) mod vectors;

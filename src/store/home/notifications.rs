@@ -1,0 +1,296 @@
+//! What phones are told: a queue that survives a restart, with one row for each cause,
+//! person and service.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::chat::approvals;
+use crate::engine::database::Store;
+use crate::engine::durability::Durable;
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::query;
+use crate::engine::words::words;
+use crate::keep::clock_step::NOTE_ATTEMPT;
+use crate::out::deliveries::Attempt;
+use crate::people::push_subscriptions::{self, PUSH, PushSubscription};
+use crate::sight::askers;
+use crate::sight::audience;
+use crate::sight::viewer::Viewer;
+use base::clock::Timestamp;
+use base::error::Result;
+use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, TurnId, UserId};
+use base::role::UserRole;
+
+/// Most notifications of one person that wait; more are not stored.
+const MOST_WAITING: i64 = 100;
+/// How long it is tried to send one.
+const LIFE: Duration = Duration::from_secs(36 * 60 * 60);
+
+/// Why a phone is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotificationCause {
+    /// A tool call waits for this person's answer.
+    Approval,
+    /// A reminder or a routine has run.
+    Reminder,
+    /// A reply is there.
+    Reply,
+    /// Somebody had the assistant tell them.
+    Message,
+}
+
+words! { NotificationCause {
+    Approval: "approval",
+    Reminder: "reminder",
+    Reply: "reply",
+    Message: "message",
+} }
+
+/// What one service is to tell one person's phone.
+#[derive(Clone, Debug)]
+pub struct NewNotification {
+    /// Who is told.
+    pub user_id: UserId,
+    /// The service, as the settings call it, or [`PUSH`] for each of the person's browsers.
+    pub service: &'static str,
+    /// Where it comes from: it goes with that conversation.
+    pub conversation_id: ConversationId,
+    /// Why.
+    pub cause: NotificationCause,
+    /// The id of the approval or the turn, of which nobody is told twice; absent for a
+    /// message.
+    pub about: Option<i64>,
+    /// The text of a message; of the others it is read where it stands.
+    pub content: Option<String>,
+    /// How long it waits before it is sent.
+    pub delay: Duration,
+}
+
+/// A notification that is due.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    /// The same on every attempt.
+    pub id: NotificationId,
+    /// The name of the person.
+    pub user: String,
+    /// The service, as the settings call it, or [`PUSH`].
+    pub service: String,
+    /// The browser, of [`PUSH`]. Absent where it is not to be told any longer.
+    pub browser: Option<(PushId, PushSubscription)>,
+    /// Where it comes from.
+    pub conversation_id: ConversationId,
+    /// Why.
+    pub cause: NotificationCause,
+    /// What it is about. Absent where it is not to be sent any longer: the question is
+    /// answered, the reply is gone, or the person does not see it any longer.
+    pub content: Option<String>,
+    /// Attempts made so far.
+    pub attempts: u32,
+    /// When it is given up.
+    pub expires_at: Timestamp,
+}
+
+impl Store {
+    /// Stores what phones are told, but for what was stored before and what is more than
+    /// a person's share; returns how many were stored.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn add_notifications(&self, new: Vec<NewNotification>) -> Result<usize> {
+        self.write(move |write| insert(write, new))
+    }
+
+    /// A notification if it is to be sent at `now`.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn notification_to_send(
+        &self,
+        id: NotificationId,
+        now: Timestamp,
+    ) -> Result<Option<Durable<Notification>>> {
+        let found = self.durable_read(|connection| {
+            let stored = find(connection, id)?;
+            if stored.is_finished || stored.next_at > now {
+                return Ok(None);
+            }
+            let content = content(connection, &stored)?;
+            let browser = match stored.browser {
+                Some(browser) => push_subscriptions::find(connection, browser, now)?,
+                None => None,
+            };
+            Ok(Some(Notification {
+                id,
+                user: stored.user,
+                service: stored.service,
+                browser,
+                conversation_id: stored.conversation_id,
+                cause: stored.cause,
+                content,
+                attempts: stored.attempts,
+                expires_at: stored.expires_at,
+            }))
+        })?;
+        Ok(found.transpose())
+    }
+
+    /// Stores the outcome of an attempt, durably: a success that was forgotten would tell
+    /// the person twice.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn record_notification(&self, id: NotificationId, attempt: Attempt) -> Result<()> {
+        self.write(move |write| {
+            match attempt {
+                Attempt::Delivered | Attempt::Dead { .. } => write.execute(
+                    "UPDATE notifications
+                     SET attempts = attempts + 1, content = NULL, finished_at = ?2 WHERE id = ?1",
+                    params![id, write.now],
+                )?,
+                Attempt::Retry { next_at, .. } => {
+                    write.execute(NOTE_ATTEMPT, params![write.now])?;
+                    write.execute(
+                        "UPDATE notifications
+                         SET attempts = attempts + 1, next_at = ?2 WHERE id = ?1",
+                        params![id, next_at],
+                    )?
+                }
+            };
+            Ok(())
+        })
+    }
+
+    /// Puts a notification off, because its person wants quiet until then.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn put_off_notification(&self, id: NotificationId, until: Timestamp) -> Result<()> {
+        self.write(move |write| {
+            write.execute(
+                "UPDATE notifications SET next_at = ?2 WHERE id = ?1",
+                params![id, until],
+            )?;
+            Ok(())
+        })
+    }
+}
+
+/// Stores what phones are told; returns how many were stored.
+pub(crate) fn insert(write: &Write<'_>, new: Vec<NewNotification>) -> Outcome<usize> {
+    let mut stored = 0;
+    for new in new {
+        if new.service != PUSH {
+            stored += insert_one(write, &new, None)?;
+            continue;
+        }
+        for browser in push_subscriptions::of_user(write, new.user_id)? {
+            stored += insert_one(write, &new, Some(browser))?;
+        }
+    }
+    Ok(stored)
+}
+
+fn insert_one(write: &Write<'_>, new: &NewNotification, browser: Option<PushId>) -> Outcome<usize> {
+    let id: NotificationId = write.id();
+    write.execute(
+        "INSERT OR IGNORE INTO notifications
+             (id, user_id, conversation_id, service, cause, about, content, attempts,
+              created_at, next_at, expires_at, subscription_id)
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, ?12
+         WHERE (SELECT count(*) FROM notifications INDEXED BY notifications_by_user
+                WHERE user_id = ?2 AND finished_at IS NULL) < ?11",
+        params![
+            id,
+            new.user_id,
+            new.conversation_id,
+            new.service,
+            new.cause,
+            new.about.unwrap_or(id.as_i64()),
+            new.content,
+            write.now,
+            write.now.plus(new.delay),
+            write.now.plus(LIFE),
+            MOST_WAITING,
+            browser,
+        ],
+    )
+}
+
+/// A row as it is stored.
+struct Stored {
+    user_id: UserId,
+    user: String,
+    role: UserRole,
+    conversation_id: ConversationId,
+    service: String,
+    browser: Option<PushId>,
+    cause: NotificationCause,
+    about: i64,
+    content: Option<String>,
+    attempts: u32,
+    next_at: Timestamp,
+    expires_at: Timestamp,
+    is_finished: bool,
+}
+
+fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
+    query::find(
+        connection,
+        "notification",
+        "SELECT n.*, u.name, u.role FROM notifications n
+         CROSS JOIN users u ON u.id = n.user_id WHERE n.id = ?",
+        id,
+        |row: &Row<'_>| {
+            Ok(Stored {
+                user_id: row.get("user_id")?,
+                user: row.get("name")?,
+                role: row.get("role")?,
+                conversation_id: row.get("conversation_id")?,
+                service: row.get("service")?,
+                browser: row.get("subscription_id")?,
+                cause: row.get("cause")?,
+                about: row.get("about")?,
+                content: row.get("content")?,
+                attempts: row.get("attempts")?,
+                next_at: row.get("next_at")?,
+                expires_at: row.get("expires_at")?,
+                is_finished: row.get::<_, Option<Timestamp>>("finished_at")?.is_some(),
+            })
+        },
+    )
+}
+
+/// What a notification is about, if it is still to be sent and its person sees it.
+fn content(connection: &Connection, stored: &Stored) -> Outcome<Option<String>> {
+    match stored.cause {
+        NotificationCause::Message => Ok(stored.content.clone()),
+        NotificationCause::Approval => {
+            let found = approvals::find_if_there(connection, ApprovalId::from(stored.about))?;
+            let Some(approval) = found else {
+                return Ok(None);
+            };
+            let viewer = Viewer::person(stored.user_id, stored.role);
+            let waits = approval.decision.is_none()
+                && viewer.sees_approval_of(approval.user_id)
+                && askers::still_sees(connection, approval.turn_id)?;
+            Ok(waits.then_some(approval.reason))
+        }
+        NotificationCause::Reminder | NotificationCause::Reply => {
+            let readers = audience::readers_of(connection, stored.conversation_id)?;
+            if !readers.include(stored.user_id, stored.role) {
+                return Ok(None);
+            }
+            let said: Option<Option<String>> = connection
+                .query_row(
+                    "SELECT ifnull(m.content, t.error_message) FROM turns t
+                     LEFT JOIN messages m ON m.id = t.reply_id WHERE t.id = ?",
+                    params![TurnId::from(stored.about)],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            Ok(said.flatten())
+        }
+    }
+}

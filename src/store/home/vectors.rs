@@ -1,0 +1,89 @@
+//! The vectors of memories, of one model at a time.
+
+use rusqlite::{Connection, params};
+
+use crate::engine::database::Store;
+use crate::engine::durability::Provisional;
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::query::{row, rows};
+use crate::home::vector::Vector;
+use base::error::Result;
+use base::ids::MemoryId;
+
+/// Of which model the vectors are.
+const MODEL_KEY: &str = "memory_vectors";
+
+impl Store {
+    /// Memories without a vector of this model, oldest first, at most `most`, with the
+    /// beginning of their texts. Another model than before makes all anew.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read or written.
+    pub fn memories_without_vector(
+        &self,
+        model: &str,
+        most: usize,
+    ) -> Result<Vec<(MemoryId, String)>> {
+        let model = model.to_owned();
+        self.write(move |write| {
+            if !is_of_model(write.connection, &model)? {
+                write.execute("DELETE FROM memory_vectors", params![])?;
+                write.execute(
+                    "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)",
+                    params![MODEL_KEY, model],
+                )?;
+            }
+            rows(write.connection, WITHOUT, params![most as i64], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+        })
+    }
+
+    /// Stores vectors of this model. Those of memories that were forgotten in the
+    /// meantime, and of a model that no longer is the one in use, are not stored.
+    ///
+    /// # Errors
+    /// `server_error` when the commit failed.
+    pub fn keep_vectors(&self, model: &str, vectors: Vec<(MemoryId, Vector)>) -> Result<()> {
+        let model = model.to_owned();
+        self.write(move |write| {
+            if is_of_model(write.connection, &model)? {
+                keep(write, vectors)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The newest memory, which changes when one is remembered.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn newest_memory(&self) -> Result<Provisional<Option<MemoryId>>> {
+        self.look(|connection| {
+            let sql = "SELECT max(id) FROM memories";
+            Ok(row(connection, sql, params![], |row| row.get(0))?.flatten())
+        })
+    }
+}
+
+fn is_of_model(connection: &Connection, model: &str) -> Outcome<bool> {
+    let sql = "SELECT value FROM meta WHERE key = ?";
+    let known: Option<String> = row(connection, sql, params![MODEL_KEY], |row| row.get(0))?;
+    Ok(known.as_deref() == Some(model))
+}
+
+fn keep(write: &Write<'_>, vectors: Vec<(MemoryId, Vector)>) -> Outcome<()> {
+    for (memory, vector) in vectors {
+        write.execute(
+            "INSERT OR REPLACE INTO memory_vectors (memory_id, vector)
+             SELECT id, ?2 FROM memories WHERE id = ?1",
+            params![memory, vector.to_bytes()],
+        )?;
+    }
+    Ok(())
+}
+
+const WITHOUT: &str = "SELECT id, substr(content, 1, 1000) FROM memories m
+     WHERE NOT EXISTS (SELECT 1 FROM memory_vectors v WHERE v.memory_id = m.id)
+     ORDER BY id LIMIT ?1";

@@ -1,0 +1,322 @@
+//! Backups: copies of the database that any SQLite program can open. In addition to
+//! the tables of Hearth a backup has `backup_files`, with the configuration and
+//! other files of the data directory.
+
+mod before_migration;
+mod error;
+mod inspect;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, params};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use crate::engine::check::{Progress, ProgressWatcher};
+use crate::engine::connection::{self, Purpose};
+use crate::engine::schema::{self, OpenError};
+
+pub(crate) use before_migration::keep_before_migration;
+pub use error::BackupError;
+pub use inspect::{BackupContents, BackupFile, inspect, unpack};
+
+/// Suffix of the name of an unfinished backup.
+pub const PARTIAL: &str = ".partial";
+/// Most bytes of a piece of a snapshot: several pages, which have at most 64 KiB.
+pub const SNAPSHOT_PIECE: u64 = 256 * 1024;
+
+// `.cargo/config.toml` sets it. Without it SQLite is built without DBPAGE_VTAB, and every
+// backup fails; better this build does.
+const _: &str = env!(
+    "LIBSQLITE3_FLAGS",
+    "build in Hearth's own directory, where .cargo/config.toml sets how SQLite is compiled"
+);
+
+/// The table for the files of a backup.
+const ENCLOSE: &str = "
+    DROP TABLE IF EXISTS backup_files;
+    CREATE TABLE backup_files (name TEXT PRIMARY KEY, content BLOB NOT NULL);";
+
+/// What to back up, and where.
+pub struct BackupRequest<'a> {
+    /// The database. A server may be using it.
+    pub database: &'a Path,
+    /// The file to write. Its directory must exist.
+    pub target: &'a Path,
+    /// Whether an existing file may be replaced.
+    pub overwrite: bool,
+    /// Files to include.
+    pub files: Vec<BackupFile>,
+}
+
+/// A complete and verified backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackupSummary {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Conversations in it.
+    pub conversations: u64,
+    /// Messages in it.
+    pub messages: u64,
+}
+
+/// Makes a backup: a snapshot of one moment that does not delay writers. The file
+/// (mode 0600) gets its name only after it has been read back and verified; until
+/// then, and after a crash, there is at most a file whose name ends in [`PARTIAL`].
+///
+/// # Errors
+/// The database cannot be read or is damaged, the file exists or cannot be written,
+/// or the watcher stopped it. The unfinished file is removed.
+pub fn back_up(
+    order: BackupRequest<'_>,
+    watch: &ProgressWatcher,
+) -> Result<BackupSummary, BackupError> {
+    let mut copy = BackupWriter::create(order.target, order.overwrite)?;
+    let mut snapshot = FileSnapshot::open(order.database)?;
+    while let Some(piece) = snapshot.next_piece()? {
+        copy.add(&piece)?;
+        let progress = Progress {
+            stage: "copying",
+            done: copy.bytes,
+            total: Some(snapshot.bytes()),
+        };
+        if !watch(progress) {
+            return Err(BackupError::Stopped);
+        }
+    }
+    drop(snapshot);
+    copy.finish(order.files, watch)
+}
+
+/// One moment of a database, as the bytes of its file. Writers go on meanwhile.
+pub struct FileSnapshot {
+    path: PathBuf,
+    connection: Connection,
+    page_bytes: u64,
+    pages: u64,
+    /// Pages that were read.
+    read: u64,
+}
+
+impl FileSnapshot {
+    /// That of now. A server may be using the database.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn open(database: &Path) -> Result<FileSnapshot, BackupError> {
+        let failed = |error| BackupError::Source(OpenError::new(database, error));
+        let connection = connection::open(database).map_err(failed)?;
+        connection::prepare(&connection, Purpose::Read).map_err(failed)?;
+        // The transaction stays open until the end and keeps the moment.
+        connection.execute_batch("BEGIN").map_err(failed)?;
+        schema::schema_of(&connection)
+            .map_err(|cause| BackupError::Source(OpenError::new(database, cause)))?;
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let page_bytes = pragma("page_size").map_err(failed)?;
+        let pages = pragma("page_count").map_err(failed)?;
+        Ok(FileSnapshot {
+            path: database.to_owned(),
+            page_bytes: page_bytes.unsigned_abs(),
+            pages: pages.unsigned_abs(),
+            read: 0,
+            connection,
+        })
+    }
+
+    /// Bytes of all of it.
+    pub fn bytes(&self) -> u64 {
+        self.pages * self.page_bytes
+    }
+
+    /// The next [`SNAPSHOT_PIECE`] bytes or fewer; none at the end.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn next_piece(&mut self) -> Result<Option<Vec<u8>>, BackupError> {
+        let end = self.pages.min(self.read + SNAPSHOT_PIECE / self.page_bytes);
+        if self.read == end {
+            return Ok(None);
+        }
+        let mut piece = Vec::with_capacity(SNAPSHOT_PIECE as usize);
+        let mut append = |page: u64| {
+            // Its pages as the transaction sees them (https://www.sqlite.org/dbpage.html).
+            let mut statement = (self.connection)
+                .prepare_cached("SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?1")?;
+            statement.query_row([page.cast_signed()], |row| {
+                piece.extend_from_slice(row.get_ref(0)?.as_blob()?);
+                Ok(())
+            })
+        };
+        (self.read + 1..=end)
+            .try_for_each(&mut append)
+            .map_err(|error| BackupError::sql(&self.path, "read", &error))?;
+        self.read = end;
+        Ok(Some(piece))
+    }
+}
+
+/// The file of a backup, until it is complete. Dropped before, it is removed.
+pub struct BackupWriter {
+    target: PathBuf,
+    partial: PathBuf,
+    overwrite: bool,
+    /// Locked against other backups.
+    file: File,
+    bytes: u64,
+    is_finished: bool,
+}
+
+impl BackupWriter {
+    /// Begins a file. Its directory must exist; `overwrite` lets it replace another file.
+    ///
+    /// # Errors
+    /// The file exists or cannot be written, or is being written.
+    pub fn create(target: &Path, overwrite: bool) -> Result<BackupWriter, BackupError> {
+        match fs::symlink_metadata(target) {
+            Ok(_) if !overwrite => return Err(BackupError::Exists(target.to_owned())),
+            // Renaming the copy over a device or a FIFO would remove it.
+            Ok(about) if !about.is_file() && !about.is_symlink() => {
+                return Err(BackupError::File {
+                    path: target.to_owned(),
+                    tried: "replaced",
+                    reason: "it is no regular file".to_owned(),
+                });
+            }
+            _ => {}
+        }
+        let partial = with_suffix(target, PARTIAL);
+        Ok(BackupWriter {
+            file: create(&partial, target)?,
+            target: target.to_owned(),
+            partial,
+            overwrite,
+            bytes: 0,
+            is_finished: false,
+        })
+    }
+
+    /// Adds the next piece of a [`FileSnapshot`].
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add(&mut self, piece: &[u8]) -> Result<(), BackupError> {
+        let written = self.file.write_all(piece);
+        written.map_err(|error| BackupError::io(&self.target, "written", &error))?;
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    /// Adds the other files, reads all of it back, and gives it its name.
+    ///
+    /// # Errors
+    /// It is damaged or cannot be written, or the watcher stopped it.
+    pub fn finish(
+        mut self,
+        files: Vec<BackupFile>,
+        watch: &ProgressWatcher,
+    ) -> Result<BackupSummary, BackupError> {
+        enclose(&self.partial, &files)
+            .map_err(|error| BackupError::sql(&self.target, "written", &error))?;
+        let found = inspect(&self.partial, true, watch).map_err(|error| match error {
+            // A damaged page of the database is damaged in the copy too.
+            BackupError::Damaged { findings, .. } => BackupError::Copied { findings },
+            error => error,
+        })?;
+        let unwritten = |error| BackupError::io(&self.target, "written", &error);
+        self.file.sync_all().map_err(unwritten)?;
+        put_in_place(&self.partial, &self.target, self.overwrite).map_err(unwritten)?;
+        let about = self.file.metadata().map_err(unwritten)?;
+        self.is_finished = true;
+        Ok(BackupSummary {
+            bytes: about.len(),
+            conversations: found.conversations,
+            messages: found.messages,
+        })
+    }
+}
+
+impl Drop for BackupWriter {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // The first error matters more than one of cleaning up.
+            let _ = fs::remove_file(&self.partial);
+            let _ = fs::remove_file(with_suffix(&self.partial, "-journal"));
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Creates the unfinished file. The returned handle locks it against other backups
+/// until it is dropped.
+fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => BackupError::File {
+            path: target.to_owned(),
+            tried: "written",
+            reason: "its directory does not exist".to_owned(),
+        },
+        _ => BackupError::io(target, "written", &error),
+    };
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(partial)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(BackupError::Busy(target.to_owned())),
+        // Some network file systems do not support locks.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    // An interrupted backup may have left data.
+    file.set_len(0).map_err(failed)?;
+    Ok(file)
+}
+
+/// Adds the other files, and turns the copy into one file without a log.
+fn enclose(partial: &Path, files: &[BackupFile]) -> rusqlite::Result<()> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(partial, flags)?;
+    // The whole file is synced at the end, and discarded after a crash.
+    copy.execute_batch("PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF;")?;
+    connection::set_journal_mode(&copy, "delete")?;
+    let transaction = copy.transaction()?;
+    transaction.execute_batch(ENCLOSE)?;
+    for file in files {
+        transaction.execute(
+            "INSERT INTO backup_files (name, content) VALUES (?1, ?2)",
+            params![file.name, file.content],
+        )?;
+    }
+    transaction.commit()?;
+    copy.close().map_err(|(_, error)| error)
+}
+
+/// Renames the finished file, durably.
+fn put_in_place(partial: &Path, target: &Path, overwrite: bool) -> io::Result<()> {
+    if overwrite {
+        fs::rename(partial, target)?;
+    } else {
+        match renameat_with(CWD, partial, CWD, target, RenameFlags::NOREPLACE) {
+            // Not every file system supports it. The name was free a moment ago.
+            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(partial, target)?,
+            renamed => renamed?,
+        }
+    }
+    let directory = match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}

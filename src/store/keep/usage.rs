@@ -1,0 +1,226 @@
+//! Token usage: of each turn, and summed by day and model.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::engine::database::Store;
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::query::{row, rows, value};
+use crate::sight::snapshot::Snapshot;
+use base::clock::Timestamp;
+use base::error::Result;
+use base::ids::{TurnId, UserId};
+
+/// Tokens that were used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the requests, including cached ones.
+    pub input: u64,
+    /// Tokens of the replies.
+    pub output: u64,
+    /// The part of `input` that the provider had cached.
+    pub cached: u64,
+}
+
+impl Usage {
+    /// Adds the usage of another request.
+    pub fn add(&mut self, more: Usage) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cached += more.cached;
+    }
+}
+
+/// The period over which usage is summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// One day (UTC).
+    Day,
+    /// One calendar month (UTC).
+    Month,
+}
+
+/// The usage of one model in one period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRow {
+    /// 2026-11-21 or 2026-11.
+    pub period: String,
+    /// Its name at its provider; empty when no model answered.
+    pub model: String,
+    /// Turns that ended with it.
+    pub turns: u64,
+    /// Tokens.
+    pub usage: Usage,
+}
+
+impl Snapshot<'_> {
+    /// Input and output tokens of the calendar month (UTC) of `now`.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
+        let first = format!("{}-01", &day_of(now)[..7]);
+        let (connection, _) = self.parts();
+        let sum = value::<i64>(connection, TOKENS_SINCE, params![first])?;
+        Ok(sum.unwrap_or_default().unsigned_abs())
+    }
+
+    /// The same of the turns of one person.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn tokens_of_month_by(&self, user: UserId, now: Timestamp) -> Result<u64> {
+        let first = format!("{}-01", &day_of(now)[..7]);
+        let (connection, _) = self.parts();
+        let sum = value::<i64>(connection, TOKENS_BY, params![user, first])?;
+        Ok(sum.unwrap_or_default().unsigned_abs())
+    }
+}
+
+impl Store {
+    /// Adds to the usage of a turn that is not finished. Does not wait: a deferred
+    /// commit, as of [`Store::begin_turn_deferred`].
+    pub fn note_usage(&self, id: TurnId, usage: Usage, model: &str) {
+        if usage == Usage::default() {
+            return;
+        }
+        let model = model.to_owned();
+        self.post(move |write| add(write, id, usage, &model, 0));
+    }
+
+    /// Adds what a person used beside turns. Does not wait, as [`Store::note_usage`].
+    pub fn note_usage_of(&self, user: UserId, usage: Usage, model: &str) {
+        let model = model.to_owned();
+        self.post(move |write| {
+            add_to_day(write, usage, &model, 0)?;
+            let [input, output, cached] = numbers(usage);
+            write.execute(
+                "INSERT INTO usage_by_person (user_id, day, input, output, cached)
+                 SELECT id, ?2, ?3, ?4, ?5 FROM users WHERE id = ?1
+                 ON CONFLICT (user_id, day) DO UPDATE
+                 SET input = input + ?3, output = output + ?4, cached = cached + ?5",
+                params![user, day_of(write.now), input, output, cached],
+            )?;
+            Ok(())
+        });
+    }
+
+    /// Usage by model and `period`, newest first, at most `limit` rows.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn usage(&self, period: Period, limit: usize) -> Result<Vec<UsageRow>> {
+        let length = match period {
+            Period::Day => 10,
+            Period::Month => 7,
+        };
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT substr(day, 1, ?1) AS period, model, sum(turns) AS turns,
+                        sum(input) AS input, sum(output) AS output, sum(cached) AS cached
+                 FROM usage GROUP BY 1, 2 ORDER BY 1 DESC, 2 LIMIT ?2",
+                params![length, limit],
+                |row| {
+                    Ok(UsageRow {
+                        period: row.get("period")?,
+                        model: row.get("model")?,
+                        turns: row.get::<_, i64>("turns")?.unsigned_abs(),
+                        usage: usage_from_row(row, 3)?,
+                    })
+                },
+            )
+        })
+    }
+}
+
+/// `day` is a text that sorts by time, and the first column of the primary key.
+pub(crate) const TOKENS_SINCE: &str =
+    "SELECT ifnull(sum(input + output), 0) FROM usage WHERE day >= ?";
+
+pub(crate) const TOKENS_BY: &str =
+    "SELECT ifnull(sum(input + output), 0) FROM usage_by_person WHERE user_id = ?1 AND day >= ?2";
+
+pub(crate) const USAGE_BY: &str = "SELECT ifnull(sum(input), 0) AS input, \
+         ifnull(sum(output), 0) AS output, ifnull(sum(cached), 0) AS cached \
+     FROM usage_by_person WHERE user_id = ?";
+
+/// The usage of everybody since the database was created.
+pub(crate) fn all(connection: &Connection) -> Outcome<Usage> {
+    let sql = "SELECT ifnull(sum(input), 0) AS input, ifnull(sum(output), 0) AS output,
+                      ifnull(sum(cached), 0) AS cached FROM usage";
+    let all = row(connection, sql, params![], |row| usage_from_row(row, 0))?;
+    Ok(all.unwrap_or_default())
+}
+
+/// The same of the turns of one person; none has none.
+pub(crate) fn by(connection: &Connection, user: Option<UserId>) -> Outcome<Usage> {
+    let own = row(connection, USAGE_BY, params![user], |row| {
+        usage_from_row(row, 0)
+    })?;
+    Ok(own.unwrap_or_default())
+}
+
+fn numbers(usage: Usage) -> [i64; 3] {
+    [usage.input, usage.output, usage.cached]
+        .map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX))
+}
+
+/// Adds to the usage of the day, and counts `ended` turns.
+fn add_to_day(write: &Write<'_>, usage: Usage, model: &str, ended: i64) -> Outcome<()> {
+    let [input, output, cached] = numbers(usage);
+    write.execute(
+        "INSERT INTO usage (day, model, input, output, cached, turns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (day, model) DO UPDATE
+         SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + ?6",
+        params![day_of(write.now), model, input, output, cached, ended],
+    )?;
+    Ok(())
+}
+
+/// Adds to the usage of a turn, of its person, and of the day, and counts `ended` turns.
+pub(crate) fn add(
+    write: &Write<'_>,
+    id: TurnId,
+    usage: Usage,
+    model: &str,
+    ended: i64,
+) -> Outcome<()> {
+    let [input, output, cached] = numbers(usage);
+    write.execute(
+        "UPDATE turns
+         SET model = ?2, input_tokens = input_tokens + ?3, output_tokens = output_tokens + ?4,
+             cached_tokens = cached_tokens + ?5
+         WHERE id = ?1",
+        params![id, model, input, output, cached],
+    )?;
+    add_to_day(write, usage, model, ended)?;
+    write.execute(
+        "INSERT INTO usage_by_person (user_id, day, input, output, cached)
+         SELECT u.id, ?2, ?3, ?4, ?5
+         FROM turns t CROSS JOIN users u ON u.id = t.user_id WHERE t.id = ?1
+         ON CONFLICT (user_id, day) DO UPDATE
+         SET input = input + ?3, output = output + ?4, cached = cached + ?5",
+        params![id, day_of(write.now), input, output, cached],
+    )?;
+    Ok(())
+}
+
+/// The day (UTC) of a time, as 2026-11-21.
+fn day_of(time: Timestamp) -> String {
+    let mut text = time.to_string();
+    text.truncate(10);
+    text
+}
+
+/// Usage from three columns of a row.
+pub(crate) fn usage_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Usage> {
+    let [input, output, cached] = [0, 1, 2].map(|place| row.get::<_, i64>(first + place));
+    Ok(Usage {
+        input: input?.unsigned_abs(),
+        output: output?.unsigned_abs(),
+        cached: cached?.unsigned_abs(),
+    })
+}

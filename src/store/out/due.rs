@@ -1,0 +1,92 @@
+//! What the server does of itself: at its start, and when something is due.
+
+use rusqlite::params;
+
+use crate::engine::database::Store;
+use crate::engine::durability::Provisional;
+use crate::engine::query::{rows, value};
+use crate::keep::clock_step::release_deliveries;
+use crate::sight::audience::Audience;
+use crate::sight::sharing::{Reshared, set_account_audiences};
+use base::clock::Timestamp;
+use base::error::Result;
+use base::ids::{DeliveryId, NotificationId};
+
+/// What goes out of the house.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outgoing {
+    /// To a webhook account.
+    Callback(DeliveryId),
+    /// To a person's phone or browser.
+    Notification(NotificationId),
+}
+
+impl std::fmt::Display for Outgoing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Outgoing::Callback(id) => id.fmt(f),
+            Outgoing::Notification(id) => id.fmt(f),
+        }
+    }
+}
+
+impl Store {
+    /// Corrects what the last run has left, at a start: callbacks that waited for a response
+    /// are due, and webhook accounts have the audiences of the configuration, as by
+    /// [`Store::set_account_audiences`].
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn settle(&self, accounts: Vec<(String, Audience)>) -> Result<Vec<Reshared>> {
+        self.write(move |write| {
+            release_deliveries(write)?;
+            set_account_audiences(write, &accounts)
+        })
+    }
+
+    /// When a callback, a notification or a schedule is next due, or an approval expires.
+    /// Only a time to look again: it may not be committed yet.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn next_due(&self) -> Result<Provisional<Option<Timestamp>>> {
+        self.look(|connection| Ok(value(connection, NEXT_DUE, params![])?.flatten()))
+    }
+
+    /// What is to be sent at `now`, the longest due first, at most `limit` of each kind.
+    /// Waits until it is committed.
+    ///
+    /// # Errors
+    /// `server_error` when the commit failed.
+    pub fn due_outgoing(&self, now: Timestamp, limit: usize) -> Result<Vec<Outgoing>> {
+        // On the writer's connection, because a reader does not see a success that is
+        // recorded but not committed yet.
+        self.write(move |write| {
+            let (connection, parameters) = (write.connection, params![now, limit as i64]);
+            let mut due = rows(connection, DUE_DELIVERIES, parameters, |row| {
+                row.get(0).map(Outgoing::Callback)
+            })?;
+            due.extend(rows(connection, DUE_NOTIFICATIONS, parameters, |row| {
+                row.get(0).map(Outgoing::Notification)
+            })?);
+            Ok(due)
+        })
+    }
+}
+
+pub(crate) const NEXT_DUE: &str = "SELECT min(at) FROM (
+     SELECT min(next_at) AS at FROM deliveries INDEXED BY deliveries_due
+     WHERE state = 'pending'
+     UNION ALL SELECT min(next_at) FROM notifications INDEXED BY notifications_due
+     WHERE finished_at IS NULL
+     UNION ALL SELECT min(next_at) FROM schedules INDEXED BY schedules_due
+     WHERE is_paused = 0
+     UNION ALL SELECT min(expires_at) FROM approvals INDEXED BY approvals_undecided
+     WHERE verdict IS NULL)";
+
+pub(crate) const DUE_DELIVERIES: &str = "SELECT id FROM deliveries INDEXED BY deliveries_due \
+     WHERE state = 'pending' AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
+
+pub(crate) const DUE_NOTIFICATIONS: &str = "SELECT id FROM notifications \
+     INDEXED BY notifications_due \
+     WHERE finished_at IS NULL AND next_at <= ?1 ORDER BY next_at LIMIT ?2";

@@ -1,0 +1,79 @@
+//! Who acts when no person is there: what `hearth doctor` lists, without changing
+//! anything.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Row, params};
+
+use crate::engine::database::Store;
+use crate::engine::durability::Provisional;
+use crate::engine::integrity::open_to_look;
+use crate::engine::query::values;
+use crate::engine::schema::OpenError;
+use crate::people::tokens::{self, Token};
+use base::error::Result;
+
+/// The users, and what acts in their name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actors {
+    /// The names of all users.
+    pub users: Vec<String>,
+    /// Guests whom no conversation names, so that they see none: what an older version showed
+    /// everybody is the household's.
+    pub guests: Vec<String>,
+    /// The tokens of programs that are valid now or were, newest first.
+    pub tokens: Vec<Token>,
+    /// Owners with the number of their schedules that are not paused; a schedule of
+    /// an older version may have none.
+    pub schedules: Vec<(Option<String>, u64)>,
+}
+
+/// Guests whom no conversation names.
+const BLIND_GUESTS: &str = "SELECT name FROM users WHERE role = 'viewer'
+     AND id NOT IN (SELECT user_id FROM audience_members) ORDER BY folded_name";
+
+impl Store {
+    /// The guests of [`Actors::guests`].
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn blind_guests(&self) -> Result<Vec<String>> {
+        let look = |connection: &Connection| values(connection, BLIND_GUESTS, params![]);
+        self.look(look).map(Provisional::uncommitted)
+    }
+}
+
+/// The users of the database at `path` and what acts in their name, without changing
+/// it; a server may be using it.
+///
+/// # Errors
+/// It does not exist, cannot be read, or is not a database of this version of Hearth.
+pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
+    let connection = open_to_look(path)?;
+    let failed = |error| OpenError::new(path, error);
+    Ok(Actors {
+        users: all(
+            &connection,
+            "SELECT name FROM users ORDER BY folded_name",
+            |row| row.get(0),
+        )
+        .map_err(failed)?,
+        guests: all(&connection, BLIND_GUESTS, |row| row.get(0)).map_err(failed)?,
+        tokens: tokens::of_programs(&connection).map_err(failed)?,
+        schedules: all(
+            &connection,
+            "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id
+             WHERE s.is_paused = 0 GROUP BY u.id ORDER BY u.folded_name",
+            |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+        )
+        .map_err(failed)?,
+    })
+}
+
+fn all<T>(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    connection.prepare(sql)?.query_map([], read)?.collect()
+}

@@ -1,0 +1,62 @@
+//! What belongs to a person, counted before they are removed.
+
+use rusqlite::params;
+
+use crate::engine::database::Store;
+use crate::engine::query::row;
+use base::error::Result;
+use base::ids::UserId;
+
+/// How many things belong to a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Belongings {
+    /// Conversations that nobody else sees.
+    pub private_conversations: u64,
+    /// Conversations of theirs that others see.
+    pub shared_conversations: u64,
+    /// Memories that nobody else sees.
+    pub private_memories: u64,
+    /// Memories of theirs that others see.
+    pub shared_memories: u64,
+    /// Schedules.
+    pub schedules: u64,
+    /// API tokens, without sessions.
+    pub tokens: u64,
+}
+
+impl Store {
+    /// What belongs to a person.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn belongings(&self, id: UserId) -> Result<Belongings> {
+        self.read(|connection| {
+            let counted = row(connection, COUNT, params![id], |row| {
+                let count = |place| row.get::<_, i64>(place).map(i64::unsigned_abs);
+                Ok(Belongings {
+                    private_conversations: count(0)?,
+                    shared_conversations: count(1)?,
+                    private_memories: count(2)?,
+                    shared_memories: count(3)?,
+                    schedules: count(4)?,
+                    tokens: count(5)?,
+                })
+            })?;
+            Ok(counted.unwrap_or_default())
+        })
+    }
+}
+
+const COUNT: &str = "WITH alone AS (
+         SELECT audience_id AS id FROM audience_members m WHERE user_id = ?1
+             AND NOT EXISTS (SELECT 1 FROM audience_members
+                 WHERE audience_id = m.audience_id AND user_id <> ?1))
+     SELECT
+         (SELECT count(*) FROM conversations WHERE audience_id IN (SELECT id FROM alone)),
+         (SELECT count(*) FROM conversations
+             WHERE owner_id = ?1 AND audience_id NOT IN (SELECT id FROM alone)),
+         (SELECT count(*) FROM memories WHERE audience_id IN (SELECT id FROM alone)),
+         (SELECT count(*) FROM memories
+             WHERE owner_id = ?1 AND audience_id NOT IN (SELECT id FROM alone)),
+         (SELECT count(*) FROM schedules WHERE owner_id = ?1),
+         (SELECT count(*) FROM tokens WHERE user_id = ?1 AND name <> 'session')";

@@ -1,0 +1,45 @@
+//! A person with an account, as a row of the table.
+
+use rusqlite::Row;
+
+use base::clock::Timestamp;
+use base::ids::UserId;
+use base::role::UserRole;
+
+/// What a person has as password who was invited and has not chosen one yet: no hash,
+/// which no password matches.
+pub(crate) const NO_PASSWORD: &str = "";
+
+/// A person with an account.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Stays when the password or the role changes.
+    pub id: UserId,
+    /// As typed when it was added; unique without regard to case.
+    pub name: String,
+    /// The most that any of the user's tokens may do.
+    pub role: UserRole,
+    /// The argon2id hash in PHC form; empty for a person who is invited.
+    pub password_hash: String,
+    /// When the account was added.
+    pub created_at: Timestamp,
+}
+
+impl User {
+    /// Whether this person was invited and has not chosen a password yet.
+    pub fn is_invited(&self) -> bool {
+        self.password_hash == NO_PASSWORD
+    }
+}
+
+pub(crate) const FIND: &str = "SELECT * FROM users WHERE id = ?";
+
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {
+    Ok(User {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        role: row.get("role")?,
+        password_hash: row.get("password_hash")?,
+        created_at: row.get("created_at")?,
+    })
+}

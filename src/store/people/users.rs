@@ -1,0 +1,384 @@
+//! Users.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::engine::database::Store;
+use crate::engine::durability::Provisional;
+use crate::engine::failure::{Failure, Outcome};
+use crate::engine::integrity;
+use crate::engine::job::Write;
+use crate::engine::query::{self, check_changed, exists, row, rows, value};
+use crate::engine::schema::OpenError;
+use crate::home::forgetting::forget_all;
+use crate::people::removals;
+use crate::people::tokens::{Identity, SESSION, UserRole};
+pub(crate) use crate::people::user::{FIND, NO_PASSWORD, User, from_row};
+use crate::sight::audience::{self, Directory, Readers};
+use crate::sight::snapshot::Snapshot;
+use crate::sight::viewer::Belongs;
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{AudienceId, ConversationId, TokenId, UserId};
+
+/// Most rows of one list.
+const MOST: i64 = 10_000;
+
+const HOUSEHOLD: &str = "SELECT name, role FROM users \
+     WHERE role <> ?1 AND password_hash <> ?2 ORDER BY folded_name LIMIT ?3";
+
+impl User {
+    /// In this person's name the machine's owner acts, without a token.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            user_id: self.id,
+            user: self.name.clone(),
+            role: self.role,
+            ..Identity::owner()
+        }
+    }
+}
+
+impl Snapshot<'_> {
+    /// The people of the household by name, guests not among them, for a viewer who sees
+    /// what is the household's; nobody for others, and where the caller of a webhook
+    /// account reads along. Whoever was invited and has not come yet is not among them.
+    /// One more than `most` if there are more.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn household(&self, most: usize) -> Result<Vec<(String, UserRole)>> {
+        let (connection, sight) = self.parts();
+        let of_household = Belongs {
+            owner_id: None,
+            audience_id: AudienceId::HOUSEHOLD,
+            account: None,
+        };
+        if sight.has_caller() || !sight.sees(&of_household) {
+            return Ok(Vec::new());
+        }
+        let limit = i64::try_from(most).unwrap_or(MOST).saturating_add(1);
+        let person = |row: &Row<'_>| Ok((row.get("name")?, row.get("role")?));
+        let parameters = params![UserRole::Viewer, NO_PASSWORD, limit];
+        Ok(rows(connection, HOUSEHOLD, parameters, person)?)
+    }
+
+    /// The user of this id, if there still is one.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn user_by_id(&self, id: UserId) -> Result<Option<User>> {
+        let (connection, sight) = self.parts();
+        let user = sight.directory().user(connection, id);
+        Ok(user.map_err(Failure::from)?)
+    }
+}
+
+impl Store {
+    /// When the first user was added.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn in_use_since(&self) -> Result<Provisional<Option<Timestamp>>> {
+        self.look(|connection| {
+            let sql = "SELECT min(created_at) FROM users";
+            Ok(value(connection, sql, params![])?.flatten())
+        })
+    }
+
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// `invalid_request` when the name is taken, in any case.
+    pub fn add_user(&self, name: &str, role: UserRole, password_hash: &str) -> Result<User> {
+        let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
+        self.write(move |write| insert(write, name, role, password_hash))
+    }
+
+    /// The user of this name, in any case.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn user(&self, name: &str) -> Result<Option<User>> {
+        self.read(|connection| by_name(connection, name))
+    }
+
+    /// All users, by name, at most 10,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn users(&self) -> Result<Vec<User>> {
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT * FROM users ORDER BY folded_name LIMIT ?",
+                params![MOST],
+                from_row,
+            )
+        })
+    }
+
+    /// Sets a password and revokes the user's session tokens, but for `kept`, and the
+    /// link that would set another one.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn set_password(
+        &self,
+        id: UserId,
+        password_hash: &str,
+        kept: Option<TokenId>,
+    ) -> Result<()> {
+        let password_hash = password_hash.to_owned();
+        self.write(move |write| set_password(write, id, &password_hash, kept))
+    }
+
+    /// Changes the role of a user, revokes their session tokens, and lowers API
+    /// tokens of a higher role. The schedules of a guest are paused.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for the last admin.
+    pub fn set_role(&self, id: UserId, role: UserRole) -> Result<()> {
+        self.write(move |write| {
+            if role < UserRole::Admin {
+                not_the_last_admin(write.connection, id)?;
+            }
+            let changed = write.execute(
+                "UPDATE users SET role = ?2 WHERE id = ?1",
+                params![id, role],
+            )?;
+            end_sessions(write, id, changed, None)?;
+            for higher in UserRole::ALL.into_iter().filter(|one| *one > role) {
+                write.execute(
+                    "UPDATE tokens SET role = ?3 WHERE user_id = ?1 AND role = ?2",
+                    params![id, higher, role],
+                )?;
+            }
+            if role == UserRole::Viewer {
+                let pause = "UPDATE schedules SET is_paused = 1 WHERE owner_id = ?";
+                write.execute(pause, params![id])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes a user with all their tokens, schedules, and what they alone see. What
+    /// they shared stays without an owner. Returns the conversations that are
+    /// gone, and who saw each.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for the last admin.
+    pub fn remove_user(&self, id: UserId) -> Result<Vec<(ConversationId, Readers)>> {
+        self.remove(id, |_| Ok(HashMap::new()))
+    }
+
+    /// The same at the wish of that user: with all that they own, shared or not.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for the last admin.
+    pub fn delete_account(&self, id: UserId) -> Result<Vec<(ConversationId, Readers)>> {
+        self.remove(id, move |write| {
+            let mut directory = Directory::default();
+            let owned = rows(
+                write.connection,
+                "SELECT id, audience_id FROM conversations WHERE owner_id = ?1",
+                params![id],
+                |row| {
+                    let readers = directory.readers(write.connection, row.get(1)?)?;
+                    Ok((row.get(0)?, readers))
+                },
+            )?;
+            // Of an audience that ends with the user.
+            let alone = audience::private(write, id)?;
+            write.execute(
+                "UPDATE conversations SET audience_id = ?2 WHERE owner_id = ?1",
+                params![id, alone],
+            )?;
+            forget_all(write, "SELECT id FROM memories WHERE owner_id = ?", id)?;
+            Ok(owned.into_iter().collect())
+        })
+    }
+
+    /// Removes a user after `prepare`, which returns who saw the conversations until
+    /// then that nobody else sees any more.
+    fn remove(
+        &self,
+        id: UserId,
+        prepare: impl FnOnce(&Write<'_>) -> Outcome<HashMap<ConversationId, Readers>> + Send + 'static,
+    ) -> Result<Vec<(ConversationId, Readers)>> {
+        let unseen = self.write(move |write| {
+            let user = not_the_last_admin(write.connection, id)?;
+            let mut before = prepare(write)?;
+            let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| {
+                let conversation = row.get(0)?;
+                let readers = before.remove(&conversation);
+                let alone = || Readers::People([id].into());
+                Ok((conversation, readers.unwrap_or_else(alone)))
+            })?;
+            forget_all(
+                write,
+                "SELECT id FROM memories WHERE audience_id IN (
+                     SELECT audience_id FROM audience_members WHERE user_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM audience_members
+                     WHERE audience_id = memories.audience_id AND user_id <> ?1)",
+                id,
+            )?;
+            audience::retire_those_with(write, id)?;
+            // Without an owner it would be the account's own.
+            write.execute(
+                "UPDATE conversations SET account = NULL, external_name = NULL
+                 WHERE owner_id = ?1 AND account IS NOT NULL",
+                params![id],
+            )?;
+            write.execute("DELETE FROM users WHERE id = ?", params![id])?;
+            removals::note(write, &user.name)?;
+            Ok(unseen)
+        })?;
+        // In parts, so that other writes do not wait for long. What a crash leaves is
+        // deleted by the next purge.
+        self.delete_unseen()?;
+        Ok(unseen)
+    }
+}
+
+/// The conversations of a person that nobody else sees.
+const SEEN_BY_ONE: &str = "SELECT c.id FROM audience_members m
+     CROSS JOIN conversations c INDEXED BY conversations_by_audience
+         ON c.audience_id = m.audience_id
+     WHERE m.user_id = ?1 AND (c.account IS NULL OR c.owner_id = ?1)
+         AND NOT EXISTS (SELECT 1 FROM audience_members
+             WHERE audience_id = m.audience_id AND user_id <> ?1)";
+
+/// The role of the user of this name, in any case, in the database at `path`,
+/// without changing it; a server may be using it.
+///
+/// # Errors
+/// It does not exist, cannot be read, or is not a database of Hearth.
+pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserRole>, OpenError> {
+    integrity::open_to_look(path)?
+        .query_row(
+            "SELECT role FROM users WHERE folded_name = ?",
+            [fold(name)],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|error| OpenError::new(path, error))
+}
+
+/// Names that differ only in case have the same folded form.
+fn fold(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// The user, unless it is the only admin.
+fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
+    let other_admin = exists(
+        connection,
+        // Who has not accepted the invitation yet cannot sign in.
+        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2 AND password_hash <> ?3",
+        params![UserRole::Admin, id, NO_PASSWORD],
+    )?;
+    let user = find(connection, id)?;
+    if user.role == UserRole::Admin && !other_admin {
+        return Err(Error::invalid_request(format!(
+            "{:?} is the last admin; make another one first, such as with `hearth user role NAME admin`",
+            user.name
+        ))
+        .into());
+    }
+    Ok(user)
+}
+
+/// Adds a user.
+///
+/// # Errors
+/// `invalid_request` when the name is taken, in any case, or the configuration may still
+/// say what an earlier person of this name may do.
+pub(crate) fn insert(
+    write: &Write<'_>,
+    name: String,
+    role: UserRole,
+    password_hash: String,
+) -> Outcome<User> {
+    if let Some(taken) = by_name(write.connection, &name)? {
+        let taken = format!("there is already a user {:?}", taken.name);
+        return Err(Error::invalid_request(taken).into());
+    }
+    removals::check_forgotten(write, &name)?;
+    let user = User {
+        id: write.id(),
+        name,
+        role,
+        password_hash,
+        created_at: write.now,
+    };
+    write.execute(
+        "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            user.id,
+            user.name,
+            fold(&user.name),
+            user.role,
+            user.password_hash,
+            user.created_at,
+        ],
+    )?;
+    Ok(user)
+}
+
+/// Sets a password; see [`Store::set_password`].
+pub(crate) fn set_password(
+    write: &Write<'_>,
+    id: UserId,
+    password_hash: &str,
+    kept: Option<TokenId>,
+) -> Outcome<()> {
+    let changed = write.execute(
+        "UPDATE users SET password_hash = ?2 WHERE id = ?1",
+        params![id, password_hash],
+    )?;
+    end_sessions(write, id, changed, kept)?;
+    write.execute("DELETE FROM invitations WHERE user_id = ?", params![id])?;
+    // Whoever knew the old password may have signed in from there.
+    write.execute("DELETE FROM sign_ins WHERE user_id = ?", params![id])?;
+    Ok(())
+}
+
+/// Revokes the session tokens of the user whose row was `changed`, but for `kept`.
+fn end_sessions(
+    write: &Write<'_>,
+    id: UserId,
+    changed: usize,
+    kept: Option<TokenId>,
+) -> Outcome<()> {
+    check_changed(changed, "user", id)?;
+    write.execute(
+        "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2 AND id IS NOT ?3",
+        params![id, SESSION, kept],
+    )?;
+    Ok(())
+}
+
+/// Whether this person is a guest, who causes nothing.
+pub(crate) fn is_guest(connection: &Connection, id: Option<UserId>) -> Outcome<bool> {
+    let sql = "SELECT role FROM users WHERE id = ?";
+    let role = value(connection, sql, params![id])?;
+    Ok(role == Some(UserRole::Viewer))
+}
+
+/// The user with this id.
+pub(crate) fn find(connection: &Connection, id: UserId) -> Outcome<User> {
+    query::find(connection, "user", FIND, id, from_row)
+}
+
+fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {
+    row(
+        connection,
+        "SELECT * FROM users WHERE folded_name = ?",
+        params![fold(name)],
+        from_row,
+    )
+}

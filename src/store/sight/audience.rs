@@ -1,0 +1,294 @@
+//! Audiences: the sets of people who may see a thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+
+use crate::engine::failure::Outcome;
+use crate::engine::job::Write;
+use crate::engine::query::{exists, row, value};
+use crate::people::user::{self, User};
+use crate::sight::belongs::{BELONGS, Belongs};
+use base::error::Error;
+use base::ids::{AudienceId, ConversationId, UserId};
+pub use base::people::Audience;
+use base::role::UserRole;
+
+/// Who may see a thing, for what is sent to many: no query is needed to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Everybody with the role user or admin.
+    Household,
+    /// These people.
+    People(Arc<[UserId]>),
+}
+
+impl Readers {
+    /// Whether a person with this role is one of them.
+    pub fn include(&self, id: UserId, role: UserRole) -> bool {
+        match self {
+            Readers::Household => role >= UserRole::User,
+            Readers::People(people) => people.contains(&id),
+        }
+    }
+}
+
+/// What to do with a name that nobody has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownName {
+    /// Refuse the request.
+    Refuse,
+    /// Leave it out: a configuration may name somebody who is not added yet.
+    Skip,
+}
+
+/// The id of an audience, which is stored if it is new.
+///
+/// # Errors
+/// `invalid_request` for a name that nobody has, and for a private thing without an
+/// owner, which nobody could see.
+pub(crate) fn intern(
+    write: &Write<'_>,
+    owner: Option<UserId>,
+    audience: &Audience,
+    unknown: UnknownName,
+) -> Outcome<AudienceId> {
+    let names = match (audience, owner) {
+        (Audience::Household, _) => return Ok(AudienceId::HOUSEHOLD),
+        (Audience::Private, None) => {
+            return Err(Error::invalid_request(
+                "what has no owner cannot be private: name the people who may see it",
+            )
+            .into());
+        }
+        (Audience::Private, Some(_)) => &[][..],
+        (Audience::People(names), _) => names,
+    };
+    let mut people: BTreeSet<UserId> = owner.into_iter().collect();
+    for name in names {
+        let found = row(
+            write.connection,
+            "SELECT id FROM users WHERE folded_name = ?",
+            params![base::people::folded(name)],
+            |row| row.get::<_, UserId>(0),
+        )?;
+        match (found, unknown) {
+            (Some(id), _) => {
+                people.insert(id);
+            }
+            (None, UnknownName::Skip) => {}
+            (None, UnknownName::Refuse) => {
+                return Err(Error::invalid_request(format!(
+                    "there is no user {name:?} to share with"
+                ))
+                .into());
+            }
+        }
+    }
+    of_people(write, &people)
+}
+
+/// The audience of exactly these people.
+fn of_people(write: &Write<'_>, people: &BTreeSet<UserId>) -> Outcome<AudienceId> {
+    let ids: Vec<String> = people.iter().map(|id| id.as_i64().to_string()).collect();
+    let key = ids.join(",");
+    let known = value(
+        write.connection,
+        "SELECT id FROM audiences WHERE members = ?",
+        params![key],
+    )?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    write.execute("INSERT INTO audiences (members) VALUES (?)", params![key])?;
+    let id = AudienceId::from(write.connection.last_insert_rowid());
+    for person in people {
+        write.execute(
+            "INSERT INTO audience_members (user_id, audience_id) VALUES (?1, ?2)",
+            params![person, id],
+        )?;
+    }
+    Ok(id)
+}
+
+/// The audience of exactly one person.
+pub(crate) fn private(write: &Write<'_>, owner: UserId) -> Outcome<AudienceId> {
+    of_people(write, &BTreeSet::from([owner]))
+}
+
+/// Makes sure that no audience with a person who is removed is found by its members
+/// again: another person might get the same id.
+pub(crate) fn retire_those_with(write: &Write<'_>, person: UserId) -> Outcome<()> {
+    write.execute(
+        "UPDATE audiences SET members = 'retired ' || id
+         WHERE id IN (SELECT audience_id FROM audience_members WHERE user_id = ?)",
+        params![person],
+    )?;
+    Ok(())
+}
+
+/// Those who may see what has this audience.
+pub(crate) fn readers(connection: &Connection, id: AudienceId) -> rusqlite::Result<Readers> {
+    if id == AudienceId::HOUSEHOLD {
+        return Ok(Readers::Household);
+    }
+    let mut statement = connection.prepare_cached(MEMBERS)?;
+    let people = statement.query_map([id], |row| row.get(0))?;
+    Ok(Readers::People(people.collect::<rusqlite::Result<_>>()?))
+}
+
+/// Whether somebody may see what has the audience `now` who may not see what has the
+/// audience `before`.
+pub(crate) fn is_wider(
+    connection: &Connection,
+    before: AudienceId,
+    now: AudienceId,
+) -> Outcome<bool> {
+    if before == now {
+        return Ok(false);
+    }
+    match (before, now) {
+        // Whoever joins the household later sees it, too.
+        (_, AudienceId::HOUSEHOLD) => Ok(true),
+        (AudienceId::HOUSEHOLD, now) => exists(
+            connection,
+            "SELECT 1 FROM audience_members m CROSS JOIN users u ON u.id = m.user_id
+             WHERE m.audience_id = ?1 AND u.role = ?2 LIMIT 1",
+            params![now, UserRole::Viewer],
+        ),
+        (before, now) => exists(
+            connection,
+            "SELECT 1 FROM audience_members m
+             WHERE audience_id = ?1 AND NOT EXISTS (SELECT 1 FROM audience_members
+                 WHERE audience_id = ?2 AND user_id = m.user_id) LIMIT 1",
+            params![now, before],
+        ),
+    }
+}
+
+/// Those who may see a conversation.
+pub(crate) fn readers_of(
+    connection: &Connection,
+    conversation: ConversationId,
+) -> rusqlite::Result<Readers> {
+    let mut statement =
+        connection.prepare_cached("SELECT audience_id FROM conversations WHERE id = ?")?;
+    readers(
+        connection,
+        statement.query_row([conversation], |row| row.get(0))?,
+    )
+}
+
+/// Users, the members of audiences, and to whom conversations belong, each read once.
+#[derive(Default)]
+pub(crate) struct Directory {
+    users: BTreeMap<UserId, Option<User>>,
+    audiences: BTreeMap<UserId, Vec<AudienceId>>,
+    readers: BTreeMap<AudienceId, Readers>,
+    conversations: BTreeMap<ConversationId, Option<Belongs>>,
+}
+
+impl Directory {
+    /// A user, if there still is one.
+    pub fn user(&mut self, connection: &Connection, id: UserId) -> rusqlite::Result<Option<User>> {
+        if let Some(known) = self.users.get(&id) {
+            return Ok(known.clone());
+        }
+        let user = one(connection, user::FIND, id, user::from_row)?;
+        self.users.insert(id, user.clone());
+        Ok(user)
+    }
+
+    /// The audiences of people to which a person belongs, in rising order.
+    pub fn audiences(
+        &mut self,
+        connection: &Connection,
+        id: UserId,
+    ) -> rusqlite::Result<Vec<AudienceId>> {
+        if let Some(known) = self.audiences.get(&id) {
+            return Ok(known.clone());
+        }
+        let mut statement = connection.prepare_cached(AUDIENCES_OF)?;
+        let found = statement.query_map([id], |row| row.get(0))?;
+        let found: Vec<AudienceId> = found.collect::<rusqlite::Result<_>>()?;
+        self.audiences.insert(id, found.clone());
+        Ok(found)
+    }
+
+    /// To whom a conversation belongs; none if it is not there.
+    pub fn conversation(
+        &mut self,
+        connection: &Connection,
+        id: ConversationId,
+    ) -> rusqlite::Result<Option<Belongs>> {
+        if let Some(known) = self.conversations.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = one(connection, BELONGS, id, Belongs::from_row)?;
+        self.conversations.insert(id, found.clone());
+        Ok(found)
+    }
+
+    /// The name of a user; none if there is no owner.
+    pub fn name(
+        &mut self,
+        connection: &Connection,
+        user: Option<UserId>,
+    ) -> rusqlite::Result<Option<String>> {
+        let Some(user) = user else { return Ok(None) };
+        Ok(self.user(connection, user)?.map(|user| user.name))
+    }
+
+    /// Those who may see what has this audience.
+    pub fn readers(
+        &mut self,
+        connection: &Connection,
+        id: AudienceId,
+    ) -> rusqlite::Result<Readers> {
+        if let Some(known) = self.readers.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = readers(connection, id)?;
+        self.readers.insert(id, found.clone());
+        Ok(found)
+    }
+
+    /// The audience of a thing of `owner`, as people write it.
+    pub fn audience(
+        &mut self,
+        connection: &Connection,
+        owner: Option<UserId>,
+        id: AudienceId,
+    ) -> rusqlite::Result<Audience> {
+        let Readers::People(people) = self.readers(connection, id)? else {
+            return Ok(Audience::Household);
+        };
+        let mut names = Vec::new();
+        for &person in people.iter().filter(|&&person| Some(person) != owner) {
+            names.extend(self.name(connection, Some(person))?);
+        }
+        names.sort();
+        Ok(match names.is_empty() && owner.is_some() {
+            true => Audience::Private,
+            false => Audience::People(names),
+        })
+    }
+}
+
+/// The row of a statement with one parameter.
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    id: impl ToSql,
+    from_row: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_row([id], from_row).optional()
+}
+
+pub(crate) const AUDIENCES_OF: &str =
+    "SELECT audience_id FROM audience_members WHERE user_id = ? ORDER BY audience_id";
+
+pub(crate) const MEMBERS: &str = "SELECT user_id FROM audience_members \
+     INDEXED BY audience_members_by_audience WHERE audience_id = ? ORDER BY user_id";

@@ -1,0 +1,257 @@
+//! Changing who sees conversations and what belongs to them.
+
+use rusqlite::{Connection, params};
+
+use crate::chat::conversations::{self, Conversation};
+use crate::chat::steps;
+use crate::chat::turns::Turn;
+use crate::engine::database::Store;
+use crate::engine::failure::{Failure, Outcome};
+use crate::engine::job::Write;
+use crate::engine::query::{rows, value, values};
+use crate::sight::askers;
+use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
+use crate::sight::snapshot::Snapshot;
+use crate::sight::viewer::Viewer;
+use base::error::Result;
+use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
+
+/// A conversation of a webhook account that has another audience now.
+#[derive(Clone, Debug)]
+pub struct Reshared {
+    /// Which one.
+    pub conversation_id: ConversationId,
+    /// Who saw it.
+    pub before: Readers,
+    /// Who sees it.
+    pub now: Readers,
+    /// The same as the configuration says it.
+    pub audience: Audience,
+    /// Whether it had an unfinished turn, which knows the earlier readers.
+    pub has_turn: bool,
+}
+
+impl Snapshot<'_> {
+    /// Who sees the conversation of a turn now; none if it is not committed yet.
+    ///
+    /// # Errors
+    /// `not_found` where whoever asked does not see it any longer; `server_error` when
+    /// the database cannot be read.
+    pub fn audience_of(&self, turn: &Turn) -> Result<Option<AudienceId>> {
+        let (connection, sight) = self.parts();
+        let directory = &mut sight.directory();
+        if !turn_sees(connection, directory, turn)? {
+            return Err(askers::unseen(turn.conversation_id));
+        }
+        let thing = directory.conversation(connection, turn.conversation_id);
+        Ok(thing.map_err(Failure::from)?.map(|thing| thing.audience_id))
+    }
+
+    /// The webhook account whose caller reads a conversation, if it is one of an account and
+    /// no person's own.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn caller_of(&self, id: ConversationId) -> Result<Option<String>> {
+        let (connection, sight) = self.parts();
+        let thing = sight.directory().conversation(connection, id);
+        Ok(thing.map_err(Failure::from)?.and_then(|thing| {
+            let is_read = thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD;
+            thing.account.filter(|_| is_read)
+        }))
+    }
+
+    /// The unfinished turns of a conversation whose askers do not see it any longer, at
+    /// most 1,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn turns_of_former_readers(&self, id: ConversationId) -> Result<Vec<TurnId>> {
+        let (connection, _) = self.parts();
+        let turns: Vec<TurnId> = values(
+            connection,
+            "SELECT id FROM turns INDEXED BY turns_unfinished
+             WHERE conversation_id = ? AND finished_at IS NULL LIMIT 1000",
+            params![id],
+        )?;
+        let mut former = Vec::new();
+        for turn in turns {
+            if !askers::still_sees(connection, turn)? {
+                former.push(turn);
+            }
+        }
+        Ok(former)
+    }
+}
+
+impl Store {
+    /// Changes who sees a conversation with all its messages, turns and callbacks.
+    /// What the model has remembered from it stays as it is.
+    ///
+    /// # Errors
+    /// `not_found`; `unauthorized` for who may see and not change it;
+    /// `invalid_request` for a name that nobody has, and when nobody would see it.
+    pub fn share_conversation(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        audience: &Audience,
+    ) -> Result<Conversation> {
+        let (viewer, audience) = (viewer.clone(), audience.clone());
+        self.write(move |write| {
+            let thing = conversations::check_change(write, &viewer, id)?;
+            let audience_id = intern(write, thing.owner_id, &audience, UnknownName::Refuse)?;
+            write.execute(
+                "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",
+                params![id, audience_id],
+            )?;
+            if audience::is_wider(write.connection, thing.audience_id, audience_id)? {
+                steps::withdraw_private(write, id)?;
+            }
+            follow(write, id, audience_id)?;
+            // An admin may have shared it without themselves.
+            conversations::find(
+                write.connection,
+                &Viewer::server().sight(write.connection)?,
+                id,
+            )
+        })
+    }
+
+    /// Gives the conversations of webhook accounts their audiences. Names that nobody has
+    /// are left out. Costs nothing where it is as it was. Returns those that change.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn set_account_audiences(
+        &self,
+        accounts: Vec<(String, Audience)>,
+    ) -> Result<Vec<Reshared>> {
+        self.write(move |write| set_account_audiences(write, &accounts))
+    }
+}
+
+pub(crate) fn set_account_audiences(
+    write: &Write<'_>,
+    accounts: &[(String, Audience)],
+) -> Outcome<Vec<Reshared>> {
+    let mut changed = Vec::new();
+    for (account, audience) in accounts {
+        changed.extend(set_account_audience(write, account, audience)?);
+    }
+    Ok(changed)
+}
+
+fn set_account_audience(
+    write: &Write<'_>,
+    account: &str,
+    audience: &Audience,
+) -> Outcome<Vec<Reshared>> {
+    let audience_id = intern(write, None, audience, UnknownName::Skip)?;
+    let now = audience::readers(write.connection, audience_id)?;
+    // Somebody who was removed changes nothing for the others.
+    if let Some(applied) = applied_audience(write, account)?
+        && (applied == audience_id || audience::readers(write.connection, applied)? == now)
+    {
+        return Ok(Vec::new());
+    }
+    let mut directory = Directory::default();
+    let changed = rows(
+        write.connection,
+        "SELECT id, audience_id, EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
+             WHERE conversation_id = c.id AND finished_at IS NULL)
+         FROM conversations c
+         WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL
+             AND audience_id <> ?2",
+        params![account, audience_id],
+        |row| {
+            let before = row.get(1)?;
+            let reshared = Reshared {
+                conversation_id: row.get(0)?,
+                before: directory.readers(write.connection, before)?,
+                now: now.clone(),
+                audience: audience.clone(),
+                has_turn: row.get(2)?,
+            };
+            Ok((before, reshared))
+        },
+    )?;
+    for (before, reshared) in &changed {
+        if audience::is_wider(write.connection, *before, audience_id)? {
+            steps::withdraw_private(write, reshared.conversation_id)?;
+        }
+    }
+    for sql in [
+        "UPDATE conversations SET audience_id = ?2
+         WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL",
+        "UPDATE schedules SET audience_id = ?2 WHERE account = ?1 AND owner_id IS NULL",
+    ] {
+        write.execute(sql, params![account, audience_id])?;
+    }
+    for (_, reshared) in &changed {
+        follow(write, reshared.conversation_id, audience_id)?;
+    }
+    write.execute(
+        "INSERT INTO meta (key, value) VALUES (?1, ?2)
+         ON CONFLICT (key) DO UPDATE SET value = ?2",
+        params![audience_key(account), audience_id],
+    )?;
+    Ok(changed.into_iter().map(|(_, reshared)| reshared).collect())
+}
+
+/// The audience that [`Store::set_account_audiences`] has given to an account.
+fn applied_audience(write: &Write<'_>, account: &str) -> Outcome<Option<AudienceId>> {
+    value(
+        write.connection,
+        "SELECT value FROM meta WHERE key = ?",
+        params![audience_key(account)],
+    )
+}
+
+fn audience_key(account: &str) -> String {
+    format!("audience of {account}")
+}
+
+/// Gives the schedules of a conversation its new audience. One whose owner does not see
+/// the conversation any more gets a conversation of its own.
+fn follow(write: &Write<'_>, conversation: ConversationId, audience_id: AudienceId) -> Outcome<()> {
+    write.execute(
+        "UPDATE schedules SET audience_id = ?2 WHERE conversation_id = ?1",
+        params![conversation, audience_id],
+    )?;
+    if audience_id == AudienceId::HOUSEHOLD {
+        return Ok(());
+    }
+    let parted: Vec<(ScheduleId, UserId)> = rows(
+        write.connection,
+        "SELECT id, owner_id FROM schedules s
+         WHERE conversation_id = ?1 AND owner_id IS NOT NULL AND NOT EXISTS (
+             SELECT 1 FROM audience_members WHERE user_id = s.owner_id AND audience_id = ?2)",
+        params![conversation, audience_id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (id, owner) in parted {
+        write.execute(
+            "UPDATE schedules SET conversation_id = NULL, audience_id = ?2 WHERE id = ?1",
+            params![id, audience::private(write, owner)?],
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether whoever asked in a turn that is at hand sees its conversation: see
+/// [`askers::still_sees`].
+fn turn_sees(connection: &Connection, directory: &mut Directory, turn: &Turn) -> Outcome<bool> {
+    let Some(thing) = directory.conversation(connection, turn.conversation_id)? else {
+        return Ok(true);
+    };
+    if turn.channel.starts_with("webhook:") {
+        return Ok(thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD);
+    }
+    let asker = match turn.user_id {
+        Some(id) => directory.user(connection, id)?,
+        None => None,
+    };
+    let readers = directory.readers(connection, thing.audience_id)?;
+    Ok(asker.is_none_or(|asker| readers.include(asker.id, asker.role)))
+}

@@ -1,0 +1,90 @@
+//! [`Snapshot`], from which everything is read for somebody.
+
+use rusqlite::Connection;
+
+use crate::engine::database::{Inner, Store};
+use crate::engine::durability::Durable;
+use crate::engine::failure::Outcome;
+use crate::engine::readers::{Lent, OpenSnapshot};
+use crate::sight::viewer::{Sight, Viewer};
+use base::error::Result;
+
+/// One moment of the database, as somebody sees it: a read transaction, and what the viewer may
+/// see in it, which is resolved once. It ends when it is dropped, and a thread has one at a
+/// time; in debug builds, which all tests are, waiting for a commit with one panics, and so
+/// does [`Snapshot::none_open`], which is called before the network is used.
+///
+/// Nothing is read without a viewer:
+///
+/// ```compile_fail
+/// use base::ids::ConversationId;
+/// use store::{Conversation, Store};
+///
+/// fn read(store: &Store, id: ConversationId) -> Conversation {
+///     store.conversation(id).unwrap()
+/// }
+/// ```
+///
+/// It stays on its thread, so that no transaction is carried to a worker that waits for a model:
+///
+/// ```compile_fail
+/// fn carry<T: Send>() {}
+///
+/// carry::<store::Snapshot<'static>>();
+/// ```
+pub struct Snapshot<'a> {
+    pub(crate) store: &'a Inner,
+    lent: Lent<'a>,
+    pub(crate) viewer: Viewer,
+    sight: Sight,
+    _open: OpenSnapshot,
+}
+
+impl Store {
+    /// What `viewer` sees at this moment, until the snapshot is dropped.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn snapshot(&self, viewer: &Viewer) -> Result<Snapshot<'_>> {
+        let open = OpenSnapshot::here();
+        let lent = self.inner.readers.begin()?;
+        let sight = viewer.sight(lent.connection())?;
+        Ok(Snapshot {
+            store: &self.inner,
+            lent,
+            viewer: viewer.clone(),
+            sight,
+            _open: open,
+        })
+    }
+
+    /// The same, for tests.
+    ///
+    /// # Panics
+    /// When the database cannot be read.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn seen(&self, viewer: &Viewer) -> Snapshot<'_> {
+        self.snapshot(viewer).expect("the database can be read")
+    }
+}
+
+impl Snapshot<'_> {
+    /// In debug builds, checks that this thread has none: it is going to wait for something else
+    /// than the database.
+    pub fn none_open() {
+        OpenSnapshot::none_here();
+    }
+
+    /// Where its statements run, and what is seen.
+    pub(crate) fn parts(&self) -> (&Connection, &Sight) {
+        (self.lent.connection(), &self.sight)
+    }
+
+    /// Reads what has an effect outside.
+    pub(crate) fn durable<T>(
+        &self,
+        work: impl FnOnce(&Connection, &Sight) -> Outcome<T>,
+    ) -> Result<Durable<T>> {
+        Durable::seen(&self.lent, |connection| work(connection, &self.sight))
+    }
+}
