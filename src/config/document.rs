@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use base::error::json_problem;
+use base::secret::Secret;
 use base::url::{MASK, is_exposed};
 
 use super::channels::Channel;
@@ -42,6 +43,19 @@ pub(super) struct Document {
     pub secrets: Vec<KeyPath>,
     /// Whether the file itself contains a secret.
     pub holds_secret: bool,
+    /// What names a variable that the environment does not have, in a document of
+    /// [`Document::without_environment`].
+    pub unset: Vec<Unset>,
+}
+
+/// A setting that names a variable of an environment that is not at hand.
+#[derive(Clone, Debug)]
+pub(super) struct Unset {
+    pub path: KeyPath,
+    /// What the configuration lacks: the setting, or the entry that is nothing without it.
+    pub left_out: KeyPath,
+    /// The line of [`Problems`] for it.
+    pub line: String,
 }
 
 impl Document {
@@ -69,18 +83,7 @@ impl Document {
     ) -> Result<Document, Problems> {
         let (text, document) = parse(file, text)?;
         let lines = Lines::of(text);
-        let mut reader = Reader::new(environment);
-        let members = document.as_object().expect("it was parsed as an object");
-        let mut config = read_settings(&mut reader, members);
-        if let Some(config) = &mut config {
-            config.find_keys(environment);
-            config.tls.settle(file.parent().unwrap_or(Path::new("")));
-        }
-        check_provider(&mut reader, members, config.as_ref());
-        if let Some(config) = &config {
-            check_fallback(&mut reader, config);
-            check_accounts(&mut reader, &document, config);
-        }
+        let (config, mut reader) = read_whole(file, &document, environment);
         let mut problems = std::mem::take(&mut reader.problems);
         let mut warnings = std::mem::take(&mut reader.warnings);
         for path in &lines.repeated {
@@ -90,10 +93,8 @@ impl Document {
             } else {
                 (&mut problems, "each key may appear only once")
             };
-            list.push(Finding {
-                path: path.clone(),
-                message: format!("\"{path}\" appears here a second time; {effect}"),
-            });
+            let message = format!("\"{path}\" appears here a second time; {effect}");
+            list.push(Finding::of(path, message, false));
         }
         Ok(Document {
             is_whole: config.is_some(),
@@ -107,7 +108,54 @@ impl Document {
             secrets: reader.secrets,
             holds_secret: reader.holds_secret,
             members: document,
+            unset: Vec::new(),
         })
+    }
+
+    /// The same where the environment may not be the server's. A setting whose variable is not
+    /// set has its default, or goes with the entry that needs it, and a secret is one that
+    /// fits nothing: whoever uses such a value looks into `unset` before.
+    ///
+    /// # Errors
+    /// It is not a JSON object.
+    pub fn without_environment(
+        file: &Path,
+        text: &str,
+        environment: &Environment,
+    ) -> Result<Document, Problems> {
+        let mut document = Document::examine(file, text, environment)?;
+        let unset = document.problems.take_unset();
+        if unset.is_empty() || !document.problems.is_empty() {
+            return Ok(document);
+        }
+        let mut members = document.members.clone();
+        // The last first: an item that is removed moves those behind it.
+        for one in unset.iter().rev() {
+            let is_secret = document.secrets.contains(&one.path);
+            let value = is_secret.then(|| Secret::random_token().expose().into());
+            let _ = one.path.put(&mut members, value.unwrap_or_default());
+        }
+        document.unset = unset;
+        loop {
+            let (config, mut reader) = read_whole(file, &members, environment);
+            let Some(lack) = reader.problems.pop() else {
+                document.config = Arc::new(config.unwrap_or_else(Config::absent));
+                document.is_whole = true;
+                return Ok(document);
+            };
+            let mut entry = lack.path;
+            while entry.find(&members).is_none() {
+                entry = entry.parent().unwrap_or_default();
+            }
+            for one in &mut document.unset {
+                if one.path.is_within(&entry) {
+                    one.left_out = entry.clone();
+                }
+            }
+            if entry.put(&mut members, Value::Null).is_err() {
+                members = Value::Object(Map::new());
+            }
+        }
     }
 
     /// That of a file that is no JSON object, or cannot be read.
@@ -120,6 +168,7 @@ impl Document {
             is_whole: false,
             secrets: Vec::new(),
             holds_secret: false,
+            unset: Vec::new(),
         }
     }
 
@@ -157,6 +206,27 @@ pub(super) fn read_settings(
     members: &Map<String, Value>,
 ) -> Option<Config> {
     read_section(reader, &KeyPath::top(), members, &[])
+}
+
+/// Reads every setting, and checks the sections against each other.
+fn read_whole<'e>(
+    file: &Path,
+    document: &Value,
+    environment: &'e Environment,
+) -> (Option<Config>, Reader<'e>) {
+    let mut reader = Reader::new(environment);
+    let members = document.as_object().expect("it was parsed as an object");
+    let mut config = read_settings(&mut reader, members);
+    if let Some(config) = &mut config {
+        config.find_keys(environment);
+        config.tls.settle(file.parent().unwrap_or(Path::new("")));
+    }
+    check_provider(&mut reader, members, config.as_ref());
+    if let Some(config) = &config {
+        check_fallback(&mut reader, config);
+        check_accounts(&mut reader, document, config);
+    }
+    (config, reader)
 }
 
 /// The text of a file with these contents.

@@ -43,6 +43,15 @@ impl Settings {
         })
     }
 
+    /// [`Settings::check_is_set`] of `people.NAME`.
+    ///
+    /// # Errors
+    /// As [`Settings::check_is_set`].
+    pub fn check_person_is_set(&self, name: &str) -> Result<()> {
+        let place = self.with(|document| person_path(&document.members, name));
+        self.check_place_is_set(&place)
+    }
+
     /// Writes `people.NAME`, in place of what is there.
     ///
     /// # Errors

@@ -91,6 +91,11 @@ impl KeyPath {
         settled
     }
 
+    /// Whether this is that value, or in it.
+    pub fn is_within(&self, other: &KeyPath) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
     /// Whether one of its steps is this key.
     pub fn names(&self, key: &str) -> bool {
         (self.0.iter()).any(|step| matches!(step, Step::Key(name) if name == key))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::document::Unset;
 use super::key_path::KeyPath;
 use super::lines::Lines;
 use base::nearest::nearest;
@@ -25,6 +26,8 @@ pub struct Problem {
     pub column: Option<usize>,
     /// Which key is wrong, and what is expected of it.
     pub message: String,
+    /// The key, where nothing is wrong but that the environment lacks its variable.
+    unset: Option<KeyPath>,
 }
 
 /// Something found while reading, before its line is known.
@@ -32,6 +35,18 @@ pub struct Problem {
 pub(super) struct Finding {
     pub path: KeyPath,
     pub message: String,
+    /// Whether nothing is wrong but that the environment lacks a variable.
+    pub is_unset: bool,
+}
+
+impl Finding {
+    pub fn of(path: &KeyPath, message: String, is_unset: bool) -> Finding {
+        Finding {
+            path: path.clone(),
+            message,
+            is_unset,
+        }
+    }
 }
 
 impl Problems {
@@ -72,6 +87,7 @@ impl Problems {
                 line,
                 column,
                 message: message.into(),
+                unset: None,
             }],
         }
     }
@@ -88,6 +104,7 @@ impl Problems {
                     line,
                     column: None,
                     message: finding.message,
+                    unset: finding.is_unset.then_some(finding.path),
                 },
             );
         }
@@ -107,16 +124,34 @@ impl Problems {
         self.list.iter()
     }
 
+    /// Takes those out that only come from variables which the environment lacks.
+    pub(super) fn take_unset(&mut self) -> Vec<Unset> {
+        let (unset, others) = (self.list.drain(..)).partition(|problem| problem.unset.is_some());
+        self.list = others;
+        let unset: Vec<Problem> = unset;
+        let taken = unset.into_iter().filter_map(|mut problem| {
+            let path = problem.unset.take()?;
+            Some(Unset {
+                line: self.line_of(&problem),
+                left_out: path.clone(),
+                path,
+            })
+        });
+        taken.collect()
+    }
+
     /// One line for each, as in its text.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.list.iter().map(|problem| {
-            let place = match (problem.line, problem.column) {
-                (Some(line), Some(column)) => format!(" line {line}, column {column}"),
-                (Some(line), None) => format!(" line {line}"),
-                (None, _) => String::new(),
-            };
-            format!("{}{place}: {}", self.file.display(), problem.message)
-        })
+        self.list.iter().map(|problem| self.line_of(problem))
+    }
+
+    fn line_of(&self, problem: &Problem) -> String {
+        let place = match (problem.line, problem.column) {
+            (Some(line), Some(column)) => format!(" line {line}, column {column}"),
+            (Some(line), None) => format!(" line {line}"),
+            (None, _) => String::new(),
+        };
+        format!("{}{place}: {}", self.file.display(), problem.message)
     }
 }
 

@@ -46,18 +46,12 @@ impl<'e> Reader<'e> {
 
     /// Reports what stops the file from being used.
     pub fn problem(&mut self, path: &KeyPath, message: impl Into<String>) {
-        self.problems.push(Finding {
-            path: path.clone(),
-            message: message.into(),
-        });
+        self.problems.push(Finding::of(path, message.into(), false));
     }
 
     /// Reports what the owner should know.
     pub fn warn(&mut self, path: &KeyPath, message: impl Into<String>) {
-        self.warnings.push(Finding {
-            path: path.clone(),
-            message: message.into(),
-        });
+        self.warnings.push(Finding::of(path, message.into(), false));
     }
 
     /// [`Reader::problem`] that begins with the path.
@@ -96,10 +90,9 @@ impl<'e> Reader<'e> {
         match (self.environment)(name) {
             Some(text) => Some(Cow::Owned(Value::String(text))),
             None => {
-                self.refuse(
-                    path,
-                    format_args!("names the environment variable {name}, which is not set"),
-                );
+                let message =
+                    format!("\"{path}\" names the environment variable {name}, which is not set");
+                self.problems.push(Finding::of(path, message, true));
                 None
             }
         }

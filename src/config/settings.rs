@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::{Config, documentation};
 use super::declaration::Declared;
-use super::document::{Document, parse, to_text};
+use super::document::{Document, Unset, parse, to_text};
 use super::file;
 use super::key_path::{KeyPath, Step, account_path, channel_places, texts};
 use super::problems::{Problems, suggestion};
@@ -30,10 +30,15 @@ const API_KEY: &str = "api_key";
 pub struct Settings {
     path: PathBuf,
     environment: Box<Environment>,
+    /// How a text is read.
+    read: ReadText,
     in_force: RwLock<Document>,
     /// Held while the file is changed.
     editing: Mutex<()>,
 }
+
+/// [`Document::examine`], or [`Document::without_environment`].
+type ReadText = fn(&Path, &str, &Environment) -> Result<Document, Problems>;
 
 /// The file before a change.
 struct Standing {
@@ -73,18 +78,7 @@ impl Settings {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Settings, Problems> {
-        Settings::load_with(path, |name| std::env::var(name).ok())
-    }
-
-    /// [`Settings::load`] with another environment than the process's.
-    ///
-    /// # Errors
-    /// As [`Settings::load`].
-    pub fn load_with(
-        path: &Path,
-        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
-    ) -> Result<Settings, Problems> {
-        Settings::from_text(path, &file::read(path)?, environment)
+        Settings::from_text(path, &file::read(path)?, |name| std::env::var(name).ok())
     }
 
     /// Validates a text as if it were the file at `path`, which need not exist; the
@@ -101,21 +95,25 @@ impl Settings {
             in_force: RwLock::new(Document::read(path, text, &environment)?),
             path: path.to_owned(),
             environment: Box::new(environment),
+            read: Document::examine,
             editing: Mutex::new(()),
         })
     }
 
-    /// The same of a file that may be wrong: the current configuration is then the default,
-    /// until the file is mended.
+    /// The settings for a command without a server. The file may be wrong: the current
+    /// configuration is then the default, until the file is mended. And it may name variables
+    /// that only the server has: whoever uses a value asks [`Settings::check_is_set`] before.
     pub fn open(
         path: &Path,
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Settings {
-        let read = file::read(path).and_then(|text| Document::examine(path, &text, &environment));
+        let read: ReadText = Document::without_environment;
+        let document = file::read(path).and_then(|text| read(path, &text, &environment));
         Settings {
-            in_force: RwLock::new(read.unwrap_or_else(Document::unreadable)),
+            in_force: RwLock::new(document.unwrap_or_else(Document::unreadable)),
             path: path.to_owned(),
             environment: Box::new(environment),
+            read,
             editing: Mutex::new(()),
         }
     }
@@ -128,6 +126,45 @@ impl Settings {
     /// The current configuration. Callers take it once per request or turn.
     pub fn current(&self) -> Arc<Config> {
         self.with(|document| Arc::clone(&document.config))
+    }
+
+    /// What is wrong with the file that was read.
+    pub fn problems(&self) -> Problems {
+        self.with(|document| document.problems.clone())
+    }
+
+    /// Checks that a key which is used, with all in it, is not left to the environment of the
+    /// server alone.
+    ///
+    /// # Errors
+    /// `invalid_request` naming each variable that is not set.
+    pub fn check_is_set(&self, key: &str) -> Result<()> {
+        self.check_place_is_set(&key.parse()?)
+    }
+
+    /// The same of a place in the file.
+    pub(super) fn check_place_is_set(&self, place: &KeyPath) -> Result<()> {
+        self.refuse_unset(|one| one.path.is_within(place) || place.is_within(&one.left_out))
+    }
+
+    /// The same of a list, of whose entries hardly more than the names is used: none is missing.
+    ///
+    /// # Errors
+    /// As [`Settings::check_is_set`].
+    pub fn check_is_whole(&self, key: &str) -> Result<()> {
+        let key: KeyPath = key.parse()?;
+        self.refuse_unset(|one| one.left_out.is_within(&key) && one.left_out != one.path)
+    }
+
+    fn refuse_unset(&self, is_used: impl Fn(&Unset) -> bool) -> Result<()> {
+        self.with(|document| {
+            let used = document.unset.iter().filter(|one| is_used(one));
+            let lines: Vec<&str> = used.map(|one| one.line.as_str()).collect();
+            match lines.as_slice() {
+                [] => Ok(()),
+                lines => Err(Error::invalid_request(lines.join("\n"))),
+            }
+        })
     }
 
     /// Warnings for the owner of the file, one line each.
@@ -231,7 +268,7 @@ impl Settings {
     pub fn readable(&self) -> Map<String, Value> {
         // Of a file that does not load, what it says.
         self.with(|document| match &document.members {
-            Value::Object(members) if !document.problems.is_empty() => {
+            Value::Object(_) if !document.problems.is_empty() || !document.unset.is_empty() => {
                 document.masked().as_object().cloned().unwrap_or_default()
             }
             _ => document.config.readable(),
@@ -359,14 +396,18 @@ impl Settings {
                 "somebody else has changed the file meanwhile",
             ));
         }
-        let standing = Document::examine(&self.path, was, &*self.environment);
+        let standing = self.read(was);
         let standing = standing.unwrap_or_else(Document::unreadable);
         let document = self.judge(text, &Standing::of(&standing), Vec::new())?;
         file::save(&target, text).map_err(|error| unsaved(&target, &error))?;
         Ok(self.adopt(document, ()))
     }
 
-    fn with<T>(&self, look: impl FnOnce(&Document) -> T) -> T {
+    fn read(&self, text: &str) -> Result<Document, Problems> {
+        (self.read)(&self.path, text, &*self.environment)
+    }
+
+    pub(super) fn with<T>(&self, look: impl FnOnce(&Document) -> T) -> T {
         look(&sync::read(&self.in_force))
     }
 
@@ -445,7 +486,7 @@ impl Settings {
                 file::MOST_BYTES
             ));
         }
-        match Document::examine(&self.path, text, &*self.environment) {
+        match self.read(text) {
             Ok(document) => {
                 // What is wrong between sections was not seen before.
                 if standing.is_whole || !document.is_whole {
@@ -488,8 +529,7 @@ impl Settings {
                 Ok(members) if self.with(|one| one.members == members) => {
                     Ok(self.with(Standing::of))
                 }
-                _ => Document::examine(&self.path, &text, &*self.environment)
-                    .map(|document| Standing::of(&document)),
+                _ => self.read(&text).map(|document| Standing::of(&document)),
             }
         });
         match read {

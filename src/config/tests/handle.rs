@@ -35,7 +35,7 @@ const FILE: &str = r#"{
 "#;
 
 fn load(path: &Path) -> Settings {
-    Settings::load_with(path, environment).unwrap()
+    Settings::from_text(path, &fs::read_to_string(path).unwrap(), environment).unwrap()
 }
 
 fn changes(value: Value) -> Map<String, Value> {
@@ -381,11 +381,7 @@ fn a_key_stays_with_the_address_that_it_was_given_for() {
             }
             let directory = Directory::default();
             let path = directory.write("config.json", &file.to_string());
-            let environment = |name: &str| match name {
-                "PROXY" => Some("https://proxy.example/v1".to_owned()),
-                name => environment(name),
-            };
-            let load = || Settings::load_with(&path, environment).unwrap();
+            let load = || load(&path);
             let holds = |place: &str| {
                 let text = fs::read_to_string(&path).unwrap();
                 let file: Value = serde_json::from_str(&text).unwrap();
@@ -519,4 +515,86 @@ fn accounts_and_channels_are_added_in_every_form_of_the_file() {
         settings.set("channels.relay", Value::Null).unwrap();
         assert_eq!(settings.current().relays().count(), 0, "{file}");
     }
+}
+
+#[test]
+fn what_the_environment_lacks_has_its_default_and_is_named_where_it_is_used() {
+    let directory = Directory::default();
+    let text = r#"{
+        "provider": "openai-compatible", "base_url": "${AWAY}", "model": "m", "workers": "${AWAY}",
+        "api_key": "${AWAY}", "max_tokens": 500,
+        "fallback": [{"provider": "${AWAY}", "model": "a"}, {"provider": "ollama", "model": "b"}],
+        "people": {"Ada": {"notifications": {"ntfy": {"topic": "t", "token": "${AWAY}"}}}},
+        "channels": [
+            {"type": "tcp", "port": "${AWAY}"},
+            {"type": "webhook", "accounts": {
+                "kept": {"incoming_path": "/a", "outgoing_url": "http://127.0.0.1:1/", "secret": "${AWAY}"},
+                "lost": {"incoming_path": "/b", "outgoing_url": "${AWAY}"}
+            }}
+        ],
+        "tls": {"cert": "${AWAY}", "key": "key.pem"},
+        "backup": {"directory": "${AWAY}"}
+    }"#;
+    let path = directory.write("config.json", text);
+    let settings = Settings::open(&path, environment);
+    assert!(settings.problems().is_empty(), "{:?}", settings.problems());
+    let config = settings.current();
+    assert_eq!((config.provider.as_str(), config.workers), ("offline", 16));
+    assert_eq!(config.max_tokens, Some(500));
+    let fallback: Vec<&str> = config
+        .fallback
+        .iter()
+        .map(|one| one.model.as_str())
+        .collect();
+    assert_eq!(fallback, ["b"]);
+    let accounts: Vec<&str> = config
+        .webhook_accounts()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(accounts, ["kept"]);
+    assert!(config.webhook_account("kept").unwrap().secret.is_some());
+    assert_eq!(config.ports(), [(None, DEFAULT_PORT)]);
+    assert_eq!(config.tls.identity(), None);
+    for key in ["max_tokens", "limits", "tls.ca_file", "mcp_servers"] {
+        settings.check_is_set(key).unwrap();
+        settings.check_is_whole(key).unwrap();
+    }
+    for (key, line) in [
+        ("workers", 2),
+        ("people.Ada.notifications.ntfy", 5),
+        ("channels[1].accounts.kept", 9),
+        ("channels[1].accounts.lost.incoming_path", 10),
+        ("tls", 13),
+        ("backup.directory", 14),
+    ] {
+        let error = settings.check_is_set(key).unwrap_err();
+        let place = format!("config.json line {line}: ");
+        assert!(error.message().contains(&place), "{key}: {error}");
+        assert!(error.message().contains("variable AWAY"), "{key}: {error}");
+    }
+    settings.check_person_is_set("ada").unwrap_err();
+    settings.check_person_is_set("bob").unwrap();
+    settings.check_is_whole("people").unwrap();
+    let lost = settings.check_is_whole("channels").unwrap_err();
+    assert!(lost.message().contains("line 10"), "{lost}");
+    assert!(!lost.message().contains("line 9"), "{lost}");
+
+    // What is changed keeps the variables, and only what is wrong besides is reported.
+    assert!(
+        settings
+            .set("max_tokens", json!("${AWAY}"))
+            .unwrap()
+            .problems
+            .is_empty()
+    );
+    assert_eq!(settings.get("workers").unwrap(), "${AWAY}");
+    let said = settings.set("workers", json!(0)).unwrap_err();
+    assert!(!said.message().contains("AWAY"), "{said}");
+    assert_eq!(settings.check().0.len(), 11);
+    let wrong = directory.write("wrong.json", r#"{"workers": "${AWAY}", "modell": "m"}"#);
+    let problems = Settings::open(&wrong, environment).problems().to_string();
+    assert!(
+        problems.contains("modell") && !problems.contains("AWAY"),
+        "{problems}"
+    );
 }

@@ -86,7 +86,7 @@ fn permissions_of_other_clients_are_not_taken_over() {
         "config.json",
         r#"{"mcp_servers":{"a":{"command":"x","autoApprove":["everything"]}}}"#,
     );
-    let warnings = Settings::load_with(&path, environment).unwrap().warnings();
+    let warnings = Settings::open(&path, environment).warnings();
     assert!(
         warnings
             .iter()

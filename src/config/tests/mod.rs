@@ -27,6 +27,7 @@ fn environment(name: &str) -> Option<String> {
         "PORT" => Some("5001".to_owned()),
         "EMPTY" => Some(String::new()),
         "WORD" => Some("private-word".to_owned()),
+        "PROXY" => Some("https://proxy.example/v1".to_owned()),
         _ => None,
     }
 }

@@ -75,9 +75,11 @@ fn check(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cl
     if !problems.is_empty() {
         return Err(CliError::failed(problems.join("\n")));
     }
+    let has_server = door.server()?.is_some();
     let directory = door.directory()?;
+    // What only the environment of a server has, the server has judged.
     let config = settings(directory, Configuration::Needed)?.current();
-    server::check(&config).map_err(CliError::failed)?;
+    server::check(&config, !has_server).map_err(CliError::failed)?;
     let option = directory.option(arguments.has("data-dir"));
     for warning in texts(&data["warnings"]) {
         context.note(with_option(warning, &option))?;
@@ -426,7 +428,19 @@ mod tests {
             // Digits that are no number here.
             ("config set model 4711", 0, "saved in"),
             ("config get model", 0, "4711"),
+            // No server would start here.
+            (
+                "config check",
+                1,
+                "the environment variable NOT_HERE, which is not set",
+            ),
+            ("config unset api_key", 0, "applies from the next start"),
             ("config check", 0, "is valid"),
+            (
+                "config set api_key ${NOT_HERE}",
+                0,
+                "applies from the next start",
+            ),
         ] {
             let ran = root.run(line, "");
             assert_eq!(ran.code, code, "{line}: {}", ran.errors);

@@ -20,7 +20,7 @@ use crate::server::door::{OwnService, connect};
 use crate::server::{Holder, Lock};
 use base::clock::Clock;
 use base::secret::Secret;
-use config::{PRESETS, Settings};
+use config::Settings;
 use net::listener::LocalConnection;
 use store::Store;
 
@@ -36,9 +36,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(15 * 60);
 const PIECE_BYTES: usize = 64 * 1024;
 /// Longest response to a file, in bytes.
 const RESPONSE_BYTES: u64 = 1 << 20;
-/// What stands for a variable of the server's environment that is not set here. A service
-/// in this process asks no model and sends nothing, so that it does not use the value.
-const UNSET: &str = "unset";
 
 /// Whether a command works on a configuration that does not load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,11 +177,15 @@ impl Door {
             .is_ok();
             left = if count == 0 { 0 } else { left - count as u64 };
         }
-        let mut response = String::new();
-        let read = stream.take(RESPONSE_BYTES).read_to_string(&mut response);
-        read.map_err(ended)?;
-        let (_, body) = response.split_once("\r\n\r\n").unwrap_or_default();
-        data(body)
+        let mut response = Vec::new();
+        let read = stream.take(RESPONSE_BYTES).read_to_end(&mut response);
+        let response = String::from_utf8_lossy(&response);
+        // Where some of the file was not read, an error stands behind the response.
+        match (response.split_once("\r\n\r\n"), read) {
+            (Some((_, body)), _) => data(body),
+            (None, Err(error)) => Err(ended(error)),
+            (None, Ok(_)) => Err(ended(ErrorKind::UnexpectedEof.into())),
+        }
     }
 
     fn open(&mut self) -> Result<&mut Open, CliError> {
@@ -336,8 +337,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The settings for a service in this process. A directory without a configuration has the
-/// defaults.
+/// The settings for a service in this process, whose environment may not be the server's. A
+/// directory without a configuration has the defaults.
 ///
 /// # Errors
 ///
@@ -351,22 +352,13 @@ pub fn settings(
     if !path.exists() {
         return defaults();
     }
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    let environment = move |name: &str| {
-        // Of what the file does not name, a provider's usual variable is known to be absent.
-        let is_usual = PRESETS
-            .iter()
-            .any(|preset| preset.key_variable == Some(name));
-        let is_named = !is_usual || text.contains(&format!("${{{name}}}"));
-        env::var(name)
-            .ok()
-            .or_else(|| is_named.then(|| UNSET.to_owned()))
-    };
-    let loaded = Settings::load_with(&path, environment.clone()).or_else(|_| Settings::load(&path));
-    match (loaded, configuration) {
-        (Err(_), Configuration::Unneeded) => defaults(),
-        (Err(_), Configuration::Mended) => Ok(Settings::open(&path, environment)),
-        (loaded, _) => loaded.map_err(CliError::failed),
+    let settings = Settings::open(&path, |name| env::var(name).ok());
+    let problems = settings.problems();
+    match configuration {
+        _ if problems.is_empty() => Ok(settings),
+        Configuration::Mended => Ok(settings),
+        Configuration::Unneeded => defaults(),
+        Configuration::Needed | Configuration::Alone => Err(CliError::failed(problems)),
     }
 }
 

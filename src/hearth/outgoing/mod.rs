@@ -83,8 +83,11 @@ impl Sender {
     /// arrives.
     ///
     /// # Errors
-    /// `not_found` without a service for this person.
+    /// `not_found` without a service for this person; `invalid_request` where only the
+    /// server's environment has what is needed.
     pub fn test_notification(&self, person: &str) -> error::Result<Vec<NotificationResult>> {
+        self.settings.check_person_is_set(person)?;
+        self.settings.check_is_set("tls.ca_file")?;
         let config = self.settings.current();
         let settings = config
             .person(person)

@@ -291,14 +291,16 @@ pub fn check_ports(
     ports::bind(config, bind, port).map(drop)
 }
 
-/// Checks what the configuration refers to, as the start does: certificates,
-/// their key, and the token of a relay.
+/// Checks what the configuration refers to, as the start does: certificates, their key and,
+/// if `starts_here`, the token of a relay, which may be in the environment.
 ///
 /// # Errors
 /// A server would not start with it.
-pub fn check(config: &Config) -> Result<(), StartError> {
+pub fn check(config: &Config, starts_here: bool) -> Result<(), StartError> {
     identity::open(config)?;
-    relay::open(config)?;
+    if starts_here {
+        relay::open(config)?;
+    }
     Ok(())
 }
 

@@ -189,6 +189,9 @@ pub(super) struct Copied {
 /// timekeeper.
 pub(super) struct Nightly {
     look_at: Instant,
+    /// The last night of which no backup is kept to show that the database was checked: it
+    /// was, or it was over when the server started.
+    checked: Option<Date>,
     running: Option<Task<bool>>,
 }
 
@@ -196,6 +199,7 @@ impl Nightly {
     pub fn new() -> Nightly {
         Nightly {
             look_at: Instant::now(),
+            checked: None,
             running: None,
         }
     }
@@ -216,7 +220,7 @@ impl Nightly {
             return;
         }
         self.look_at = Instant::now() + LOOK;
-        let Some(night) = service.due_night() else {
+        let Some(night) = service.due_night(&mut self.checked) else {
             return;
         };
         let service = Arc::clone(service);
@@ -238,7 +242,8 @@ impl Nightly {
 
 impl Service {
     /// The backups that were made at night, the newest first.
-    pub(super) fn list_backups(&self) -> Value {
+    pub(super) fn list_backups(&self) -> Result<Value, Error> {
+        self.settings.check_is_set("backup.directory")?;
         let directory = directory(&self.settings.current().backup, &self.data_dir);
         let backups = nightly_backups(&directory).into_iter();
         let backups = backups.map(|(night, path)| NightlyBackup {
@@ -246,10 +251,10 @@ impl Service {
             night: night.to_string(),
             bytes: fs::metadata(path).map_or(0, |about| about.len()),
         });
-        json!({
+        Ok(json!({
             "backups": backups.collect::<Vec<_>>(),
             "directory": directory.display().to_string(),
-        })
+        }))
     }
 
     /// The next part of a copy of the database. Whoever asks for it writes the file, where and
@@ -293,15 +298,16 @@ impl Service {
         lock(&self.snapshots).retain(|_, copied| copied.asked.elapsed() < STALLED);
     }
 
-    /// The night whose backup has yet to be made. A night before the first user was
-    /// added needs none.
-    fn due_night(&self) -> Option<Date> {
+    /// The night whose backup has yet to be made, or whose check where no backup is kept. A
+    /// night before the first user was added needs none.
+    fn due_night(&self, checked: &mut Option<Date>) -> Option<Date> {
         let config = &self.settings.current().backup;
-        if config.keep == 0 {
-            return None;
-        }
         let now = self.clock.now();
         let (night, hour) = latest_night(now, config.at, Zone::system().rules())?;
+        if config.keep == 0 {
+            let last = checked.replace(night);
+            return last.is_some_and(|last| last != night).then_some(night);
+        }
         let since = match self.store.in_use_since() {
             Ok(since) => since.uncommitted()?,
             Err(error) => {
@@ -316,14 +322,20 @@ impl Service {
         (since < hour && !is_made).then_some(night)
     }
 
-    /// Makes the backup of a night and deletes the oldest beyond `backup.keep`.
-    /// Returns whether it succeeded.
+    /// Makes the backup of a night and deletes the oldest beyond `backup.keep`; where none is
+    /// kept, checks the database. Returns whether it succeeded.
     fn back_up_at_night(&self, night: Date, watch: &ProgressWatcher) -> bool {
         let config = self.settings.current();
         let began = Instant::now();
-        let made = self.try_back_up(&config.backup, night, watch);
+        let made = match config.backup.keep {
+            0 => check(&self.data_dir.join("hearth.db"), watch)
+                .map(|()| None)
+                .map_err(|damage| format!("{damage}: restore a backup")),
+            _ => self.try_back_up(&config.backup, night, watch).map(Some),
+        };
         let problem = match made {
-            Ok(made) => {
+            Ok(None) => None,
+            Ok(Some(made)) => {
                 log::info!(
                     "nightly backup: {} with {} messages, {} bytes, in {:?}",
                     name_of(night),
@@ -384,12 +396,11 @@ impl Service {
             files,
         };
         let made = back_up(order, watch).map_err(|error| error.to_string())?;
-        let faults = check_integrity(&target, watch).map_err(|error| error.to_string())?;
-        if let Some(fault) = faults.unwrap_or_default().first() {
+        if let Err(damage) = check(&target, watch) {
             let removed = fs::remove_file(&target);
             removed.map_err(|error| format!("{}: {error}", target.display()))?;
             return Err(format!(
-                "the database is damaged ({fault}); older backups are kept: restore one of them"
+                "{damage}; older backups are kept: restore one of them"
             ));
         }
         let (ahead, old): (Vec<_>, Vec<_>) = nightly_backups(&directory)
@@ -412,6 +423,15 @@ impl Service {
             newest: newest.first().map(|(night, _)| night.to_string()),
             problem: self.backup_problem().clone(),
         }
+    }
+}
+
+/// Checks a whole database, until the watcher stops it.
+fn check(database: &Path, watch: &ProgressWatcher) -> Result<(), String> {
+    let faults = check_integrity(database, watch).map_err(|error| error.to_string())?;
+    match faults.unwrap_or_default().first() {
+        Some(fault) => Err(format!("the database is damaged ({fault})")),
+        None => Ok(()),
     }
 }
 

@@ -188,8 +188,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::AddSkill(new) => service.add_skill(&new.directory, user),
         Command::RemoveSkill(remove) => service.remove_skill(&remove.name, user),
-        Command::ListOwnTools => Ok(service.list_own_tools()),
-        Command::ListWebhookAccounts => Ok(service.list_webhook_accounts()),
+        Command::ListOwnTools => service.list_own_tools(),
+        Command::ListWebhookAccounts => service.list_webhook_accounts(),
         Command::AddWebhookAccount(new) => service.add_webhook_account(new),
         Command::RemoveWebhookAccount(remove) => service.remove_webhook_account(&remove.name),
         Command::TestWebhookAccount(test) => service.test_webhook_account(&test),
@@ -232,7 +232,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             results.map(|results| json!({ "results": results }))
         }
         Command::ListErrors => service.list_errors(),
-        Command::ListBackups => Ok(service.list_backups()),
+        Command::ListBackups => service.list_backups(),
         Command::BackUp(wanted) => service.back_up(caller, wanted.part),
         Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove.name, user),

@@ -68,6 +68,7 @@ impl Service {
         let mut answers = new.answers;
         entry.complete(&mut answers)?;
         refuse_variables(&answers, by.role)?;
+        self.settings.check_is_set("tls.ca_file")?;
         let config = self.settings.current();
         let mut choices = entry.choices(&answers, Trust::new(config.tls.ca_file.as_deref()))?;
         let found: Vec<_> = choices
@@ -84,7 +85,7 @@ impl Service {
         let addition = entry.filled(new.alias.as_deref(), answers)?;
         let (_, planned) = self
             .settings
-            .rewrite(false, |members| addition.add_to(members))?;
+            .rewrite(!new.test, |members| addition.add_to(members))?;
         if new.test {
             // A program must not stop those who wait for their answers on the page.
             let tried = if entry.starts_program() && by.role < UserRole::Owner {
@@ -96,8 +97,6 @@ impl Service {
             let message = tried.unwrap_or_else(|problem| problem);
             return Ok(json!({ "works": works, "message": message, "choices": found }));
         }
-        self.settings
-            .rewrite(true, |members| addition.add_to(members))?;
         log::info!("tool {}: added by {}", addition.alias, by.user);
         self.config_changed(&CHANGED.map(str::to_owned));
         let mut rights = addition.rights.clone();
@@ -135,7 +134,9 @@ impl Service {
     }
 
     /// The tools of the household's own, and the MCP servers.
-    pub(super) fn list_own_tools(&self) -> Value {
+    pub(super) fn list_own_tools(&self) -> Result<Value> {
+        self.settings.check_is_whole("tools")?;
+        self.settings.check_is_whole("mcp_servers")?;
         let config = self.settings.current();
         let custom = config.tools.custom.iter().map(|tool| record::OwnTool {
             name: tool.name.clone(),
@@ -164,6 +165,6 @@ impl Service {
                 }
             },
         });
-        views::records("tools", custom.chain(of_servers))
+        Ok(views::records("tools", custom.chain(of_servers)))
     }
 }

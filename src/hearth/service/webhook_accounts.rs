@@ -12,10 +12,11 @@ use store::{DeliveryState, Viewer};
 const MESSAGE: &str = "This is a test of the webhook. Answer with one short sentence.";
 
 impl Service {
-    pub(super) fn list_webhook_accounts(&self) -> Value {
+    pub(super) fn list_webhook_accounts(&self) -> Result<Value> {
+        self.settings.check_is_whole("channels")?;
         let config = self.settings.current();
         let accounts = config.webhook_accounts().map(views::webhook_account);
-        views::records("accounts", accounts)
+        Ok(views::records("accounts", accounts))
     }
 
     pub(super) fn add_webhook_account(&self, new: AddWebhookAccount) -> Result<Value> {

@@ -88,8 +88,14 @@ fn a_variable_that_is_unset_is_an_error_only_to_whoever_writes_it_beside_a_serve
     let set = run(path, &secret);
     assert!(set.status.success(), "{}", printed(&set));
     assert_eq!(file(path)["metrics"]["token"], "${NOT_SET_HERE}");
+    // But a server would not start here.
     let checked = run(path, &["config", "check"]);
-    assert!(checked.status.success(), "{}", printed(&checked));
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(
+        printed(&checked).contains("variable NOT_SET_HERE"),
+        "{}",
+        printed(&checked)
+    );
 
     fs::write(path.join("config.json"), "{}").unwrap();
     let program = Program::serve(path);
@@ -146,5 +152,87 @@ fn beside_a_server_a_file_with_mistakes_is_mended_and_gets_no_account() {
         let said = printed(&output);
         assert_eq!(output.status.success(), succeeds, "{words:?}: {said}");
         assert!(said.contains(says), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn what_only_the_server_s_environment_has_is_missed_where_it_is_used() {
+    let folder = TemporaryDirectory::new();
+    let path = folder.path();
+    let config = json!({
+        "provider": "ollama", "model": "m", "base_url": "${OLLAMA}", "workers": "${WORKERS}",
+        "backup": { "directory": "${BACKUPS}" },
+        "relay": { "enabled": true, "auth_token": "${RELAY}" },
+        "people": { "admin": { "notifications": { "ntfy": {
+            "url": "http://127.0.0.1:1", "topic": "home", "token": "${NTFY}",
+        } } } },
+        "channels": {
+            "lan": { "type": "tcp", "port": "${PORT}" },
+            "webhook": { "accounts": { "ci": {
+                "incoming_path": "/ci", "outgoing_url": "${RECEIVER}", "secret": "${SECRET}",
+            } } },
+        },
+    });
+    write_config(path, config.clone());
+    make_people(path);
+    let copy = path.join("all.db");
+    for words in [
+        &["user", "list"][..],
+        &["list", "add", "shopping", "milk"],
+        &["backup", copy.to_str().unwrap()],
+        &["tool", "list"],
+        &["webhook", "add", "door", "--url", "http://127.0.0.1:9/"],
+        &["config", "set", "api_key", "${KEY}"],
+        &["config", "unset", "api_key"],
+        &["webhook", "remove", "door"],
+    ] {
+        let output = run(path, words);
+        let said = printed(&output);
+        assert!(output.status.success(), "{words:?}: {said}");
+        assert!(!said.contains("unset"), "{words:?}: {said}");
+    }
+    assert_eq!(file(path)["channels"], config["channels"]);
+    for (words, variables) in [
+        (&["notify", "test", "admin"][..], &["NTFY"][..]),
+        (&["backup", "--list"], &["BACKUPS"]),
+        (&["webhook", "list"], &["RECEIVER", "SECRET"]),
+        (
+            &["config", "check"],
+            &[
+                "OLLAMA", "WORKERS", "BACKUPS", "RELAY", "NTFY", "PORT", "RECEIVER", "SECRET",
+            ],
+        ),
+    ] {
+        let output = run(path, words);
+        let said = printed(&output);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        let named = said.matches("environment variable").count();
+        assert_eq!(named, variables.len(), "{words:?}: {said}");
+        for name in variables {
+            assert!(
+                said.contains(&format!("variable {name}, ")),
+                "{words:?}: {said}"
+            );
+        }
+    }
+    let environment = [
+        ("OLLAMA", "http://127.0.0.1:1"),
+        ("WORKERS", "3"),
+        ("BACKUPS", path.to_str().unwrap()),
+        ("RELAY", "a-token-of-the-relay-that-is-long-enough"),
+        ("NTFY", "a-token-of-ntfy"),
+        ("PORT", "0"),
+        ("RECEIVER", "http://127.0.0.1:9/"),
+        ("SECRET", "a-secret-of-the-account"),
+    ];
+    let serve = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+    let _program = Program::start_in(path, &serve, &environment);
+    for words in [
+        &["config", "check"][..],
+        &["webhook", "list"],
+        &["backup", "--list"],
+    ] {
+        let output = run(path, words);
+        assert!(output.status.success(), "{words:?}: {}", printed(&output));
     }
 }

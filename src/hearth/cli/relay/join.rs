@@ -53,8 +53,9 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
     let directory = door.directory()?.clone();
     let token = auth_token(arguments, context)?;
     let identity = Identity::load_or_make(directory.path()).map_err(CliError::failed)?;
-    let config = settings(&directory, Configuration::Needed)?.current();
-    let trust = Trust::new(config.tls.ca_file.as_deref());
+    let settings = settings(&directory, Configuration::Needed)?;
+    settings.check_is_set("tls.ca_file")?;
+    let trust = Trust::new(settings.current().tls.ca_file.as_deref());
     register(&relay, &trust, &token, &identity)?;
 
     let mut channel = Map::from_iter([

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::TcpStream;
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use super::{DAY, eventually, good, nightly, sample};
@@ -61,6 +62,30 @@ fn nights_have_backups_and_old_ones_go() {
         status["problem"].as_str().map(str::to_owned)
     });
     assert!(problem.contains("backups"), "{problem}");
+}
+
+#[test]
+fn a_database_of_which_no_backup_is_kept_is_checked_at_night() {
+    let mut home = Home::start(json!({"backup": {"keep": 0, "at": "00:00"}}));
+    home.stop();
+    let database = Connection::open(home.folder.path().join("hearth.db")).unwrap();
+    // A table of which nothing is left but its pages.
+    let damage = "CREATE TABLE lost (x); INSERT INTO lost VALUES (1);
+        PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'lost';";
+    database.execute_batch(damage).unwrap();
+    drop(database);
+    home.restart();
+    let mut client = home.admin();
+    let mut problem = || client.ask(json!({"type": "server_info"}))["backup"]["problem"].take();
+    let begun = home.server().last_tick();
+    eventually("the night before to be over", || {
+        (home.server().last_tick() > begun).then_some(())
+    });
+    assert!(problem().is_null());
+    home.server().advance_clock(DAY);
+    let problem = eventually("the problem", || problem().as_str().map(str::to_owned));
+    assert!(problem.contains("the database is damaged"), "{problem}");
+    assert!(!home.folder.path().join("backups").exists());
 }
 
 #[test]
