@@ -21,12 +21,14 @@ use base::secret::Secret;
 use base::url::is_exposed;
 
 /// Where the server itself answers, here and below (protocol section 3).
-const TAKEN: [&str; 7] = [
+const TAKEN: [&str; 9] = [
     "/assets",
     "/attachments",
     "/auth",
+    "/export",
     "/health",
     "/help",
+    "/import",
     "/register",
     "/ws",
 ];
@@ -113,8 +115,8 @@ const MOST_ATTEMPTS: u32 = 10;
 
 const INCOMING_PATH: Parsed<String> = Parsed {
     expected: "a URL path that begins with /, has no query, and is neither / nor at or below \
-               /assets, /attachments, /auth, /health, /help, /register or /ws, which the server \
-               answers itself",
+               /assets, /attachments, /auth, /export, /health, /help, /import, /register or /ws, \
+               which the server answers itself",
     parse: |path| {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);
         let fits = path.starts_with('/')

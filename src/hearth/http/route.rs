@@ -204,8 +204,13 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
     use super::*;
     use base::testing::rows;
+    use config::Settings;
     use net::testing::head;
 
     fn everything() -> Config {
@@ -326,5 +331,25 @@ mod tests {
             assert_eq!(found(Serves::WebhooksOnly, &on), alone, "{path}");
         }
         assert!(find("/register", Serves::Everything, &off, true).is_some());
+    }
+
+    #[test]
+    fn no_webhook_account_has_the_path_of_a_route() {
+        for route in ROUTES {
+            let path = route.path.trim_end_matches('/');
+            let text = json!({
+                "openai_api": { "enabled": true },
+                "mcp_api": { "enabled": true },
+                "metrics": { "enabled": true },
+                "channels": { "lan": { "type": "tcp" }, "webhook": { "accounts": { "ci": {
+                    "incoming_path": if path.is_empty() { "/" } else { path },
+                    "outgoing_url": "http://127.0.0.1:9/",
+                } } } },
+            });
+            let read = Settings::from_text(Path::new("c.json"), &text.to_string(), |_| None);
+            let refused = read.unwrap_err().to_string();
+            let said = "\"channels.webhook.accounts.ci.incoming_path\"";
+            assert!(refused.contains(said), "{path}: {refused}");
+        }
     }
 }
