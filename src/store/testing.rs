@@ -51,6 +51,14 @@ impl Deref for TestStore {
     }
 }
 
+/// A number in the database.
+pub fn number(store: &Store, sql: &str) -> i64 {
+    let sql = sql.to_owned();
+    store
+        .read(move |connection| Ok(connection.query_row(&sql, [], |row| row.get(0))?))
+        .unwrap()
+}
+
 /// A watcher that never stops a task.
 pub fn unwatched() -> ProgressWatcher {
     Arc::new(|_| true)

@@ -214,6 +214,7 @@ impl<'a> Importer<'a> {
     /// Begins a conversation of Hearth's own export.
     pub fn conversation(&mut self, mut new: ExportedConversation) -> Result<()> {
         self.finish()?;
+        new.id = new.conversation_id.or(new.id);
         let Some(id) = new.id else {
             self.report.skip("conversations without an id");
             return Ok(());
@@ -285,6 +286,7 @@ impl<'a> Importer<'a> {
             Some(name) if self.request.restores && self.open.is_some() => self.person(name)?,
             _ => None,
         };
+        new.id = new.message_id.or(new.id);
         self.finish_file()?;
         let Some(open) = &mut self.open else {
             return Ok(());

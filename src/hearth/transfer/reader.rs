@@ -79,8 +79,8 @@ fn without_mark(text: &[u8]) -> &[u8] {
 fn lines(reader: &mut impl BufRead, importer: &mut Importer<'_>) -> Result<()> {
     let mut number = 0;
     take_lines(reader, importer, &mut number)
-        .map_err(|error| importer.stopped(&format!("line {number}: "), &error))?;
-    importer.finish()
+        .and_then(|()| importer.finish())
+        .map_err(|error| importer.stopped(&format!("line {number}: "), &error))
 }
 
 /// Takes all lines; `number` is that of the last one that was read.

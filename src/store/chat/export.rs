@@ -22,7 +22,9 @@ use protocol::record::Attachment;
 /// A conversation, without its messages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedConversation {
-    /// Its id; none of another assistant's.
+    /// Its id; none of another assistant's, and in files that call it `id` alone.
+    pub conversation_id: Option<ConversationId>,
+    /// The same.
     pub id: Option<ConversationId>,
     /// Its title.
     pub title: String,
@@ -63,6 +65,7 @@ impl ExportedConversation {
     /// One of which nothing else is known.
     pub fn new(title: String, created_at: Timestamp) -> ExportedConversation {
         ExportedConversation {
+            conversation_id: None,
             id: None,
             title,
             channel: None,
@@ -99,7 +102,9 @@ pub struct ExportedMarks {
 /// A message, shown or not.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedMessage {
-    /// Its id; none of another assistant's.
+    /// Its id; none of another assistant's, and in files that call it `id` alone.
+    pub message_id: Option<MessageId>,
+    /// The same.
     pub id: Option<MessageId>,
     /// Who wrote it.
     pub role: Role,
@@ -133,6 +138,7 @@ impl ExportedMessage {
     /// One of which nothing else is known.
     pub fn new(role: Role, content: String, timestamp: Timestamp) -> ExportedMessage {
         ExportedMessage {
+            message_id: None,
             id: None,
             role,
             speaker: None,
@@ -239,6 +245,7 @@ impl Snapshot<'_> {
         })?;
         let (surface, outside) = details.unwrap_or_default();
         Ok(ExportedConversation {
+            conversation_id: Some(id),
             id: Some(id),
             title: one.title,
             channel: Some(one.channel),
@@ -280,6 +287,7 @@ impl Snapshot<'_> {
             }
             let message = message_from_row(connection, row, 0)?;
             let exported = ExportedMessage {
+                message_id: Some(message.id),
                 id: Some(message.id),
                 role: message.role,
                 speaker: message.speaker,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::chat::export::{
     ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage, ExportedSchedule,
@@ -17,6 +17,7 @@ use crate::engine::query::{exists, value};
 use crate::files::imported::AttachmentImport;
 use crate::files::{self, UploadLimits};
 use crate::home::schedules;
+use crate::keep::purge;
 use crate::people::users::is_guest;
 use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
 use base::calendar::Timing;
@@ -145,6 +146,7 @@ impl Store {
             .unwrap_or_else(|| IMPORT_CHANNEL.to_owned());
         let (account, updated_at) = (new.account.clone(), new.updated_at);
         let (stored_name, stored_channel) = (name.clone(), channel.clone());
+        self.delete_partial(&name)?;
         let begun = self.write(move |write| {
             let names = (source.as_str(), stored_name.as_str());
             begin(write, names, &stored_channel, &new, &marks, &ownership)
@@ -159,6 +161,18 @@ impl Store {
             last: Last::default(),
             is_finished: false,
         }))
+    }
+
+    /// Deletes what an import of this name has left without an end, in parts.
+    fn delete_partial(&self, name: &str) -> Result<()> {
+        let select = "SELECT id FROM conversations WHERE imported_from = ?";
+        let found = |connection: &Connection| -> Outcome<Option<ConversationId>> {
+            value(connection, select, params![partial_of(name)])
+        };
+        while let Some(id) = self.read(found)? {
+            self.write(move |write| purge::delete_part(write, id))?;
+        }
+        Ok(())
     }
 
     /// Imports memories, all or none: the same words once for each audience. Returns how many
@@ -205,6 +219,11 @@ fn name_of(source: &str, copy_for: Option<UserId>) -> String {
     }
 }
 
+/// The same until its import is complete.
+fn partial_of(name: &str) -> String {
+    format!("{PARTIAL}{name}")
+}
+
 fn begin(
     write: &Write<'_>,
     (source, name): (&str, &str),
@@ -213,11 +232,6 @@ fn begin(
     marks: &[(UserId, ExportedMarks)],
     ownership: &Ownership,
 ) -> Outcome<Option<ConversationId>> {
-    let partial = format!("{PARTIAL}{name}");
-    write.execute(
-        "DELETE FROM conversations WHERE imported_from = ?",
-        params![&partial],
-    )?;
     // The id alone proves nothing: somebody else's conversation may have taken it.
     let known = exists(
         write.connection,
@@ -247,7 +261,7 @@ fn begin(
             label(&new.title),
             channel,
             created_at,
-            partial,
+            partial_of(name),
             write.now,
             ownership.owner,
             ownership.intern(write)?,
@@ -351,17 +365,11 @@ impl Import {
 impl Drop for Import {
     /// Deletes what has no end.
     fn drop(&mut self) {
-        if !self.is_finished {
-            let partial = format!("{PARTIAL}{}", self.name);
-            let deleted = self.store.write(move |write| {
-                let delete = "DELETE FROM conversations WHERE imported_from = ?";
-                write.execute(delete, params![partial])?;
-                Ok(())
-            });
-            if let Err(error) = deleted {
-                // The next import of it does so.
-                log::warn!("half a conversation stays: {error}");
-            }
+        if !self.is_finished
+            && let Err(error) = self.store.delete_partial(&self.name)
+        {
+            // The next import of it does so.
+            log::warn!("half a conversation stays: {error}");
         }
     }
 }

@@ -175,7 +175,7 @@ impl Store {
 
 /// Deletes a conversation, or a part of it when it is long; returns whether all of it
 /// is gone.
-fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<bool> {
+pub(crate) fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<bool> {
     for sql in PARTS {
         if write.execute(sql, params![id, AT_ONCE as i64])? == AT_ONCE {
             return Ok(false);

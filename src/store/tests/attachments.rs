@@ -76,13 +76,6 @@ fn sent(store: &Store, user: UserId, ids: &[AttachmentId]) -> Message {
     }
 }
 
-fn number(store: &Store, sql: &str) -> i64 {
-    let sql = sql.to_owned();
-    store
-        .read(move |connection| Ok(connection.query_row(&sql, [], |row| row.get(0))?))
-        .unwrap()
-}
-
 fn code(result: Result<impl std::fmt::Debug>) -> (Code, u16) {
     let error = result.unwrap_err();
     (error.code(), error.status())

@@ -1,7 +1,8 @@
 //! Imports, retention, and backups.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::testing::*;
 use base::clock::Timestamp;
@@ -245,4 +246,42 @@ fn damage_is_found_after_a_crash() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[test]
+fn half_a_long_conversation_is_deleted_in_parts() {
+    let store = TestStore::new();
+    let import_half = || {
+        let mut importing = begin_import(&store, "x:1", None).unwrap();
+        for batch in 0i64..100 {
+            let message = |number| said(Role::User, "a few words", batch * 200 + number);
+            importing.add((0i64..200).map(message).collect()).unwrap();
+        }
+        importing
+    };
+    // Whoever says something meanwhile waits for a part of it at most.
+    let delete = |deleted: &mut (dyn FnMut() + Send)| {
+        let begun = Instant::now();
+        thread::scope(|scope| {
+            let deleting = scope.spawn(deleted);
+            let mut longest = Duration::ZERO;
+            while !deleting.is_finished() {
+                let asked = Instant::now();
+                begin(&store, Target::New, "hello");
+                longest = longest.max(asked.elapsed());
+            }
+            deleting.join().unwrap();
+            let whole = begun.elapsed();
+            assert!(longest < whole / 5, "{longest:?} of {whole:?}");
+        });
+    };
+    let mut cut = Some(import_half());
+    delete(&mut || drop(cut.take()));
+    let count = "SELECT count(*) FROM messages WHERE content = 'a few words'";
+    assert_eq!(number(&store, count), 0);
+    // What a crash has left goes when it is imported again.
+    std::mem::forget(import_half());
+    let mut again = None;
+    delete(&mut || again = begin_import(&store, "x:1", None));
+    assert_eq!(number(&store, count), 0);
 }

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Resource, Rlimit, geteuid, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 use crate::scenarios::{Posted, Poster, echoing, wait_until_done, with_account};
-use base::ids::{ConversationId, MessageId};
+use base::ids::ConversationId;
 use support::MAX_WAIT;
 use support::client::Client;
 use support::eventually;
@@ -279,36 +279,48 @@ fn a_limit_of_the_file_size_is_like_a_full_disk() {
 
 #[test]
 fn an_import_that_fills_the_disk_says_what_it_imported() {
-    let folder = TemporaryDirectory::new();
-    write_config(folder.path(), json!({}));
-    make_people(folder.path());
     let time = "2026-01-02T03:04:05.000Z";
-    let mut lines = vec![json!({ "type": "hearth_export", "version": 1 })];
-    for number in 1..=60 {
-        let (conversation, message) = (
-            ConversationId::from(number).to_string(),
-            MessageId::from(number).to_string(),
-        );
-        lines.extend([
-            json!({ "type": "conversation", "id": conversation, "title": "long",
-                "channel": "websocket", "created_at": time, "updated_at": time }),
-            json!({ "type": "message", "id": message, "role": "user", "speaker": null,
-                "timestamp": time, "content": "x".repeat(20_000) }),
-        ]);
+    let conversation = |number: i64| {
+        json!({ "type": "conversation", "id": ConversationId::from(number).to_string(),
+            "title": "long", "created_at": time })
+    };
+    let message = |letters: usize| {
+        json!({ "type": "message", "role": "user", "timestamp": time,
+            "content": "x".repeat(letters) })
+    };
+    // The disk is full before the last conversation, and at its end.
+    for (is_last, says) in [
+        (false, "imported until there: "),
+        (true, "imported until there: 1 conversation, 1 message."),
+    ] {
+        let folder = TemporaryDirectory::new();
+        write_config(folder.path(), json!({}));
+        make_people(folder.path());
+        let program = Program::serve(folder.path());
+        // Of all that the server writes, only the database's log gets this long.
+        let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
+        let most = log.len() + 256 * 1024;
+        let mut lines = vec![json!({ "type": "hearth_export", "version": 1 })];
+        lines.extend([conversation(1), message(20)]);
+        let long = most as i64 / 10_000;
+        for number in 0..long {
+            if number == 0 || !is_last {
+                lines.push(conversation(number + 2));
+            }
+            lines.push(message(20_000));
+        }
+        let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+        let file = folder.path().join("all.jsonl");
+        fs::write(&file, lines.join("\n")).unwrap();
+        let usual = set_limit(&program, Resource::Fsize, Some(most));
+        let import = || run(folder.path(), &["import", file.to_str().unwrap()]);
+        let failed = import();
+        let told = printed(&failed);
+        assert_eq!(failed.status.code(), Some(1), "{told}");
+        assert!(told.contains(says), "{told}");
+        set_limit(&program, Resource::Fsize, usual);
+        eventually("the rest is imported", || {
+            import().status.success().then_some(())
+        });
     }
-    let file = folder.path().join("all.jsonl");
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    fs::write(&file, lines.join("\n")).unwrap();
-    let program = Program::serve(folder.path());
-    let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
-    let usual = set_limit(&program, Resource::Fsize, Some(log.len() + 256 * 1024));
-    let import = || run(folder.path(), &["import", file.to_str().unwrap()]);
-    let failed = import();
-    let told = printed(&failed);
-    assert_eq!(failed.status.code(), Some(1), "{told}");
-    assert!(told.contains("imported until there: "), "{told}");
-    set_limit(&program, Resource::Fsize, usual);
-    eventually("the rest is imported", || {
-        import().status.success().then_some(())
-    });
 }

@@ -1,14 +1,17 @@
 //! Exports and imports.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use super::{exported, good, household, refused, sample, text};
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, printed, run};
+use support::program::{Program, hearth, printed, run};
+use support::socket;
 
 #[test]
 fn exports_are_imported_as_they_were() {
@@ -206,4 +209,96 @@ fn what_is_no_file_is_imported_as_it_comes_and_what_fails_is_shown_all_the_same(
         "{}",
         printed(&again)
     );
+}
+
+/// An export of one conversation with so many messages of 20,000 letters.
+fn long_export(messages: usize) -> String {
+    let time = "2026-01-02T03:04:05.000Z";
+    let message = json!({ "type": "message", "role": "user", "timestamp": time,
+        "content": "x".repeat(20_000) });
+    let mut lines = vec![
+        json!({ "type": "hearth_export", "version": 1 }).to_string(),
+        json!({ "type": "conversation", "id": "conv_0000000000001", "title": "long",
+            "created_at": time })
+        .to_string(),
+    ];
+    lines.resize(lines.len() + messages, message.to_string());
+    lines.join("\n")
+}
+
+#[test]
+fn a_file_over_the_limit_is_refused_on_every_way() {
+    let folder = TemporaryDirectory::new();
+    write_config(
+        folder.path(),
+        json!({ "limits": { "import_bytes": 1 << 20 } }),
+    );
+    let tokens = make_people(folder.path());
+    let file = long_export(400);
+    let path = folder.path().join("long.jsonl");
+    fs::write(&path, &file).unwrap();
+    let says = "the body may have at most 1048576 bytes";
+    for has_server in [false, true] {
+        let program = has_server.then(|| Program::serve(folder.path()));
+        for _ in 0..4 {
+            let told = refused(folder.path(), &["import", text(&path)]);
+            assert!(told.contains(says), "{told}");
+            let mut child = hearth(folder.path())
+                .args(["import", "-"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // It ends before it has read all.
+            let _ = child.stdin.take().unwrap().write_all(file.as_bytes());
+            let ended = child.wait_with_output().unwrap();
+            assert_eq!(ended.status.code(), Some(1), "{}", printed(&ended));
+            assert!(printed(&ended).contains(says), "{}", printed(&ended));
+        }
+        let Some(program) = program else { continue };
+        let (length, chunk) = (
+            file.len(),
+            format!("{:x}\r\n{file}\r\n0\r\n\r\n", file.len()),
+        );
+        for (header, body) in [
+            (format!("Content-Length: {length}"), &file),
+            ("Transfer-Encoding: chunked".to_owned(), &chunk),
+        ] {
+            let request = format!(
+                "POST /import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n{header}\r\n\r\n{body}",
+                tokens.user
+            );
+            let answer = socket::exchange(program.address, request.as_bytes());
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.starts_with("HTTP/1.1 413 "), "{header}: {answer}");
+            assert!(answer.contains(says), "{header}: {answer}");
+        }
+    }
+    assert!(!exported(folder.path()).contains("conv_"));
+}
+
+#[test]
+fn ids_are_read_under_the_name_that_they_have_everywhere_and_the_older_one() {
+    let folder = household();
+    let export = exported(folder.path());
+    for line in export.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let name = match line["type"].as_str().unwrap() {
+            "conversation" => "conversation_id",
+            "message" => "message_id",
+            _ => continue,
+        };
+        assert!(line["id"].is_string() && line["id"] == line[name], "{line}");
+    }
+    for name in ["conversation_id", "message_id", "id"] {
+        let other = TemporaryDirectory::new();
+        write_config(other.path(), json!({}));
+        make_people(other.path());
+        let file = other.path().join("all.jsonl");
+        let text = export.replace(&format!("\"{name}\":"), "\"unknown\":");
+        fs::write(&file, text).unwrap();
+        good(other.path(), &["import", file.to_str().unwrap()]);
+        assert_eq!(exported(other.path()), export, "{name}");
+    }
 }
