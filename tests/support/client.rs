@@ -133,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and returns the data of its response, which fits the schema of the
+    /// Sends a request and returns the data of its response. Both fit the schema of the
     /// protocol.
     pub fn ask(&mut self, request: Value) -> Value {
         self.send(&request);
@@ -142,8 +142,9 @@ impl Client {
         // Responses to requests with an id come as soon as they are ready.
         if request["id"] == response["id"] {
             let command = request["type"].as_str().unwrap();
-            let problems = PROTOCOL.response(command, &response["data"]);
-            assert!(problems.is_empty(), "{problems:#?}: {response}");
+            let mut problems = PROTOCOL.request(command, &request);
+            problems.extend(PROTOCOL.response(command, &response["data"]));
+            assert!(problems.is_empty(), "{problems:#?}: {request}: {response}");
         }
         response["data"].take()
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use serde_json::Value;
 
 use super::MAX_WAIT;
+use super::schema::PROTOCOL;
 use super::served::{Served, read_request};
 
 /// One callback as it came.
@@ -73,12 +74,12 @@ impl Receiver {
         format!("http://{}/callback", self.address)
     }
 
-    /// The callbacks so far.
+    /// The callbacks so far. Those of webhook accounts fit the schema of the protocol.
     pub fn callbacks(&self) -> Vec<Callback> {
-        self.shared.callbacks.lock().unwrap().clone()
+        checked(self.shared.callbacks.lock().unwrap().clone())
     }
 
-    /// Waits until so many callbacks have come.
+    /// Waits until so many callbacks have come, which fit the schema as well.
     pub fn wait_for(&self, count: usize) -> Vec<Callback> {
         let callbacks = self.shared.callbacks.lock().unwrap();
         let (callbacks, waited) = self
@@ -91,8 +92,19 @@ impl Receiver {
             "{} of {count} callbacks came",
             callbacks.len()
         );
-        callbacks.clone()
+        checked(callbacks.clone())
     }
+}
+
+fn checked(callbacks: Vec<Callback>) -> Vec<Callback> {
+    for callback in &callbacks {
+        // What a phone's service gets has another form, and no id.
+        if callback.header("webhook-id").is_some() {
+            let problems = PROTOCOL.callback(&callback.body);
+            assert!(problems.is_empty(), "{problems:#?}: {}", callback.body);
+        }
+    }
+    callbacks
 }
 
 fn serve(socket: TcpStream, shared: &Shared) {

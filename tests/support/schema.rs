@@ -17,6 +17,26 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// What is wrong with a request, which may say of a field that it has none.
+    pub fn request(&self, command: &str, request: &Value) -> Vec<String> {
+        let schema = &self.document["commands"][command]["request"];
+        let mut request = request.clone();
+        if let Some(members) = request.as_object_mut() {
+            members.retain(|_, member| !member.is_null());
+        }
+        self.problems(command, schema, &request)
+    }
+
+    /// What is wrong with the body of a webhook callback.
+    pub fn callback(&self, body: &Value) -> Vec<String> {
+        let kind = if body["status"] == "error" {
+            "failure"
+        } else {
+            "callback"
+        };
+        self.problems(kind, &self.document["webhook"][kind], body)
+    }
+
     /// What is wrong with the data of a command's response.
     pub fn response(&self, command: &str, data: &Value) -> Vec<String> {
         let schema = &self.document["commands"][command]["response"];

@@ -13,12 +13,16 @@ use std::time::{Duration, Instant};
 use base::role::UserRole;
 use protocol::command::DECLARATIONS;
 use rustix::fs::FlockOperation;
+use rustix::process::Uid;
+use rustix::thread::set_thread_uid;
 use serde_json::{Value, json};
 
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, PASSWORD, TemporaryDirectory, make_people, write_config};
+use support::http::{exchange, post};
 use support::program::{Program, hearth, printed, run, skipped};
+use support::receiver::Receiver;
 #[cfg(feature = "relay")]
 use support::relay::Relay;
 
@@ -89,6 +93,8 @@ fn what_the_terminal_changes_shows_on_an_open_page() {
     let lists: [&[&str]; 3] = [&["list.updated"], &["list.updated"], &[]];
     let skills: [&[&str]; 3] = [&["skill.updated"], &["skill.updated"], &[]];
     let configuration: [&[&str]; 3] = [&["config.updated"], &[], &[]];
+    let child: [&[&str]; 3] = [&["config.updated", "people.updated"], &[], &[]];
+    let url = "http://hearth.local/";
     let changes: &[Change<'_>] = &[
         (&["user", "add", "eva", "--password-stdin"], people),
         (&["user", "role", "eva", "viewer"], people),
@@ -98,6 +104,13 @@ fn what_the_terminal_changes_shows_on_an_open_page() {
             people,
         ),
         (&["user", "remove", "eva", "--yes"], people),
+        (
+            &["user", "add", "kim", "--child", "--password-stdin"],
+            child,
+        ),
+        (&["user", "invite", "fay", "--url", url], people),
+        (&["user", "revoke", "fay"], people),
+        (&["user", "reset", "user", "--url", url], people),
         (&["list", "add", "shopping", "milk"], lists),
         (&["list", "delete", "shopping"], lists),
         (&["schedule", "add", "--at", "+3h", "Bins"], schedules),
@@ -121,13 +134,25 @@ fn what_the_terminal_changes_shows_on_an_open_page() {
         let found = everybody(&mut admin, &mut user, &mut guest);
         assert_eq!(found, expected.map(|names| names.to_vec()), "{words:?}");
     }
-    let listed: Value =
-        serde_json::from_str(&ok(run(folder.path(), &["schedule", "list", "--json"]))).unwrap();
-    let schedule = listed[0]["schedule_id"].as_str().unwrap();
-    for words in ["pause", "resume", "remove"] {
-        ok(run(folder.path(), &["schedule", words, schedule]));
+    let listed = |words: &[&str], id: &str| {
+        let words = [words, &["--json"]].concat();
+        let listed: Value = serde_json::from_str(&ok(run(folder.path(), &words))).unwrap();
+        listed[0][id].as_str().unwrap().to_owned()
+    };
+    let schedule = listed(&["schedule", "list"], "schedule_id");
+    let words = ["token", "create", "--name", "door", "--user", "user"];
+    ok(run(folder.path(), &words));
+    everybody(&mut admin, &mut user, &mut guest);
+    let token = listed(&["token", "list"], "token_id");
+    for (words, expected) in [
+        (["schedule", "pause", &schedule], schedules),
+        (["schedule", "resume", &schedule], schedules),
+        (["schedule", "remove", &schedule], schedules),
+        (["token", "revoke", &token], people),
+    ] {
+        ok(run(folder.path(), &words));
         let found = everybody(&mut admin, &mut user, &mut guest);
-        assert_eq!(found, schedules.map(|names| names.to_vec()), "{words}");
+        assert_eq!(found, expected.map(|names| names.to_vec()), "{words:?}");
     }
 
     // A memory of one person is theirs, whoever deletes it.
@@ -149,6 +174,44 @@ fn what_the_terminal_changes_shows_on_an_open_page() {
     ok(run(folder.path(), &["memory", "remove", memory]));
     let found = everybody(&mut admin, &mut user, &mut guest);
     assert_eq!(memories(found), [0, 1, 0]);
+}
+
+#[test]
+fn what_the_terminal_decides_and_sends_again_shows_on_an_open_page() {
+    let folder = TemporaryDirectory::new();
+    let receiver = Receiver::answering(|_, _| "410 Gone".to_owned());
+    let account = json!({ "incoming_path": "/ci", "outgoing_url": receiver.url() });
+    write_config(
+        folder.path(),
+        json!({ "channels": {
+            "lan": { "type": "tcp", "port": 0 },
+            "webhook": { "accounts": { "ci": account } },
+        } }),
+    );
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut admin = page(&program, &tokens.admin);
+    let mut user = page(&program, &tokens.user);
+    user.send(&json!({ "type": "chat", "message": "run remember {\"content\": \"tea\"}" }));
+    let asked = user.event("approval.requested");
+    let approval = asked["approval_id"].as_str().unwrap();
+    ok(run(folder.path(), &["approvals", "allow", approval]));
+    let resolved = user.event("approval.resolved");
+    assert_eq!(resolved["approval_id"], approval);
+    assert_eq!(resolved["decision"], "approved");
+
+    post(program.address, "/ci", &[], &json!({ "message": "hello" }));
+    let dead = eventually("it is given up", || {
+        let event = admin.event("delivery.updated");
+        (event["state"] == "dead").then_some(event)
+    });
+    let delivery = dead["delivery_id"].as_str().unwrap();
+    ok(run(folder.path(), &["deliveries", "retry", delivery]));
+    let again = admin.event("delivery.updated");
+    assert_eq!(
+        (&again["delivery_id"], &again["state"]),
+        (&dead["delivery_id"], &json!("pending"))
+    );
 }
 
 /// The data of a response over the socket of a running server, or its error.
@@ -272,6 +335,72 @@ fn the_owner_s_secret_is_worth_nothing_elsewhere_and_names_nobody_for_others() {
     }
     let wrong = json!({ "type": "auth", "token": "hearth_wrong" });
     assert_eq!(over_socket(folder, &[wrong])[0]["code"], "invalid_token");
+}
+
+#[test]
+fn the_owner_s_secret_opens_nothing_over_the_network() {
+    let config = json!({ "openai_api": { "enabled": true }, "mcp_api": { "enabled": true } });
+    let home = Home::start(config);
+    let bearer = format!("Bearer {}", key(home.folder.path()));
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
+    for (method, path, body) in [
+        ("GET", "/export?all=1", ""),
+        (
+            "POST",
+            "/import",
+            "{\"type\":\"hearth_export\",\"version\":1}\n",
+        ),
+        ("POST", "/attachments", "x"),
+        (
+            "POST",
+            "/mcp",
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+        ),
+        ("GET", "/v1/models", ""),
+        (
+            "POST",
+            "/api/chat",
+            r#"{"model":"hearth","messages":[{"role":"user","content":"hi"}]}"#,
+        ),
+        ("DELETE", "/auth", ""),
+    ] {
+        let answer = exchange(home.address(), method, path, &headers, body.as_bytes());
+        assert_eq!(answer.status, 401, "{method} {path}");
+    }
+}
+
+#[test]
+fn another_user_is_kept_out_with_the_owner_s_secret_too() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("only root can act for another user");
+    }
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    let _program = Program::serve(folder.path());
+    let auth = json!({ "type": "auth", "token": key(folder.path()) });
+    // Even where the files would let everybody in.
+    for (path, mode) in [("", 0o711), ("hearth.sock", 0o666)] {
+        let path = folder.path().join(path);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let answer = |user: u32| {
+        let ask = || {
+            // That of this thread alone.
+            set_thread_uid(Uid::from_raw(user)).unwrap();
+            let mut stream = UnixStream::connect(folder.path().join("hearth.sock")).unwrap();
+            let _ = writeln!(stream, "{auth}");
+            let mut line = String::new();
+            let _ = BufReader::new(stream).read_line(&mut line);
+            line
+        };
+        thread::scope(|scope| scope.spawn(ask).join().unwrap())
+    };
+    assert!(answer(0).contains("\"role\":\"owner\""), "{}", answer(0));
+    assert_eq!(answer(65534), "");
 }
 
 #[test]
