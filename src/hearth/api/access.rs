@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::http::origin;
 use crate::service::Service;
-use crate::service::program_turns::Asker;
+use crate::service::program_turns::ProgramCaller;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::{AddressPatterns, Config};
@@ -26,7 +26,7 @@ const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
 pub struct Exchange<'a> {
     pub service: &'a Arc<Service>,
     pub config: &'a Config,
-    pub asker: Asker,
+    pub asker: ProgramCaller,
     pub request: &'a Request,
 }
 
@@ -35,7 +35,12 @@ pub struct Exchange<'a> {
 /// # Errors
 /// `invalid_token`; `unauthorized` for a viewer, and for a person for whom the token does
 /// not speak.
-pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -> Result<Asker> {
+pub fn asker(
+    service: &Service,
+    config: &Config,
+    head: &Head,
+    is_ollama: bool,
+) -> Result<ProgramCaller> {
     let user = config.openai_api.ollama_user.as_ref();
     let without_token = user.filter(|_| is_ollama && needs_no_token(head));
     if let Some(user) = without_token {
@@ -65,7 +70,7 @@ pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -
             identity.role.as_str()
         )));
     }
-    Ok(Asker {
+    Ok(ProgramCaller {
         user_id: identity.user_id,
         user: identity.user.clone(),
         identity: Some(identity),

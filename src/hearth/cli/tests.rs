@@ -22,7 +22,7 @@ impl DataDirectoryUnderTest {
     }
 
     /// Runs a command line on it as the data directory.
-    pub fn run(&self, line: &str, input: &str) -> Ran {
+    pub fn run(&self, line: &str, input: &str) -> CommandOutput {
         let mut words: Vec<&str> = line.split_whitespace().collect();
         words.extend(["--data-dir", self.0.to_str().unwrap()]);
         run_with(&words, input, &[])
@@ -50,7 +50,7 @@ impl DataDirectoryUnderTest {
 
 /// What came of a command line.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub code: u8,
     pub output: String,
     pub errors: String,
@@ -58,7 +58,7 @@ pub struct Ran {
 
 /// Runs a command line with `input` on standard input, which is no terminal, nor is
 /// the output.
-pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
+pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> CommandOutput {
     run_on(false, words, input, variables)
 }
 
@@ -68,7 +68,7 @@ pub fn run_on(
     words: &[&str],
     input: &str,
     variables: &[(&str, &str)],
-) -> Ran {
+) -> CommandOutput {
     let (mut writer, mut reader) = UnixStream::pair().unwrap();
     writer.write_all(input.as_bytes()).unwrap();
     drop(writer);
@@ -87,14 +87,14 @@ pub fn run_on(
             errors: &mut errors,
         },
     );
-    Ran {
+    CommandOutput {
         code,
         output: String::from_utf8(output).unwrap(),
         errors: String::from_utf8(errors).unwrap(),
     }
 }
 
-fn run_line(line: &str) -> Ran {
+fn run_line(line: &str) -> CommandOutput {
     run_with(&line.split_whitespace().collect::<Vec<_>>(), "", &[])
 }
 

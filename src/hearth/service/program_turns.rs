@@ -15,9 +15,9 @@ use store::{
     ReplayedHistory, Target, TokenScope, Usage, UserRole, Viewer,
 };
 
-/// Who asks.
+/// On whose behalf a program asks.
 #[derive(Clone, Debug)]
-pub struct Asker {
+pub struct ProgramCaller {
     /// The owner of the conversations that the message may continue.
     pub user_id: UserId,
     /// The speaker's name for the model.
@@ -61,7 +61,7 @@ impl Service {
     /// idempotency key was used for another request).
     pub fn follow(
         self: &Arc<Service>,
-        asker: &Asker,
+        asker: &ProgramCaller,
         question: Question,
         waker: &Arc<Waker>,
     ) -> Result<ReplyStream> {
@@ -130,7 +130,7 @@ impl Service {
     /// this message of its person, or that has taken them before; `None` if there is none.
     pub fn follow_on(
         self: &Arc<Service>,
-        asker: &Asker,
+        asker: &ProgramCaller,
         message: &str,
         results: &Results,
         stream: bool,
@@ -175,9 +175,9 @@ impl Service {
     ///
     /// # Errors
     /// `unauthorized` when there is none, or it may not chat.
-    pub fn asker_without_token(&self, name: &str) -> Result<Asker> {
+    pub fn asker_without_token(&self, name: &str) -> Result<ProgramCaller> {
         match self.store.user(name)? {
-            Some(user) if user.role >= UserRole::User => Ok(Asker {
+            Some(user) if user.role >= UserRole::User => Ok(ProgramCaller {
                 user_id: user.id,
                 user: user.name,
                 identity: None,
@@ -193,7 +193,7 @@ impl Service {
 }
 
 /// What an asker sees and may do.
-fn rights(asker: &Asker) -> (Viewer, TokenScope, Person) {
+fn rights(asker: &ProgramCaller) -> (Viewer, TokenScope, Person) {
     match &asker.identity {
         Some(identity) => (
             identity.viewer(),

@@ -81,14 +81,14 @@ struct Handover {
 #[derive(Default)]
 pub struct Programs {
     turns: Mutex<HashMap<TurnId, Arc<ProgramTurn>>>,
-    taken: Mutex<VecDeque<Taken>>,
+    taken: Mutex<VecDeque<ConsumedResults>>,
     /// The turns whose clients have named their requests, with the token of each.
     named: Mutex<Vec<(TokenId, String, TurnId)>>,
 }
 
 /// Results that a turn has taken. The response may be lost, and a program then sends them
 /// again.
-struct Taken {
+struct ConsumedResults {
     user: UserId,
     turn: TurnId,
     ids: Vec<String>,
@@ -164,7 +164,7 @@ impl Programs {
         let (turn, program) = found.pop()?;
         let ids = results.returned.iter().filter_map(|one| one.id.clone());
         let used = lock(&program.handover.0).handed.usage;
-        let taken = Taken {
+        let taken = ConsumedResults {
             user,
             turn: *turn,
             ids: ids.collect(),
@@ -181,7 +181,7 @@ impl Programs {
 
     /// The turn of this person that has taken these results before, and what it had used then.
     pub fn has_taken(&self, user: UserId, results: &Results) -> Option<(TurnId, Usage)> {
-        let is_among = |taken: &Taken| {
+        let is_among = |taken: &ConsumedResults| {
             let is_known =
                 |one: &ClientResult| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
             taken.user == user

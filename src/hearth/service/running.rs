@@ -143,7 +143,7 @@ impl Service {
             }
             // The turn is unfinished on disk.
             Outcome::PutOff => {
-                log::info!("{id}: put off until the next start");
+                log::info!("{id}: stopped; it goes on at the next start");
                 self.store.note_usage(id, ran.usage, &ran.model);
                 self.queue.turn_ended(id, conversation);
             }

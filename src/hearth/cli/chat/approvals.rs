@@ -18,15 +18,6 @@ pub struct Approvals {
     unread: String,
 }
 
-/// What came of an answer.
-#[derive(Debug)]
-pub enum Answer {
-    /// It was no answer, or the next request is asked about.
-    Actions(Vec<Action>),
-    /// The request for this tool is left as it is.
-    Later(String, Vec<Action>),
-}
-
 impl Approvals {
     /// Whether nobody is asked anything.
     pub fn is_empty(&self) -> bool {
@@ -67,33 +58,33 @@ impl Approvals {
         actions
     }
 
-    /// Handles the person's answer to the first request.
-    pub fn decide(&mut self, line: &str) -> Answer {
+    /// Handles the person's answer to the first request. Returns the tool of that request
+    /// if it is left for later, and what to do.
+    pub fn decide(&mut self, line: &str) -> (Option<String>, Vec<Action>) {
         let line = line.to_ascii_lowercase();
         let remember = match line.as_str() {
             "d" | "deny" => None,
             "l" | "later" => {
                 let left = self.asked.pop_front();
-                let next: Vec<Action> = self.begin().into_iter().collect();
-                return match left {
-                    Some(left) => Answer::Later(left.tool, next),
-                    None => Answer::Actions(next),
-                };
+                return (
+                    left.map(|left| left.tool),
+                    self.begin().into_iter().collect(),
+                );
             }
-            "" if !self.unread.is_empty() => return Answer::Actions(vec![self.show()]),
-            _ if !self.unread.is_empty() => return Answer::Actions(vec![self.more()]),
+            "" if !self.unread.is_empty() => return (None, vec![self.show()]),
+            _ if !self.unread.is_empty() => return (None, vec![self.more()]),
             "o" | "once" => Some("once"),
             "c" | "conversation" if self.may_last() => Some("conversation"),
             "a" | "always" if self.may_last() => Some("always"),
             // A typing mistake must not decide.
-            _ => return Answer::Actions(self.begin().into_iter().collect()),
+            _ => return (None, self.begin().into_iter().collect()),
         };
         let mut actions = Vec::new();
         if let Some(Approval { id, .. }) = self.asked.pop_front() {
             actions.push(Action::Send(decision(&id, remember, "decide")));
         }
         actions.extend(self.begin());
-        Answer::Actions(actions)
+        (None, actions)
     }
 
     fn may_last(&self) -> bool {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::action::Action;
 use super::super::approval::Approval;
-use super::super::approvals::{Answer, unanswered};
+use super::super::approvals::unanswered;
 use super::super::listing::short;
 use super::{ChatClient, ClientState, SentMessage};
 
@@ -143,13 +143,10 @@ impl ChatClient {
     /// Handles an answer to an approval request. A turn whose request is left for later
     /// is not waited for.
     pub(super) fn decide(&mut self, line: &str) -> Vec<Action> {
-        let (tool, mut actions) = match self.approvals.decide(line) {
-            Answer::Actions(actions) => return actions,
-            Answer::Later(tool, next) => (tool, next),
-        };
-        if !self.approvals.is_empty() {
+        let (left, mut actions) = self.approvals.decide(line);
+        let Some(tool) = left.filter(|_| self.approvals.is_empty()) else {
             return actions;
-        }
+        };
         actions.push(Action::Note(format!("{tool} waits; /approvals shows it")));
         if let ClientState::Turn { sent, .. } = &mut self.state {
             if self.mode.question.is_some() {
