@@ -17,7 +17,7 @@ use super::config::Config;
 use super::declaration::Declared;
 use super::key_path::{KeyPath, Step, channel_places, is_comment, quoted};
 use super::lines::Lines;
-use super::problems::{Finding, Problems};
+use super::problems::{Finding, Problems, Unset};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
 use super::reader::{Environment, Reader, is_variable};
 use super::tools::Permission;
@@ -46,16 +46,6 @@ pub(super) struct Document {
     /// What names a variable that the environment does not have, in a document of
     /// [`Document::without_environment`].
     pub unset: Vec<Unset>,
-}
-
-/// A setting that names a variable of an environment that is not at hand.
-#[derive(Clone, Debug)]
-pub(super) struct Unset {
-    pub path: KeyPath,
-    /// What the configuration lacks: the setting, or the entry that is nothing without it.
-    pub left_out: KeyPath,
-    /// The line of [`Problems`] for it.
-    pub line: String,
 }
 
 impl Document {

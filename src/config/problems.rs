@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::document::Unset;
 use super::key_path::KeyPath;
 use super::lines::Lines;
 use base::nearest::nearest;
@@ -37,6 +36,16 @@ pub(super) struct Finding {
     pub message: String,
     /// Whether nothing is wrong but that the environment lacks a variable.
     pub is_unset: bool,
+}
+
+/// A setting that names a variable of an environment that is not at hand.
+#[derive(Clone, Debug)]
+pub(super) struct Unset {
+    pub path: KeyPath,
+    /// What the configuration lacks: the setting, or the entry that is nothing without it.
+    pub left_out: KeyPath,
+    /// The line of [`Problems`] for it.
+    pub line: String,
 }
 
 impl Finding {

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::config::{Config, documentation};
 use super::declaration::Declared;
-use super::document::{Document, Unset, parse, to_text};
+use super::document::{Document, parse, to_text};
 use super::file;
 use super::key_path::{KeyPath, Step, account_path, channel_places, texts};
-use super::problems::{Problems, suggestion};
+use super::problems::{Problems, Unset, suggestion};
 use super::providers::Preset;
 use super::reader::{Environment, is_variable};
 use super::webhook_accounts::keep_accounts;
