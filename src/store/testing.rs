@@ -80,22 +80,8 @@ pub fn fact(content: &str, speaker: Option<&str>) -> NewMemory {
 
 /// A person's message.
 pub fn message(target: Target, text: &str) -> NewTurn {
-    NewTurn {
-        viewer: all(),
-        target,
-        owner: None,
-        audience: Audience::Household,
-        channel: "websocket".to_owned(),
-        account: None,
-        message: text.to_owned(),
-        speaker: None,
-        surface: None,
-        attachments: NewAttachments::None,
-        tools: None,
-        replaces: None,
-        model: None,
-        idempotency: None,
-    }
+    let household = Audience::Household;
+    NewTurn::new(all(), target, household, "websocket", text.to_owned())
 }
 
 /// The same with an idempotency key.

@@ -368,20 +368,14 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
     for number in 0..turns {
         let begun = store
             .begin_turn_deferred(NewTurn {
-                viewer: Viewer::server(),
-                owner: None,
-                audience: Audience::Household,
-                target,
-                channel: "websocket".to_owned(),
-                account: None,
-                message: format!("question {number}"),
                 speaker: Some("admin".to_owned()),
-                surface: None,
-                attachments: store::NewAttachments::None,
-                tools: None,
-                replaces: None,
-                model: None,
-                idempotency: None,
+                ..NewTurn::new(
+                    Viewer::server(),
+                    target,
+                    Audience::Household,
+                    "websocket",
+                    format!("question {number}"),
+                )
             })
             .unwrap();
         let store::Begun::New { turn, .. } = begun.uncommitted() else {

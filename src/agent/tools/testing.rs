@@ -125,20 +125,15 @@ impl Household {
         let begun = self
             .store
             .begin_turn(NewTurn {
-                viewer: Viewer::server(),
                 owner: Some(self.ann),
-                audience: Audience::Household,
-                target: Target::New,
-                channel: "websocket".to_owned(),
-                account: None,
-                message: message.to_owned(),
                 speaker: Some("Ann".to_owned()),
-                surface: None,
-                attachments: store::NewAttachments::None,
-                tools: None,
-                replaces: None,
-                model: None,
-                idempotency: None,
+                ..NewTurn::new(
+                    Viewer::server(),
+                    Target::New,
+                    Audience::Household,
+                    "websocket",
+                    message.to_owned(),
+                )
             })
             .unwrap();
         match begun.into_inner() {

@@ -67,36 +67,26 @@ impl Service {
     ) -> Result<ReplyStream> {
         let (viewer, scope, person) = rights(asker);
         let message = question.message.clone();
+        let target = Target::ReplayedHistory(ReplayedHistory {
+            user_id: asker.user_id,
+            history: question.history,
+            chat: question.chat,
+            instructions: question.instructions,
+        });
+        let (audience, channel) = (self.usual_audience(), question.channel);
+        let limits = attachments::limits(&self.settings.current().limits);
+        // Where replies are read, the client says in its own instructions, if at all.
         let new = NewTurn {
-            viewer,
             owner: Some(asker.user_id),
-            audience: self.usual_audience(),
-            target: Target::ReplayedHistory(ReplayedHistory {
-                user_id: asker.user_id,
-                history: question.history,
-                chat: question.chat,
-                instructions: question.instructions,
-            }),
-            channel: question.channel.to_owned(),
-            account: None,
-            message: question.message,
             speaker: Some(asker.user.clone()),
-            // The client says so in its own instructions, if it wants anything.
-            surface: None,
-            attachments: if question.files.is_empty() {
-                NewAttachments::None
-            } else {
-                let limits = attachments::limits(&self.settings.current().limits);
-                NewAttachments::Included(question.files, limits)
-            },
+            attachments: NewAttachments::Included(question.files, limits),
             idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
                 scope: format!("{}:{}", scope.key_scope(asker.user_id), question.channel),
                 key,
                 request,
             }),
-            replaces: None,
-            model: None,
             tools: scope.tools,
+            ..NewTurn::new(viewer, target, audience, channel, question.message)
         };
         let _place = self.reserve_place(&new)?;
         let begun = self.store.begin_turn_deferred(new)?.uncommitted();

@@ -65,11 +65,7 @@ impl Service {
             message: chat.message,
             speaker: Some(caller.identity.user.clone()),
             surface: chat.surface.or(Some(usual_surface(caller.transport))),
-            attachments: if chat.attachments.is_empty() {
-                NewAttachments::None
-            } else {
-                NewAttachments::Uploaded(chat.attachments)
-            },
+            attachments: NewAttachments::Uploaded(chat.attachments),
             tools: caller.identity.scope.tools.clone(),
             replaces: chat.replaces.map(|message| Replaced {
                 message,

@@ -92,35 +92,25 @@ impl Service {
     ) -> Result<Accepted<'_>> {
         self.check_webhook_rate(&account.name, limits)?;
         let channel = format!("webhook:{}", account.name);
-        let new = NewTurn {
-            viewer: Viewer::account(&account.name),
-            owner: None,
-            audience: account.audience.clone(),
-            target: match request.conversation_id {
-                Some(name) => Target::Named {
-                    account: account.name.clone(),
-                    name,
-                },
-                None => Target::New,
+        let target = match request.conversation_id {
+            Some(name) => Target::Named {
+                account: account.name.clone(),
+                name,
             },
+            None => Target::New,
+        };
+        let (viewer, audience) = (Viewer::account(&account.name), account.audience.clone());
+        let new = NewTurn {
             account: Some(account.name.clone()),
-            message: request.message,
             speaker: request.user_id,
             surface: Some(Surface::Plain),
-            attachments: if request.attachments.is_empty() {
-                NewAttachments::None
-            } else {
-                NewAttachments::Included(request.attachments, attachments::limits(limits))
-            },
-            tools: None,
-            replaces: None,
-            model: None,
+            attachments: NewAttachments::Included(request.attachments, attachments::limits(limits)),
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
                 scope: channel.clone(),
                 key,
                 request: sha256(&request.body),
             }),
-            channel,
+            ..NewTurn::new(viewer, target, audience, channel, request.message)
         };
         let _place = self.reserve_place(&new)?;
         let begun = self.store.begin_turn(new)?;

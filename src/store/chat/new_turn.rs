@@ -77,6 +77,34 @@ pub struct NewTurn {
     pub idempotency: Option<IdempotencyKey>,
 }
 
+impl NewTurn {
+    /// A message of nobody who is known, which says nothing else.
+    pub fn new(
+        viewer: Viewer,
+        target: Target,
+        audience: Audience,
+        channel: impl Into<String>,
+        message: String,
+    ) -> NewTurn {
+        NewTurn {
+            viewer,
+            target,
+            owner: None,
+            audience,
+            channel: channel.into(),
+            account: None,
+            message,
+            speaker: None,
+            surface: None,
+            attachments: NewAttachments::default(),
+            replaces: None,
+            model: None,
+            tools: None,
+            idempotency: None,
+        }
+    }
+}
+
 /// The outcome of [`Store::begin_turn`](crate::Store::begin_turn).
 #[derive(Clone, Debug)]
 pub enum Begun {

@@ -69,16 +69,19 @@ pub struct Upload {
     pub bytes: u64,
 }
 
-/// The attachments of a message that is about to be stored.
-#[derive(Clone, Debug, Default)]
+/// The attachments of a message that is about to be stored: often none.
+#[derive(Clone, Debug)]
 pub enum NewAttachments {
-    /// None.
-    #[default]
-    None,
     /// Uploads of the sender that no message carries yet.
     Uploaded(Vec<AttachmentId>),
     /// Files that came with the message.
     Included(Vec<IncludedFile>, UploadLimits),
+}
+
+impl Default for NewAttachments {
+    fn default() -> NewAttachments {
+        NewAttachments::Uploaded(Vec::new())
+    }
 }
 
 /// A file that came with its message.
@@ -342,7 +345,8 @@ pub(crate) fn link(
     new: NewAttachments,
 ) -> Outcome<Vec<Attachment>> {
     let attachments = match new {
-        NewAttachments::None => return Ok(Vec::new()),
+        NewAttachments::Included(files, _) if files.is_empty() => return Ok(Vec::new()),
+        NewAttachments::Uploaded(ids) if ids.is_empty() => return Ok(Vec::new()),
         NewAttachments::Uploaded(ids) => ids
             .into_iter()
             .map(|id| {

@@ -302,25 +302,20 @@ impl Store {
                 let note = "UPDATE conversations SET has_outside_text = 1 WHERE id = ?";
                 write.execute(note, params![conversation_id])?;
             }
-            let begun = new_turn::begin(
-                write,
-                NewTurn {
-                    viewer: Viewer::server(),
-                    target: Target::Existing(conversation_id),
-                    owner: schedule.owner_id,
-                    audience: schedule.audience,
-                    channel: schedule.channel,
-                    account: schedule.account,
+            let (target, audience) = (Target::Existing(conversation_id), schedule.audience);
+            let new = NewTurn {
+                owner: schedule.owner_id,
+                account: schedule.account,
+                speaker: schedule.owner,
+                ..NewTurn::new(
+                    Viewer::server(),
+                    target,
+                    audience,
+                    schedule.channel,
                     message,
-                    speaker: schedule.owner,
-                    surface: None,
-                    attachments: crate::NewAttachments::None,
-                    tools: None,
-                    replaces: None,
-                    model: None,
-                    idempotency: None,
-                },
-            )?;
+                )
+            };
+            let begun = new_turn::begin(write, new)?;
             let id = schedule.id;
             match next_at {
                 Some(next_at) => write.execute(

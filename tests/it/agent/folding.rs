@@ -234,21 +234,11 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
     let id = conversation.parse().unwrap();
     let turns: Vec<TurnId> = (0..count)
         .map(|number| {
+            let message = format!("what about number {number}?");
+            let (target, audience) = (Target::Existing(id), Audience::Household);
             let begun = store.begin_turn_deferred(NewTurn {
-                surface: None,
-                viewer: Viewer::server(),
-                owner: None,
-                audience: Audience::Household,
-                target: Target::Existing(id),
-                channel: "websocket".to_owned(),
-                account: None,
-                message: format!("what about number {number}?"),
                 speaker: Some("admin".to_owned()),
-                attachments: store::NewAttachments::None,
-                tools: None,
-                replaces: None,
-                model: None,
-                idempotency: None,
+                ..NewTurn::new(Viewer::server(), target, audience, "websocket", message)
             });
             match begun.unwrap().uncommitted() {
                 Begun::New { turn, .. } => turn.id,
