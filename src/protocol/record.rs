@@ -462,7 +462,7 @@ records! {
         pub warnings: Vec<String>,
     }
 
-    /// A webhook account of the configuration.
+    /// A webhook account of the configuration, as `get_config` shows it too.
     pub struct WebhookAccount {
         /// Its name.
         pub name: String,
@@ -490,6 +490,8 @@ records! {
         pub mapped: bool,
         /// Which bodies it takes, by the values of their members.
         pub when: Value,
+        /// How long its turns may take; null for as long as others.
+        pub timeout_seconds: Option<u64>,
         /// Attempts at a callback before it is given up.
         pub max_attempts: u32,
         /// Whether it is served.

@@ -86,7 +86,6 @@ pub use keep::usage::{Period, Usage, UsageRow};
 pub use out::deliveries::{Attempt, Callback, Delivery, DeliveryState, NewDelivery};
 pub use out::due::Outgoing;
 pub use people::actors::{Actors, look_up_actors};
-pub use people::belongings::Belongings;
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
 pub use people::tokens::{Identity, NewToken, SESSION, Token, TokenScope, UserRole};

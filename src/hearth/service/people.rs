@@ -173,16 +173,7 @@ impl Service {
 
     pub(super) fn belongings(&self, name: &str) -> Result<Value> {
         let known = self.find_user(name)?;
-        let counts = self.store.belongings(known.id)?;
-        Ok(json!(record::Belongings {
-            name: known.name,
-            private_conversations: counts.private_conversations,
-            shared_conversations: counts.shared_conversations,
-            private_memories: counts.private_memories,
-            shared_memories: counts.shared_memories,
-            schedules: counts.schedules,
-            tokens: counts.tokens,
-        }))
+        Ok(json!(self.store.belongings(&known)?))
     }
 
     /// A session of a person, or of the first admin, for the terminal on this machine.

@@ -9,8 +9,7 @@ use agent::model::fence::provenance;
 use agent::skills::Skill;
 use base::calendar::Zone;
 use base::error::{Code, Error};
-use base::url::host_only;
-use config::{Person, WebhookAccount};
+use config::Person;
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
@@ -301,27 +300,6 @@ pub fn skill(skill: &Skill) -> record::Skill {
         description: skill.description.clone(),
         bytes: skill.bytes,
         files: skill.files.clone(),
-    }
-}
-
-/// A webhook account, without its secrets.
-pub fn webhook_account(account: &WebhookAccount) -> record::WebhookAccount {
-    record::WebhookAccount {
-        name: account.name.clone(),
-        incoming_path: account.incoming_path.clone(),
-        outgoing_url: host_only(&account.outgoing_url),
-        secret_set: account.secret.is_some(),
-        secret_previous_set: account.secret_previous.is_some(),
-        model: account.model.clone(),
-        permission_mode: account.permission_mode.map(|mode| json!(mode)),
-        tools: account.tools.clone(),
-        tool_permissions: json!(account.tool_permissions),
-        audience: account.audience.clone(),
-        trusted: account.trusted,
-        mapped: account.map.is_some(),
-        when: json!(account.when),
-        max_attempts: account.max_attempts,
-        enabled: account.enabled,
     }
 }
 

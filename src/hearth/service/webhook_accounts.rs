@@ -15,8 +15,7 @@ impl Service {
     pub(super) fn list_webhook_accounts(&self) -> Result<Value> {
         self.settings.check_is_whole("channels")?;
         let config = self.settings.current();
-        let accounts = config.webhook_accounts().map(views::webhook_account);
-        Ok(views::records("accounts", accounts))
+        Ok(views::records("accounts", config.webhook_accounts()))
     }
 
     pub(super) fn add_webhook_account(&self, new: AddWebhookAccount) -> Result<Value> {

@@ -7,7 +7,7 @@ use rusqlite::params;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::value;
+use crate::engine::query::{exists, value};
 use crate::keep::idempotency;
 use crate::sight::audience::{self, Readers};
 use base::error::Result;
@@ -84,13 +84,23 @@ const SEEN_BY_NOBODY: &str = "SELECT c.id FROM audiences a
          AND NOT EXISTS (SELECT 1 FROM audience_members WHERE audience_id = a.id)
      LIMIT 1";
 
-/// The rows of a conversation that are deleted before it, in parts, so that a long
-/// one does not delay other writes.
-const PARTS: [&str; 2] = [
-    "DELETE FROM messages WHERE id IN (
-         SELECT id FROM messages WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
-    "DELETE FROM turns WHERE id IN (
-         SELECT id FROM turns WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
+/// The rows of a conversation that are deleted before it, in parts (of messages about a
+/// megabyte), so that a long one does not delay other writes; and whether there are more.
+const PARTS: [(&str, &str); 2] = [
+    (
+        "DELETE FROM messages WHERE id IN (
+             SELECT id FROM (
+                 SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
+                     SELECT id, octet_length(content) AS bytes FROM messages
+                     WHERE conversation_id = ?1 ORDER BY id LIMIT ?2))
+             WHERE before < 1000000)",
+        "SELECT 1 FROM messages WHERE conversation_id = ?",
+    ),
+    (
+        "DELETE FROM turns WHERE id IN (
+             SELECT id FROM turns WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
+        "SELECT 1 FROM turns WHERE conversation_id = ?",
+    ),
 ];
 
 /// What [`Store::delete_idle_conversation`] deleted.
@@ -176,8 +186,9 @@ impl Store {
 /// Deletes a conversation, or a part of it when it is long; returns whether all of it
 /// is gone.
 pub(crate) fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<bool> {
-    for sql in PARTS {
-        if write.execute(sql, params![id, AT_ONCE as i64])? == AT_ONCE {
+    for (delete, more) in PARTS {
+        write.execute(delete, params![id, AT_ONCE as i64])?;
+        if exists(write.connection, more, params![id])? {
             return Ok(false);
         }
     }

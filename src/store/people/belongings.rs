@@ -3,37 +3,21 @@
 use rusqlite::params;
 
 use crate::engine::database::Store;
-use crate::engine::query::row;
+use crate::people::user::User;
 use base::error::Result;
-use base::ids::UserId;
-
-/// How many things belong to a person.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Belongings {
-    /// Conversations that nobody else sees.
-    pub private_conversations: u64,
-    /// Conversations of theirs that others see.
-    pub shared_conversations: u64,
-    /// Memories that nobody else sees.
-    pub private_memories: u64,
-    /// Memories of theirs that others see.
-    pub shared_memories: u64,
-    /// Schedules.
-    pub schedules: u64,
-    /// API tokens, without sessions.
-    pub tokens: u64,
-}
+use protocol::record::Belongings;
 
 impl Store {
     /// What belongs to a person.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn belongings(&self, id: UserId) -> Result<Belongings> {
+    pub fn belongings(&self, of: &User) -> Result<Belongings> {
         self.read(|connection| {
-            let counted = row(connection, COUNT, params![id], |row| {
+            let counted = connection.query_row(COUNT, params![of.id], |row| {
                 let count = |place| row.get::<_, i64>(place).map(i64::unsigned_abs);
                 Ok(Belongings {
+                    name: of.name.clone(),
                     private_conversations: count(0)?,
                     shared_conversations: count(1)?,
                     private_memories: count(2)?,
@@ -42,7 +26,7 @@ impl Store {
                     tokens: count(5)?,
                 })
             })?;
-            Ok(counted.unwrap_or_default())
+            Ok(counted)
         })
     }
 }

@@ -165,22 +165,26 @@ fn a_long_conversation_goes_in_parts() {
     let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
-    let messages = (0..2500)
-        .map(|number| said(Role::User, "word", number))
-        .collect();
-    let id = take_in(&store, "x:1", messages);
-    clock.advance(Duration::from_secs(10));
-    let mut parts = 0;
-    let delete = || store.delete_idle_conversation(Duration::from_secs(5));
-    let last = loop {
-        match delete().unwrap() {
-            Deleted::Part => parts += 1,
-            last => break last,
-        }
-    };
-    assert!(parts > 2, "{parts}");
-    assert_eq!(last, Deleted::Conversation(id, Readers::Household));
-    assert!(store.seen(&all()).conversation(id).is_err());
+    // Of many messages, and of few that are long.
+    for (count, length) in [(2500, 1), (20, 100_000)] {
+        let text = "word ".repeat(length);
+        let messages = (0..count)
+            .map(|number| said(Role::User, &text, number))
+            .collect();
+        let id = take_in(&store, "x:1", messages);
+        clock.advance(Duration::from_secs(10));
+        let mut parts = 0;
+        let delete = || store.delete_idle_conversation(Duration::from_secs(5));
+        let last = loop {
+            match delete().unwrap() {
+                Deleted::Part => parts += 1,
+                last => break last,
+            }
+        };
+        assert!(parts > 2, "{parts}");
+        assert_eq!(last, Deleted::Conversation(id, Readers::Household));
+        assert!(store.seen(&all()).conversation(id).is_err());
+    }
 }
 
 #[test]
