@@ -83,9 +83,10 @@ fn a_server_whose_data_directory_is_taken_away_says_so_and_stores_nothing() {
     let elsewhere = folder.join("elsewhere");
     fs::rename(&data, &elsewhere).unwrap();
     becomes(503);
-    let said = fs::read_to_string(folder.join("stderr.txt")).unwrap();
+    let said = || fs::read_to_string(folder.join("stderr.txt")).unwrap();
     let expected = format!("{}/hearth.db was moved, deleted", data.display());
-    assert_eq!(said.matches(&expected).count(), 1, "once: {said}");
+    eventually("the log", || said().contains(&expected).then_some(()));
+    assert_eq!(said().matches(&expected).count(), 1, "once: {}", said());
     client.send(&json!({ "type": "chat", "message": "hello" }));
     let refused = client.response();
     assert_eq!(refused["code"], "server_error", "{refused}");
