@@ -16,7 +16,7 @@ use super::address_patterns::AddressPatterns;
 use super::assistant::Identity;
 use super::channels::{Channel, RelayChannel, TcpChannel, WebhookChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
-use super::custom_tools::{BUILTIN_TOOLS, HOUSEHOLD_TOOLS};
+use super::custom_tools::{BUILTIN_TOOLS, UNRELATED_TOOLS};
 use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section};
 use super::limits::{Limits, limits};
@@ -371,9 +371,8 @@ impl Config {
         let mut custom = self.tools.custom.iter().filter(|one| one.household);
         let servers = self.mcp_servers.iter().filter(|server| server.household);
         let servers = servers.map(|server| server.name.as_str());
-        HOUSEHOLD_TOOLS.contains(&tool)
-            || custom.any(|one| one.name == tool)
-            || server_of(tool, servers).is_some()
+        let is_builtin = BUILTIN_TOOLS.contains(&tool) && !UNRELATED_TOOLS.contains(&tool);
+        is_builtin || custom.any(|one| one.name == tool) || server_of(tool, servers).is_some()
     }
 
     /// The household's time zone.

@@ -35,23 +35,10 @@ pub const BUILTIN_TOOLS: [&str; 14] = [
     "read_skill",
 ];
 
-/// The built-in tools that reach what belongs to the household: memories,
-/// conversations, schedules, lists, phones, files and skills. A webhook account has them only if its
-/// `tools` names them.
-pub const HOUSEHOLD_TOOLS: [&str; 12] = [
-    "remember",
-    "recall",
-    "forget",
-    "search_conversations",
-    "schedule",
-    "lists",
-    "notify",
-    "list_files",
-    "read_file",
-    "write_file",
-    "run_command",
-    "read_skill",
-];
+/// The built-in tools that reach nothing of the household. The others reach memories,
+/// conversations, schedules, lists, phones, files and skills: a webhook account has them only
+/// if its `tools` names them.
+pub(super) const UNRELATED_TOOLS: [&str; 2] = ["current_time", "web_fetch"];
 
 /// A tool from the configuration (`tools.custom`).
 #[derive(Clone, Debug)]

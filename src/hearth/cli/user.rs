@@ -307,14 +307,10 @@ fn show_link(made: &Value, arguments: &Arguments, context: &mut CliContext) -> C
     if arguments.has("qr") || context.output_is_terminal {
         write!(context.output, "\n{}\n", qr::code(&link)?)?;
     }
+    let new = if made["is_reset"] == true { "new " } else { "" };
     context.note(format_args!(
-        "With this link {name} chooses {} and is signed in. It works once, until {}. Whoever has it \
-         can use it: hand it to {name} alone.",
-        if made["is_reset"] == true {
-"a new password"
-} else {
-"a password"
-},
+        "With this link {name} chooses a {new}password and is signed in. It works once, until {}. \
+         Whoever has it can use it: hand it to {name} alone.",
         time(&made["expires_at"]),
     ))
 }

@@ -32,8 +32,7 @@ impl Service {
     /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
         let user = self.store.user(username)?;
-        if self.check_password(peer, username, user.as_ref(), password)? {
-        } else {
+        if !self.check_password(peer, username, user.as_ref(), password)? {
             return Err(wrong_pair());
         }
         let login = self.begin_session(peer, &user.ok_or_else(wrong_pair)?)?;

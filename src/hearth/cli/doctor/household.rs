@@ -6,7 +6,7 @@ use crate::cli::token::narrowing;
 use crate::service::settings::{self, UnknownName};
 use crate::service::views;
 use base::people::Audience;
-use config::{Config, HOUSEHOLD_TOOLS, Permission, Settings, WebhookAccount};
+use config::{BUILTIN_TOOLS, Config, Permission, Settings, WebhookAccount};
 use serde_json::json;
 use store::{Actors, Token, UserRole, look_up_actors};
 
@@ -71,12 +71,14 @@ fn list(config: &Config, actors: &Actors) -> Diagnosis {
 
 /// An account with the tools of the household that it may use; none without any.
 fn account_line(account: &WebhookAccount, config: &Config) -> Option<String> {
-    let own = config.tools.custom.iter().filter(|tool| tool.household);
-    let tools: Vec<&str> = HOUSEHOLD_TOOLS
-        .into_iter()
-        .chain(own.map(|tool| tool.name.as_str()))
-        .filter(|tool| config.offers(account, tool) && is_available(tool, account, config))
-        .collect();
+    let own = config.tools.custom.iter().map(|tool| tool.name.as_str());
+    let all = BUILTIN_TOOLS.into_iter().chain(own);
+    let tools = all.filter(|tool| {
+        config.is_of_household(tool)
+            && config.offers(account, tool)
+            && is_available(tool, account, config)
+    });
+    let tools: Vec<&str> = tools.collect();
     let seen_by = match &account.audience {
         Audience::People(names) => names.join(", "),
         Audience::Private | Audience::Household => "the household".to_owned(),
