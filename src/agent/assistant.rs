@@ -9,7 +9,7 @@ use crate::model::embedding::Embedder;
 use crate::model::meter::ModelMeter;
 use crate::model::servers::Servers;
 use crate::skills::Skills;
-use crate::tools::Toolbox;
+use crate::tools::{PdfTexts, Toolbox};
 use base::calendar::Zone;
 use base::clock::Clock;
 use config::Config;
@@ -37,6 +37,8 @@ pub struct Assistant {
     pub tells_browsers: bool,
     /// Counts requests to models.
     pub meter: Arc<ModelMeter>,
+    /// The attached PDFs that were read.
+    pub pdfs: Arc<PdfTexts>,
 }
 
 impl Assistant {
@@ -58,6 +60,7 @@ impl Assistant {
             config,
             tells_browsers,
             meter: Arc::default(),
+            pdfs: Arc::default(),
             mcp_version: 0,
         }
         .with_tools(mcp, tells_browsers)

@@ -180,6 +180,16 @@ impl Error {
         &self.0.message
     }
 
+    /// The same error with the detail that [`Error::server`] hides from clients, for those
+    /// who run the server.
+    #[must_use]
+    pub fn in_full(mut self) -> Error {
+        if let Some(detail) = self.0.detail.take() {
+            self.0.message = detail.into();
+        }
+        self
+    }
+
     /// The sentence for the machine's owner, with the detail that [`Error::server`]
     /// hides from clients: for commands, which write no log.
     pub fn for_owner(&self) -> &str {

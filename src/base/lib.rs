@@ -7,7 +7,7 @@
 //! - [`secret::Secret`]: a string that cannot be printed.
 //! - [`url::Url`] and [`address::AddressScope`]: the one URL parser, and the one table
 //!   of local and other special addresses.
-//! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
+//! - [`measure`], [`sync`]: counters and histograms, locks and threads.
 //! - [`nearest`]: what a mistyped word was meant to be.
 //! - [`surface`]: where replies are read.
 //! - [`visible`]: text that a person must judge, with nothing hidden in it; [`composed`]:
@@ -32,7 +32,6 @@ pub mod surface;
 pub mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod threads;
 pub mod url;
 pub mod visible;
 mod words;

@@ -41,7 +41,7 @@ section! {
         pub trusted_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Longest fetch, in seconds, including redirects.
         pub timeout_seconds: u64 = integer(1..=300).or(20);
-        /// Longest page, in bytes; the rest is not read.
+        /// Longest page, in bytes; the rest is not read. A PDF is read whole, up to 16 MB.
         pub max_bytes: usize = integer(1_024..=64 * 1024 * 1024).or(2 * 1024 * 1024);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use base::threads;
+use base::sync::spawn;
 
 /// Most addresses of one name that are tried.
 const ADDRESSES: usize = 16;
@@ -26,7 +26,7 @@ pub fn look_up(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketA
     }
     let (sender, receiver) = mpsc::sync_channel(1);
     let name = (host.to_owned(), port);
-    threads::spawn(
+    spawn(
         thread::Builder::new()
             .name("resolve".to_owned())
             .stack_size(256 * 1024),

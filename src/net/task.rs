@@ -6,7 +6,7 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::cancel::Cancel;
-use base::threads;
+use base::sync::spawn;
 
 /// How long work may go on after it was cancelled, before its thread is abandoned.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -36,7 +36,7 @@ impl<T: Send + 'static> Task<T> {
         };
         Ok(Task {
             cancel: cancel.clone(),
-            thread: Some(threads::spawn(Builder::new().name(name.into()), run)?),
+            thread: Some(spawn(Builder::new().name(name.into()), run)?),
             result,
         })
     }

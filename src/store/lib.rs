@@ -57,12 +57,12 @@ pub use chat::turn_end::{Finished, TurnEnd};
 pub use chat::turns::{StartedCall, Turn, TurnState};
 pub use chat::versions::Rearranged;
 pub use engine::check::{Progress, ProgressWatcher};
+pub use engine::commit::{Version, WriterMeter};
 #[cfg(any(test, feature = "testing"))]
 pub use engine::commit_gate::{CommitGate, Statements};
 pub use engine::database::Store;
 pub use engine::durability::{Durable, Provisional};
 pub use engine::integrity::{Examination, check_after_crash, check_integrity, examine};
-pub use engine::meter::{Version, WriterMeter};
 pub use engine::schema::OpenError;
 pub use files::imported::AttachmentImport;
 pub use files::{

@@ -91,6 +91,26 @@ fn check_hosts(page: &Page, hosts: &[SocketAddr]) {
     }
 }
 
+/// The wait for a busy model is shown for as long as it lasts.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_busy_model_is_said_until_it_is_asked_again() {
+    let busy = || Act::error(429, "Retry-After: 2\r\n", "slow down");
+    let model = Model::acting(vec![busy(), Act::Stall("Hi".to_owned())]);
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "hello");
+    let says = "document.querySelector('p.thinking')?.textContent";
+    page.until(&format!("{says} === 'The model is busy, next try in 2 s'"));
+    model.wait_for_requests(2);
+    page.until(&format!("{says} === 'Thinking'"));
+    model.release();
+    until_last_reply(&mut page, "Hi");
+    check(&page, &home);
+}
+
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn signing_in_wrong_and_right_and_out() {

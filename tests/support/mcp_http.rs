@@ -89,6 +89,13 @@ impl McpServer {
         answers.cloned().collect()
     }
 
+    /// Cuts the streams for what is said unasked.
+    pub fn cut_streams(&self) {
+        for stream in self.shared.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
     /// Forgets the session, as a server does that was restarted.
     pub fn forget_session(&self) {
         *self.shared.session.lock().unwrap() += 1;
@@ -271,7 +278,7 @@ fn call(
             shared.tools.lock().unwrap().push("sprout".to_owned());
             let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
             for stream in &mut *shared.streams.lock().unwrap() {
-                event(stream, &format!("data: {changed}\n\n"))?;
+                event(stream, &format!("id: news-1\ndata: {changed}\n\n"))?;
             }
             reply(socket, "200 OK", "", &text("grown"))
         }

@@ -558,12 +558,10 @@ impl Shared {
                     return;
                 }
                 Err(Failure::Connection(ClientError::Cancelled)) => return,
-                Err(Failure::Connection(
-                    error @ (ClientError::Unreachable(_) | ClientError::Refused(_)),
-                )) => return peer.close(&error.to_string()),
+                // Whether the server is gone, the next request finds out.
                 Err(failure) => {
-                    let error = failure.into_call_error(&timeout);
-                    log::debug!("mcp {}: {error}", self.name);
+                    let (name, error) = (&self.name, failure.into_call_error(&timeout));
+                    log::info!("mcp {name}: its notifications do not come at present: {error}");
                 }
             }
             if stop.wait(pause) {

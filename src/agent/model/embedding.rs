@@ -16,7 +16,7 @@ use base::sync::lock;
 use config::{Api, Config, Preset};
 use net::cancel::Cancel;
 use net::tls::Trust;
-use store::{Store, Usage, Vector};
+use store::{Snapshot, Store, Usage, Vector};
 
 /// Longest that a turn waits for the vector of its message.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -139,6 +139,7 @@ impl Embedder {
         let request = self
             .endpoint
             .request(path, Some(body.as_bytes()), deadline, cancel);
+        Snapshot::none_open();
         self.endpoint.json(&request, ANSWER_LIMIT)
     }
 

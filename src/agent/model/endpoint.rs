@@ -157,9 +157,18 @@ impl Endpoint {
     /// A failed exchange with this server. `answered` says whether the head of an
     /// answer had arrived.
     pub fn unanswered(&self, error: &ClientError, answered: bool) -> ProviderError {
-        let says = match error {
+        let cause = match error {
             ClientError::Cancelled => return ProviderError::Cancelled,
             ClientError::TimedOut => return ProviderError::TimedOut,
+            ClientError::TooLarge(_) => Cause::Request,
+            _ => Cause::Server,
+        };
+        self.failed(self.why_unanswered(error, answered), error, cause)
+    }
+
+    /// What it did instead of answering, as the end of a sentence.
+    pub fn why_unanswered(&self, error: &ClientError, answered: bool) -> &'static str {
+        match error {
             ClientError::Exhausted => {
                 "could not be asked: Hearth has no file descriptor left (LimitNOFILE=, ulimit -n)"
             }
@@ -173,15 +182,16 @@ impl Endpoint {
             ClientError::Untrusted(_) => "has no trusted TLS certificate",
             ClientError::NotHttp(_) => "answered something that is not HTTP",
             ClientError::Interrupted { .. } => "closed the connection without an answer",
-            ClientError::Silent(_) if !answered => "did not answer in time",
-            ClientError::Silent(_) => "stopped sending in the middle of its reply",
+            ClientError::Silent(_) | ClientError::TimedOut | ClientError::Cancelled
+                if !answered =>
+            {
+                "did not answer in time"
+            }
+            ClientError::Silent(_) | ClientError::TimedOut | ClientError::Cancelled => {
+                "stopped sending in the middle of its reply"
+            }
             ClientError::TooLarge(_) => "sent a larger answer than Hearth accepts",
-        };
-        let cause = match error {
-            ClientError::TooLarge(_) => Cause::Request,
-            _ => Cause::Server,
-        };
-        self.failed(says, error, cause)
+        }
     }
 }
 

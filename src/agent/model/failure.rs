@@ -409,11 +409,6 @@ impl ErrorResponse {
     fn says(&self, endpoint: &Endpoint, model: &str) -> String {
         let status = self.status;
         let quoted = || endpoint.quote(&self.message);
-        // Whoever runs the server at home can do something about it.
-        let why = || match endpoint.is_local && !self.message.trim().is_empty() {
-            true => format!(": {}", quoted()),
-            false => String::new(),
-        };
         match status {
             300..=399 => {
                 let place = self.location.as_deref().unwrap_or("another address");
@@ -443,12 +438,9 @@ impl ErrorResponse {
                 format!("says that the account's quota is used up ({status})")
             }
             429 => format!("gets too many requests ({status}): try again later"),
-            503 => format!(
-                "is overloaded or still loading the model ({status}){}",
-                why()
-            ),
+            503 => format!("is overloaded or still loading the model ({status})"),
             529 => format!("is overloaded ({status})"),
-            408 | 409 | 500..=599 => format!("failed ({status}){}", why()),
+            408 | 409 | 500..=599 => format!("failed ({status})"),
             200 => format!("reported an error: {}", quoted()),
             _ => format!("refused the request ({status}): {}", quoted()),
         }

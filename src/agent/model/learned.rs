@@ -25,9 +25,10 @@ const CREDIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 /// Limits of the correction.
 const CORRECTION: (f64, f64) = (0.5, 2.0);
 
-/// What is remembered of one server.
+/// What is remembered of one server: by model, the one that something was learned of last at
+/// the end.
 #[derive(Default)]
-pub struct Learned(Mutex<BTreeMap<String, Lessons>>);
+pub struct Learned(Mutex<Vec<(String, Lessons)>>);
 
 /// What is remembered of a model.
 #[derive(Default)]
@@ -62,12 +63,35 @@ fn lasting<T: Copy>(lesson: Option<(Instant, T)>, now: Instant) -> Option<T> {
 }
 
 impl Learned {
-    fn of<T>(&self, model: &str, use_lessons: impl FnOnce(&mut Lessons) -> T) -> T {
+    /// Looks at what is remembered. A person may name any model: that alone is no lesson.
+    fn of<T: Default>(&self, model: &str, look: impl FnOnce(&Lessons) -> T) -> T {
+        let models = lock(&self.0);
+        let found = models.iter().find(|(name, _)| name == model);
+        found.map(|(_, lessons)| look(lessons)).unwrap_or_default()
+    }
+
+    /// Changes what is remembered of a model, if anything is.
+    fn change(&self, model: &str, change: impl FnOnce(&mut Lessons)) {
         let mut models = lock(&self.0);
-        if models.len() >= MODELS && !models.contains_key(model) {
-            models.clear();
+        if let Some((_, lessons)) = models.iter_mut().find(|(name, _)| name == model) {
+            change(lessons);
         }
-        use_lessons(models.entry(model.to_owned()).or_default())
+    }
+
+    /// Remembers something of a model; the model of which nothing was learned for longest makes
+    /// room.
+    fn learn_of<T>(&self, model: &str, learn: impl FnOnce(&mut Lessons) -> T) -> T {
+        let mut models = lock(&self.0);
+        let place = models.iter().position(|(name, _)| name == model);
+        let mut lessons = place
+            .map(|place| models.remove(place).1)
+            .unwrap_or_default();
+        let learned = learn(&mut lessons);
+        if models.len() >= MODELS {
+            models.remove(0);
+        }
+        models.push((model.to_owned(), lessons));
+        learned
     }
 
     /// What a model accepts, if that was learned.
@@ -77,7 +101,7 @@ impl Learned {
 
     /// Remembers what a model accepts.
     pub fn learn(&self, model: &str, capabilities: ServerCapabilities, now: Instant) {
-        self.of(model, |lessons| {
+        self.learn_of(model, |lessons| {
             lessons.capabilities = Some((now, capabilities));
         });
     }
@@ -99,7 +123,7 @@ impl Learned {
         taken: bool,
         now: Instant,
     ) {
-        self.of(model, |lessons| {
+        self.learn_of(model, |lessons| {
             let files = &mut lessons.files;
             if files.len() >= FILES {
                 // What was refused costs another request.
@@ -114,8 +138,8 @@ impl Learned {
 
     /// Forgets that a model has refused files.
     pub fn forget_files(&self, model: &str, ids: &[AttachmentId]) {
-        self.of(model, |lessons| {
-            lessons.files.retain(|id, _| !ids.contains(id));
+        self.change(model, |lessons| {
+            lessons.files.retain(|id, _| !ids.contains(id))
         });
     }
 
@@ -133,7 +157,7 @@ impl Learned {
         was_asked: bool,
         now: Instant,
     ) -> Option<usize> {
-        self.of(model, |lessons| {
+        self.learn_of(model, |lessons| {
             let before = lessons.window;
             if tokens.is_some() && before.until.is_some() && tokens != before.tokens {
                 // It was started anew, with another window.
@@ -155,7 +179,7 @@ impl Learned {
     /// Has the next turn ask for the window again: a request failed, perhaps because the
     /// server was started anew with another one.
     pub fn doubt_window(&self, model: &str, now: Instant) {
-        self.of(model, |lessons| {
+        self.change(model, |lessons| {
             let known = &mut lessons.window;
             known.until = known.until.map(|until| match known.tokens {
                 Some(_) => now,
@@ -171,12 +195,12 @@ impl Learned {
 
     /// Remembers such a window.
     pub fn learn_limit(&self, model: &str, tokens: usize, now: Instant) {
-        self.of(model, |lessons| lessons.limit = Some((now, tokens)));
+        self.learn_of(model, |lessons| lessons.limit = Some((now, tokens)));
     }
 
     /// What corrects an estimate of tokens: 0.5 to 2.
     pub fn factor(&self, model: &str) -> f64 {
-        self.of(model, |lessons| lessons.factor.unwrap_or(1.0))
+        self.of(model, |lessons| lessons.factor).unwrap_or(1.0)
     }
 
     /// Notes that a request of `estimated` tokens (uncorrected) took `counted`.
@@ -184,7 +208,7 @@ impl Learned {
         let measured = counted as f64 / estimated.max(1) as f64;
         if estimated >= MIN_ESTIMATE && CREDIBLE.contains(&measured) {
             let factor = measured.clamp(CORRECTION.0, CORRECTION.1);
-            self.of(model, |lessons| lessons.factor = Some(factor));
+            self.learn_of(model, |lessons| lessons.factor = Some(factor));
         }
     }
 
@@ -199,7 +223,7 @@ impl Learned {
     /// Notes that a request was too long, so that the next ones take at most `tokens`
     /// (corrected), as long as the model's window has `window`.
     pub fn learn_ceiling(&self, model: &str, tokens: usize, window: usize, now: Instant) {
-        self.of(model, |lessons| {
+        self.learn_of(model, |lessons| {
             lessons.ceiling = Some((now, (tokens, window)));
         });
     }
@@ -239,9 +263,26 @@ mod tests {
         }
         assert_eq!(learned.factor("other"), 1.0);
         assert_eq!(learned.ceiling("other", 8_192, now), None);
+    }
+
+    #[test]
+    fn names_that_anybody_makes_up_push_out_nothing_that_was_learned() {
+        let (learned, now) = (Learned::default(), Instant::now());
+        learned.learn_limit("ours", 8_192, now);
+        for number in 0..1_000 {
+            let name = number.to_string();
+            assert_eq!(learned.limit(&name, now), None);
+            assert_eq!(learned.factor(&name), 1.0);
+            learned.forget_files(&name, &[]);
+            learned.doubt_window(&name, now);
+        }
+        assert_eq!(learned.limit("ours", now), Some(8_192));
         for number in 0..1_000 {
             learned.learn_ceiling(&number.to_string(), 1, 2, now);
+            learned.learn_limit("ours", 4_096, now);
         }
-        assert!(lock(&learned.0).len() <= MODELS);
+        assert_eq!(lock(&learned.0).len(), MODELS);
+        assert_eq!(learned.limit("ours", now), Some(4_096), "the oldest went");
+        assert_eq!(learned.ceiling("999", 2, now), Some(1));
     }
 }

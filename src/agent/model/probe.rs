@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::anthropic;
 use super::endpoint::Endpoint;
 use super::failure::Failure;
-use crate::model::ProviderError;
 use config::{Api, ModelChoice, Preset};
 use net::cancel::Cancel;
 use net::http_client::BODY_LIMIT;
@@ -200,13 +199,7 @@ impl Prober<'_> {
     fn without_models(&self, why: Failure) -> Finding {
         let endpoint = self.endpoint;
         let says = match why {
-            Failure::Client(error) => match endpoint.unanswered(&error, false) {
-                ProviderError::Failed { public, .. } => {
-                    let said = public.strip_prefix(&endpoint.subject).unwrap_or(&public);
-                    said.trim_start().to_owned()
-                }
-                _ => "did not answer in time".to_owned(),
-            },
+            Failure::Client(error) => endpoint.why_unanswered(&error, false).to_owned(),
             Failure::Reported(response) => match response.status {
                 401 | 403 if endpoint.key().is_none() => return Finding::NoKey,
                 401 | 403 => return Finding::BadKey(endpoint.quote(&response.message)),

@@ -162,12 +162,14 @@ impl Remote {
         limit.map_or(window, |limit| window.min(limit))
     }
 
-    /// How long the first word of a reply may take, where another server can be asked.
-    fn first_token(&self, request: &ModelRequest<'_>) -> Option<Duration> {
+    /// How long the first word of a reply may take, where another server can be asked, and
+    /// whether the model `is_thinking` before it.
+    fn first_token(&self, request: &ModelRequest<'_>, is_thinking: bool) -> Option<Duration> {
         if !request.has_next || !request.stream {
             return None;
         }
-        let thinks = (self.options.reasoning_effort).is_some_and(|effort| effort != "none");
+        let effort = self.options.reasoning_effort;
+        let thinks = is_thinking || effort.is_some_and(|effort| effort != "none");
         Some(self.options.first_token.unwrap_or_else(|| {
             if self.endpoint.is_local {
                 // It may be loading its model.
@@ -196,9 +198,11 @@ impl Remote {
         if request.stream {
             post.accept = "text/event-stream, application/x-ndjson, application/json";
         }
-        post.silence = self.first_token(request);
+        post.silence = self.first_token(request, false);
+        let now = Instant::now();
         let patience = Patience {
-            first_token: post.silence.map(|limit| Instant::now() + limit),
+            first_token: post.silence.map(|limit| now + limit),
+            first_token_thinking: self.first_token(request, true).map(|limit| now + limit),
             silence: match self.endpoint.is_local {
                 true => LOCAL_SILENCE_LIMIT,
                 false => SILENCE_LIMIT,
@@ -531,6 +535,50 @@ fn estimate(sent_tokens: usize, reply: &ModelReply) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::openai::OpenAi;
+    use crate::model::testing::Ask;
+
+    #[test]
+    fn the_first_word_has_more_time_where_the_model_thinks_or_is_loaded() {
+        let (away, at_home) = ("https://llm.example/v1", "http://127.0.0.1:1/v1");
+        for (url, effort, set, is_thinking, seconds) in [
+            (away, None, None, false, 60),
+            (away, Some("none"), None, false, 60),
+            (away, Some("high"), None, false, 180),
+            (away, None, None, true, 180),
+            (at_home, None, None, false, 300),
+            (at_home, Some("high"), None, true, 300),
+            (away, None, Some(7), true, 7),
+            (at_home, None, Some(7), false, 7),
+        ] {
+            let options = Options {
+                reasoning_effort: effort,
+                first_token: set.map(Duration::from_secs),
+                ..Options::default()
+            };
+            let endpoint = Endpoint::new("The model server", url, None);
+            let service = Profile::of("openai-compatible", &endpoint.host);
+            let remote = Remote::new(endpoint, Box::new(OpenAi), service, options);
+            let mut ask = Ask {
+                time: Duration::from_secs(600),
+                ..Ask::hello(true)
+            };
+            assert_eq!(
+                remote.first_token(&ask.request(), is_thinking),
+                None,
+                "nobody else"
+            );
+            ask.has_next = true;
+            let limit = remote.first_token(&ask.request(), is_thinking).unwrap();
+            let (most, limit) = (f64::from(seconds), limit.as_secs_f64());
+            assert!(
+                limit <= most && limit > most - 5.0,
+                "{url} {effort:?}: {limit}"
+            );
+            ask.stream = false;
+            assert_eq!(remote.first_token(&ask.request(), is_thinking), None);
+        }
+    }
 
     #[test]
     fn waits_double_up_to_a_limit() {

@@ -54,8 +54,10 @@ pub struct ReplyBuilder<'a> {
     pub offered: &'a [ToolSpec],
     /// Whether anything in the answer had the form of a reply.
     pub has_begun: bool,
-    /// Whether reasoning or a call has begun, of which nothing else here tells yet.
+    /// Whether reasoning or a call has come, of which nothing else here tells yet.
     pub has_block: bool,
+    /// Whether the server says that the model thinks, although none of it has come.
+    pub is_thinking: bool,
     /// Whether the answer said that the reply is complete.
     pub is_complete: bool,
 }
@@ -87,6 +89,8 @@ pub trait ReplyParser {
 pub struct Patience {
     /// Until when text or reasoning must have come.
     pub first_token: Option<Instant>,
+    /// The same once the server has said that the model thinks.
+    pub first_token_thinking: Option<Instant>,
     /// How long it may be silent after that.
     pub silence: Duration,
 }
@@ -147,8 +151,11 @@ fn read_stream(
     let mut held = None;
     while !reply.is_complete {
         let has_token = reply.has_token();
+        let patience = &mut events.source().patience;
         if has_token {
-            events.source().patience.first_token = None;
+            patience.first_token = None;
+        } else if reply.is_thinking {
+            patience.first_token = patience.first_token_thinking;
         }
         let event = match parser.reads_lines() {
             true => {
@@ -189,6 +196,16 @@ fn read_stream(
     }
 }
 
+/// Whether a member says nothing: some servers send it so before the first word.
+pub fn is_empty(member: &Value) -> bool {
+    match member {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
 /// The JSON of a body or of an event, unless it reports an error. Half a character of the
 /// events before may be `held`.
 fn parse(json: &[u8], event_name: &[u8], held: &mut Option<u16>) -> Result<Value, Failure> {
@@ -225,6 +242,7 @@ impl<'a> ReplyBuilder<'a> {
             offered: &[],
             has_begun: false,
             has_block: false,
+            is_thinking: false,
             is_complete: false,
         }
     }
@@ -233,7 +251,7 @@ impl<'a> ReplyBuilder<'a> {
     fn has_token(&self) -> bool {
         self.has_block
             || self.text.was_written()
-            || !self.members.is_empty()
+            || !self.members.values().all(is_empty)
             || !self.calls.is_empty()
     }
 

@@ -15,6 +15,9 @@ use base::finish_reason::FinishReason;
 use base::sync::lock;
 use breaker::Breaker;
 
+/// A server that gave no answer in less time, because the turn was over, need not be slow.
+const FAIR_TIME: Duration = Duration::from_secs(30);
+
 /// All of them.
 pub struct Servers(Vec<Server>);
 
@@ -48,8 +51,9 @@ impl Server {
         self.breaker().cooldown_left(now).is_none()
     }
 
-    /// Notes what came of a request. Returns for how long it is not asked again.
-    fn note(&self, answer: &Result<ModelReply, ProviderError>) -> Duration {
+    /// Notes what came of a request that was sent at this time. Returns for how long it is
+    /// not asked again.
+    fn note(&self, answer: &Result<ModelReply, ProviderError>, began: Instant) -> Duration {
         let now = Instant::now();
         let mut breaker = self.breaker();
         match answer {
@@ -57,6 +61,9 @@ impl Server {
             Ok(reply) if reply.finish_reason == Some(FinishReason::Interrupted) => {
                 breaker.failed(now)
             }
+            // A person did not wait for it, or the turn had left it little time.
+            Err(ProviderError::Cancelled) => Duration::ZERO,
+            Err(ProviderError::TimedOut) if now - began < FAIR_TIME => Duration::ZERO,
             Err(
                 ProviderError::TimedOut
                 | ProviderError::Failed {
@@ -68,7 +75,7 @@ impl Server {
                 cause: Cause::Busy(wait),
                 ..
             }) => breaker.busy(now, *wait),
-            // The request may be to blame, or somebody who stopped it: the server works.
+            // At most the request is to blame: the server works.
             Ok(_) | Err(_) => breaker.worked(),
         }
     }
@@ -178,8 +185,9 @@ impl Servers {
         for (place, server) in order.iter().enumerate() {
             server.breaker().begin_trial(now);
             let candidate = self.candidate(server, model, &order[place + 1..]);
+            let began = Instant::now();
             let answer = ask(candidate)?;
-            let rest = server.note(&answer);
+            let rest = server.note(&answer, began);
             match answer {
                 Ok(reply) => {
                     if !failures.is_empty() || !candidate.is_first() {

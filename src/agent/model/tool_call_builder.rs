@@ -6,6 +6,9 @@ use super::extra::wrap_members;
 use crate::model::{ToolSpec, make_call_id};
 use store::ToolCall;
 
+/// Most calls of one reply that are read: far more than run.
+pub const MAX_CALLS: usize = 512;
+
 /// A call that may not be complete yet.
 #[derive(Clone, Debug, Default)]
 pub struct ToolCallBuilder {
@@ -134,7 +137,7 @@ pub fn calls_in_text(texts: &[String], offered: &[ToolSpec]) -> Vec<ToolCallBuil
 /// The finished calls: each with a name, a unique id and its own arguments.
 pub fn finish_calls(builders: Vec<ToolCallBuilder>, origin: &str) -> Vec<ToolCall> {
     let mut calls: Vec<ToolCall> = Vec::with_capacity(builders.len());
-    for builder in builders {
+    for builder in builders.into_iter().take(MAX_CALLS) {
         if builder.name.is_empty() {
             continue;
         }

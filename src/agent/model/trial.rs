@@ -166,12 +166,9 @@ impl Trial {
                 return Err(format!("did not answer within {} s", self.limit.as_secs()));
             }
             Err(
-                ProviderError::Failed { public, .. }
-                | ProviderError::ContextOverflow { public, .. },
-            ) => {
-                let says = public.strip_prefix(self.subject()).unwrap_or(&public);
-                return Err(says.trim_start().to_owned());
-            }
+                ProviderError::Failed { public, detail, .. }
+                | ProviderError::ContextOverflow { public, detail, .. },
+            ) => return Err(format!("gave no answer: {public}: {detail}")),
         };
         tried.usage.input += reply.usage.input;
         tried.usage.output += reply.usage.output;

@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::learned::Learned;
 use super::profile::WindowQuestion;
 use net::cancel::Cancel;
+use store::Snapshot;
 
 /// Longest that all questions may take: a turn waits for them.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -95,6 +96,7 @@ impl Asker<'_> {
         let mut request = self.endpoint.request("", body, deadline, &cancel);
         request.url = url;
         request.headers.clone_from(&self.headers);
+        Snapshot::none_open();
         match self.endpoint.json(&request, ANSWER_LIMIT) {
             Ok(said) => Some(said),
             Err(Failure::NotJson(_)) => Some(Value::Null),

@@ -99,8 +99,7 @@ pub(crate) fn cleaned(written: &str) -> Option<String> {
 /// The notes, where turns after them are missing.
 pub(crate) fn with_gap(earlier: Option<&str>) -> String {
     match earlier {
-        None | Some(LEFT_OUT) => LEFT_OUT.to_owned(),
-        Some(text) if text.ends_with(LEFT_OUT) => text.to_owned(),
+        None => LEFT_OUT.to_owned(),
         Some(text) => format!("{text}\n{LEFT_OUT}"),
     }
 }

@@ -1,15 +1,15 @@
 //! The files of a conversation, as the model reads them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::output::{MAX_RESULT_CHARS, cap_paged, cap_text, first_page};
-use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, text_of_pdf};
+use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, PdfError, text_of_pdf};
 use super::readable::decode;
 use crate::model::{FileKind, FileReader, ModelFile};
 use base::ids::{AttachmentId, ConversationId};
+use base::sync::lock;
 use net::cancel::Cancel;
 use store::{Attachment, Store, Viewer};
 
@@ -17,7 +17,9 @@ use store::{Attachment, Store, Viewer};
 const MAX_READ: usize = 2 * 1024 * 1024;
 /// Bytes of a text that is not UTF-8 in which control characters are looked for.
 const BEGINNING: usize = 4 * 1024;
-
+/// Most PDFs that are kept as text, and most bytes of all of them.
+const MOST_PDFS: usize = 64;
+const MOST_PDF_TEXT: usize = 8 * 1024 * 1024;
 /// Longest reading of one PDF.
 const PDF_TIME: Duration = Duration::from_secs(10);
 
@@ -36,13 +38,55 @@ pub struct ConversationFiles<'a> {
     /// Stops it.
     pub cancel: &'a Cancel,
     /// The PDFs that were read.
-    pub pdfs: &'a ShownPdfs,
+    pub pdfs: &'a PdfTexts,
 }
 
-/// What is shown of the PDFs that were read as text, so that the requests of a turn read each
-/// once: by the file and the most characters.
+/// The texts of the PDFs that were read last, or why they have none. A file stays in the
+/// history for many turns, and only the first waits for `pdftotext`.
 #[derive(Default)]
-pub struct ShownPdfs(Mutex<BTreeMap<(AttachmentId, usize), Option<String>>>);
+pub struct PdfTexts(Mutex<Vec<(AttachmentId, Result<String, String>)>>);
+
+impl PdfTexts {
+    /// The text of a PDF of which `read` gives the bytes, within 10 seconds.
+    ///
+    /// # Errors
+    /// Why there is none, to follow the name of the file.
+    pub fn of(
+        &self,
+        id: AttachmentId,
+        read: impl FnOnce() -> Option<Vec<u8>>,
+        data_dir: &Path,
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> Result<String, String> {
+        let known = |kept: &[(AttachmentId, Result<String, String>)]| {
+            let found = kept.iter().find(|(kept, _)| *kept == id);
+            found.map(|(_, text)| text.clone())
+        };
+        if let Some(text) = known(&lock(&self.0)) {
+            return text;
+        }
+        let pdf = read().ok_or("is stored no more")?;
+        let limit = Instant::now() + PDF_TIME;
+        let text = text_of_pdf(pdf, data_dir, deadline.min(limit), cancel);
+        let is_lasting = match &text {
+            Ok(_) | Err(PdfError::Unreadable(_)) => true,
+            Err(PdfError::TooSlow) => limit <= deadline,
+            Err(PdfError::NotRead(_)) => false,
+        };
+        let text = text.map_err(|why| why.to_string());
+        if is_lasting {
+            let mut kept = lock(&self.0);
+            kept.push((id, text.clone()));
+            let bytes =
+                |(_, text): &(_, Result<String, String>)| text.as_ref().map_or(0, String::len);
+            while kept.len() > MOST_PDFS || kept.iter().map(bytes).sum::<usize>() > MOST_PDF_TEXT {
+                drop(kept.remove(0));
+            }
+        }
+        text
+    }
+}
 
 impl ConversationFiles<'_> {
     fn part(&self, id: AttachmentId, most: usize) -> Option<(Attachment, Vec<u8>)> {
@@ -66,11 +110,11 @@ impl ConversationFiles<'_> {
         let (file, bytes) = self.part(id, MAX_READ).ok_or_else(gone)?;
         let kind = FileKind::of(&file.media_type, &file.name);
         if kind == FileKind::Document {
-            let (_, pdf) = self.part(id, MAX_PDF_BYTES + 1).ok_or_else(gone)?;
-            let deadline = self.deadline.min(Instant::now() + PDF_TIME);
-            let text = text_of_pdf(pdf, self.data_dir, deadline, self.cancel);
-            let named = |why| format!("the file {id} {why}");
-            return Ok((text.map_err(named)?, String::new()));
+            let read = || Some(self.part(id, MAX_PDF_BYTES + 1)?.1);
+            let (deadline, cancel) = (self.deadline, self.cancel);
+            let text = (self.pdfs).of(id, read, self.data_dir, deadline, cancel);
+            let text = text.map_err(|why| format!("the file {id} {why}"))?;
+            return Ok((text, String::new()));
         }
         let text = text_of(&bytes).filter(|_| kind == FileKind::Text);
         let text = text.ok_or_else(|| format!("the file {id} is no text ({})", file.media_type))?;
@@ -92,17 +136,6 @@ impl FileReader for ConversationFiles<'_> {
     }
 
     fn text(&self, file: &ModelFile) -> Option<String> {
-        if file.kind() != FileKind::Document {
-            return self.beginning(file);
-        }
-        let mut read = self.pdfs.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = read.entry((file.id, file.most_chars));
-        shown.or_insert_with(|| self.beginning(file)).clone()
-    }
-}
-
-impl ConversationFiles<'_> {
-    fn beginning(&self, file: &ModelFile) -> Option<String> {
         let (text, after) = self.whole_text(file.id).ok()?;
         let most = file.most_chars.min(MAX_RESULT_CHARS);
         if text.is_empty() {
@@ -133,6 +166,40 @@ pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::pdf::pdf_obstacle;
+    use crate::tools::pdf::samples::letter;
+    use base::testing::{TemporaryDirectory, skipped};
+
+    #[test]
+    fn a_pdf_is_read_once_and_what_is_not_its_fault_is_tried_again() {
+        if let Some(obstacle) = pdf_obstacle() {
+            return skipped(obstacle);
+        }
+        let (data, pdfs) = (TemporaryDirectory::new(), PdfTexts::default());
+        let read = |id, pdf: Option<Vec<u8>>, seconds| {
+            let deadline = Instant::now() + Duration::from_secs(seconds);
+            let id = AttachmentId::from(id);
+            pdfs.of(id, || pdf, &data, deadline, &Cancel::default())
+        };
+        // The turn was over.
+        assert!(read(1, Some(letter(&["Hi"])), 0).is_err());
+        let text = Ok("[page 1]\nHi".to_owned());
+        assert_eq!(read(1, Some(letter(&["Hi"])), 60), text);
+        let damaged = read(2, Some(b"%PDF-1.7".to_vec()), 60);
+        assert!(
+            damaged.as_ref().is_err_and(|why| why.contains("damaged")),
+            "{damaged:?}"
+        );
+        for _ in 0..3 {
+            assert_eq!(read(1, None, 0), text);
+            assert_eq!(read(2, None, 0), damaged);
+        }
+        for id in 3..200 {
+            assert!(read(id, Some(vec![0; MAX_PDF_BYTES + 1]), 60).is_err());
+        }
+        assert_eq!(lock(&pdfs.0).len(), MOST_PDFS);
+        assert!(read(1, None, 60).is_err(), "the oldest went");
+    }
 
     #[test]
     fn text_is_decoded() {

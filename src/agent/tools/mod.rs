@@ -36,7 +36,7 @@ mod web_fetch;
 mod xml;
 
 pub(crate) use attached::text_of;
-pub use attached::{ConversationFiles, ShownPdfs};
+pub use attached::{ConversationFiles, PdfTexts};
 pub use custom_http::try_once;
 pub use definition::{
     Arguments, Change, Definition, Origin, ResultDetails, Source, Start, Tool, ToolContext,

@@ -2,13 +2,14 @@
 //! strangers wrote. So it runs only where the kernel has Landlock, without any file or network,
 //! and within limits of bytes, pages, memory and time.
 
-use std::env;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{env, fmt};
 
 use super::process::{self, RunOptions};
 use net::cancel::Cancel;
 use net::process::{ExitReason, Sandbox, has_landlock};
+use store::Snapshot;
 
 /// Largest PDF that is read.
 pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -37,22 +38,46 @@ pub fn pdf_obstacle() -> Option<&'static str> {
     }
 }
 
+/// Why there is no text of a PDF, to follow the name of the file.
+#[derive(Debug)]
+pub enum PdfError {
+    /// The file is to blame.
+    Unreadable(&'static str),
+    /// It takes longer than there was time.
+    TooSlow,
+    /// It may be read another time.
+    NotRead(String),
+}
+
+impl fmt::Display for PdfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PdfError::Unreadable(why) => write!(f, "is a PDF {why}"),
+            PdfError::TooSlow => f.write_str("is a PDF that takes too long to read"),
+            PdfError::NotRead(why) => write!(f, "is a PDF, which {why}"),
+        }
+    }
+}
+
 /// The text of a PDF, each page under its number.
 ///
 /// # Errors
-/// Why there is none, to follow the name of the file.
-pub(super) fn text_of_pdf(
+/// Why there is none.
+pub(crate) fn text_of_pdf(
     pdf: Vec<u8>,
     data_dir: &Path,
     deadline: Instant,
     cancel: &Cancel,
-) -> Result<String, String> {
+) -> Result<String, PdfError> {
     if let Some(obstacle) = pdf_obstacle() {
-        return Err(format!("is a PDF, which cannot be read here: {obstacle}"));
+        return Err(PdfError::NotRead(format!(
+            "cannot be read here: {obstacle}"
+        )));
     }
     if pdf.len() > MAX_BYTES {
-        return Err(format!("is a PDF of more than {} MB", MAX_BYTES >> 20));
+        return Err(PdfError::Unreadable("of more than 16 MB"));
     }
+    Snapshot::none_open();
     let mut command = process::command("/bin/sh");
     command
         .args(["-c", SCRIPT, &MAX_PAGES.to_string()])
@@ -71,14 +96,16 @@ pub(super) fn text_of_pdf(
     )
     .map_err(|error| {
         log::warn!("pdftotext: {error}");
-        "is a PDF, and pdftotext could not be run".to_owned()
+        PdfError::NotRead("was not read: pdftotext could not be run".to_owned())
     })?;
     match finished.end {
         ExitReason::Exited(status) if status.success() => {}
-        ExitReason::Exited(_) => return Err("is a PDF that is damaged or protected".to_owned()),
-        ExitReason::TimedOut => return Err("is a PDF that takes too long to read".to_owned()),
+        ExitReason::Exited(_) => {
+            return Err(PdfError::Unreadable("that is damaged or protected"));
+        }
+        ExitReason::TimedOut => return Err(PdfError::TooSlow),
         ExitReason::Stopped | ExitReason::OutputClosed => {
-            return Err("is a PDF whose reading was stopped".to_owned());
+            return Err(PdfError::NotRead("was not read to its end".to_owned()));
         }
     }
     let is_cut = finished.stdout.is_cut();
@@ -92,7 +119,9 @@ pub(super) fn text_of_pdf(
         .map(|(number, page)| format!("[page {number}]\n{page}"))
         .collect();
     if parts.is_empty() {
-        return Err("is a PDF without text: its pages may be pictures".to_owned());
+        return Err(PdfError::Unreadable(
+            "without text: its pages may be pictures",
+        ));
     }
     if is_cut || count >= MAX_PAGES {
         parts.push(format!("[only the first {} pages were read]", count.max(1)));
@@ -178,7 +207,8 @@ mod tests {
 
     fn text_within(pdf: Vec<u8>, time: Duration) -> Result<String, String> {
         let data = TemporaryDirectory::new();
-        text_of_pdf(pdf, &data, Instant::now() + time, &Cancel::default())
+        let text = text_of_pdf(pdf, &data, Instant::now() + time, &Cancel::default());
+        text.map_err(|why| why.to_string())
     }
 
     fn text(pdf: Vec<u8>) -> Result<String, String> {

@@ -7,7 +7,7 @@ use base::error::Result;
 use base::ids::UserId;
 use base::role::UserRole;
 use config::Person;
-use store::{Snapshot, User};
+use store::{Readers, Snapshot, User};
 
 /// Who asks in a turn. For a webhook's message that is its account, whoever it says
 /// that speaks.
@@ -53,6 +53,19 @@ impl Asker {
             is_powerless,
             caller,
         })
+    }
+
+    /// Whether an admin asked, and nobody else reads the conversation.
+    pub fn is_admin_alone(&self, run: &TurnContext<'_>) -> bool {
+        let admin = self
+            .user
+            .as_ref()
+            .filter(|user| user.role >= UserRole::Admin);
+        let reads_alone = |user: &User| match &run.turn.readers {
+            Readers::People(people) => people[..] == [user.id],
+            Readers::Household => false,
+        };
+        !is_untrusted(&run.turn.channel) && admin.is_some_and(reads_alone)
     }
 
     /// Who asked, where the configuration says something about that person.

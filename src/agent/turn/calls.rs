@@ -22,7 +22,8 @@ use base::error::{Code, Result};
 use base::ids::TurnId;
 use config::Permission;
 use store::{
-    Approval, Attachment, Durable, IncludedFile, NewApproval, Step, ToolCall, UploadLimits,
+    Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
+    UploadLimits,
 };
 
 /// Most tools that run in parallel within one turn.
@@ -52,6 +53,7 @@ impl<'a> TurnLoop<'a, '_> {
     /// Adds a reply with calls, and gives each call an id of the server's own: what
     /// is decided about a call must hold for no other, whatever ids a model makes up.
     pub(super) fn add_calls(&mut self, mut reply: ModelReply, history: &History<'_>) {
+        let are_too_many = reply.calls.len() > MAX_CALLS;
         reply.calls.truncate(MAX_CALLS);
         for place in 0..reply.calls.len() {
             let (earlier, rest) = reply.calls.split_at_mut(place);
@@ -82,6 +84,9 @@ impl<'a> TurnLoop<'a, '_> {
             result_chars: (chars < MAX_RESULT_CHARS).then_some(chars),
             extra: reply.extra,
         });
+        if are_too_many {
+            self.note(format!("Only the first {MAX_CALLS} calls of a reply run."));
+        }
     }
 
     /// Gives every open call of the last reply its result, in their order.
@@ -94,13 +99,7 @@ impl<'a> TurnLoop<'a, '_> {
     ) -> Result<Option<Durable<Vec<Approval>>>, Stop> {
         let mut questions = Vec::new();
         let mut together: Vec<Settled<'a>> = Vec::new();
-        let open = self.open_calls();
-        if !open.is_empty() {
-            // Who asked may have been removed since, or made a guest.
-            let run = self.run;
-            self.asker = Asker::of(run, &run.store.snapshot(&run.viewer())?)?;
-        }
-        let open = open.into_iter();
+        let open = self.open_calls().into_iter();
         let (of_program, open): (Vec<_>, Vec<_>) = open.partition(|call| self.is_of_program(call));
         for call in open {
             self.check_stop()?;
@@ -130,10 +129,6 @@ impl<'a> TurnLoop<'a, '_> {
         self.run_read_only(together)?;
         if questions.is_empty() {
             self.run_by_program(&of_program)?;
-            if matches!(self.last_reply(), [Step::Reply { calls, .. }, ..] if calls.len() == MAX_CALLS)
-            {
-                self.note(format!("Only the first {MAX_CALLS} calls of a reply run."));
-            }
             self.save()?;
             return Ok(None);
         }
@@ -171,7 +166,7 @@ impl<'a> TurnLoop<'a, '_> {
     }
 
     fn decide(
-        &self,
+        &mut self,
         call: &ToolCall,
         approvals: &[Approval],
         history: &History<'_>,
@@ -204,6 +199,9 @@ impl<'a> TurnLoop<'a, '_> {
             Ok(arguments) => arguments,
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
+        let seen = run.store.snapshot(&run.viewer())?;
+        // Who asked may have been removed while the call before ran, or made a guest.
+        self.asker = Asker::of(run, &seen)?;
         let actor = self.asker.actor(run);
         // Who may not forget may not replace either.
         let needed = permission::needed(&call.tool, &arguments);
@@ -234,7 +232,6 @@ impl<'a> TurnLoop<'a, '_> {
                 let conversation = run.turn.conversation_id;
                 let address = tool.asked_address(&arguments, &run.assistant.config);
                 let carries_out = address.is_some_and(|one| !history.has(&one, &self.steps));
-                let seen = run.store.snapshot(&run.viewer())?;
                 if let Some(memory) = permission::replaced(&call.tool, &arguments) {
                     widens = seen.is_seen_by_more(memory, self.audience)?;
                 }
@@ -252,6 +249,7 @@ impl<'a> TurnLoop<'a, '_> {
                 permission::least(permissions)
             }
         };
+        drop(seen);
         Ok(match permission {
             Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
             Permission::Ask => {
@@ -441,6 +439,7 @@ fn run_tool(
     context: &ToolContext<'_>,
 ) -> std::result::Result<String, String> {
     let began = Instant::now();
+    Snapshot::none_open();
     let result = catch_unwind(AssertUnwindSafe(|| tool.run(arguments, context)))
         .unwrap_or_else(|_| Err(format!("the tool {:?} failed inside the server", call.tool)));
     log::info!(

@@ -24,7 +24,7 @@ use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::prompt::{Context, waiting_note};
 pub use crate::prompt::{cut_by, said_so_far};
 use crate::tools::permission;
-use crate::tools::{Change, ConversationFiles, READ_FILE, ShownPdfs};
+use crate::tools::{Change, ConversationFiles, READ_FILE};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
@@ -120,7 +120,6 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         usage: Usage::default(),
         answered_by: None,
         written: String::new(),
-        pdfs: ShownPdfs::default(),
         is_outside: false,
         is_noted: false,
         is_long: false,
@@ -129,7 +128,14 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
     let outcome = turn_loop.drive().unwrap_or_else(|stop| {
         let said = said_so_far(&turn_loop.steps, &turn_loop.written);
         match stop {
-            Stop::Failed(error) if !run.cancel.is_cancelled() => Outcome::Failed { error, said },
+            Stop::Failed(error) if !run.cancel.is_cancelled() => {
+                // What a server at home says about it is for those who run it.
+                let error = match turn_loop.asker.is_admin_alone(run) {
+                    true => error.in_full(),
+                    false => error,
+                };
+                Outcome::Failed { error, said }
+            }
             _ if (run.is_stopping)() => turn_loop.put_off(),
             _ => Outcome::Cancelled { said },
         }
@@ -160,7 +166,6 @@ struct TurnLoop<'a, 'b> {
     answered_by: Option<String>,
     /// The pieces of the reply that the model writes at present.
     written: String,
-    pdfs: ShownPdfs,
     /// Whether text from outside is among what the model is shown.
     is_outside: bool,
     /// Whether the database knows that of the conversation.
@@ -383,7 +388,7 @@ impl<'a> TurnLoop<'a, '_> {
                     data_dir: run.data_dir,
                     deadline: run.deadline,
                     cancel: run.cancel,
-                    pdfs: &self.pdfs,
+                    pdfs: &run.assistant.pdfs,
                 },
                 tools,
                 may_call,

@@ -1,6 +1,7 @@
 //! A reply of the model without the household: no tools, memory or past but what the
 //! program that asks brings along. Nothing of it is stored but what it cost.
 
+use std::path::Path;
 use std::time::Instant;
 
 use crate::Assistant;
@@ -12,7 +13,7 @@ use crate::model::{
 };
 use crate::prompt::system::LIMITS;
 use crate::tools::output::{MAX_RESULT_CHARS, cap_text};
-use crate::tools::text_of;
+use crate::tools::{PdfTexts, text_of};
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, UserId};
@@ -36,6 +37,8 @@ pub struct PlainRequest<'a> {
     pub client: &'a ClientOptions,
     /// Whether to pass on pieces of text as they arrive.
     pub stream: bool,
+    /// What the program that reads PDFs must not see.
+    pub data_dir: &'a Path,
     /// When the time is up.
     pub deadline: Instant,
     /// Stops it.
@@ -76,14 +79,31 @@ impl BroughtFiles {
     }
 }
 
-impl FileReader for BroughtFiles {
+/// Reads them; each PDF once.
+struct Reader<'a>(&'a PlainRequest<'a>, PdfTexts);
+
+impl FileReader for Reader<'_> {
     fn bytes(&self, file: &ModelFile) -> Option<Vec<u8>> {
-        self.find(file).map(<[u8]>::to_vec)
+        self.0.files.find(file).map(<[u8]>::to_vec)
     }
 
     fn text(&self, file: &ModelFile) -> Option<String> {
-        let text = self.find(file).filter(|_| file.kind() == FileKind::Text);
-        let text = text_of(text?)?;
+        let Reader(asked, pdfs) = self;
+        let text = match file.kind() {
+            FileKind::Text => text_of(asked.files.find(file)?)?,
+            FileKind::Document => {
+                let (deadline, cancel) = (asked.deadline, asked.cancel);
+                let text = pdfs.of(
+                    file.id,
+                    || self.bytes(file),
+                    asked.data_dir,
+                    deadline,
+                    cancel,
+                );
+                text.ok()?
+            }
+            _ => return None,
+        };
         Some(cap_text(text, file.most_chars))
     }
 }
@@ -114,7 +134,7 @@ pub fn reply(
         model: &config.model,
         system: system.trim(),
         messages: asked.messages,
-        files: asked.files,
+        files: &Reader(asked, PdfTexts::default()),
         tools: asked.tools,
         may_call: !asked.client.may_not_call,
         client: Some(asked.client),

@@ -8,7 +8,9 @@
 #[cfg(feature = "shuttle")]
 mod explored;
 
+use std::io;
 use std::sync::{PoisonError, RwLock as SystemRwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::Builder;
 
 #[cfg(feature = "shuttle")]
 pub use explored::{Condvar, Mutex, MutexGuard, RwLock, atomic, channel, lock, thread};
@@ -18,6 +20,19 @@ pub use {
     std::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic},
     std::thread,
 };
+
+/// Starts the thread that `builder` describes. Boxed,
+/// because each type of body would add about 2 KB of code.
+///
+/// # Errors
+/// The system has no threads left.
+pub fn spawn(
+    builder: Builder,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<std::thread::JoinHandle<()>> {
+    let body: Box<dyn FnOnce() + Send> = Box::new(body);
+    builder.spawn(body)
+}
 
 /// Locks a mutex.
 #[cfg(not(feature = "shuttle"))]

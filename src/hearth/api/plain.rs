@@ -41,6 +41,7 @@ pub fn answer(
             tools: &program.tools,
             client: &program.reply,
             stream,
+            data_dir: service.data_dir(),
             deadline: work.deadline,
             cancel: work.cancel,
         };

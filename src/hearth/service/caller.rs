@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::hub::{ConnectionId, TurnEnded, Watcher};
-use base::error::{Error, Result};
+use base::error::Result;
 use net::outbox::{Item, Outbox, Ticket};
 use net::peer::Peer;
 use protocol::envelope::{self, RequestId};
@@ -50,8 +50,7 @@ impl Responder {
         let text = match &result {
             Ok(data) => envelope::success(self.id.as_ref(), data),
             Err(error) if self.is_owner => {
-                let told = Error::new(error.code(), error.for_owner());
-                envelope::failure(self.id.as_ref(), &told)
+                envelope::failure(self.id.as_ref(), &error.clone().in_full())
             }
             Err(error) => envelope::failure(self.id.as_ref(), error),
         };

@@ -1,7 +1,7 @@
 //! The [`Service`] and its parts. Its methods are in the sibling modules.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
@@ -211,6 +211,11 @@ impl Service {
     /// The database.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
     }
 
     /// The secret of this start, which is the owner's on a local connection.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::outbox::{Close, Outbox};
 use crate::wait::{Waker, time_left};
 use base::sync::lock;
-use base::threads;
+use base::sync::spawn;
 
 /// Virtual size of a connection's stack; memory is only what is touched, about
 /// two pages for an idle connection. The deepest recursion that a message can
@@ -76,7 +76,7 @@ impl Registry {
         state.last += 1;
         let number = state.last;
         let registry = Arc::clone(self);
-        let thread = threads::spawn(
+        let thread = spawn(
             thread::Builder::new()
                 .name(format!("conn-{number}"))
                 .stack_size(STACK_BYTES),

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use base::threads;
+use base::sync::spawn;
 use config::{AddressPatterns, Config, Settings};
 use rustix::net::{SocketFlags, sockopt};
 use rustix::process::geteuid;
@@ -245,7 +245,7 @@ impl Listeners {
             spare: None,
             pause: Default::default(),
         };
-        let accepting = threads::spawn(
+        let accepting = spawn(
             thread::Builder::new().name(format!("accept-{}", address.port())),
             move || accept_loop.run(),
         )?;

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex};
 use rustls::server::{NoServerSessionStorage, ServerConfig};
 use rustls::version::{TLS12, TLS13};
 
+use super::certificate::{CertificateError, Stamp};
 use super::certificate::{load_certificates, load_key};
-use super::error::CertificateError;
 use super::inspect::{fingerprint, inspect};
-use super::provider::provider;
-use super::stamp::Stamp;
+use super::provider;
 use base::sync::lock;
 
 /// The server's certificate and key. Shared by all listeners.

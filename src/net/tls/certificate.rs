@@ -1,19 +1,70 @@
 //! Reads certificates and keys from PEM files (RFC 7468).
 
-use std::fs::File;
+use std::fmt;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-
-use super::error::CertificateError;
 
 /// Most bytes of a file. The bundle of a whole system's authorities has about
 /// 250 KiB.
 const MOST_BYTES: u64 = 2 * 1024 * 1024;
 /// Most certificates of a file.
 const MOST_CERTIFICATES: usize = 1_000;
+
+/// Why certificates or a key cannot be used: a sentence that names the file and says
+/// what to do.
+#[derive(Debug)]
+pub struct CertificateError(String);
+
+impl CertificateError {
+    /// What is wrong with a file, after its name.
+    pub(super) fn of(path: &Path, wrong: impl fmt::Display) -> CertificateError {
+        CertificateError(format!("{} {wrong}", path.display()))
+    }
+
+    /// A file whose contents are not usable.
+    pub(super) fn malformed(path: &Path, reason: impl fmt::Display) -> CertificateError {
+        CertificateError::of(path, format_args!("cannot be used: {reason}"))
+    }
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CertificateError {}
+
+/// Identifies the state of a file without reading it: its modification time,
+/// length and inode (a file replaced by renaming may have the same time). A
+/// missing file has a stamp too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp(Option<[i64; 5]>);
+
+impl Stamp {
+    /// The stamp of no file.
+    pub fn none() -> Stamp {
+        Stamp(None)
+    }
+
+    /// The current stamp of the file at `path`, following links.
+    pub fn of(path: &Path) -> Stamp {
+        Stamp(fs::metadata(path).ok().map(|found| {
+            [
+                found.mtime(),
+                found.mtime_nsec(),
+                found.size().cast_signed(),
+                found.dev().cast_signed(),
+                found.ino().cast_signed(),
+            ]
+        }))
+    }
+}
 
 /// The certificates of a file, in their order; at least one.
 ///

@@ -11,14 +11,11 @@ mod acceptor;
 mod certificate;
 pub mod connector;
 mod der;
-mod error;
 mod inspect;
 mod pinned;
-mod provider;
 mod reason;
 #[cfg(feature = "tls")]
 pub mod self_signed;
-mod stamp;
 pub mod stream;
 mod trust;
 
@@ -27,8 +24,16 @@ pub(crate) mod testing;
 
 #[cfg(feature = "tls")]
 pub use acceptor::Acceptor;
-pub use certificate::{load_certificates, load_key};
-pub use error::CertificateError;
+pub use certificate::{CertificateError, load_certificates, load_key};
 pub use inspect::{Inspected, fingerprint, inspect};
 pub use reason::in_words;
 pub use trust::Trust;
+
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+
+/// ring, named explicitly: rustls would else look for a default of the process.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}

@@ -8,10 +8,9 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::certificate::load_certificates;
-use super::error::CertificateError;
+use super::certificate::{CertificateError, Stamp};
 use super::pinned::Pinned;
-use super::provider::provider;
-use super::stamp::Stamp;
+use super::provider;
 use base::sync::lock;
 
 /// Which servers outgoing connections trust. Cheap to clone; nothing is read or built

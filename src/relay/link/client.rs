@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 
 use super::private_session::PrivateSession;
 use crate::noise::PrivateKey;
-use base::threads;
+use base::sync::spawn;
 use config::{Encryption, Limits};
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::listener::STACK_BYTES;
@@ -116,7 +116,7 @@ impl Client {
             inbox,
             outbox,
             received,
-            thread: threads::spawn(builder.stack_size(STACK_BYTES), run)?,
+            thread: spawn(builder.stack_size(STACK_BYTES), run)?,
         })
     }
 

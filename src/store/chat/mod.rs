@@ -7,7 +7,6 @@ pub(crate) mod conversation_marks;
 pub(crate) mod conversations;
 pub(crate) mod excerpt;
 pub(crate) mod export;
-pub(crate) mod fulltext;
 pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod kept_results;

@@ -1,11 +1,14 @@
 //! Searching messages by their words.
+//!
+//! FTS5 has its own query language (AND, NEAR, column names, ...). Every word is
+//! quoted, so that none of it applies and nothing is a syntax error
+//! (<https://www.sqlite.org/fts5.html>, section 3.1).
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::chat::fulltext;
 use crate::chat::messages::{Message, PAGE, Page, find_message, message_columns, page_of_messages};
 use crate::engine::failure::Outcome;
 use crate::engine::query::{row, rows};
@@ -13,6 +16,9 @@ use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{BELONGS, Seen, Sight};
 use base::error::Result;
 use base::ids::{ConversationId, MessageId};
+
+/// Most words of a query; the rest is ignored.
+const MOST_WORDS: usize = 32;
 
 impl Snapshot<'_> {
     /// Messages with all words of `query`, newest first, at most `limit`, 1,000, and
@@ -22,7 +28,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn search_messages(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
-        let Some(query) = fulltext::every_word(query) else {
+        let Some(query) = every_word(query) else {
             return Ok(Vec::new());
         };
         let limit = limit.min(PAGE);
@@ -30,7 +36,7 @@ impl Snapshot<'_> {
         let search = |query: &str| search(connection, sight, query, limit);
         // Searching for a common prefix costs far more than for a word.
         let (found, is_full) = search(&query)?;
-        match fulltext::while_typing(&query) {
+        match while_typing(&query) {
             Some(query) if !is_full => Ok(search(&query)?.0),
             _ => Ok(found),
         }
@@ -163,3 +169,50 @@ pub(crate) const SEARCH_IDS: &str = "SELECT m.id, m.conversation_id FROM message
      CROSS JOIN messages m ON m.id = f.rowid \
      WHERE messages_fts MATCH ?1 AND f.rowid <= ?2 AND m.hidden_with IS NULL \
      ORDER BY f.rowid DESC";
+
+/// A query for texts with all words; none if there are no words.
+fn every_word(text: &str) -> Option<String> {
+    let words: Vec<String> = words(text).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The query of [`every_word`] with the last word as a prefix, because a person may
+/// still be typing it. None if that would match nearly every text.
+fn while_typing(every_word: &str) -> Option<String> {
+    let (_, last) = every_word.rsplit_once(' ').unwrap_or(("", every_word));
+    (last.len() > "\"x\"".len()).then(|| format!("{every_word}*"))
+}
+
+/// The words as FTS5 strings. A word has at least one letter or digit.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|character: char| character.is_whitespace() || character.is_control())
+        .filter(|word| word.contains(char::is_alphanumeric))
+        .take(MOST_WORDS)
+        .map(|word| format!("\"{}\"", word.replace('"', "\"\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted() {
+        for (text, every) in [
+            ("red fox", Some("\"red\" \"fox\"")),
+            ("say \"hi", Some("\"say\" \"\"\"hi\"")),
+            ("a AND b", Some("\"a\" \"AND\" \"b\"")),
+            ("nul\0byte", Some("\"nul\" \"byte\"")),
+            ("", None),
+            (" ** - \" ", None),
+        ] {
+            assert_eq!(every_word(text).as_deref(), every, "{text:?}");
+        }
+        for (query, typing) in [
+            ("\"red\" \"fox\"", Some("\"red\" \"fox\"*")),
+            ("\"red\" \"f\"", None),
+            ("\"fo\"", Some("\"fo\"*")),
+        ] {
+            assert_eq!(while_typing(query).as_deref(), typing);
+        }
+    }
+}

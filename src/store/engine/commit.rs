@@ -13,14 +13,20 @@ use rusqlite::Connection;
 use crate::engine::connection::OpenFile;
 use crate::engine::failure::{Failure, Outcome, is_storage_fault};
 use crate::engine::job::{Acknowledge, COUNT_REWRITE, Job, Write};
-use crate::engine::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
+use base::measure::Histogram;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::channel::{Receiver, RecvTimeoutError};
-use base::sync::lock;
+use base::sync::{Mutex, lock};
 
+/// Buckets for the jobs of one commit.
+const JOBS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Buckets for the time of one commit, in microseconds.
+const TIMES: &[u64] = &[
+    50, 100, 250, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000,
+];
 /// How long a transaction stays open for more jobs when nobody waits for it.
 const DEFERRED_COMMIT: Duration = Duration::from_millis(5);
 /// Most jobs of one transaction: limits how long the first one waits.
@@ -33,6 +39,36 @@ const PROBE_BYTES: i32 = 64 * 1024;
 /// A checkpoint runs once this many frames (of 4 KiB) of the write-ahead log are
 /// not in the database file.
 const CHECKPOINT_FRAMES: i64 = 1000;
+
+/// Changes whenever something is committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Version {
+    /// By this process.
+    pub own: u64,
+    /// By others: the command line, while the server runs.
+    pub others: u64,
+}
+
+/// What the writer thread has done.
+#[derive(Debug)]
+pub struct WriterMeter {
+    /// Jobs per transaction.
+    pub batch: Histogram,
+    /// Microseconds per commit.
+    pub commit: Histogram,
+    /// What it knows to be committed.
+    pub(crate) version: Mutex<Version>,
+}
+
+impl Default for WriterMeter {
+    fn default() -> WriterMeter {
+        WriterMeter {
+            batch: Histogram::new(JOBS),
+            commit: Histogram::new(TIMES),
+            version: Mutex::default(),
+        }
+    }
+}
 
 /// The writer thread's own state.
 pub(crate) struct Committer {

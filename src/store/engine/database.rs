@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::{Connection, params};
 
+use crate::engine::commit::{Version, WriterMeter};
 #[cfg(any(test, feature = "testing"))]
 use crate::engine::commit_gate::{CommitGate, CommitHooks, Statements};
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::meter::{Version, WriterMeter};
 use crate::engine::query::value;
 use crate::engine::readers::Readers;
 use crate::engine::schema::{self, OpenError};

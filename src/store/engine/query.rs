@@ -1,4 +1,4 @@
-//! Running cached statements.
+//! Running cached statements, and enums that are stored, and sent, as words.
 
 use std::ops::ControlFlow;
 
@@ -9,6 +9,16 @@ use rusqlite::{Connection, Row, ToSql};
 
 use crate::engine::failure::{Failure, Outcome};
 use base::error::Error;
+
+/// Gives an enum its words: `as_str`, `parse`, and the columns that hold it.
+macro_rules! words {
+    ($kind:ty { $($variant:ident: $word:literal,)* }) => {
+        base::words! { $kind { $($variant: $word,)* } }
+        base::word_columns! { $kind }
+    };
+}
+
+pub(crate) use words;
 
 /// All rows of a cached statement.
 pub(crate) fn rows<T>(

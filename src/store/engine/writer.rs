@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::engine::commit::Committer;
+use crate::engine::commit::{Committer, Version, WriterMeter};
 use crate::engine::failure::{Outcome, closed};
 use crate::engine::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
-use crate::engine::meter::{Version, WriterMeter};
 use crate::engine::readers::OpenSnapshot;
 use base::clock::Clock;
 use base::error::{Error, Result};

@@ -11,7 +11,7 @@ use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query;
-use crate::engine::words::words;
+use crate::engine::query::words;
 use crate::keep::clock_step::NOTE_ATTEMPT;
 use crate::out::deliveries::Attempt;
 use crate::people::push_subscriptions::{self, PUSH, PushSubscription};

@@ -2,7 +2,6 @@
 
 pub(crate) mod askers;
 pub(crate) mod audience;
-pub(crate) mod belongs;
 pub(crate) mod sharing;
 pub(crate) mod snapshot;
 pub(crate) mod viewer;

@@ -13,8 +13,8 @@ use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::query::{each_row, not_found, row, value};
+pub(crate) use crate::sight::audience::{BELONGS, Belongs, SEEN_COLUMNS, seen_columns};
 use crate::sight::audience::{Directory, Readers};
-pub(crate) use crate::sight::belongs::{BELONGS, Belongs, SEEN_COLUMNS, seen_columns};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
 use base::role::UserRole;

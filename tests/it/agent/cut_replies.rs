@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use support::client::Client;
 use support::eventually;
 use support::home::Home;
 use support::http::post;
@@ -95,6 +96,37 @@ fn an_empty_reply_after_a_tool_is_no_error() {
     let home = Home::start(model.config());
     let reply = home.admin().chat("no eggs for me");
     assert_eq!(reply["response"], "Done. (remember)");
+}
+
+/// What a server at home says of itself helps those who run it, and is nothing for others.
+#[test]
+fn the_words_of_a_broken_server_at_home_are_for_its_admin() {
+    let broken = || Act::error(500, "retry-after-ms: 1\r\n", "CUDA is out of memory");
+    let (model, receiver) = (Model::start(move |_, _| broken()), Receiver::start());
+    let home = with_webhook(&model, &receiver, "allow");
+    let failure = |client: &mut Client, audience: Value| {
+        client.send(&json!({ "type": "chat", "message": "hello", "audience": audience }));
+        client.response()["error"].as_str().unwrap().to_owned()
+    };
+    let mut user = home.websocket(&home.tokens.user);
+    for error in [
+        failure(&mut user, json!("private")),
+        failure(&mut home.admin(), json!("household")),
+    ] {
+        assert!(error.contains("failed (500)"), "{error}");
+        assert!(error.contains("(reference "), "{error}");
+        assert!(!error.contains("CUDA"), "{error}");
+    }
+    let error = failure(&mut home.admin(), json!("private"));
+    assert!(error.contains("CUDA is out of memory"), "{error}");
+    let body = json!({ "message": "hello", "conversation_id": "x" });
+    assert_eq!(
+        post(home.address(), "/webhook/door", &[], &body).status,
+        202
+    );
+    let called = receiver.wait_for(1)[0].body.to_string();
+    assert!(called.contains("failed (500)"), "{called}");
+    assert!(!called.contains("CUDA"), "{called}");
 }
 
 /// The person learns for how long the model is busy.

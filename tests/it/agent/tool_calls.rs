@@ -1,6 +1,7 @@
 //! What a turn does with tool calls: rounds, permissions, approvals, and tools
 //! of the household's own.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -261,24 +262,47 @@ fn a_memory_is_replaced_only_where_it_may_be_forgotten() {
 
 #[test]
 fn only_the_first_calls_of_a_reply_run() {
-    let model = Model::acting(vec![
-        Act::Call(vec![("current_time".into(), json!({})); 20_000]),
-        Act::say("Done."),
-    ]);
-    let home = Home::start(model.config());
-    let mut client = home.admin();
-    let begun = Instant::now();
-    assert_eq!(client.chat("what time is it?")["response"], "Done.");
-    assert!(begun.elapsed() < Duration::from_secs(10));
-    let requests = model.requests();
-    let shown = requests[1]["messages"].as_array().unwrap();
-    let results = shown.iter().filter(|message| message["role"] == "tool");
-    assert_eq!(results.count(), 128);
-    assert!(
-        shown
+    for count in [128, 129, 20_000] {
+        let model = Model::acting(vec![
+            Act::Call(vec![("current_time".into(), json!({})); count]),
+            Act::say("Done."),
+        ]);
+        let home = Home::start(model.config());
+        let mut client = home.admin();
+        let begun = Instant::now();
+        assert_eq!(client.chat("what time is it?")["response"], "Done.");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        let requests = model.requests();
+        let shown = requests[1]["messages"].as_array().unwrap();
+        let results = shown.iter().filter(|message| message["role"] == "tool");
+        assert_eq!(results.count(), 128);
+        let is_told = shown
             .last()
             .unwrap()
             .to_string()
-            .contains("first 128 calls")
-    );
+            .contains("first 128 calls");
+        assert_eq!(is_told, count > 128, "{count}");
+    }
+}
+
+/// The deadline holds between calls, too.
+#[test]
+fn a_turn_with_many_slow_calls_ends_in_time() {
+    let model = Model::acting(vec![
+        Act::Call(vec![("slow".into(), json!({})); 100]),
+        Act::say("Done."),
+    ]);
+    let config = model.config_with(json!({
+        "limits": { "turn_seconds": 2 },
+        "tool_permissions": { "slow": "allow" },
+        "tools": { "custom": [{ "name": "slow", "description": "Takes a while.",
+            "command": ["sh", "-c", "echo >> ran; sleep 0.5"] }] },
+    }));
+    let home = Home::start(config);
+    let mut client = home.admin();
+    client.send(&json!({ "type": "chat", "message": "go" }));
+    let error = client.response()["error"].to_string();
+    assert!(error.contains("time"), "{error}");
+    let ran = fs::read_to_string(home.folder.path().join("ran")).unwrap();
+    assert!((1..=8).contains(&ran.lines().count()), "{ran:?}");
 }

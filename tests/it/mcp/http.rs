@@ -1,6 +1,7 @@
 //! MCP servers that run by themselves (Streamable HTTP), with sessions and
 //! without.
 
+use std::fs;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -244,6 +245,8 @@ fn a_server_that_is_gone_is_down_until_it_is_back() {
     let (mut home, mut client) = ready(&server, json!({}));
     eventually("it listens", || server.requests("GET").pop());
     drop(server);
+    let answer = run(&mut client, "plain");
+    assert!(answer.contains("failed"), "{answer}");
     eventually("its tools are gone", || {
         tools(&mut client).is_empty().then_some(())
     });
@@ -251,6 +254,48 @@ fn a_server_that_is_gone_is_down_until_it_is_back() {
     wait_until_ready(&mut client);
     assert!(run(&mut client, "plain").ends_with("answered: plain"));
     assert_eq!(server.requests("initialize").len(), 1);
+    home.stop();
+}
+
+/// A router that starts anew takes the stream of notifications away, but not the session.
+#[test]
+fn a_session_outlives_its_stream_of_notifications() {
+    let address = (Ipv4Addr::LOCALHOST, free_port()).into();
+    let server = McpServer::on(address, Kind::Sessions);
+    let (mut home, mut client) = ready(&server, json!({}));
+    eventually("it listens", || server.requests("GET").pop());
+    drop(server);
+    let log = home.folder.path().join("hearth.log");
+    eventually("it could not listen again", || {
+        let log = fs::read_to_string(&log).unwrap();
+        log.contains("its notifications do not come").then_some(())
+    });
+    assert!(!tools(&mut client).is_empty());
+    let server = McpServer::on(address, Kind::Sessions);
+    server.forget_session();
+    let answer = run(&mut client, "plain");
+    assert!(answer.ends_with("answered: plain"), "{answer}");
+    assert_eq!(server.requests("initialize").len(), 0);
+    eventually("it listens again", || server.requests("GET").pop());
+    home.stop();
+}
+
+#[test]
+fn notifications_are_read_on_behind_the_last_one() {
+    let server = McpServer::start(Kind::Sessions);
+    let (mut home, mut client) = ready(&server, json!({}));
+    eventually("it listens", || server.requests("GET").pop());
+    assert!(run(&mut client, "grow").ends_with("grown"));
+    eventually("the new tool is there", || {
+        let names = tools(&mut client);
+        names.contains(&"mcp_web_sprout".to_owned()).then_some(())
+    });
+    server.cut_streams();
+    let (head, _) = eventually("it listens again", || {
+        server.requests("GET").into_iter().nth(1)
+    });
+    let head = head.to_ascii_lowercase();
+    assert!(head.contains("last-event-id: news-1\r\n"), "{head}");
     home.stop();
 }
 

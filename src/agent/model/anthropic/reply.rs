@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::model::extra::arguments_object;
-use crate::model::reply_reader::{ReplyBuilder, ReplyParser};
+use crate::model::reply_reader::{ReplyBuilder, ReplyParser, is_empty};
 use crate::model::reply_stream::ReplyStream;
 use crate::model::tool_call_builder::ToolCallBuilder;
 use store::Usage;
@@ -30,10 +30,15 @@ impl ReplyParser for MessagesReply {
             Some("content_block_start") => {
                 let block = Block::begun(event["content_block"].take());
                 reply.text.push(block.text());
-                reply.has_block = true;
+                reply.has_block |= !block.is("text") && !block.is("thinking");
+                reply.is_thinking |= block.is("thinking");
                 self.blocks.insert(index, block);
             }
             Some("content_block_delta") => {
+                let pieces = event["delta"].as_object().into_iter().flatten();
+                reply.has_block |= pieces
+                    .filter(|(name, _)| *name != "type")
+                    .any(|(_, piece)| !is_empty(piece));
                 if let Some(block) = self.blocks.get_mut(&index) {
                     block.add(&event["delta"], &mut reply.text);
                 }

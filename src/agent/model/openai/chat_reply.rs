@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::model::reply_reader::{ReplyBuilder, ReplyParser};
-use crate::model::tool_call_builder::{ToolCallBuilder, merge_member};
+use crate::model::tool_call_builder::{MAX_CALLS, ToolCallBuilder, merge_member};
 use store::Usage;
 
 /// Parses one reply.
@@ -81,7 +81,9 @@ impl ChatReply {
                 true => self.open(None, reply),
                 false => self.slot_of(call, reply),
             };
-            reply.calls[slot].merge(call);
+            if let Some(slot) = slot {
+                reply.calls[slot].merge(call);
+            }
         }
         // The old form. Some servers send it along with the new one.
         if let Some(function) = message.get("function_call").filter(|_| calls.is_empty()) {
@@ -99,8 +101,9 @@ impl ChatReply {
 
     /// Where a piece of a call belongs: by index, else by id, else to the last
     /// call. Another id, or another name after whole arguments, under a known
-    /// index is another call: several gateways number every call 0.
-    fn slot_of(&mut self, call: &Value, reply: &mut ReplyBuilder<'_>) -> usize {
+    /// index is another call: several gateways number every call 0. None once there are too
+    /// many.
+    fn slot_of(&mut self, call: &Value, reply: &mut ReplyBuilder<'_>) -> Option<usize> {
         let index = call.get("index").and_then(Value::as_u64);
         let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
         let name = call.pointer("/function/name").and_then(Value::as_str);
@@ -120,13 +123,16 @@ impl ChatReply {
         if other_id || other_call {
             return self.open(index, reply);
         }
-        slot
+        Some(slot)
     }
 
-    fn open(&mut self, index: Option<u64>, reply: &mut ReplyBuilder<'_>) -> usize {
+    fn open(&mut self, index: Option<u64>, reply: &mut ReplyBuilder<'_>) -> Option<usize> {
+        if reply.calls.len() == MAX_CALLS {
+            return None;
+        }
         reply.calls.push(ToolCallBuilder::default());
         self.indexes.push(index);
-        reply.calls.len() - 1
+        Some(reply.calls.len() - 1)
     }
 }
 

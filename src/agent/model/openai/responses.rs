@@ -13,7 +13,7 @@ use crate::model::dialect::{RequestBody, RequestContext};
 use crate::model::extra::{result_text, sendable};
 use crate::model::files::{Media, object};
 use crate::model::profile::Thoughts;
-use crate::model::reply_reader::{ReplyBuilder, ReplyParser};
+use crate::model::reply_reader::{ReplyBuilder, ReplyParser, is_empty};
 use crate::model::tool_call_builder::ToolCallBuilder;
 use serde_json::json;
 use store::{ToolCall, Usage};
@@ -211,8 +211,15 @@ impl ReplyParser for ResponsesReply {
         let kind = event.get("type").and_then(Value::as_str);
         let kind = kind.unwrap_or_default();
         reply.has_begun |= kind.starts_with("response.");
-        reply.has_block |= kind == "response.output_item.added";
         match kind {
+            "response.output_item.added" => {
+                let item = event["item"]["type"].as_str();
+                reply.has_block |= item.is_some_and(|item| item.ends_with("_call"));
+                reply.is_thinking |= item == Some("reasoning");
+            }
+            kind if kind.starts_with("response.reasoning") && kind.ends_with(".delta") => {
+                reply.has_block |= !is_empty(&event["delta"]);
+            }
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.is_refusal |= kind == "response.refusal.delta";
                 let piece = event.get("delta").and_then(Value::as_str);

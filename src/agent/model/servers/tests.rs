@@ -123,17 +123,67 @@ fn a_server_that_hangs_is_not_waited_for() {
         }
         script
     };
-    let empty = "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
-    for (stream, script) in [
-        (false, vec![Act::Hang]),
-        (true, vec![Act::Hang]),
-        (true, vec![stream_head(), Act::Hang]),
-        (true, vec![stream_head(), chunk(empty), Act::Hang]),
-        (true, comments()),
+    let after = |events: &[Value]| {
+        let mut script = comments();
+        let data = events.iter().map(|event| format!("data: {event}\n\n"));
+        script.insert(1, chunk(&data.collect::<String>()));
+        script
+    };
+    let delta = |delta: Value| after(&[json!({ "choices": [{ "delta": delta }] })]);
+    let block = |block: Value| {
+        after(&[
+            json!({ "type": "message_start", "message": {} }),
+            json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+            json!({ "type": "content_block_delta", "index": 0,
+                "delta": { "type": "text_delta", "text": "" } }),
+        ])
+    };
+    let item = |kind: &str| {
+        let item = json!({ "type": kind, "content": [] });
+        after(&[json!({ "type": "response.output_item.added", "item": item })])
+    };
+    let chat = "openai-compatible";
+    for (provider, stream, script) in [
+        (chat, false, vec![Act::Hang]),
+        (chat, true, vec![Act::Hang]),
+        (chat, true, vec![stream_head(), Act::Hang]),
+        (chat, true, comments()),
+        (
+            chat,
+            true,
+            delta(json!({ "role": "assistant", "content": "" })),
+        ),
+        (
+            chat,
+            true,
+            delta(json!({ "role": "assistant", "content": null, "reasoning_content": "" })),
+        ),
+        (
+            chat,
+            true,
+            delta(json!({ "reasoning_details": [], "reasoning": null })),
+        ),
+        (
+            "anthropic",
+            true,
+            block(json!({ "type": "text", "text": "" })),
+        ),
+        (
+            "anthropic",
+            true,
+            block(json!({ "type": "thinking", "thinking": "" })),
+        ),
+        ("openai", true, item("message")),
+        ("openai", true, item("reasoning")),
     ] {
-        let first = TestServer::new(vec![script]);
+        let scripts = match provider {
+            "openai" => vec![refused(400, "only supported in v1/responses"), script],
+            _ => vec![script],
+        };
+        let first = TestServer::new(scripts);
         let second = TestServer::new(vec![said("Hi")]);
         let hurried = ModelChoice {
+            provider: provider.to_owned(),
             first_token_seconds: Some(1),
             ..choice(&first.url(), "a")
         };

@@ -49,8 +49,7 @@ const PLAIN: &str = "\
     dayOfWeek acceptedAnswer itemListElement item headline";
 /// Words of members of scripts' data that are about the page's making.
 const MACHINERY: &str = "\
-    ad ads analytics asset assets banner breadcrumbs build class color config consent cookie \
-    cookies css csrf env experiments feature features flag flags footer hash header href i18n \
+    ad ads analytics asset assets banner breadcrumbs build class color config css csrf env experiments feature features flag flags footer hash header href i18n \
     icon id image images key lang legal locale menu messages nav navigation newsletter promo \
     query related route routes runtime script scripts seo session share slug social sponsored \
     src style styles theme token tracking translations type typename url uuid version";

@@ -5,19 +5,19 @@ use super::text::has;
 
 /// Words in a class or id, anywhere.
 const ANYWHERE: &str = "\
-    ad ads adslot advert adverts advertisement advertising ariane backtotop ccpa chatbot cmp \
-    cmpbox crosssell didomi feedback gdpr lightbox megamenu modal mostread mostviewed navbar \
-    navbox nav navi offcanvas onetrust onward optin outbrain pager pagination popup recirc \
-    recirculation related relatert rgpd share sharebar sharing sidebar signature signup skip \
+    ad ads adslot advert adverts advertisement advertising ariane backtotop chatbot \
+    crosssell feedback lightbox megamenu modal mostread mostviewed navbar \
+    navbox nav navi offcanvas onward outbrain pager pagination popup recirc \
+    recirculation related relatert share sharebar sharing sidebar signature signup skip \
     skiplink social socials sosiale survey taboola toast toolbar topbar trending upsell \
-    usercentrics werbung";
+    werbung";
 /// Words that count only at the beginning of a class or id, or after a word for the whole page.
 const FIRST: &str = "\
     footer follow login promo promotion tags teasers topics fusszeile sidefot sidfot menubar \
     anzeige cart basket minicart warenkorb panier handlekurv";
 /// Beginnings of words.
 const STEMS: &str = "\
-    breadcrumb brodsmule brotkrum consent cookie einwilligung empfehlung informasjonskaps \
+    breadcrumb brodsmule brotkrum empfehlung \
     newsletter nyhetsbrev publicit publicidad recommend recomendad relacionad relatedpost \
     relatedarticle reklam sharebutton similaire skipto socialmedia socialshare sociallink \
     sponsor subscri verwandt addtoany addthis";
@@ -62,7 +62,7 @@ const ACTIONS: &str = "\
     teilen auf; artikel teilen; partager sur; compartir en; condividi su; deel op; del på; \
     dela på; シェア; ツイート; 分享到; follow us; folgen sie uns; suivez-nous; síguenos; følg oss; \
     back to top; nach oben; edit this page; report this; print this; sign in; log in; subscribe; \
-    cookie settings; cookie policy; privacy policy; =share; =tweet; =print; =email; =e-mail; \
+    =share; =tweet; =print; =email; =e-mail; \
     =facebook; =whatsapp; =linkedin; =pinterest; =teilen; =drucken; =partager; =imprimer; \
     =compartir; =imprimir; =condividi; =stampa; =delen; =del; =dela";
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use base::threads;
+use base::sync::spawn;
 
 /// Writes that wait while nobody reads. What comes then is lost, and counted.
 const MOST_WAITING: usize = 1_024;
@@ -40,7 +40,7 @@ impl StandardError {
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
         let builder = Builder::new().name("standard error".to_owned());
-        threads::spawn(builder, move || write_all(&entries, &counted, target))?;
+        spawn(builder, move || write_all(&entries, &counted, target))?;
         Ok(StandardError { waiting, lost })
     }
 

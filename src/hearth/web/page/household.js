@@ -291,18 +291,24 @@ export class Household extends EventTarget {
 
   #handle(event) {
     const { turn_id: id, conversation_id: conversation } = event;
+    // Whatever follows, the model is not waited for any more.
+    if (this.turns.get(id)?.waits) this.turns.get(id).waits = 0;
     switch (event.event) {
       case "message.created":
         return this.#messageCreated(event);
       case "chat.delta": {
         const turn = this.#turn(id, conversation, true);
         if (!turn.hasGap) turn.text += event.text;
-        turn.waits = 0;
         return this.#emit("turn", turn);
       }
       case "chat.waiting": {
         const turn = this.#turn(id, conversation, true);
         turn.waits = event.seconds;
+        clearTimeout(turn.retry);
+        turn.retry = setTimeout(() => {
+          turn.waits = 0;
+          if (this.turns.get(id) === turn) this.#emit("turn", turn);
+        }, 1000 * event.seconds);
         return this.#emit("turn", turn);
       }
       case "chat.tool_call": {

@@ -248,6 +248,42 @@ fn whoever_writes_in_an_account_s_conversation_has_the_account_s_tools() {
     assert!(!shown.contains(SECRET), "{shown}");
 }
 
+/// A call that only reads counts with the rights of the moment at which it runs.
+#[test]
+fn who_was_made_a_guest_during_a_call_may_not_make_the_next() {
+    let model = Model::acting(vec![
+        Act::Call(vec![
+            ("wait".to_owned(), json!({})),
+            ("recall".to_owned(), json!({ "query": "plums" })),
+        ]),
+        Act::say("Done."),
+    ]);
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "allow",
+        "tools": { "custom": [{ "name": "wait", "description": "Waits for a friend.",
+            "command": ["sh", "-c", "mkfifo friend && cat friend"] }] },
+    })));
+    let mut user = home.websocket(&home.tokens.user);
+    user.send(&json!({ "type": "chat", "message": "wait" }));
+    let friend = home.folder.path().join("friend");
+    eventually("it waits", || friend.exists().then_some(()));
+    let path = home.folder.path().join("hearth.db");
+    let store = store::Store::open(&path, base::clock::Clock::system()).unwrap();
+    let id = store.user("user").unwrap().unwrap().id;
+    store.set_role(id, UserRole::Viewer).unwrap();
+    store.close();
+    std::fs::write(friend, "here").unwrap();
+    let requests = model.wait_for_requests(2);
+    let results = requests[1]["messages"].as_array().unwrap();
+    let results: Vec<&Value> = results.iter().filter(|one| one["role"] == "tool").collect();
+    assert!(
+        results[0]["content"].to_string().contains("here"),
+        "{results:?}"
+    );
+    let second = results[1]["content"].to_string();
+    assert!(second.contains("not permitted here"), "{second}");
+}
+
 #[test]
 fn a_turn_of_somebody_removed_or_made_a_guest_has_no_tools_any_more() {
     for is_removed in [true, false] {

@@ -94,11 +94,12 @@ fn a_busy_server_is_asked_three_times() {
 
     let failing = || whole(503, "retry-after-ms: 1\r\n", "Loading model");
     let server = TestServer::new(vec![failing(), failing(), failing(), failing()]);
-    let (public, _) = hello().failure(&provider(&server));
+    let (public, detail) = hello().failure(&provider(&server));
     assert!(
-        public.ends_with("is overloaded or still loading the model (503): Loading model"),
+        public.ends_with("is overloaded or still loading the model (503)"),
         "{public}"
     );
+    assert!(detail.contains("Loading model"), "{detail}");
     assert_eq!(server.heard().len(), 3);
 
     let server = TestServer::new(vec![whole(429, "retry-after: 61\r\n", "{}")]);

@@ -137,6 +137,9 @@ fn tools_are_shown_and_permission_is_asked() {
 
         CALL_FAILED => note failed: no clock
 
+        BUSY => note the model is busy, next try in 8 s
+        DELTA => piece Hel
+
         MAY => ASK
         MAY =>
         > o => ONCE
