@@ -167,8 +167,13 @@ const COUNT_WORDS: [&str; 5] = [
 
 /// What to do about a failed request.
 pub fn classify(failure: &Failure, context: &RequestContext<'_>, body: &[u8]) -> Verdict {
+    // Where another server can be asked, nobody waits for one that is away or busy.
+    let has_next = context.request.has_next;
     let response = match failure {
         Failure::Reported(response) => response,
+        Failure::Client(ClientError::Unreachable(_) | ClientError::Refused(_)) if has_next => {
+            return Verdict::NextServer;
+        }
         Failure::Client(
             ClientError::Interrupted { .. }
             | ClientError::Unreachable(_)
@@ -191,6 +196,7 @@ pub fn classify(failure: &Failure, context: &RequestContext<'_>, body: &[u8]) ->
         return Verdict::Shorter(overflow);
     }
     match (response.retry(), response.status) {
+        (Some(_), _) if has_next && response.is_busy() => Verdict::NextServer,
         (Some(wait), _) => Verdict::Wait(wait),
         (None, 300..=399 | 401..=404 | 408 | 409 | 429 | 500..=599) => Verdict::NextServer,
         (None, _) if response.is_about_model() => Verdict::NextServer,

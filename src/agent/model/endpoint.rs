@@ -150,7 +150,7 @@ impl Endpoint {
         ProviderError::Failed {
             cause,
             public: format!("{} {says}", self.subject),
-            detail: self.scrub(&format!("{}: {detail}", masked(&self.base_url))),
+            detail: self.scrub(&format!("{detail}, at {}", masked(&self.base_url))),
         }
     }
 

@@ -457,9 +457,9 @@ impl ErrorResponse {
     fn detail(&self) -> String {
         let (status, labels, message) = (self.status, &self.labels, &self.message);
         let id = self.request_id.as_ref();
-        let id = id.map(|id| format!(" (x-request-id {id})"));
+        let id = id.map(|id| format!(", x-request-id {id}"));
         format!(
-            "HTTP {status} [{labels}] {message}{}",
+            "{message} (HTTP {status} [{labels}]{})",
             id.unwrap_or_default()
         )
     }

@@ -22,7 +22,6 @@ use base::clock::Clock;
 use base::finish_reason::FinishReason;
 use base::ids::AttachmentId;
 use base::secret::random_fraction;
-use net::http_client::ClientError;
 use store::Usage;
 
 /// How long a server on the internet may be silent while it streams. A local one
@@ -328,7 +327,7 @@ impl Remote {
         body: &[u8],
         progress: &mut Progress,
     ) -> Failed {
-        let (request, model) = (context.request, context.request.model);
+        let model = context.request.model;
         let now = self.clock.monotonic();
         let verdict = classify(&failure, context, body);
         let mut is_free = failure.is_stale();
@@ -342,15 +341,6 @@ impl Remote {
             }
             _ => {}
         }
-        // Nothing was sent, or the server has asked for time: another one has some now.
-        let is_down = matches!(
-            failure,
-            Failure::Client(ClientError::Unreachable(_) | ClientError::Refused(_))
-        );
-        let is_busy = match &failure {
-            Failure::Reported(response) => response.is_busy(),
-            _ => is_down,
-        };
         let error = failure.into_error(verdict, &self.endpoint, model, answered);
         if let ProviderError::ContextOverflow { .. }
         | ProviderError::Failed {
@@ -366,7 +356,6 @@ impl Remote {
             return Failed { error, again };
         }
         let again = match verdict {
-            Verdict::Wait(_) if request.has_next && is_busy => None,
             Verdict::Wait(asked) => {
                 progress.tries += 1;
                 let wait = asked.unwrap_or_else(|| backoff(progress.tries - 1));

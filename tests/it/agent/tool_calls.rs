@@ -303,6 +303,6 @@ fn a_turn_with_many_slow_calls_ends_in_time() {
     client.send(&json!({ "type": "chat", "message": "go" }));
     let error = client.response()["error"].to_string();
     assert!(error.contains("time"), "{error}");
-    let ran = fs::read_to_string(home.folder.path().join("ran")).unwrap();
+    let ran = fs::read_to_string(home.folder.path().join("files/ran")).unwrap();
     assert!((1..=8).contains(&ran.lines().count()), "{ran:?}");
 }

@@ -8,12 +8,16 @@ use serde_json::{Value, json};
 
 use support::client::Client;
 use support::eventually;
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::mcp_http::{Kind, McpServer};
 use support::model::{Act, Model};
-use support::program::free_port;
+use support::program::{Program, free_port};
 
 fn home(server: &McpServer, more: Value) -> Home {
+    Home::start(config(server, more))
+}
+
+fn config(server: &McpServer, more: Value) -> Value {
     let mut entry = json!({
         "url": server.url(),
         "headers": {"Authorization": "Bearer open sesame", "accept": "ours wins"},
@@ -21,11 +25,11 @@ fn home(server: &McpServer, more: Value) -> Home {
     for (key, value) in more.as_object().unwrap() {
         entry[key] = value.clone();
     }
-    Home::start(json!({
+    json!({
         "permission_mode": "allow",
         "limits": {"commands_per_second": 100_000, "commands_burst": 100_000},
         "mcp_servers": {"web": entry},
-    }))
+    })
 }
 
 fn tools(client: &mut Client) -> Vec<String> {
@@ -262,12 +266,17 @@ fn a_server_that_is_gone_is_down_until_it_is_back() {
 fn a_session_outlives_its_stream_of_notifications() {
     let address = (Ipv4Addr::LOCALHOST, free_port()).into();
     let server = McpServer::on(address, Kind::Sessions);
-    let (mut home, mut client) = ready(&server, json!({}));
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), config(&server, json!({})));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.admin);
+    wait_until_ready(&mut client);
     eventually("it listens", || server.requests("GET").pop());
     drop(server);
-    let log = home.folder.path().join("hearth.log");
     eventually("it could not listen again", || {
-        let log = fs::read_to_string(&log).unwrap();
+        let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
         log.contains("its notifications do not come").then_some(())
     });
     assert!(!tools(&mut client).is_empty());
@@ -277,7 +286,6 @@ fn a_session_outlives_its_stream_of_notifications() {
     assert!(answer.ends_with("answered: plain"), "{answer}");
     assert_eq!(server.requests("initialize").len(), 0);
     eventually("it listens again", || server.requests("GET").pop());
-    home.stop();
 }
 
 #[test]

@@ -261,18 +261,18 @@ fn who_was_made_a_guest_during_a_call_may_not_make_the_next() {
     let home = Home::start(model.config_with(json!({
         "permission_mode": "allow",
         "tools": { "custom": [{ "name": "wait", "description": "Waits for a friend.",
-            "command": ["sh", "-c", "mkfifo friend && cat friend"] }] },
+            "command": ["sh", "-c", "> waits; until [ -e friend ]; do sleep 0.05; done; echo here"] }] },
     })));
     let mut user = home.websocket(&home.tokens.user);
     user.send(&json!({ "type": "chat", "message": "wait" }));
-    let friend = home.folder.path().join("friend");
-    eventually("it waits", || friend.exists().then_some(()));
+    let files = home.folder.path().join("files");
+    eventually("it waits", || files.join("waits").exists().then_some(()));
     let path = home.folder.path().join("hearth.db");
     let store = store::Store::open(&path, base::clock::Clock::system()).unwrap();
     let id = store.user("user").unwrap().unwrap().id;
     store.set_role(id, UserRole::Viewer).unwrap();
     store.close();
-    std::fs::write(friend, "here").unwrap();
+    std::fs::write(files.join("friend"), "").unwrap();
     let requests = model.wait_for_requests(2);
     let results = requests[1]["messages"].as_array().unwrap();
     let results: Vec<&Value> = results.iter().filter(|one| one["role"] == "tool").collect();
