@@ -115,7 +115,7 @@ pub fn turns(table: &mut Table) {
     let first = median(first);
     let figure = Figure::new("our share at message 400, p50", median(last), "ms");
     let figure = figure.floor(first, "at the first message");
-    table.add(figure.at_most(first * 1.3));
+    table.add(figure.at_most(first * 1.2));
 
     for (clients, goal) in [(16, 1_000.0), (64, 2_000.0)] {
         let (mut rates, mut processor, mut bare) = (vec![], vec![], vec![]);

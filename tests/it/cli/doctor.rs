@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
+use agent::tools::pdf_obstacle;
 use net::process::has_landlock;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
@@ -91,6 +92,9 @@ fn everything_is_looked_at_once() {
         let is_well = level == "ok" || check == "provider" || check == "disk space";
         assert!(is_well, "{check}: {level}: {text}");
     }
+    let pdfs = pdf_obstacle().unwrap_or("are read as text");
+    let is_said = |text: &str| text.starts_with("PDFs") && text.contains(pdfs);
+    assert!(lines.iter().any(|(_, _, text)| is_said(text)), "{lines:?}");
 }
 
 /// What is done to a data directory, the check that notices it, how bad it is,

@@ -55,6 +55,7 @@ fn a_page_becomes_text() {
         application/feed+xml     | <rss/>  | URL¶¶<rss/>
         application/rss+xml      | RSS     | URL¶Title: Village¶¶## Fair & market¶Sat, 14 Mar 2026¶https://a.example/1¶Cakes & tea.¶¶## Bins
         text/xml                 | ATOM    | URL¶Title: Lake¶¶## Ice¶2026-01-02T03:04:05Z¶https://a.example/2¶No skating.
+        application/rdf+xml      | RDF     | URL¶Title: Coast¶¶## Tide¶2026-01-03¶https://a.example/3¶High at noon.
         application/xml          | <?xml?><rss><channel><title>Empty</title></channel></rss> | URL¶Title: Empty¶¶[the feed has no entries]
         text/html                |         | URL¶¶[the page holds no readable text]
     ";
@@ -68,8 +69,13 @@ fn a_page_becomes_text() {
                 <link rel='self' href='https://a.example/self'/><link href='https://a.example/2'/>\
                 <updated>2026-01-02T03:04:05Z</updated>\
                 <content type='html'>No &lt;b>skating&lt;/b>.</content></entry></feed>";
+    let rdf = "<rdf:RDF><channel><title>Coast</title></channel>\
+               <item rdf:about='https://a.example/3'><title>Tide</title>\
+               <link>https://a.example/3</link><description>High at noon.</description>\
+               <dc:date>2026-01-03</dc:date></item></rdf:RDF>";
     for [media_type, body, expected] in rows(table) {
         let body = body
+            .replace("RDF", rdf)
             .replace("HTML", html)
             .replace("RSS", rss)
             .replace("ATOM", atom);

@@ -108,6 +108,23 @@ fn a_busy_server_is_asked_three_times() {
 }
 
 #[test]
+fn an_account_that_may_not_stream_is_asked_once_with_a_stream() {
+    let why = "Your organization must be verified to stream this model.";
+    let refused = answer(403, &json!({ "error": { "message": why } }));
+    let whole = || answer(200, &said("Hi"));
+    let server = TestServer::new(vec![refused, whole(), whole()]);
+    let provider = provider(&server);
+    for _ in 0..2 {
+        assert_eq!(streaming().reply(&provider).text, "Hi");
+    }
+    let streams = server
+        .heard()
+        .into_iter()
+        .map(|heard| heard.json()["stream"] == true);
+    assert_eq!(streams.collect::<Vec<bool>>(), [true, false, false]);
+}
+
+#[test]
 fn a_kept_connection_that_the_server_closes_costs_no_try() {
     let busy = || whole(503, "retry-after-ms: 1\r\n", "busy");
     let server = TestServer::new(vec![
