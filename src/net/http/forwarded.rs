@@ -20,8 +20,11 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
         .filter(|(name, _)| name == "x-forwarded-for")
         .flat_map(|(_, value)| value.rsplit(','));
     for hop in hops {
-        // Nothing before an unreadable entry can be believed.
-        let Some(hop) = parse(hop.trim()) else { break };
+        let Some(hop) = parse(hop.trim()) else {
+            // No proxy of ours wrote such a list: nothing in it can be believed.
+            address = proxy.address;
+            break;
+        };
         address = hop;
         if !trusted.allows(hop) {
             break;
@@ -83,8 +86,17 @@ mod tests {
             (&["192.168.1.1", "203.0.113.9"], "203.0.113.9"),
             (&["203.0.113.9, 10.0.0.2"], "203.0.113.9"),
             (&["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
-            (&["203.0.113.9, unknown, 10.0.0.2"], "10.0.0.2"),
+            // One that cannot be read makes all of it worthless.
+            (&["203.0.113.9, unknown, 10.0.0.2"], "10.0.0.1"),
+            (&["unknown, 10.0.0.2"], "10.0.0.1"),
             (&["203.0.113.9, "], "10.0.0.1"),
+            (&["203.0.113.9, unknown"], "10.0.0.1"),
+            (&["203.0.113.9", "unknown"], "10.0.0.1"),
+            (&["203.0.113.9", ""], "10.0.0.1"),
+            (&["203.0.113.9, \u{fffd}"], "10.0.0.1"),
+            (&["203.0.113.9, 10.0.0.2:port"], "10.0.0.1"),
+            // Nothing before the client is read.
+            (&["unknown, 203.0.113.9"], "203.0.113.9"),
         ] {
             let head = Head {
                 method: "GET".into(),
