@@ -13,6 +13,9 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities,
+};
 
 /// Where programs are looked for when our own environment has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -52,7 +55,7 @@ const DEVICES: [&str; 5] = [
 /// The files that a program may reach. It may read the directories of the system,
 /// and write to a workspace and the temporary directory. It cannot reach other
 /// processes: neither signal them nor read their environment. Where the kernel
-/// has no Landlock, nothing of this holds.
+/// has no Landlock, nothing of this holds. Root's programs have none of root's capabilities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sandbox {
     /// The server's own data, which nothing here opens.
@@ -154,6 +157,7 @@ impl Sandbox {
                 .spawn_scoped(scope, || {
                     command.env("TMPDIR", &self.temporary);
                     self.restrict_thread().map_err(io::Error::other)?;
+                    drop_capabilities()?;
                     command.spawn()
                 })?;
             let panicked = |_| Err(io::Error::other("its thread ended in a panic"));
@@ -224,6 +228,23 @@ impl Sandbox {
             readable.push(path);
         }
     }
+}
+
+/// Takes from the calling thread, and from what it starts, what root may do beyond the user
+/// that it is: reading other processes, the server among them, and the files of anybody.
+fn drop_capabilities() -> io::Result<()> {
+    for number in 0..u64::BITS {
+        // Only root may do this, and only root gets capabilities by starting a program.
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
+    Ok(set_capabilities(None, sets)?)
 }
 
 /// Whether this kernel has Landlock and lets us use it.

@@ -83,8 +83,8 @@ fn judge_sandbox(config: &Config, has_landlock: bool, is_root: bool) -> Diagnosi
     let lacking = "this kernel has no Landlock";
     match (has_landlock, is_needed) {
         (true, _) if is_root => Diagnosis::warning(
-            "the server is root's: its tools may read the keys in its environment, although \
-             this kernel has Landlock",
+            "the server runs as root: a tool without a sandbox, or a fault of the server's own, \
+             can change the whole machine",
         )
         .advise("run hearth as a user of its own: hearth help operating"),
         (true, _) => Diagnosis::ok("this kernel has Landlock, so tools can be confined"),
