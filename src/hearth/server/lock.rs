@@ -9,14 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::StartError;
 
 /// The lock file's name in the data directory. Its first line is the process
 /// id of the running server. Its addresses follow, one a line, and with TLS
-/// `certificate` and the certificate's file. Only the lock on the file counts; it ends with
-/// the process.
+/// `certificate` and the certificate's file. Only the locks on the file and on its directory
+/// count; they end with the process.
 pub const LOCK_FILE: &str = "hearth.lock";
 
 /// How long the command line may hold the lock to see whether a server runs.
@@ -38,6 +39,8 @@ pub enum Holder {
 /// Keeps other servers out of the data directory until it is dropped.
 pub struct Lock {
     file: File,
+    /// Locked as well: unlike the file, it cannot be removed while its database is used.
+    _directory: File,
 }
 
 impl Lock {
@@ -65,9 +68,8 @@ impl Lock {
                 }
                 let process = text.lines().next().unwrap_or("unknown");
                 return Err(StartError::new(format_args!(
-                    "another hearth (process {}) uses {} already; stop it first, or choose \
+                    "another hearth (process {process}) uses {} already; stop it first, or choose \
                      another directory with --data-dir",
-                    process,
                     data_dir.display()
                 )));
             }
@@ -96,6 +98,11 @@ impl Lock {
     pub fn try_take(data_dir: &Path, holder: Holder) -> Result<Option<Lock>, StartError> {
         let path = data_dir.join(LOCK_FILE);
         let unwritable = |error| StartError::unwritable(&path, &error);
+        let directory = File::open(data_dir).map_err(unwritable)?;
+        // Some network file systems lock only files.
+        if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Ok(None);
+        }
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -110,7 +117,10 @@ impl Lock {
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(None);
         }
-        let mut lock = Lock { file };
+        let mut lock = Lock {
+            file,
+            _directory: directory,
+        };
         match holder {
             Holder::Server => lock.write_details(&[], None),
             Holder::Command => lock
@@ -189,7 +199,19 @@ mod tests {
             refused.contains(&format!("process {}", std::process::id())),
             "{refused}"
         );
+        fs::remove_file(folder.join(LOCK_FILE)).unwrap();
+        assert!(Lock::take(&folder, Holder::Server).is_err());
         drop(held);
+        assert!(Lock::take(&folder, Holder::Server).is_ok());
+    }
+
+    #[test]
+    fn a_server_of_a_version_that_locks_the_file_alone_is_noticed() {
+        let folder = base::testing::TemporaryDirectory::new();
+        let older = File::create(folder.join(LOCK_FILE)).unwrap();
+        flock(&older, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(Lock::take(&folder, Holder::Server).is_err());
+        drop(older);
         assert!(Lock::take(&folder, Holder::Server).is_ok());
     }
 
