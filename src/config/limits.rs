@@ -17,7 +17,7 @@ section! {
     /// their unit; what has none is a count.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
     pub struct Limits {
-        /// Connections in total.
+        /// Connections in total. The oldest that has not signed in makes way for another.
         pub connections: usize = integer(1..=1_000_000).or(1_024);
         /// Connections from one address. The addresses of a /64 network count as one where it is
         /// IPv6 of the internet, and each by itself at home: on the server's own network, and

@@ -94,11 +94,12 @@ impl Lines<'_> {
         self.take_lines()?;
         loop {
             self.io.waker.prepare();
-            self.send_waiting()?;
+            // First: whoever reads that it has signed in does not make way for others.
             let is_authenticated = self.io.client_handler.is_authenticated();
             if is_authenticated {
                 self.connection.admission.end_unauthenticated();
             }
+            self.send_waiting()?;
             self.give_back_memory();
             if self.input_ended.is_some() && self.io.client_handler.is_idle() {
                 return Err(End::Finish);

@@ -1,8 +1,10 @@
 //! Limits the number of connections, in all and per address (protocol section
 //! 7). Guards count down when they are dropped, so that no path forgets to.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,7 +72,7 @@ pub struct Admissions {
     /// Most connections, whatever the configuration permits.
     most: usize,
     counts: Mutex<Counts>,
-    /// Notified when an unauthenticated place becomes free.
+    /// Notified when a place becomes free.
     place: Condvar,
 }
 
@@ -78,8 +80,20 @@ pub struct Admissions {
 struct Counts {
     open: Connections,
     addresses: HashMap<AddressKey, Address>,
+    /// What may make way for others, the oldest first.
+    interruptible: BTreeMap<u64, Arc<Interruptible>>,
+    last: u64,
     /// Connections that wait on [`Admissions::place`].
     waiting: usize,
+}
+
+/// A connection from the network.
+struct Interruptible {
+    socket: Arc<TcpStream>,
+    /// Whether it waits for its client, which has not signed in.
+    is_waiting: AtomicBool,
+    /// Whether a whole request has come.
+    has_asked: AtomicBool,
 }
 
 #[derive(Default)]
@@ -98,22 +112,43 @@ impl Admissions {
         }
     }
 
-    /// Counts a new connection, without an address for now.
+    /// Counts a new connection, for `address` if that is known. When too many are open, the
+    /// oldest that has not signed in makes way.
     ///
     /// # Errors
-    /// `server_error` 503 when `limits.connections` are open.
-    pub fn enter(self: &Arc<Admissions>, limits: &Limits) -> Result<Admission, Error> {
+    /// `server_error` 503 when `limits.connections` are open, or
+    /// `limits.connections_per_address` of this address.
+    pub fn enter(
+        self: &Arc<Admissions>,
+        limits: &Limits,
+        address: Option<AddressKey>,
+    ) -> Result<Admission, Error> {
         let mut counts = self.lock();
+        if let Some(address) = address {
+            counts.check_address(address, limits)?;
+        }
         let limit = limits.connections.min(self.most);
-        if counts.open.total() >= limit {
-            return Err(full("too many connections", limit));
+        let deadline = Instant::now() + PLACE_TIME;
+        let mut may_interrupt = true;
+        while counts.open.total() >= limit {
+            let is_leaving = !std::mem::take(&mut may_interrupt) || counts.interrupt_oldest();
+            if !is_leaving || time_left(deadline).is_zero() {
+                return Err(full("too many connections", limit));
+            }
+            counts = self.wait_for_place(counts, deadline);
         }
         counts.open.http += 1;
+        counts.last += 1;
+        if let Some(address) = address {
+            counts.addresses.entry(address).or_default().open += 1;
+        }
         Ok(Admission {
             owner: Arc::clone(self),
+            number: counts.last,
             transport: Transport::Http,
-            address: None,
+            address,
             unauthenticated: false,
+            interruptible: None,
         })
     }
 
@@ -125,6 +160,25 @@ impl Admissions {
     fn lock(&self) -> MutexGuard<'_, Counts> {
         lock(&self.counts)
     }
+
+    /// Wakes those that wait, those of other addresses too.
+    fn announce_place(&self, counts: &Counts) {
+        if counts.waiting > 0 {
+            self.place.notify_all();
+        }
+    }
+
+    fn wait_for_place<'a>(
+        &self,
+        mut counts: MutexGuard<'a, Counts>,
+        deadline: Instant,
+    ) -> MutexGuard<'a, Counts> {
+        counts.waiting += 1;
+        let waited = self.place.wait_timeout(counts, time_left(deadline));
+        let mut counts = waited.unwrap_or_else(PoisonError::into_inner).0;
+        counts.waiting -= 1;
+        counts
+    }
 }
 
 fn full(message: &str, limit: usize) -> Error {
@@ -134,9 +188,12 @@ fn full(message: &str, limit: usize) -> Error {
 /// One counted connection; dropping it counts down.
 pub struct Admission {
     owner: Arc<Admissions>,
+    number: u64,
     transport: Transport,
     address: Option<AddressKey>,
     unauthenticated: bool,
+    /// Absent where it never makes way for another.
+    interruptible: Option<Arc<Interruptible>>,
 }
 
 impl Admission {
@@ -149,18 +206,41 @@ impl Admission {
             return Ok(());
         }
         let mut counts = self.owner.lock();
-        let count = counts.addresses.entry(address).or_default();
-        if count.open >= limits.connections_per_address {
-            // The limit may be 0; then the entry is new and must not stay.
-            counts.forget_if_empty(address);
-            return Err(full(
-                "too many connections from your address",
-                limits.connections_per_address,
-            ));
-        }
-        count.open += 1;
+        counts.check_address(address, limits)?;
+        counts.addresses.entry(address).or_default().open += 1;
         self.address = Some(address);
         Ok(())
+    }
+
+    /// From now on, the connection on `socket` may make way for another, while it waits for a
+    /// client that has not signed in.
+    pub fn may_make_way(&mut self, socket: &Arc<TcpStream>) {
+        let interruptible = Arc::new(Interruptible {
+            socket: Arc::clone(socket),
+            is_waiting: AtomicBool::new(false),
+            has_asked: AtomicBool::new(false),
+        });
+        let mut counts = self.owner.lock();
+        let number = self.number;
+        counts
+            .interruptible
+            .insert(number, Arc::clone(&interruptible));
+        self.interruptible = Some(interruptible);
+    }
+
+    /// It waits for input of a client that has not signed in.
+    pub fn awaits_request(&self) {
+        if let Some(interruptible) = &self.interruptible {
+            interruptible.is_waiting.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Its client has sent a whole request.
+    pub fn has_request(&self) {
+        if let Some(interruptible) = &self.interruptible {
+            interruptible.has_asked.store(true, Ordering::SeqCst);
+            interruptible.is_waiting.store(false, Ordering::SeqCst);
+        }
     }
 
     /// Counts the connection as unauthenticated. Waits up to a second when the
@@ -169,12 +249,20 @@ impl Admission {
     /// # Errors
     /// `server_error` 503 over `limits.unauthenticated_per_address`.
     pub fn begin_unauthenticated(&mut self, limits: &Limits) -> Result<(), Error> {
-        let Some(address) = self.address else {
-            return Ok(());
-        };
-        if self.unauthenticated {
-            return Ok(());
+        if let Some(address) = self.address
+            && !self.unauthenticated
+        {
+            self.take_unauthenticated_place(address, limits)?;
         }
+        self.awaits_request();
+        Ok(())
+    }
+
+    fn take_unauthenticated_place(
+        &mut self,
+        address: AddressKey,
+        limits: &Limits,
+    ) -> Result<(), Error> {
         let deadline = Instant::now() + PLACE_TIME;
         let mut counts = self.owner.lock();
         loop {
@@ -184,35 +272,27 @@ impl Admission {
                 self.unauthenticated = true;
                 return Ok(());
             }
-            let left = time_left(deadline);
-            if left.is_zero() {
+            if time_left(deadline).is_zero() {
                 return Err(full(
                     "too many unauthenticated connections from your address",
                     limits.unauthenticated_per_address,
                 ));
             }
-            counts.waiting += 1;
-            counts = self
-                .owner
-                .place
-                .wait_timeout(counts, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-            counts.waiting -= 1;
+            counts = self.owner.wait_for_place(counts, deadline);
         }
     }
 
     /// The connection has authenticated, or does not need to.
     pub fn end_unauthenticated(&mut self) {
+        if let Some(interruptible) = &self.interruptible {
+            interruptible.is_waiting.store(false, Ordering::SeqCst);
+        }
         if std::mem::take(&mut self.unauthenticated) {
             let mut counts = self.owner.lock();
             if let Some(count) = self.address.and_then(|key| counts.addresses.get_mut(&key)) {
                 count.unauthenticated -= 1;
             }
-            // Waiters of other addresses wake too and wait on.
-            if counts.waiting > 0 {
-                self.owner.place.notify_all();
-            }
+            self.owner.announce_place(&counts);
         }
     }
 
@@ -241,10 +321,37 @@ impl Drop for Admission {
             }
             counts.forget_if_empty(address);
         }
+        counts.interruptible.remove(&self.number);
+        self.owner.announce_place(&counts);
     }
 }
 
 impl Counts {
+    fn check_address(&self, address: AddressKey, limits: &Limits) -> Result<(), Error> {
+        let open = self.addresses.get(&address).map_or(0, |count| count.open);
+        match open < limits.connections_per_address {
+            true => Ok(()),
+            false => Err(full(
+                "too many connections from your address",
+                limits.connections_per_address,
+            )),
+        }
+    }
+
+    /// Ends the input of the oldest connection that has not signed in and waits for its
+    /// client, and with it the connection. One that idles between two requests goes only
+    /// where each has had a request. Returns whether there was one.
+    fn interrupt_oldest(&self) -> bool {
+        let waiting = self.interruptible.values();
+        let waiting = waiting.filter(|one| one.is_waiting.load(Ordering::SeqCst));
+        let oldest = waiting.min_by_key(|one| one.has_asked.load(Ordering::SeqCst));
+        let Some(oldest) = oldest else { return false };
+        oldest.is_waiting.store(false, Ordering::SeqCst);
+        // A request that has arrived meanwhile is answered all the same.
+        let _ = oldest.socket.shutdown(Shutdown::Read);
+        true
+    }
+
     fn forget_if_empty(&mut self, address: AddressKey) {
         if let Entry::Occupied(entry) = self.addresses.entry(address)
             && entry.get().open == 0
@@ -276,10 +383,10 @@ mod tests {
             connections_per_address: 2,
             ..limits()
         };
-        let mut first = admissions.enter(&limits).unwrap();
-        let mut second = admissions.enter(&limits).unwrap();
-        let mut third = admissions.enter(&limits).unwrap();
-        let error = admissions.enter(&limits).err().unwrap();
+        let mut first = admissions.enter(&limits, None).unwrap();
+        let mut second = admissions.enter(&limits, None).unwrap();
+        let mut third = admissions.enter(&limits, None).unwrap();
+        let error = admissions.enter(&limits, None).err().unwrap();
         assert_eq!(error.status(), 503);
         assert_eq!(error.message(), "too many connections (the limit is 3)");
 
@@ -312,7 +419,7 @@ mod tests {
             ..limits()
         };
         let enter = || {
-            let mut admission = admissions.enter(&limits).unwrap();
+            let mut admission = admissions.enter(&limits, None).unwrap();
             admission.belong_to(key("192.0.2.1"), &limits).unwrap();
             admission
         };

@@ -91,6 +91,7 @@ impl<'a> HttpConnection<'a> {
     /// Serves requests until the connection ends or becomes a WebSocket.
     pub fn serve(mut self) -> Option<Upgrade> {
         loop {
+            self.connection.admission.awaits_request();
             let mut parsed = match self.await_request() {
                 Arrival::Request(parsed) => parsed,
                 Arrival::Refused(error) => {
@@ -285,9 +286,12 @@ impl<'a> HttpConnection<'a> {
             body: Vec::new(),
             waker: self.waker.take(),
         };
+        let admission = &self.connection.admission;
         let result = catch_unwind(AssertUnwindSafe(|| match admitted.handling {
             Handling::Whole(respond) => {
+                admission.awaits_request();
                 request.body = body.read_all()?;
+                admission.has_request();
                 Ok(respond(&request))
             }
             Handling::Streamed(_, respond) => respond(&request.head, &mut body),

@@ -142,7 +142,7 @@ where
     /// Serves a connection or refuses it.
     fn admit(&mut self, stream: TcpStream, remote: IpAddr) {
         let config = (self.config)();
-        let admission = match self.check_limits(&config, remote) {
+        let mut admission = match self.check_limits(&config, remote) {
             Ok(admission) => admission,
             Err(error) => return self.refuse(stream, remote, error),
         };
@@ -150,6 +150,9 @@ where
         // before. A connection that refuses the option is broken anyway.
         let _ = stream.set_nodelay(true);
         let stream = Arc::new(stream);
+        if !self.policy.is_local {
+            admission.may_make_way(&stream);
+        }
         let socket = Socket::new(Arc::clone(&stream));
         let connection = Connection {
             policy: Arc::clone(&self.policy),
@@ -175,14 +178,13 @@ where
     /// Whether `remote` may connect now.
     fn check_limits(&self, config: &Config, remote: IpAddr) -> Result<Admission, Error> {
         self.policy.admit(remote)?;
-        let mut admission = self.admissions.enter(&config.limits)?;
         // All clients behind a proxy have its address. They are counted by their
         // own addresses once the request's headers are known.
         // Nor are those of this machine's owner: a tool that keeps connections open must
         // not keep the owner out.
-        if !self.policy.is_local && !config.trusted_proxies.allows(remote) {
-            admission.belong_to(AddressKey::of(remote), &config.limits)?;
-        }
+        let is_counted = !self.policy.is_local && !config.trusted_proxies.allows(remote);
+        let address = is_counted.then(|| AddressKey::of(remote));
+        let admission = self.admissions.enter(&config.limits, address)?;
         // A thread that starts without room for its second stack aborts the process.
         match capacity::has_room(STACK_BYTES) {
             true => Ok(admission),

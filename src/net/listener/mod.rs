@@ -187,7 +187,7 @@ impl Listeners {
         handler: Arc<dyn Handler>,
     ) -> io::Result<LocalConnection> {
         let config = (self.config)();
-        let admission = (self.admissions.enter(&config.limits))
+        let admission = (self.admissions.enter(&config.limits, None))
             .map_err(|error| io::Error::other(error.to_string()))?;
         let stream = Arc::new(TcpStream::from(OwnedFd::from(stream)));
         let socket = Socket::new(Arc::clone(&stream));

@@ -108,7 +108,9 @@ fn serve(
             #[cfg(feature = "tls")]
             tls: None,
         }),
-        admission: Arc::new(Admissions::new(1)).enter(&CONFIG.limits).unwrap(),
+        admission: Arc::new(Admissions::new(1))
+            .enter(&CONFIG.limits, None)
+            .unwrap(),
         config: Arc::clone(&CONFIG),
         remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
         secure: false,

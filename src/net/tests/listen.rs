@@ -1,6 +1,6 @@
 //! Accepting: limits, permitted peers, failures, and the end.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use crate::listener::Listener;
 use config::Limits;
 
 const GET: &str = "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n";
+const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 
 #[test]
 fn connections_over_a_limit_are_told_and_places_become_free() {
@@ -25,19 +26,14 @@ fn connections_over_a_limit_are_told_and_places_become_free() {
         },
     ] {
         let server = server(limits);
-        let mut first = server.connect();
-        let mut second = server.connect();
-        for client in [&mut first, &mut second] {
-            client.send(GET);
-            assert_eq!(client.answer().status, 200);
-        }
+        let (first, second) = (signed_in(&server), signed_in(&server));
         let mut third = server.connect();
         third.try_send(GET);
         let answer = third.answer();
         assert_eq!(answer.status, 503);
         assert!(answer.head.contains("\r\nRetry-After: "));
         assert!(third.is_closed());
-        assert_eq!(server.listeners.connections().http, 2);
+        assert_eq!(server.listeners.connections().lines, 2);
 
         drop(first);
         server.await_connections(1);
@@ -47,6 +43,51 @@ fn connections_over_a_limit_are_told_and_places_become_free() {
         drop((second, fourth));
         server.await_connections(0);
     }
+}
+
+/// A client that has signed in.
+fn signed_in(server: &TestServer) -> Client {
+    let mut client = server.connect();
+    client.send("{auth}\n");
+    client.line();
+    client
+}
+
+#[test]
+fn where_all_places_are_taken_the_oldest_stranger_makes_way() {
+    let server = server(Limits {
+        connections: 5,
+        ..limits()
+    });
+    let mut signed_in = signed_in(&server);
+    // Idle between two requests, which goes last.
+    let mut idle = server.connect();
+    idle.send(GET);
+    assert_eq!(idle.answer().status, 200);
+    let mut working = server.connect();
+    working.send("POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
+    let release = server.arrivals.recv().unwrap();
+    let mut half = server.connect();
+    half.send(
+        "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+    );
+    half.stream.read_exact(&mut [0; CONTINUE.len()]).unwrap();
+    half.send("half");
+    let mut silent = server.connect();
+    silent.send("{x}\n");
+    assert_eq!(silent.line(), "{x}");
+    let mut others = Vec::new();
+    for made_way in [&mut half, &mut silent, &mut idle] {
+        let mut next = server.connect();
+        next.send(GET);
+        assert_eq!(next.answer().status, 200);
+        assert!(made_way.is_closed());
+        others.push(next);
+    }
+    release.send(()).unwrap();
+    assert_eq!(working.answer().status, 200);
+    signed_in.send("{y}\n");
+    assert_eq!(signed_in.line(), "{y}");
 }
 
 #[test]

@@ -172,8 +172,9 @@ impl Channel<'_> {
         self.read()?;
         loop {
             self.io.waker.prepare();
-            self.send_waiting()?;
+            // First: whoever reads that it has signed in does not make way for others.
             self.note_authentication();
+            self.send_waiting()?;
             self.give_back_memory();
 
             // Pings depend on what the client sent, not on what it gets: a client

@@ -363,9 +363,8 @@ fn connections_beyond_the_limits_are_refused_with_an_alert() {
     let limits = json!({ "limits": { "connections": 1 } });
     let home = Home::start(merged(identity.config(), limits));
     let mut first = secure(home.address(), identity.trust().client_config().unwrap());
-    first
-        .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        .unwrap();
+    let auth = json!({ "type": "auth", "token": home.tokens.user });
+    first.write_all(format!("{auth}\n").as_bytes()).unwrap();
     assert!(first.read(&mut [0; 4096]).unwrap() > 0);
     let error = get(home.address(), "/health", &identity.trust()).unwrap_err();
     assert!(error.to_string().contains("InternalError"), "{error}");

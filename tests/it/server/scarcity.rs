@@ -2,13 +2,14 @@
 //! threads, file size. It refuses, works on, and recovers.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 
+use rustix::net::{self, AddressFamily, SocketType};
 use rustix::process::{Pid, Resource, Rlimit, geteuid, getrlimit, prlimit};
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
+use support::model::{Act, Model};
 use support::program::{Program, hearth, is_there, printed, run, skipped};
 use support::receiver::Receiver;
 use support::socket::{Socket, connect};
@@ -55,15 +57,23 @@ fn serve_with(folder: &Path, words: &str) -> Program {
     Program::launch(shell, folder)
 }
 
-/// Opens WebSockets until one is refused; returns those that are open.
-fn open_until_refused(program: &Program) -> Vec<Socket> {
+/// Opens connections of somebody who signs in until one is refused; returns those that are
+/// open. Those of strangers would make way for each other.
+fn open_until_refused(program: &Program, token: &str) -> Vec<Socket> {
     let mut open = Vec::new();
     loop {
         let mut socket = connect(program.address);
-        match status(&mut socket, HANDSHAKE) {
-            101 => open.push(socket),
-            503 => return open,
-            status => panic!("{status}"),
+        let request = json!({ "type": "auth", "token": token });
+        let _ = socket.write_all(format!("{request}\n").as_bytes());
+        let mut line = String::new();
+        let read = BufReader::new(&mut socket).read_line(&mut line);
+        match serde_json::from_str::<Value>(&line) {
+            Ok(response) if response["status"] == "ok" => open.push(socket),
+            Ok(response) => {
+                assert_eq!(response["code"], "server_error", "{response}");
+                return open;
+            }
+            Err(error) => panic!("{read:?} {line:?}: {error}"),
         }
         assert!(open.len() < 5_000, "nothing limits it");
     }
@@ -78,10 +88,10 @@ fn status(socket: &mut Socket, request: &str) -> u16 {
     String::from_utf8_lossy(&line[9..]).parse().unwrap()
 }
 
-/// Holds as many WebSockets as fit, sees that strangers get one of these statuses
+/// Holds as many connections as fit, sees that strangers get one of these statuses
 /// and that the server works again once they are gone. Returns how many there were.
-fn flood(program: &Program, statuses: &[u16]) -> usize {
-    let held = open_until_refused(program);
+fn flood(program: &Program, token: &str, statuses: &[u16]) -> usize {
+    let held = open_until_refused(program, token);
     assert!(held.len() >= 4, "only {}", held.len());
     thread::scope(|scope| {
         let log_in = || {
@@ -125,12 +135,12 @@ fn set_limit(program: &Program, resource: Resource, current: Option<u64>) -> Opt
 fn strangers_cannot_use_up_the_address_space() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), unlimited());
-    make_people(folder.path());
+    let tokens = make_people(folder.path());
     let small = format!("{ONE_ARENA} ulimit -v 250000 && exec");
     for words in [&*small, "ulimit -v 1500000 && exec"] {
         let program = serve_with(folder.path(), words);
         assert!(program.said.contains("address space"), "{}", program.said);
-        flood(&program, &[503]);
+        flood(&program, &tokens.user, &[503]);
         assert_eq!(program.signal("TERM"), Some(0));
     }
 }
@@ -140,12 +150,12 @@ fn strangers_cannot_use_up_the_address_space() {
 fn strangers_do_not_end_a_server_whose_address_space_is_used_up() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), unlimited());
-    make_people(folder.path());
+    let tokens = make_people(folder.path());
     for kilobytes in [150_000, 220_000, 250_000, 290_000, 400_000] {
         let words = format!("ulimit -v {kilobytes} && exec");
         let program = serve_with(folder.path(), &words);
         assert!(program.said.contains("arena_max=1"), "{}", program.said);
-        let held = open_until_refused(&program);
+        let held = open_until_refused(&program, &tokens.user);
         assert!(held.len() <= 3, "{kilobytes}: {}", held.len());
         for _ in 0..20 {
             assert_eq!(status(&mut connect(program.address), HANDSHAKE), 503);
@@ -159,12 +169,12 @@ fn strangers_do_not_end_a_server_whose_address_space_is_used_up() {
 fn strangers_cannot_use_up_the_descriptors() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), unlimited());
-    make_people(folder.path());
+    let tokens = make_people(folder.path());
     let program = serve_with(folder.path(), "ulimit -n 100 && exec");
     let said = "limits.connections is 1024, but the limit of open files (LimitNOFILE=, ulimit -n) \
                 leaves room for 25";
     assert!(program.said.contains(said), "{}", program.said);
-    assert_eq!(flood(&program, &[503]), 25);
+    assert_eq!(flood(&program, &tokens.user, &[503]), 25);
     assert_eq!(program.signal("TERM"), Some(0));
 }
 
@@ -172,13 +182,13 @@ fn strangers_cannot_use_up_the_descriptors() {
 fn strangers_are_refused_where_others_hold_the_descriptors() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), unlimited());
-    make_people(folder.path());
+    let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());
     // Lower than what connections were counted by at the start, and more than the
     // twenty or so that the server has open.
     set_limit(&program, Resource::Nofile, Some(40));
     // A request needs one descriptor less than a WebSocket.
-    flood(&program, &[401, 503]);
+    flood(&program, &tokens.user, &[401, 503]);
     assert_eq!(program.signal("TERM"), Some(0));
 }
 
@@ -192,7 +202,7 @@ fn strangers_cannot_use_up_the_threads() {
     }
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), unlimited());
-    make_people(folder.path());
+    let tokens = make_people(folder.path());
     // The limit counts all processes of a user.
     let user = 100_000 + std::process::id() % 100_000;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -206,7 +216,75 @@ fn strangers_cannot_use_up_the_threads() {
     );
     let said = "the limit of threads (TasksMax=, LimitNPROC=, ulimit -u) leaves room for 20";
     assert!(program.said.contains(said), "{}", program.said);
-    assert!(flood(&program, &[503]) <= 20);
+    let count = flood(&program, &tokens.user, &[503]);
+    assert!(count <= 20, "{count}");
+    assert_eq!(program.signal("TERM"), Some(0));
+}
+
+/// A connection from this address of this machine.
+fn connect_from(source: Ipv4Addr, server: SocketAddr) -> Socket {
+    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    net::connect(&socket, &server).unwrap();
+    Socket::new(TcpStream::from(socket))
+}
+
+/// Many addresses, each with as many requests as one may leave half-sent, take all places.
+#[test]
+fn strangers_with_half_a_request_keep_nobody_out() {
+    const PLACES: usize = 64;
+    let folder = TemporaryDirectory::new();
+    let (model, receiver) = (
+        Model::acting(vec![Act::Stall("waited for".to_owned())]),
+        Receiver::start(),
+    );
+    let mut config = with_account(&model, receiver.url());
+    config["limits"] = json!({ "connections": PLACES });
+    config["openai_api"] = json!({ "enabled": true });
+    write_config(folder.path(), config);
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut signed_in = Client::websocket(program.address);
+    signed_in.authenticate(&tokens.user);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let body =
+                json!({ "model": "scripted", "messages": [{ "role": "user", "content": "hi" }] });
+            let token = format!("Bearer {}", tokens.user);
+            let headers = [("authorization", token.as_str())];
+            post(program.address, "/v1/chat/completions", &headers, &body)
+        });
+        model.wait_for_requests(1);
+        let halves = [
+            "GET /hea",
+            "POST /webhook/ci HTTP/1.1\r\nHost: x\r\nContent-Le",
+            "POST /webhook/ci HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+             Content-Length: 30\r\n\r\n{\"message\":",
+            "{\"type\": \"auth\", ",
+        ];
+        let mut strangers = Vec::new();
+        for number in 0..3 * PLACES {
+            let source = Ipv4Addr::new(127, 0, 1, (number / 16 + 1) as u8);
+            let mut stranger = connect_from(source, program.address);
+            let _ = stranger.write_all(halves[number % halves.len()].as_bytes());
+            strangers.push(stranger);
+        }
+        for _ in 0..10 {
+            assert_eq!(get(program.address, "/health").status, 200);
+            let posted = Poster::new(program.address).post(&[], &json!({ "message": "tok-x" }));
+            assert!(matches!(posted, Posted::Answered(202, _)), "{posted:?}");
+        }
+        let credentials = json!({ "username": "admin", "password": PASSWORD });
+        assert_eq!(
+            post(program.address, "/auth", &[], &credentials).status,
+            200
+        );
+        Client::websocket(program.address).authenticate(&tokens.admin);
+        model.release();
+        let answer = waiting.join().unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        signed_in.chat("still there");
+    });
     assert_eq!(program.signal("TERM"), Some(0));
 }
 
