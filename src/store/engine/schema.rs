@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 use crate::engine::connection::{self, Purpose};
 
 /// `Hrth`: identifies our files in their header.
-const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
+pub(crate) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
 
 /// 3.51.3, the first version without the WAL-reset bug
 /// (<https://www.sqlite.org/wal.html#walresetbug>).

@@ -8,7 +8,7 @@ mod inspect;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
@@ -175,10 +175,11 @@ impl BackupWriter {
     /// # Errors
     /// The file exists or cannot be written, or is being written.
     pub fn create(target: &Path, overwrite: bool) -> Result<BackupWriter, BackupError> {
+        remove_leftovers(target);
         match fs::symlink_metadata(target) {
             Ok(_) if !overwrite => return Err(BackupError::Exists(target.to_owned())),
-            // Renaming the copy over a device or a FIFO would remove it.
-            Ok(about) if !about.is_file() && !about.is_symlink() => {
+            // Renaming the copy over a device or a FIFO would remove it, or a link to one.
+            Ok(_) if fs::metadata(target).is_ok_and(|about| !about.is_file()) => {
                 return Err(BackupError::File {
                     path: target.to_owned(),
                     tried: "replaced",
@@ -254,6 +255,42 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Removes unfinished backups beside a file that nobody is writing: a crash left them, and
+/// whoever names each backup by its day would never replace them.
+fn remove_leftovers(target: &Path) {
+    for entry in fs::read_dir(directory_of(target)).into_iter().flatten() {
+        let Ok(entry) = entry else { continue };
+        let path = entry.path();
+        // Opening a FIFO would wait for its writer.
+        if path.to_string_lossy().ends_with(PARTIAL)
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::open(&path)
+            && is_ours(&file)
+            && file.try_lock().is_ok()
+        {
+            // What cannot be removed takes space, and nothing else.
+            let _ = fs::remove_file(with_suffix(&path, "-journal"));
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Whether a file is a database of Hearth, by its header
+/// (https://www.sqlite.org/fileformat.html, section 1.3).
+fn is_ours(file: &File) -> bool {
+    let mut header = [0; 72];
+    file.read_exact_at(&mut header, 0).is_ok()
+        && header.starts_with(b"SQLite format 3\0")
+        && header.ends_with(&schema::APPLICATION_ID.to_be_bytes())
+}
+
+fn directory_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Creates the unfinished file. The returned handle locks it against other backups
 /// until it is dropped.
 fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
@@ -279,9 +316,12 @@ fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
-    // An interrupted backup may have left data.
+    // An interrupted backup may have left data, and a journal that would be played back.
     file.set_len(0).map_err(failed)?;
-    Ok(file)
+    match fs::remove_file(with_suffix(partial, "-journal")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(file),
+    }
 }
 
 /// Adds the other files, and turns the copy into one file without a log.
@@ -314,9 +354,5 @@ fn put_in_place(partial: &Path, target: &Path, overwrite: bool) -> io::Result<()
             renamed => renamed?,
         }
     }
-    let directory = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
+    File::open(directory_of(target))?.sync_all()
 }

@@ -364,7 +364,8 @@ fn a_backup_replaces_nothing_but_a_file() {
         0,
     )
     .unwrap();
-    for name in ["directory", "fifo"] {
+    std::os::unix::fs::symlink("/dev/null", at("link")).unwrap();
+    for name in ["directory", "fifo", "link"] {
         let told = refused(folder.path(), &["backup", "--force", text(&at(name))]);
         assert!(told.contains("no regular file"), "{told}");
         assert!(!at(name).metadata().unwrap().is_file());
@@ -374,4 +375,22 @@ fn a_backup_replaces_nothing_but_a_file() {
     let names = fs::read_dir(folder.path()).unwrap();
     let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!names.any(|name| name.ends_with(".partial")));
+}
+
+#[test]
+fn what_a_killed_backup_left_goes_with_the_next_whatever_its_name() {
+    let folder = household();
+    let backups = TemporaryDirectory::new();
+    let at = |name: &str| backups.join(name);
+    good(folder.path(), &["backup", text(&at("monday.db"))]);
+    let left = ["tuesday.db.partial", "tuesday.db.partial-journal"];
+    for name in left {
+        fs::copy(at("monday.db"), at(name)).unwrap();
+    }
+    fs::write(at("film.partial"), "of another program").unwrap();
+    good(folder.path(), &["backup", text(&at("wednesday.db"))]);
+    let names = fs::read_dir(backups.path()).unwrap();
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["film.partial", "monday.db", "wednesday.db"]);
 }
