@@ -77,6 +77,7 @@ struct Fields {
     detail: Option<Box<str>>,
     status: u16,
     retry_after: Option<u32>,
+    is_of_storage: bool,
 }
 
 /// The result of most functions.
@@ -95,6 +96,7 @@ impl Error {
             detail: None,
             status: code.http_status(),
             retry_after: None,
+            is_of_storage: false,
         }))
     }
 
@@ -168,6 +170,17 @@ impl Error {
     pub fn with_retry_after(mut self, seconds: u32) -> Error {
         self.0.retry_after = Some(seconds);
         self
+    }
+
+    /// The same error, caused by the disk or the file and not by what was asked.
+    pub fn of_storage(mut self) -> Error {
+        self.0.is_of_storage = true;
+        self
+    }
+
+    /// Whether it says so: what was accepted before can go on later.
+    pub fn is_of_storage(&self) -> bool {
+        self.0.is_of_storage
     }
 
     /// What a client may act on.

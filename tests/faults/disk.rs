@@ -12,10 +12,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::crash::{Tracer, can_trace, threads_of};
 use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
+use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
 use support::program::{Program, hearth, printed, skipped};
@@ -160,6 +162,45 @@ pub fn full(rounds: u64) {
         accepted.len(),
         slowest.as_secs_f64(),
     );
+}
+
+/// Lets single reads of the database fail under turns, which end well all the same: at the
+/// first, second and so on that a worker makes.
+pub fn reads(count: usize) {
+    if !can_trace() {
+        return;
+    }
+    let (folder, model) = (TemporaryDirectory::new(), echoing());
+    write_config(folder.path(), model.config());
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
+    let conversation = client.chat("tok-first")["conversation_id"].clone();
+    let mut hit = 0;
+    for number in 1..=count {
+        let workers = threads_of(program.id()).into_iter();
+        let workers = workers.filter(|(_, name)| name.starts_with("worker-"));
+        let workers: Vec<u32> = workers.map(|(number, _)| number).collect();
+        let log = folder.path().join("strace");
+        let inject = format!("inject=pread64:error=EIO:when={number}");
+        let arguments = ["-e", "trace=pread64", "-e", &inject];
+        let tracer = Tracer::attach(&workers, &arguments, Some(&log)).expect("strace attaches");
+        let message = format!("tok-{number}");
+        client
+            .send(&json!({ "type": "chat", "message": message, "conversation_id": conversation }));
+        let response = client.response();
+        tracer.detach();
+        let is_hit = fs::read_to_string(&log).unwrap().contains("(INJECTED)");
+        hit += usize::from(is_hit);
+        assert!(is_hit || response["status"] == "ok", "{response}");
+        wait_until_done(folder.path(), MAX_WAIT);
+    }
+    let done = "SELECT count(*) FROM turns WHERE state = 'done'";
+    let done = super::count(&look_into(folder.path()), done);
+    assert_eq!(done, count as i64 + 1);
+    assert!(hit > 0, "no read was hit");
+    println!("failing reads: {hit} of {count} hit, and every turn has its reply");
 }
 
 /// What it prints goes elsewhere than to the full disk.

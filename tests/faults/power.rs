@@ -5,7 +5,8 @@
 //! that log the files are rebuilt as a disk may hold them after a cut at some
 //! point: everything that was synced by then, and of what was written since
 //! nothing, everything, or any part, whole or torn at a sector. The rebuilt
-//! database must be sound, and hold every turn that was acknowledged by then.
+//! database must be sound, and hold everything that was acknowledged by then: turns,
+//! items of lists and their removal, memories, people, tokens, files and imports.
 //!
 //! This shows that the server (and SQLite as it is set up here) syncs before it
 //! acknowledges, and writes in an order that can be recovered from. It does not
@@ -13,20 +14,25 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use base::clock::Clock;
 use base::ids::TurnId;
-use serde_json::json;
-use store::{Store, Viewer};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use store::Store;
 
 use super::{
-    Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
+    Posted, Poster, check_integrity, look_into, mark_in, random, wait_until_done, with_account,
     within,
 };
-use support::home::{TemporaryDirectory, make_people, write_config};
+use support::client::Client;
+use support::home::{PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
+use support::http::exchange;
+use support::model::{Act, Model};
 use support::program::{Program, hearth, is_there, skipped};
 use support::receiver::Receiver;
 
@@ -47,18 +53,41 @@ enum Event {
     Unlink(usize),
     Sync(usize),
     SyncDirectory,
-    Acknowledge(TurnId),
+    /// The mark of what was acknowledged.
+    Acknowledge(String),
 }
 
-/// Runs `messages` messages and cuts the power at up to `cuts` points.
+/// Begins the marks of imports.
+const IMPORTED: &str = "import-";
+
+/// A query that finds what was acknowledged by its mark.
+type Kept = &'static str;
+
+/// What is kept of the turn of a webhook, whose mark is its id.
+const TURN: Kept = "SELECT 1 FROM turns WHERE id = ?1";
+const ITEM: Kept = "SELECT 1 FROM list_items WHERE text = ?1";
+const REMOVED_ITEM: Kept =
+    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM list_items WHERE text = replace(?1, '-removed', ''))";
+const MEMORY: Kept = "SELECT 1 FROM memories WHERE content = ?1";
+const PERSON: Kept = "SELECT 1 FROM users WHERE name = ?1";
+const TOKEN: Kept = "SELECT 1 FROM tokens WHERE name = ?1";
+/// All its pieces are there.
+const FILE: Kept = "SELECT 1 FROM attachments WHERE name = ?1 AND bytes =
+    (SELECT sum(length(data)) FROM attachment_pieces WHERE attachment_id = attachments.id)";
+/// All its messages are there.
+const IMPORT: Kept = "SELECT 1 FROM conversations WHERE title = ?1 AND
+    (SELECT count(*) FROM messages WHERE conversation_id = conversations.id) = 3";
+
+/// Runs `messages` messages, and as many other changes of the household, and cuts the power at
+/// up to `cuts` points.
 pub fn cuts(messages: usize, cuts: usize) {
     if !is_there("strace") {
         return;
     }
-    let (model, receiver) = (echoing(), Receiver::start());
+    let (model, receiver) = (remembering(), Receiver::start());
     let (folder, outside) = (TemporaryDirectory::new(), TemporaryDirectory::new());
     write_config(folder.path(), with_account(&model, receiver.url()));
-    make_people(folder.path());
+    let tokens = make_people(folder.path());
     let before = fs::read(folder.path().join(FILES[0])).unwrap();
     let log = outside.path().join("trace");
     let Some(program) = serve(folder.path(), &log) else {
@@ -66,11 +95,19 @@ pub fn cuts(messages: usize, cuts: usize) {
         return;
     };
     let poster = Poster::new(program.address);
+    let mut household = Household::sign_in(&program, &tokens);
+    let mut kept: HashMap<String, Kept> = HashMap::new();
     for number in 0..messages {
+        kept.extend([household.change(number)]);
         let text = format!("tok-{number} {}", "x".repeat(random(20_000) as usize));
         let body = json!({ "message": text, "conversation_id": format!("c{}", number % 7) });
-        let posted = poster.post(&[], &body);
-        assert!(matches!(posted, Posted::Answered(202, _)), "{posted:?}");
+        match poster.post(&[], &body) {
+            Posted::Answered(202, receipt) => {
+                let turn = receipt["data"]["turn_id"].as_str().unwrap();
+                kept.insert(turn.to_owned(), TURN);
+            }
+            posted => panic!("{posted:?}"),
+        }
     }
     wait_until_done(folder.path(), Duration::from_secs(60));
     program.kill();
@@ -84,7 +121,14 @@ pub fn cuts(messages: usize, cuts: usize) {
     let acknowledged: Vec<usize> = (0..events.len())
         .filter(|&place| matches!(events[place], Event::Acknowledge(_)))
         .collect();
-    assert_eq!(acknowledged.len(), messages, "acknowledgements in the log");
+    let mut missing = kept.clone();
+    for place in &acknowledged {
+        if let Event::Acknowledge(mark) = &events[*place] {
+            missing.remove(mark);
+        }
+    }
+    assert!(missing.is_empty(), "no acknowledgement of {missing:?} is in the log");
+    assert_eq!(acknowledged.len(), kept.len());
     // Cuts right after acknowledgements, where the promise is dearest, and
     // anywhere else.
     let mut points: Vec<usize> = (0..cuts / 2)
@@ -94,27 +138,140 @@ pub fn cuts(messages: usize, cuts: usize) {
     points.sort_unstable();
 
     let mut disk = Disk::holding(before);
-    let (mut place, mut turns, mut checked, mut kept) = (0, Vec::new(), 0, 0);
+    let (mut place, mut promised, mut checked, mut most) = (0, Vec::new(), 0, 0);
     for point in points {
         while place < point {
-            if let Event::Acknowledge(turn) = events[place] {
-                turns.push(turn);
+            if let Event::Acknowledge(mark) = &events[place] {
+                promised.push((mark.as_str(), kept[mark]));
             }
             disk.apply(&events[place]);
             place += 1;
         }
         for survivors in [Survivors::Nothing, Survivors::Everything, Survivors::Some] {
-            check(&disk.after_cut(survivors), &turns);
+            check(&disk.after_cut(survivors), &promised);
             checked += 1;
-            kept = kept.max(turns.len());
+            most = most.max(promised.len());
         }
     }
     println!(
-        "power cut: {messages} messages, {} file events, {syncs} syncs; the files rebuilt after \
-         {checked} cuts (unsynced writes lost, kept, or kept in part and torn): integrity_check \
-         ok, up to {kept} acknowledged turns all there",
-        events.len() - messages,
+        "power cut: {messages} messages and {} other changes of the household, {} file events, \
+         {syncs} syncs; the files rebuilt after {checked} cuts (unsynced writes lost, kept, or \
+         kept in part and torn): integrity_check ok, up to {most} that were acknowledged all there",
+        kept.len() - messages,
+        events.len() - kept.len(),
     );
+}
+
+/// A model that answers with the mark in a message, and remembers it when it is asked to.
+fn remembering() -> Model {
+    Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let text = last["content"].as_str().unwrap();
+        match text.split_once("remember kept-") {
+            Some((_, number)) if last["role"] == "user" => {
+                let number: String = number.chars().take_while(char::is_ascii_digit).collect();
+                Act::call("remember", json!({ "content": format!("kept-{number}") }))
+            }
+            _ if last["role"] == "user" => Act::Say(mark_in(text)),
+            _ => Act::say("Done."),
+        }
+    })
+}
+
+/// Somebody who changes one thing after the other.
+struct Household {
+    client: Client,
+    address: SocketAddr,
+    token: String,
+}
+
+impl Household {
+    fn sign_in(program: &Program, tokens: &Tokens) -> Household {
+        let mut client = Client::lines(program.address);
+        client.authenticate(&tokens.admin);
+        Household {
+            client,
+            address: program.address,
+            token: format!("Bearer {}", tokens.admin),
+        }
+    }
+
+    /// Makes a change and returns its mark, which its acknowledgement has too, and how to find
+    /// what it has changed. It is none of those that are begun only.
+    fn change(&mut self, number: usize) -> (String, Kept) {
+        let mark = format!("kept-{number}");
+        match number % 7 {
+            0 => self.ask(
+                &mark,
+                json!({ "type": "update_list", "list": "all", "add": [mark] }),
+                ITEM,
+            ),
+            1 => {
+                let removed = format!("kept-{}", number - 1);
+                let command = json!({ "type": "update_list", "list": "all", "remove": [removed] });
+                self.ask(&format!("{removed}-removed"), command, REMOVED_ITEM)
+            }
+            2 => {
+                let command = json!({ "type": "chat", "message": format!("remember {mark}") });
+                self.ask(&mark, command, MEMORY)
+            }
+            3 => {
+                let command = json!({ "type": "add_user", "name": mark, "password": PASSWORD });
+                self.ask(&mark, command, PERSON)
+            }
+            4 => self.ask(
+                &mark,
+                json!({ "type": "create_token", "name": mark }),
+                TOKEN,
+            ),
+            5 => self.post(
+                &mark,
+                "/attachments",
+                &vec![b'x'; random(300_000) as usize + 1],
+                FILE,
+            ),
+            _ => {
+                // The response has no word of the file's.
+                let mark = format!("{IMPORTED}{}", number / 7);
+                self.post(&mark, "/import", exported(&mark, number).as_bytes(), IMPORT)
+            }
+        }
+    }
+
+    fn ask(&mut self, mark: &str, mut command: Value, kept: Kept) -> (String, Kept) {
+        command["id"] = json!(mark);
+        self.client.ask(command);
+        (mark.to_owned(), kept)
+    }
+
+    fn post(&self, mark: &str, path: &str, body: &[u8], kept: Kept) -> (String, Kept) {
+        let name = format!("attachment; filename=\"{mark}\"");
+        let headers = [
+            ("authorization", &*self.token),
+            ("content-disposition", &*name),
+        ];
+        let answer = exchange(self.address, "POST", path, &headers, body);
+        assert!(answer.status < 300, "{}", answer.json());
+        (mark.to_owned(), kept)
+    }
+}
+
+/// A conversation of three messages, as another Hearth exports it.
+fn exported(title: &str, number: usize) -> String {
+    let time = "2026-01-05T10:00:00.000Z";
+    let message =
+        |role| json!({ "type": "message", "role": role, "timestamp": time, "content": "x" });
+    let lines = [
+        json!({ "type": "hearth_export", "version": 1 }),
+        json!({
+            "type": "conversation", "id": format!("conv_{number:013}"), "title": title,
+            "channel": "lines", "created_at": time, "updated_at": time,
+        }),
+        message("user"),
+        message("assistant"),
+        message("user"),
+    ];
+    lines.map(|line| line.to_string()).join("\n")
 }
 
 /// The server under strace, as its direct child.
@@ -268,7 +425,7 @@ fn put(contents: &mut Vec<u8>, pending: &Pending) {
 }
 
 /// Opens the rebuilt files as the next start would.
-fn check(files: &[Option<Vec<u8>>; 2], turns: &[TurnId]) {
+fn check(files: &[Option<Vec<u8>>; 2], promised: &[(&str, Kept)]) {
     let folder = TemporaryDirectory::new();
     for (name, contents) in FILES.iter().zip(files) {
         if let Some(contents) = contents {
@@ -277,12 +434,24 @@ fn check(files: &[Option<Vec<u8>>; 2], turns: &[TurnId]) {
     }
     let store = Store::open(&folder.path().join(FILES[0]), Clock::system())
         .unwrap_or_else(|error| panic!("{error}"));
-    for turn in turns {
-        let found = store.seen(&Viewer::server()).turn(*turn);
-        assert!(found.is_ok(), "the acknowledged {turn} is lost: {found:?}");
-    }
     store.close();
-    check_integrity(&look_into(folder.path()));
+    let database = look_into(folder.path());
+    for (mark, kept) in promised {
+        assert!(
+            is_kept(&database, mark, kept),
+            "the acknowledged {mark} is lost: {kept}"
+        );
+    }
+    check_integrity(&database);
+}
+
+fn is_kept(database: &Connection, mark: &str, kept: Kept) -> bool {
+    let mut statement = database.prepare_cached(kept).unwrap();
+    let found = match mark.parse::<TurnId>() {
+        Ok(turn) => statement.exists([turn]),
+        Err(_) => statement.exists([mark]),
+    };
+    found.unwrap()
 }
 
 /// Reads strace's log. A call that another thread's interrupts in the log is
@@ -317,11 +486,22 @@ fn acknowledge(call: &str, events: &mut Vec<Event>) {
     }
     let sent = call.split('"').nth(1).map(decode).unwrap_or_default();
     let sent = String::from_utf8_lossy(&sent);
-    if sent.starts_with("HTTP/1.1 202") {
-        let turn = sent.split("\"turn_id\":\"").nth(1).expect("a receipt");
-        let turn = turn.split('"').next().unwrap().parse().unwrap();
-        events.push(Event::Acknowledge(turn));
-    }
+    let behind = |begin: &str| {
+        let rest = sent.split(begin).nth(1)?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    let mark = if sent.starts_with("HTTP/1.1 202") {
+        behind("\"turn_id\":\"")
+    } else if sent.starts_with("HTTP/1.1 201") {
+        behind("\"name\":\"")
+    } else if sent.contains("\"imported\":1") {
+        let is_import = |event: &&Event| matches!(event, Event::Acknowledge(mark) if mark.starts_with(IMPORTED));
+        let number = events.iter().filter(is_import).count();
+        Some(format!("{IMPORTED}{number}"))
+    } else {
+        behind("\"id\":\"kept").map(|mark| format!("kept{mark}"))
+    };
+    events.extend(mark.map(Event::Acknowledge));
 }
 
 /// Adds what a finished call did to the files. A call that failed did nothing.

@@ -33,6 +33,11 @@ fn a_full_disk_is_told_and_survived() {
 }
 
 #[test]
+fn a_read_that_fails_ends_no_turn() {
+    disk::reads(6);
+}
+
+#[test]
 fn what_was_acknowledged_survives_a_power_cut() {
     power::cuts(40, 16);
 }

@@ -49,6 +49,12 @@ fn a_disk_that_fills_up_again_and_again() {
 
 #[test]
 #[ignore = "long"]
+fn reads_that_fail_under_turns() {
+    disk::reads(40);
+}
+
+#[test]
+#[ignore = "long"]
 fn power_cuts_at_many_points() {
     power::cuts(400, 500);
 }

@@ -7,7 +7,7 @@ use super::hub::{Reply, TurnEnded};
 use super::queue::TurnJob;
 use super::state::{Deferred, Service};
 use agent::turn::{self, Outcome, Program, TurnContext, said_so_far};
-use base::error::{Code, Result};
+use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
 use store::{Message, Turn, TurnEnd, Usage, Viewer};
@@ -17,6 +17,8 @@ const TITLE_LIMIT: Duration = Duration::from_secs(20);
 /// How long a turn that continues after a restart waits for MCP servers to start:
 /// it may need one of their tools.
 const MCP_LIMIT: Duration = Duration::from_secs(15);
+/// How long a turn is tried again whose conversation cannot be read.
+const UNREADABLE_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Service {
     /// Runs one turn on a worker's thread.
@@ -125,10 +127,10 @@ impl Service {
                 }
             }
             // It failed because the disk did, not the model.
-            Outcome::Failed { error, .. } if !self.store.is_writable() => {
+            Outcome::Failed { error, .. } if self.is_of_disk(&turn, &error) => {
                 log::warn!(
-                    "{id}: failed, because the database cannot be written; it is tried again \
-                     once it can, unless its message was not stored either"
+                    "{id}: failed, because the database cannot be read or written; it is tried \
+                     again once it can, unless its message was not stored either"
                 );
                 self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
                 self.defer(Deferred::Run {
@@ -152,6 +154,13 @@ impl Service {
                 self.conclude(&turn, TurnEnd::Cancelled { said }, ran.usage, &ran.model);
             }
         }
+    }
+
+    /// Whether a turn failed because the database cannot be written, or could not be read. The
+    /// second may be so for ever: then it is tried for a day.
+    fn is_of_disk(&self, turn: &Turn, error: &Error) -> bool {
+        let age = self.clock.now().since(turn.created_at);
+        !self.store.is_writable() || error.is_of_storage() && age < UNREADABLE_LIMIT
     }
 
     /// The turn, its message and whether it may have steps already; `None`

@@ -5,21 +5,23 @@
 //! callers. The next jobs queue while it syncs.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use crate::engine::connection::OpenFile;
-use crate::engine::failure::{Failure, Outcome, is_storage_fault};
+use crate::engine::connection::{BUSY_WAIT, OpenFile, set_journal_mode};
+use crate::engine::failure::{Failure, Outcome, is_busy, is_storage_fault, unwritable};
 use crate::engine::job::{Acknowledge, COUNT_REWRITE, Job, Write};
+use crate::engine::readers::Readers;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
 use base::measure::Histogram;
 use base::sync::atomic::{AtomicBool, Ordering};
 use base::sync::channel::{Receiver, RecvTimeoutError};
-use base::sync::{Mutex, lock};
+use base::sync::{Mutex, lock, thread};
 
 /// Buckets for the jobs of one commit.
 const JOBS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -33,9 +35,15 @@ const DEFERRED_COMMIT: Duration = Duration::from_millis(5);
 const MOST_JOBS: usize = 256;
 /// How often an unwritable database is tried again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// How often a lock that another program holds is tried.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes that a probe writes. More than a page, because a full disk may still have
 /// room in its last block.
 const PROBE_BYTES: i32 = 64 * 1024;
+/// Why nothing is stored: the disk refuses it, or the file was taken away.
+const UNWRITABLE: &str = "the database cannot be written";
+/// Or another program is at it.
+const LOCKED: &str = "another program has locked the database, so it cannot be written: end it";
 /// A checkpoint runs once this many frames (of 4 KiB) of the write-ahead log are
 /// not in the database file.
 const CHECKPOINT_FRAMES: i64 = 1000;
@@ -75,6 +83,11 @@ pub(crate) struct Committer {
     connection: Connection,
     /// Absent in memory.
     file: Option<OpenFile>,
+    /// The write-ahead log and its index.
+    log_and_index: Vec<OpenFile>,
+    readers: Arc<Readers>,
+    /// Jobs that came while another program held the lock.
+    held: VecDeque<Box<Job>>,
     ids: Sequence,
     clock: Clock,
     jobs: Receiver<Box<Job>>,
@@ -111,15 +124,20 @@ impl Batch {
 impl Committer {
     pub fn new(
         connection: Connection,
+        readers: Arc<Readers>,
         ids: Sequence,
         clock: Clock,
         jobs: Receiver<Box<Job>>,
         writable: Arc<AtomicBool>,
         meter: Arc<WriterMeter>,
     ) -> Committer {
+        let file = OpenFile::of(&connection);
         Committer {
-            file: OpenFile::of(&connection),
+            log_and_index: file.as_ref().map_or_else(Vec::new, OpenFile::log_and_index),
+            file,
             connection,
+            readers,
+            held: VecDeque::new(),
             ids,
             clock,
             jobs,
@@ -134,7 +152,9 @@ impl Committer {
     /// Works until the last sender is gone and the queue is empty.
     pub fn run(mut self) {
         loop {
-            let job = if self.writable.load(Ordering::SeqCst) {
+            let job = if let Some(job) = self.held.pop_front() {
+                Ok(job)
+            } else if self.writable.load(Ordering::SeqCst) {
                 self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else if Instant::now() >= self.probe_at {
                 self.probe();
@@ -165,11 +185,12 @@ impl Committer {
     }
 
     /// The next job of this transaction, or none when it is time to commit.
-    fn next_job(&self, batch: &Batch) -> Option<Box<Job>> {
+    fn next_job(&mut self, batch: &Batch) -> Option<Box<Job>> {
         if batch.jobs >= MOST_JOBS {
             return None;
         }
-        if let Ok(job) = self.jobs.try_recv() {
+        let queued = self.held.pop_front();
+        if let Some(job) = queued.or_else(|| self.jobs.try_recv().ok()) {
             return Some(job);
         }
         let may_wait = batch.waiting.is_empty() && batch.changed;
@@ -181,15 +202,9 @@ impl Committer {
         batch.jobs += 1;
         if self.connection.is_autocommit() {
             if job.acknowledge == Acknowledge::WithoutCommit {
-                // An idle server commits nothing that would find out.
-                if self.check_in_place().is_err() {
-                    self.set_writable(false);
-                }
-                self.notice_other_processes();
-                let result = job.run(&self.write()).map_err(Failure::on_read);
-                return job.answer(result);
+                return self.look(job);
             }
-            if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+            if let Err(error) = self.begin() {
                 self.note_fault(&error);
                 job.answer(Err(Failure::from(error).on_write()));
                 return;
@@ -201,7 +216,7 @@ impl Committer {
         if self.connection.is_autocommit() {
             // SQLite rolls the whole transaction back after some disk errors: the
             // earlier jobs are undone too, whatever they returned.
-            self.set_writable(false);
+            self.set_unwritable(UNWRITABLE);
             let lost = Error::server(
                 "the database could not be written",
                 format_args!("{} jobs were rolled back with a failing one", batch.jobs),
@@ -219,6 +234,59 @@ impl Committer {
                 job.answer(result);
             }
         }
+    }
+
+    /// Runs a job that only reads, outside of a transaction.
+    fn look(&mut self, mut job: Box<Job>) {
+        // An idle server commits nothing that would find out.
+        if self
+            .check_in_place()
+            .and_then(|()| self.check_log())
+            .is_err()
+        {
+            self.set_unwritable(UNWRITABLE);
+        }
+        self.notice_other_processes();
+        let result = job.run(&self.write()).map_err(Failure::on_read);
+        job.answer(result);
+    }
+
+    /// Begins a transaction. While another program holds the lock, jobs that only read go on.
+    fn begin(&mut self) -> rusqlite::Result<()> {
+        // All that is queued waits once: whoever comes later learns at once.
+        let deadline = Instant::now() + self.patience();
+        loop {
+            self.connection.busy_timeout(Duration::ZERO)?;
+            let begun = self.execute("BEGIN IMMEDIATE");
+            self.connection.busy_timeout(BUSY_WAIT)?;
+            match begun {
+                Err(error) if is_busy(&error) && Instant::now() < deadline => {
+                    self.take_jobs(deadline.min(Instant::now() + LOCK_PAUSE));
+                }
+                begun => return begun,
+            }
+        }
+    }
+
+    /// How long to wait for what other programs or readers hold.
+    fn patience(&self) -> Duration {
+        match self.writable.load(Ordering::SeqCst) {
+            true => BUSY_WAIT,
+            false => Duration::ZERO,
+        }
+    }
+
+    /// Runs the jobs that only read, and holds the others, until `deadline`.
+    fn take_jobs(&mut self, deadline: Instant) {
+        while self.held.len() < MOST_JOBS {
+            match self.jobs.recv_deadline(deadline) {
+                Ok(job) if job.acknowledge == Acknowledge::WithoutCommit => self.look(job),
+                Ok(job) => self.held.push_back(job),
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        thread::sleep(deadline.saturating_duration_since(Instant::now()));
     }
 
     /// Runs a job in a savepoint, so that its failure undoes it alone.
@@ -274,29 +342,29 @@ impl Committer {
             return batch.answer(None);
         }
         let began = Instant::now();
-        if let Err(lost) = self.check_in_place() {
+        let committed = self.check_in_place().and_then(|()| {
+            let committed = self.execute("COMMIT");
+            committed.map_err(|error| Failure::from(error).on_write())
+        });
+        if let Err(lost) = committed {
             self.roll_back();
-            self.set_writable(false);
+            self.set_unwritable(UNWRITABLE);
             return batch.answer(Some(&lost));
         }
-        match self.execute("COMMIT") {
-            Ok(()) => {
-                self.meter.batch.note(batch.jobs as u64);
-                self.meter.commit.note_time(began.elapsed());
-                if batch.changed {
-                    lock(&self.meter.version).own += 1;
-                    self.set_writable(true);
-                }
-                batch.answer(None);
-                self.checkpoint_if_due();
-            }
-            Err(error) => {
-                self.roll_back();
-                self.set_writable(false);
-                let lost = Failure::from(error).on_write();
-                batch.answer(Some(&lost));
-            }
+        self.meter.batch.note(batch.jobs as u64);
+        self.meter.commit.note_time(began.elapsed());
+        if batch.changed {
+            lock(&self.meter.version).own += 1;
         }
+        if let Err(lost) = self.check_log() {
+            self.set_unwritable(UNWRITABLE);
+            return batch.answer(Some(&lost));
+        }
+        if batch.changed {
+            self.set_writable();
+        }
+        batch.answer(None);
+        self.checkpoint_if_due();
     }
 
     /// Checks that the file was not taken away: a commit would go to a file that
@@ -314,6 +382,51 @@ impl Committer {
         }
         let detail = format_args!("{path} is not the file that was opened");
         Err(Error::server("the database file was taken away", detail).with_status(503))
+    }
+
+    /// Checks that the write-ahead log was not taken away: without its name it ends with this
+    /// process, and with it whatever was committed. If it was, that goes into the database
+    /// file, and a new log is begun.
+    fn check_log(&mut self) -> Result<()> {
+        if self.log_and_index.iter().all(OpenFile::is_in_place) {
+            return Ok(());
+        }
+        self.check_in_place()?;
+        let copy = match self.patience() {
+            Duration::ZERO => "PRAGMA wal_checkpoint(PASSIVE)",
+            _ => "PRAGMA wal_checkpoint(FULL)",
+        };
+        let why = match self.checkpoint(copy) {
+            Ok(..=0) => {
+                self.renew_log();
+                return Ok(());
+            }
+            Ok(frames) => format!("a reader keeps {frames} pages of it"),
+            Err(error) => error.to_string(),
+        };
+        if self.writable.load(Ordering::SeqCst) {
+            log::error!("the write-ahead log was taken away and cannot be saved: {why}");
+        }
+        Err(unwritable())
+    }
+
+    /// Begins another log, once the database file holds all that is in the old one. As long as
+    /// somebody still reads, every commit goes there at once.
+    fn renew_log(&mut self) {
+        self.readers.release();
+        let renewed = set_journal_mode(&self.connection, "delete")
+            .and_then(|()| set_journal_mode(&self.connection, "wal"));
+        match (renewed, &self.file) {
+            (Ok(()), Some(file)) => {
+                self.log_and_index = file.log_and_index();
+                log::error!(
+                    "{0}-wal or {0}-shm was moved, deleted or replaced while the server runs: \
+                     what it held is now in {0}; leave these files alone",
+                    file.path().display()
+                );
+            }
+            (renewed, _) => log::debug!("no new write-ahead log yet: {renewed:?}"),
+        }
     }
 
     /// Notes it if another process has written since the last transaction: the command line,
@@ -334,26 +447,22 @@ impl Committer {
 
     /// Tests whether the disk accepts data again: writes some and deletes it.
     fn probe(&mut self) {
-        if self.check_in_place().is_err() {
+        if self.check_in_place().is_ok() && self.write_probe().is_ok() && self.check_log().is_ok() {
+            self.set_writable();
+            self.checkpoint_if_due();
+        } else {
+            self.roll_back();
             self.probe_at = Instant::now() + PROBE_EVERY;
-            return;
         }
-        let probed = self.connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE;
-             INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', zeroblob({PROBE_BYTES}));
+    }
+
+    fn write_probe(&mut self) -> rusqlite::Result<()> {
+        self.begin()?;
+        self.connection.execute_batch(&format!(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', zeroblob({PROBE_BYTES}));
              COMMIT;
              DELETE FROM meta WHERE key = 'probe';"
-        ));
-        match probed {
-            Ok(()) => {
-                self.set_writable(true);
-                self.checkpoint_if_due();
-            }
-            Err(_) => {
-                self.roll_back();
-                self.probe_at = Instant::now() + PROBE_EVERY;
-            }
-        }
+        ))
     }
 
     /// Copies the write-ahead log into the database file once it is long enough.
@@ -390,20 +499,23 @@ impl Committer {
     }
 
     fn note_fault(&mut self, error: &rusqlite::Error) {
-        if is_storage_fault(error) {
-            self.set_writable(false);
+        if is_busy(error) {
+            self.set_unwritable(LOCKED);
+        } else if is_storage_fault(error) {
+            self.set_unwritable(UNWRITABLE);
         }
     }
 
-    fn set_writable(&mut self, writable: bool) {
-        if self.writable.swap(writable, Ordering::SeqCst) == writable {
-            return;
-        }
-        if writable {
+    fn set_writable(&self) {
+        if !self.writable.swap(true, Ordering::SeqCst) {
             log::info!("the database can be written again");
-        } else {
+        }
+    }
+
+    fn set_unwritable(&mut self, why: &str) {
+        if self.writable.swap(false, Ordering::SeqCst) {
             self.probe_at = Instant::now() + PROBE_EVERY;
-            log::error!("the database cannot be written; retrying every second");
+            log::error!("{why}; retrying every second");
         }
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 /// How long a statement waits for the lock of another program.
-const BUSY_WAIT: Duration = Duration::from_millis(5000);
+pub(crate) const BUSY_WAIT: Duration = Duration::from_millis(5000);
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The file that a connection has open: its name, and which file that was.
+/// A file that a connection has open: its name, and which file that was.
 pub(crate) struct OpenFile {
     path: PathBuf,
     device_and_inode: (u64, u64),
@@ -74,12 +74,22 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     /// The file of a connection that was just opened; none of a database in memory.
     pub fn of(connection: &Connection) -> Option<OpenFile> {
-        let path = PathBuf::from(connection.path()?);
+        OpenFile::at(PathBuf::from(connection.path()?))
+    }
+
+    /// The file that has this name now.
+    fn at(path: PathBuf) -> Option<OpenFile> {
         let device_and_inode = device_and_inode(&path)?;
         Some(OpenFile {
             path,
             device_and_inode,
         })
+    }
+
+    /// The write-ahead log of this database, and its index.
+    pub fn log_and_index(&self) -> Vec<OpenFile> {
+        let beside = [log_of(&self.path), index_of(&self.path)];
+        beside.into_iter().filter_map(OpenFile::at).collect()
     }
 
     /// Its name.

@@ -32,7 +32,7 @@ pub struct Store {
 }
 
 pub(crate) struct Inner {
-    pub readers: Readers,
+    pub readers: Arc<Readers>,
     pub writer: Writer,
     pub memory_index: MemoryIndex,
     /// What is kept of the pasts of conversations (`history::KeptPast`, which stands above).
@@ -58,11 +58,13 @@ impl Store {
         let (mut connection, last) = schema::open(path, backup::keep_before_migration)?;
         #[cfg(any(test, feature = "testing"))]
         let commit_hooks = CommitHooks::install(&mut connection).expect("hooks can be set");
-        let writer = Writer::start(connection, Sequence::after(last), clock.clone())
+        let readers = Arc::new(Readers::new(path.to_owned()));
+        let ids = Sequence::after(last);
+        let writer = Writer::start(connection, Arc::clone(&readers), ids, clock.clone())
             .map_err(|error| OpenError::thread(path, error))?;
         Ok(Store {
             inner: Arc::new(Inner {
-                readers: Readers::new(path.to_owned()),
+                readers,
                 writer,
                 memory_index: MemoryIndex::default(),
                 pasts: Mutex::default(),

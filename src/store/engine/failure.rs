@@ -70,7 +70,10 @@ impl Failure {
 fn server(public: &str, error: &rusqlite::Error) -> Error {
     let refused = Error::server(public, detail(error));
     match is_storage_fault(error) {
-        true => refused.with_status(503).with_retry_after(RETRY_SECONDS),
+        true => refused
+            .with_status(503)
+            .with_retry_after(RETRY_SECONDS)
+            .of_storage(),
         false => refused,
     }
 }
@@ -91,7 +94,8 @@ pub(crate) fn is_storage_fault(error: &rusqlite::Error) -> bool {
     )
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
+/// Whether another program holds a lock on the file.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
@@ -99,7 +103,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 fn busy() -> Error {
-    Error::overloaded("the database is busy: another program is using it", 1)
+    Error::overloaded("the database is busy: another program is using it", 1).of_storage()
 }
 
 /// SQLite's message with its extended code, which distinguishes I/O errors.

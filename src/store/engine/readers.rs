@@ -137,6 +137,7 @@ impl Readers {
                 "the database is busy: too many requests are reading from it",
                 1,
             )
+            .of_storage()
         })
     }
 }

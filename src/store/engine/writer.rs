@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::engine::commit::{Committer, Version, WriterMeter};
 use crate::engine::failure::{Outcome, closed};
 use crate::engine::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
-use crate::engine::readers::OpenSnapshot;
+use crate::engine::readers::{OpenSnapshot, Readers};
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
@@ -40,13 +40,20 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the writer thread, which owns `connection` from here on.
-    pub fn start(connection: Connection, ids: Sequence, clock: Clock) -> io::Result<Writer> {
+    /// Starts the writer thread, which owns `connection` from here on. `readers` are those of
+    /// the same database.
+    pub fn start(
+        connection: Connection,
+        readers: Arc<Readers>,
+        ids: Sequence,
+        clock: Clock,
+    ) -> io::Result<Writer> {
         let (sender, receiver) = bounded(QUEUE);
         let writable = Arc::new(AtomicBool::new(true));
         let meter = Arc::new(WriterMeter::default());
         let committer = Committer::new(
             connection,
+            readers,
             ids,
             clock,
             receiver,

@@ -36,7 +36,9 @@ use support::home::TemporaryDirectory;
 use support::http::get;
 use support::program::Program;
 use support::{MAX_WAIT, eventually};
-use tracer::{CALLS, Event, Point, Tracer, reachable, read_log, threads_of};
+use tracer::{CALLS, Event, Point, reachable, read_log};
+
+pub use tracer::{Tracer, can_trace, threads_of};
 
 /// Points that are tried at the same time on each processor: most of the time they
 /// wait, but a life must come to its end within its time.
@@ -126,7 +128,7 @@ pub fn fail_at_every_step(most: usize) {
 }
 
 fn run(most: usize, faults: fn(&Event) -> Vec<Fault>) {
-    if !tracer::can_trace() {
+    if !can_trace() {
         return;
     }
     let began = Instant::now();

@@ -5,15 +5,17 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use support::client::Client;
 use support::eventually;
-use support::home::{TemporaryDirectory, make_people, write_config};
-use support::http::get;
+use support::home::{PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
+use support::http::{get, post};
 use support::model::Model;
-use support::program::{Program, hearth, printed};
+use support::program::{Program, hearth, printed, run};
 
 /// A user with no rights, for what root may do in any case.
 const NOBODY: u32 = 65_534;
@@ -99,4 +101,165 @@ fn a_server_whose_data_directory_is_taken_away_says_so_and_stores_nothing() {
     assert_eq!(model.requests().len(), 1);
     fs::remove_dir_all(&data).unwrap();
     becomes(503);
+}
+
+/// A server whose model always answers, and its people.
+fn serve_with_model(folder: &Path, model: &Model) -> (Program, Tokens) {
+    write_config(folder, model.config());
+    let tokens = make_people(folder);
+    (Program::serve(folder), tokens)
+}
+
+fn sign_in(program: &Program, token: &str) -> Client {
+    let mut client = Client::websocket(program.address);
+    client.authenticate(token);
+    client
+}
+
+fn all_messages(folder: &Path) -> String {
+    let output = run(folder, &["export", "--all"]);
+    assert!(output.status.success(), "{}", printed(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_second_server_is_refused_whatever_was_removed() {
+    let (folder, model) = (TemporaryDirectory::new(), Model::saying("fine"));
+    let (program, tokens) = serve_with_model(&folder, &model);
+    let mut client = sign_in(&program, &tokens.user);
+    client.chat("one");
+    for files in [
+        &["hearth.lock"][..],
+        &["hearth.sock", "hearth.sock.key", "hearth.lock"],
+    ] {
+        for file in files {
+            // The second server that is refused makes no new one.
+            let _ = fs::remove_file(folder.join(file));
+        }
+        let mut second = hearth(&folder);
+        second.args(["serve", "--bind", "127.0.0.1", "--port", "0"]);
+        let refused = second.output().unwrap();
+        let said = printed(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains("another hearth"), "{said}");
+        let restored = run(&folder, &["restore", "/nowhere.db"]);
+        assert!(printed(&restored).contains("another hearth"));
+    }
+    client.chat("two");
+    assert_eq!(model.requests().len(), 2, "each turn ran once");
+    assert_eq!(program.signal("TERM"), Some(0));
+    Program::serve(&folder);
+}
+
+/// The log is deleted, moved or replaced: what was acknowledged before and after is there
+/// when the server is killed.
+#[test]
+fn a_write_ahead_log_that_is_taken_away_loses_nothing() {
+    let (folder, model) = (TemporaryDirectory::new(), Model::saying("fine"));
+    let (mut program, tokens) = serve_with_model(&folder, &model);
+    let (log, index) = (folder.join("hearth.db-wal"), folder.join("hearth.db-shm"));
+    let earlier = folder.join("earlier");
+    let mut said = Vec::new();
+    for round in 0..4 {
+        let mut client = sign_in(&program, &tokens.user);
+        let mut say = |text: &str| {
+            let message = format!("{text} in round {round}");
+            client.chat(&message);
+            said.push(message);
+        };
+        say("before");
+        fs::copy(&log, &earlier).unwrap();
+        say("also before");
+        match round {
+            0 => fs::remove_file(&log).unwrap(),
+            1 => fs::rename(&earlier, &log).unwrap(),
+            2 => fs::rename(&log, folder.join("moved")).unwrap(),
+            _ => [&log, &index]
+                .map(|file| fs::remove_file(file).unwrap())
+                .into_iter()
+                .collect(),
+        }
+        if round != 0 {
+            // Nobody writes: it is found out all the same.
+            eventually("a new log", || {
+                let stderr = fs::read_to_string(folder.join("stderr.txt")).unwrap();
+                stderr
+                    .contains("-shm was moved, deleted or replaced")
+                    .then_some(())
+            });
+        }
+        say("after");
+        say("later");
+        assert_eq!(get(program.address, "/health").status, 200);
+        program.kill();
+        program = Program::serve(&folder);
+    }
+    program.kill();
+    let found = all_messages(&folder);
+    for message in said {
+        let content = format!("\"content\":\"{message}\"");
+        assert_eq!(found.matches(&content).count(), 1, "{message}: {found}");
+    }
+}
+
+/// As Ctrl-Z on a program that is writing.
+#[test]
+fn another_program_that_holds_the_lock_is_noticed_once_and_holds_up_no_reader() {
+    const AT_ONCE: Duration = Duration::from_secs(3);
+    let (folder, model) = (TemporaryDirectory::new(), Model::saying("fine"));
+    let (program, tokens) = serve_with_model(&folder, &model);
+    let mut client = sign_in(&program, &tokens.user);
+    let conversation = client.chat("before")["conversation_id"].clone();
+    let other = Connection::open(folder.join("hearth.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let began = Instant::now();
+    let refused: Vec<Duration> = std::thread::scope(|scope| {
+        let chats: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut client = sign_in(&program, &tokens.user);
+                    client.send(&json!({ "type": "chat", "message": "meanwhile" }));
+                    let refused = client.response();
+                    assert_eq!(refused["code"], "server_error", "{refused}");
+                    assert!(refused["retry_after"].is_number(), "{refused}");
+                    began.elapsed()
+                })
+            })
+            .collect();
+        // A bystander notices nothing.
+        let mut slowest = Duration::ZERO;
+        while !chats.iter().all(|chat| chat.is_finished()) {
+            let began = Instant::now();
+            let mut client = sign_in(&program, &tokens.user);
+            client.ask(json!({ "type": "get_messages", "conversation_id": conversation }));
+            get(program.address, "/health");
+            slowest = slowest.max(began.elapsed());
+        }
+        assert!(slowest < AT_ONCE, "{slowest:?}");
+        chats.into_iter().map(|chat| chat.join().unwrap()).collect()
+    });
+    let slowest = refused.iter().max().unwrap();
+    println!("a lock held by another program: refused after {slowest:?}");
+    assert!(
+        *slowest < 2 * Duration::from_secs(5),
+        "one after the other: {refused:?}"
+    );
+    let health = get(program.address, "/health");
+    assert_eq!(health.status, 503, "{}", health.body);
+    let credentials = json!({ "username": "user", "password": PASSWORD });
+    for path in ["/auth", "/auth"] {
+        let began = Instant::now();
+        let answer = post(program.address, path, &[], &credentials);
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    }
+    let stderr = fs::read_to_string(folder.join("stderr.txt")).unwrap();
+    let told = "another program has locked the database";
+    assert_eq!(stderr.matches(told).count(), 1, "{stderr}");
+
+    drop(other);
+    eventually("it works again", || {
+        (get(program.address, "/health").status == 200).then_some(())
+    });
+    client.chat("after");
 }
