@@ -66,8 +66,7 @@ type Kept = &'static str;
 /// What is kept of the turn of a webhook, whose mark is its id.
 const TURN: Kept = "SELECT 1 FROM turns WHERE id = ?1";
 const ITEM: Kept = "SELECT 1 FROM list_items WHERE text = ?1";
-const REMOVED_ITEM: Kept =
-    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM list_items WHERE text = replace(?1, '-removed', ''))";
+const REMOVED_ITEM: Kept = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM list_items WHERE text = ?1)";
 const MEMORY: Kept = "SELECT 1 FROM memories WHERE content = ?1";
 const PERSON: Kept = "SELECT 1 FROM users WHERE name = ?1";
 const TOKEN: Kept = "SELECT 1 FROM tokens WHERE name = ?1";
@@ -127,7 +126,10 @@ pub fn cuts(messages: usize, cuts: usize) {
             missing.remove(mark);
         }
     }
-    assert!(missing.is_empty(), "no acknowledgement of {missing:?} is in the log");
+    assert!(
+        missing.is_empty(),
+        "no acknowledgement of {missing:?} is in the log"
+    );
     assert_eq!(acknowledged.len(), kept.len());
     // Cuts right after acknowledgements, where the promise is dearest, and
     // anywhere else.
@@ -207,9 +209,10 @@ impl Household {
                 ITEM,
             ),
             1 => {
-                let removed = format!("kept-{}", number - 1);
-                let command = json!({ "type": "update_list", "list": "all", "remove": [removed] });
-                self.ask(&format!("{removed}-removed"), command, REMOVED_ITEM)
+                let list =
+                    |change: &str| json!({ "type": "update_list", "list": "all", change: [mark] });
+                self.client.ask(list("add"));
+                self.ask(&mark, list("remove"), REMOVED_ITEM)
             }
             2 => {
                 let command = json!({ "type": "chat", "message": format!("remember {mark}") });
