@@ -77,11 +77,17 @@ fn where_all_places_are_taken_the_oldest_stranger_makes_way() {
     silent.send("{x}\n");
     assert_eq!(silent.line(), "{x}");
     let mut others = Vec::new();
-    for made_way in [&mut half, &mut silent, &mut idle] {
+    for (made_way, told) in [
+        (&mut half, "HTTP/1.1 400"),
+        (&mut silent, ""),
+        (&mut idle, ""),
+    ] {
         let mut next = server.connect();
         next.send(GET);
         assert_eq!(next.answer().status, 200);
-        assert!(made_way.is_closed());
+        let mut end = Vec::new();
+        made_way.stream.read_to_end(&mut end).unwrap();
+        assert!(String::from_utf8(end).unwrap().starts_with(told));
         others.push(next);
     }
     release.send(()).unwrap();
