@@ -89,7 +89,7 @@ pub use people::actors::{Actors, look_up_actors};
 pub use people::belongings::Belongings;
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
-pub use people::tokens::{Identity, NewToken, SESSION, Token, TokenScope, UserRole};
+pub use people::tokens::{Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole};
 pub use people::user::User;
 pub use people::users::look_up_role;
 pub use protocol::record::Attachment;

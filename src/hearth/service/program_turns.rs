@@ -11,7 +11,7 @@ use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
 use net::wait::Waker;
 use store::{
-    Begun, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
+    Begun, Credential, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
     ReplayedHistory, Target, TokenScope, Usage, UserRole, Viewer,
 };
 
@@ -52,6 +52,16 @@ pub struct Question {
     pub request: Option<String>,
 }
 
+impl Asker {
+    /// What alone continues what it begins.
+    fn credential(&self) -> Credential {
+        Credential {
+            user_id: self.user_id,
+            token_id: self.identity.as_ref().map(|identity| identity.token_id),
+        }
+    }
+}
+
 impl Service {
     /// Stores a message and starts its turn, which runs like any other. The waker is woken
     /// whenever [`ReplyStream::take`] may find news.
@@ -72,7 +82,7 @@ impl Service {
             owner: Some(asker.user_id),
             audience: self.usual_audience(),
             target: Target::ReplayedHistory(ReplayedHistory {
-                user_id: asker.user_id,
+                credential: asker.credential(),
                 history: question.history,
                 chat: question.chat,
                 instructions: question.instructions,
@@ -114,7 +124,8 @@ impl Service {
             // The request came before: its program goes on, perhaps with calls that it has.
             (Some(program), _) => program.follow(line.response()),
             (None, Some(options)) => {
-                let program = ProgramTurn::new(asker.user_id, message, options, line.response());
+                let program =
+                    ProgramTurn::new(asker.credential(), message, options, line.response());
                 self.programs.add(turn, program);
             }
             (None, None) => {}
@@ -138,13 +149,13 @@ impl Service {
     ) -> Option<ReplyStream> {
         let (viewer, _, person) = rights(asker);
         let line = Line::open(self, asker.identity.as_ref(), waker);
-        let waiting = self.programs.waiting(asker.user_id, message, results);
+        let waiting = self.programs.waiting(asker.credential(), message, results);
         if let Some((turn, used, program)) = waiting {
             let watch = line.watch(turn, person, stream);
             program.go_on(&results.returned, line.response());
             return Some(line.follow(turn, watch, used));
         }
-        let (turn, used) = self.programs.has_taken(asker.user_id, results)?;
+        let (turn, used) = self.programs.has_taken(asker.credential(), results)?;
         let known = self.find_turn(&viewer, turn).ok()?;
         // What was streamed before is not there any more: the end brings all of it.
         let watch = line.watch(turn, person, false);

@@ -10,10 +10,10 @@ use super::hub::ConnectionId;
 use agent::model::ToolSpec;
 use agent::model::client_options::ClientOptions;
 use agent::turn::{HandedCalls, Program};
-use base::ids::{TokenId, TurnId, UserId};
+use base::ids::{TokenId, TurnId};
 use base::sync::lock;
 use net::cancel::Cancel;
-use store::{ToolCall, Usage};
+use store::{Credential, ToolCall, Usage};
 
 /// Longest that a program may take for its calls.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -57,7 +57,7 @@ pub type OnCalls = Box<dyn FnOnce(&HandedCalls) + Send>;
 
 /// A program's turn.
 pub struct ProgramTurn {
-    user: UserId,
+    credential: Credential,
     message: String,
     first: ClientOptions,
     later: ClientOptions,
@@ -89,7 +89,7 @@ pub struct Programs {
 /// Results that a turn has taken. The response may be lost, and a program then sends them
 /// again.
 struct Taken {
-    user: UserId,
+    credential: Credential,
     turn: TurnId,
     ids: Vec<String>,
     request: [u8; 32],
@@ -146,18 +146,20 @@ impl Programs {
         lock(&self.turns).remove(&turn);
     }
 
-    /// The turn of this person that waits for these results of calls after this message, and
+    /// The turn of this credential that waits for these results of calls after this message, and
     /// what it has used. It is known from now on that they were sent.
     pub fn waiting(
         &self,
-        user: UserId,
+        credential: Credential,
         message: &str,
         results: &Results,
     ) -> Option<(TurnId, Usage, Arc<ProgramTurn>)> {
         let programs = lock(&self.turns);
         let mut found: Vec<_> = programs
             .iter()
-            .filter(|(_, program)| program.user == user && program.waits_for(message, results))
+            .filter(|(_, program)| {
+                program.credential == credential && program.waits_for(message, results)
+            })
             .collect();
         // The newest, if the same was asked twice.
         found.sort_by_key(|(turn, _)| **turn);
@@ -165,7 +167,7 @@ impl Programs {
         let ids = results.returned.iter().filter_map(|one| one.id.clone());
         let used = lock(&program.handover.0).handed.usage;
         let taken = Taken {
-            user,
+            credential,
             turn: *turn,
             ids: ids.collect(),
             request: results.request,
@@ -179,12 +181,12 @@ impl Programs {
         Some((*turn, used, Arc::clone(program)))
     }
 
-    /// The turn of this person that has taken these results before, and what it had used then.
-    pub fn has_taken(&self, user: UserId, results: &Results) -> Option<(TurnId, Usage)> {
+    /// The turn of this credential that has taken these results before, and what it had used then.
+    pub fn has_taken(&self, credential: Credential, results: &Results) -> Option<(TurnId, Usage)> {
         let is_among = |taken: &Taken| {
             let is_known =
                 |one: &ClientResult| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
-            taken.user == user
+            taken.credential == credential
                 && (taken.request == results.request || results.returned.iter().all(is_known))
         };
         let taken = lock(&self.taken);
@@ -194,9 +196,9 @@ impl Programs {
 }
 
 impl ProgramTurn {
-    /// A turn of this person, begun with this message, whose calls `response` gets.
+    /// A turn of this credential, begun with this message, whose calls `response` gets.
     pub fn new(
-        user: UserId,
+        credential: Credential,
         message: String,
         options: ProgramOptions,
         response: (ConnectionId, OnCalls),
@@ -209,7 +211,7 @@ impl ProgramTurn {
             ..Handover::default()
         };
         ProgramTurn {
-            user,
+            credential,
             message,
             first: options.reply,
             later,

@@ -13,6 +13,7 @@ use crate::chat::messages::{NewMessage, Role, insert_message};
 use crate::chat::turns::TurnState;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
+use crate::people::tokens::Credential;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, seen_columns};
 use base::error::Result;
@@ -22,8 +23,9 @@ use base::secret::sha256;
 /// A history that a client sends instead of a conversation id.
 #[derive(Clone, Debug)]
 pub struct ReplayedHistory {
-    /// The user whose conversations are searched.
-    pub user_id: UserId,
+    /// What sends it: it continues only what this credential began, while the same people
+    /// see it.
+    pub credential: Credential,
     /// The earlier messages, oldest first.
     pub history: Vec<Exchange>,
     /// The client's own name for the chat, which is its conversation whatever the history
@@ -118,12 +120,15 @@ pub(crate) fn place(
         }
     };
     write.execute(
-        "INSERT INTO retold_conversations (conversation_id, user_id, newest)
-         VALUES (?1, ?2, ?3)
-         ON CONFLICT (conversation_id) DO UPDATE SET newest = ?3",
+        "INSERT INTO retold_conversations
+             (conversation_id, user_id, token_id, audience_id, newest)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (conversation_id) DO UPDATE SET newest = ?5",
         params![
             placement.conversation_id,
-            replayed.user_id,
+            replayed.credential.user_id,
+            replayed.credential.token_id,
+            placement.audience_id,
             match &replayed.chat {
                 Some(chat) => mark_of(chat),
                 None => sha256(new.message.as_bytes()),
@@ -142,7 +147,7 @@ fn newest(history: &[Exchange]) -> &[Exchange] {
     &history[history.len().saturating_sub(MOST_EXCHANGES)..]
 }
 
-/// The user's conversation that the client names, or else the newest that ends in this
+/// The credential's conversation that the client names, or else the newest that ends in this
 /// history.
 fn find(
     connection: &Connection,
@@ -158,7 +163,11 @@ fn find(
     let candidates = sight.rows(
         connection,
         CANDIDATES,
-        params![replayed.user_id, mark],
+        params![
+            replayed.credential.user_id,
+            mark,
+            replayed.credential.token_id
+        ],
         MOST_CANDIDATES,
         |row| Ok((row.get("id")?, Belongs::from_row(row)?.audience_id)),
     )?;
@@ -174,7 +183,8 @@ pub(crate) const CANDIDATES: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
     ", c.id FROM retold_conversations r CROSS JOIN conversations c ON c.id = r.conversation_id \
-     WHERE r.user_id = ?1 AND r.newest = ?2 ORDER BY r.conversation_id DESC"
+     WHERE r.user_id = ?1 AND r.newest = ?2 AND r.token_id IS ?3 \
+         AND r.audience_id = c.audience_id ORDER BY r.conversation_id DESC"
 );
 
 pub(crate) const NEWEST_MESSAGES: &str = "SELECT role, content, in_reply_to FROM messages \
