@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::hub::ConnectionId;
 use agent::model::ToolSpec;
 use agent::model::client_options::ClientOptions;
-use agent::turn::{HandedCalls, Program};
+use agent::turn::{HandedBack, HandedCalls, Program};
 use base::ids::{TokenId, TurnId};
 use base::sync::lock;
 use net::cancel::Cancel;
@@ -48,8 +48,6 @@ pub struct Results {
     pub returned: Vec<ClientResult>,
     /// How often the model had called since the person's message.
     pub rounds: usize,
-    /// A fingerprint of the whole request.
-    pub request: [u8; 32],
 }
 
 /// Gets the calls that a program is to run.
@@ -74,7 +72,7 @@ struct Handover {
     /// How often it was given calls.
     rounds: usize,
     /// What came back.
-    results: Option<Vec<Option<String>>>,
+    returned: Option<HandedBack>,
 }
 
 /// The turns of programs, until they end.
@@ -153,6 +151,7 @@ impl Programs {
         credential: Credential,
         message: &str,
         results: &Results,
+        request: [u8; 32],
     ) -> Option<(TurnId, Usage, Arc<ProgramTurn>)> {
         let programs = lock(&self.turns);
         let mut found: Vec<_> = programs
@@ -170,7 +169,7 @@ impl Programs {
             credential,
             turn: *turn,
             ids: ids.collect(),
-            request: results.request,
+            request,
             used,
         };
         let mut all = lock(&self.taken);
@@ -182,12 +181,17 @@ impl Programs {
     }
 
     /// The turn of this credential that has taken these results before, and what it had used then.
-    pub fn has_taken(&self, credential: Credential, results: &Results) -> Option<(TurnId, Usage)> {
+    pub fn has_taken(
+        &self,
+        credential: Credential,
+        results: &Results,
+        request: [u8; 32],
+    ) -> Option<(TurnId, Usage)> {
         let is_among = |taken: &Taken| {
             let is_known =
                 |one: &ClientResult| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
             taken.credential == credential
-                && (taken.request == results.request || results.returned.iter().all(is_known))
+                && (taken.request == request || results.returned.iter().all(is_known))
         };
         let taken = lock(&self.taken);
         let newest = taken.iter().rev().find(|taken| is_among(taken));
@@ -220,8 +224,9 @@ impl ProgramTurn {
         }
     }
 
-    /// Goes on with these results; `response` gets the next calls.
-    pub fn go_on(&self, returned: &[ClientResult], response: (ConnectionId, OnCalls)) {
+    /// Goes on with these results; `response` gets the next calls. Without one, nobody wants
+    /// more of the turn.
+    pub fn go_on(&self, returned: &[ClientResult], response: Option<(ConnectionId, OnCalls)>) {
         let (handover, told) = &*self.handover;
         let mut handover = lock(handover);
         let result_of = |(place, call): (usize, &ToolCall)| {
@@ -230,8 +235,11 @@ impl ProgramTurn {
             result.map(|one| one.content.clone())
         };
         let calls = handover.handed.calls.iter().enumerate();
-        handover.results = Some(calls.map(result_of).collect());
-        handover.response = Some(response);
+        handover.returned = Some(HandedBack {
+            results: calls.map(result_of).collect(),
+            is_last: response.is_none(),
+        });
+        handover.response = response;
         told.notify_all();
     }
 
@@ -239,7 +247,7 @@ impl ProgramTurn {
     /// next ones.
     pub fn follow(&self, response: (ConnectionId, OnCalls)) {
         let mut handover = lock(&self.handover.0);
-        if handover.handed.calls.is_empty() || handover.results.is_some() {
+        if handover.handed.calls.is_empty() || handover.returned.is_some() {
             handover.response = Some(response);
         } else {
             (response.1)(&handover.handed);
@@ -250,7 +258,7 @@ impl ProgramTurn {
         let returned = &results.returned;
         let handover = lock(&self.handover.0);
         let calls = &handover.handed.calls;
-        if calls.is_empty() || handover.results.is_some() || calls.len() != returned.len() {
+        if calls.is_empty() || handover.returned.is_some() || calls.len() != returned.len() {
             return false;
         }
         let is_named = |one: &ClientResult| {
@@ -276,17 +284,20 @@ impl Program for ProgramTurn {
         &self.tools
     }
 
-    fn run(&self, handed: HandedCalls, deadline: Instant, cancel: &Cancel) -> Vec<Option<String>> {
-        let count = handed.calls.len();
+    fn run(&self, handed: HandedCalls, deadline: Instant, cancel: &Cancel) -> HandedBack {
+        let nothing = HandedBack {
+            results: vec![None; handed.calls.len()],
+            is_last: true,
+        };
         let (state, told) = &*self.handover;
         let mut handover = lock(state);
         let Some((_, on_calls)) = handover.response.take() else {
-            return vec![None; count];
+            return nothing;
         };
         handover.rounds += 1;
         on_calls(&handed);
         handover.handed = handed;
-        handover.results = None;
+        handover.returned = None;
         drop(handover);
         let for_hook = Arc::clone(&self.handover);
         let hook = move || {
@@ -295,9 +306,9 @@ impl Program for ProgramTurn {
             for_hook.1.notify_all();
         };
         let until = deadline.min(Instant::now() + PATIENCE);
-        let results = cancel.guard(hook, || {
+        let returned = cancel.guard(hook, || {
             let mut handover = lock(state);
-            while handover.results.is_none() && !cancel.is_cancelled() {
+            while handover.returned.is_none() && !cancel.is_cancelled() {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
@@ -306,8 +317,8 @@ impl Program for ProgramTurn {
                 handover = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
             handover.handed = HandedCalls::default();
-            handover.results.take()
+            handover.returned.take()
         });
-        results.unwrap_or_else(|| vec![None; count])
+        returned.unwrap_or(nothing)
     }
 }

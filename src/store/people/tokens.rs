@@ -51,6 +51,14 @@ pub struct Credential {
     pub token_id: Option<TokenId>,
 }
 
+impl Credential {
+    /// The scope of its idempotency keys, since a key tells of the turn that it began.
+    pub fn key_scope(&self) -> String {
+        let token = self.token_id.map(|id| id.to_string());
+        format!("{}:{}", self.user_id, token.unwrap_or_default())
+    }
+}
+
 /// How a token is narrowed beyond its role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenScope {
