@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::access::Exchange;
+use super::access::{Exchange, REQUEST_ID, request_id};
 use super::options::{IGNORED, ignored_header};
 use crate::http::origin::share;
 use crate::service::reply_stream::{Progress, ReplyStream};
@@ -169,6 +169,7 @@ impl PendingAnswer {
         let mut shared = Response::empty(200);
         shared.headers.clear();
         share(&exchange.request.head, exchange.config, &mut shared);
+        shared.add(REQUEST_ID, request_id(&exchange.request.head));
         if let Some(turn) = stream.turn() {
             shared.add(TURN, turn.to_string());
         }

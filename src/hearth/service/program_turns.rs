@@ -111,7 +111,7 @@ impl Service {
                 return Ok(line.follow(turn, watch, used, request));
             }
             if let Some((turn, before)) = self.programs.has_taken(credential, &results, print) {
-                begun = self.store.go_on(&viewer, turn)?;
+                begun = self.store.go_on(&viewer, turn, None)?;
                 // What was streamed before is not there any more: the end brings all of it.
                 (used, is_streamed) = (before, false);
             }
@@ -170,7 +170,7 @@ impl Service {
                 place = self.reserve_place(&new)?;
                 match self.store.begin_turn_deferred(new)?.uncommitted() {
                     Begun::Repeat(turn) => {
-                        let goes_on = self.store.go_on(&viewer, turn.id)?;
+                        let goes_on = self.store.go_on(&viewer, turn.id, None)?;
                         goes_on.unwrap_or(Begun::Repeat(turn))
                     }
                     begun => begun,
@@ -210,8 +210,11 @@ impl Service {
     /// The turn of a request that came before, if its answer never went out and nobody else
     /// waits for it.
     fn repeated(&self, viewer: &Viewer, request: &IdempotencyKey) -> Result<Option<Begun>> {
-        match self.store.snapshot(viewer)?.turn_of_request(request)? {
-            Some(turn) if !self.hub.is_watched(turn) => self.store.go_on(viewer, turn),
+        let turn = self.store.snapshot(viewer)?.turn_of_request(request)?;
+        match turn {
+            Some(turn) if !self.hub.is_watched(turn) => {
+                self.store.go_on(viewer, turn, Some(request))
+            }
             _ => Ok(None),
         }
     }

@@ -56,17 +56,30 @@ impl Store {
 
     /// The turn that a repeated request goes on with; none if it is gone, or ended too long ago.
     /// One that failed or was cancelled is opened again, unless the model will refuse it again.
+    /// Where a `request` is named, it must still be known.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn go_on(&self, viewer: &Viewer, id: TurnId) -> Result<Option<Begun>> {
-        let viewer = viewer.clone();
+    pub fn go_on(
+        &self,
+        viewer: &Viewer,
+        id: TurnId,
+        request: Option<&IdempotencyKey>,
+    ) -> Result<Option<Begun>> {
+        let (viewer, request) = (viewer.clone(), request.cloned());
         let found = self.write(move |write| {
+            // Its answer may have gone out just now.
+            if let Some(IdempotencyKey { scope, key, .. }) = request
+                && value(write.connection, TURN_OF_REQUEST, params![scope, key])? != Some(id)
+            {
+                return Ok(None);
+            }
             let sight = viewer.sight(write.connection)?;
             let mut turn = turns::find(write.connection, &sight, id)?;
             let finished_at = "SELECT finished_at FROM turns WHERE id = ?";
-            let ended: Option<Timestamp> = value(write.connection, finished_at, params![id])?;
-            let is_within = |time| ended.is_none_or(|ended| ended > write.now.minus(time));
+            let ended: Option<Option<Timestamp>> =
+                value(write.connection, finished_at, params![id])?;
+            let is_within = |time| (ended.flatten()).is_none_or(|at| at > write.now.minus(time));
             if !is_within(REPEATABLE) {
                 return Ok(None);
             }
