@@ -168,7 +168,7 @@ pub fn begin(store: &Store, target: Target, text: &str) -> Turn {
         .into_inner()
     {
         Begun::New { turn, .. } => turn,
-        Begun::Repeat(turn) => panic!("{:?} is a repeat", turn.id),
+        Begun::Repeat(turn) | Begun::Again(turn) => panic!("{:?} is a repeat", turn.id),
     }
 }
 

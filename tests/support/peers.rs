@@ -98,6 +98,16 @@ pub const LITELLM: Python = Python {
     without: &[],
 };
 
+/// Libraries that repeat requests.
+pub const REPEATING: Python = Python {
+    name: "repeating",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &["litellm==1.106.2", "llama-index-llms-openai-like", "openai"],
+    without: &[],
+};
+
 pub const AIDER: Python = Python {
     name: "aider",
     as_of: AS_OF,

@@ -1,7 +1,7 @@
 //! A model server: where it is, what people call it, its key, which is removed from every
 //! text that leaves this module. How it is asked is in `send`.
 
-use crate::model::{Cause, ProviderError};
+use crate::model::{Cause, ProviderError, Refusal};
 use base::secret::Secret;
 use base::url::{Host, Url, masked};
 use config::{Api, ModelChoice, Preset};
@@ -149,6 +149,7 @@ impl Endpoint {
     ) -> ProviderError {
         ProviderError::Failed {
             cause,
+            refusal: Refusal::for_cause(cause),
             public: format!("{} {says}", self.subject),
             detail: self.scrub(&format!("{detail}, at {}", masked(&self.base_url))),
         }

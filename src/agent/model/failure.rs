@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::endpoint::Endpoint;
 use super::server_capabilities::Feature;
-use crate::model::{Cause, ProviderError};
-use base::error::Error;
+use crate::model::{Cause, ProviderError, Refusal};
+use base::error::{Code, Error};
 use net::http_client::{ClientError, ClientResponse};
 
 /// The longest, in seconds, for which another server is asked instead because of it.
@@ -154,7 +154,11 @@ impl Failure {
                 }
                 let cause = response.cause(verdict);
                 let says = response.says(endpoint, model);
-                return endpoint.failed(&says, response.detail(), cause);
+                let mut error = endpoint.failed(&says, response.detail(), cause);
+                if let ProviderError::Failed { refusal, .. } = &mut error {
+                    *refusal = response.refusal();
+                }
+                return error;
             }
         };
         let cause = match verdict {
@@ -175,22 +179,23 @@ impl Failure {
     /// What the person or the program reads who made such a request.
     pub fn into_refusal(self, endpoint: &Endpoint) -> Error {
         let subject = &endpoint.subject;
-        let error = match self {
+        match self {
             Failure::Reported(response) => {
                 let message = response.told(endpoint);
-                match response.status {
-                    400 | 404 | 413 | 415 | 422 => return Error::invalid_request(message),
-                    429 => return Error::rate_limited(message, 30),
+                let refusal = response.refusal();
+                refusal.apply(match refusal.status {
+                    429 => Error::new(Code::RateLimited, message),
                     // A refused key is the household's, not theirs.
-                    _ => Error::server(message, endpoint.scrub(&response.detail())),
-                }
+                    424 | 503 => Error::server(message, endpoint.scrub(&response.detail())),
+                    _ => Error::invalid_request(message),
+                })
             }
             failure => match failure.into_error(Verdict::NextServer, endpoint, "", false) {
-                ProviderError::Failed { public, detail, .. } => Error::server(public, detail),
-                error => Error::server(format_args!("{subject} did not answer in time"), error),
+                error @ ProviderError::Failed { .. } => error.into_error(),
+                error => Error::server(format_args!("{subject} did not answer in time"), error)
+                    .with_status(504),
             },
-        };
-        error.with_status(502)
+        }
     }
 }
 
@@ -381,6 +386,17 @@ impl ErrorResponse {
             .then(|| wait.map(Duration::from_secs_f64))
     }
 
+    /// What a program reads that asked.
+    fn refusal(&self) -> Refusal {
+        let status = match self.status {
+            404 if !self.is_about_model() => 424,
+            // The error stood in a reply.
+            200 if self.retry().is_some() => 503,
+            status => status,
+        };
+        Refusal::of(status, self.wait, self.is_quota())
+    }
+
     /// What is to blame, where this is to be done about it.
     fn cause(&self, verdict: Verdict) -> Cause {
         match verdict {
@@ -478,6 +494,7 @@ impl ErrorResponse {
         ProviderError::ContextOverflow {
             public,
             detail: endpoint.scrub(&self.detail()),
+            refusal: self.refusal(),
             hides_window: overflow == Overflow::Unnamed,
         }
     }

@@ -38,6 +38,9 @@ const LATE: &str = "\n\n[late: due at ";
 
 /// Where questions of other assistants come from (`/mcp`), as `Conversation::channel`.
 pub const MCP_CHANNEL: &str = "mcp";
+/// The channels of programs that speak a model's interface, and may run tools of their own:
+/// OpenAI's and Ollama's.
+pub const PROGRAM_CHANNELS: [&str; 2] = ["openai_api", "ollama_api"];
 
 /// Whether strangers may write what arrives through this channel.
 pub fn is_untrusted(channel: &str) -> bool {

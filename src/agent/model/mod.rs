@@ -74,7 +74,7 @@ use profile::Profile;
 use remote::Remote;
 pub use request::{
     Cause, ChatMessage, Content, FileKind, FileReader, Heard, ModelFile, ModelHealth, ModelReply,
-    ModelRequest, Provider, ProviderError, Takes, ToolSpec,
+    ModelRequest, Provider, ProviderError, Refusal, Takes, ToolSpec,
 };
 pub(crate) use request::{earlier_block, make_call_id};
 use servers::{Server, Servers};
@@ -176,6 +176,7 @@ impl Provider for Unusable {
             public: format!("no model can be asked: {}", self.0),
             detail: "the configuration was not validated".to_owned(),
             cause: Cause::Server,
+            refusal: Refusal::for_cause(Cause::Request),
         })
     }
 }

@@ -413,6 +413,8 @@ pub enum ProviderError {
         detail: String,
         /// What is to blame.
         cause: Cause,
+        /// What a program reads that asked.
+        refusal: Refusal,
     },
     /// The conversation is too long for the model. The texts are as in `Failed`.
     ContextOverflow {
@@ -422,7 +424,60 @@ pub enum ProviderError {
         detail: String,
         /// Whether that is sure, and only what it refuses shows how large its window is.
         hides_window: bool,
+        /// What a program reads that asked.
+        refusal: Refusal,
     },
+}
+
+/// How a program is refused whose request fails at the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status: the server's own where the request is to blame, 424 where nobody has
+    /// to repeat it, 429 and 503 where it may be answered later.
+    pub status: u16,
+    /// Seconds after which trying again may help.
+    pub retry_after: Option<u32>,
+}
+
+/// How long a program waits that the server gives no time.
+const USUAL_WAIT: u32 = 5;
+
+impl Refusal {
+    /// Of a server that answered with this status, or could not be asked (503). `wait` is what
+    /// it asks for, in seconds; `is_final` says that waiting does not help.
+    pub fn of(status: u16, wait: Option<f64>, is_final: bool) -> Refusal {
+        let status = match status {
+            400 | 404 | 413 | 422 | 429 => status,
+            408 | 409 | 500.. => 503,
+            _ => 424,
+        };
+        let may_wait = matches!(status, 429 | 503) && !is_final;
+        let wait = wait.filter(|wait| *wait > 0.0);
+        let wait = wait.map_or(USUAL_WAIT, |wait| wait.ceil() as u32);
+        Refusal {
+            status,
+            retry_after: may_wait.then_some(wait),
+        }
+    }
+
+    /// Where the server did not say why.
+    pub fn for_cause(cause: Cause) -> Refusal {
+        match cause {
+            Cause::Request => Refusal::of(424, None, true),
+            Cause::Model => Refusal::of(404, None, true),
+            Cause::Busy(wait) => Refusal::of(503, Some(wait.as_secs_f64()), false),
+            Cause::Server => Refusal::of(503, None, false),
+        }
+    }
+
+    /// The error with its status and time.
+    pub fn apply(self, error: Error) -> Error {
+        let error = error.with_status(self.status);
+        match self.retry_after {
+            Some(seconds) => error.with_retry_after(seconds),
+            None => error,
+        }
+    }
 }
 
 /// What is to blame for a failure.
@@ -455,6 +510,9 @@ impl ProviderError {
         if failures.len() == 1 {
             return failures.remove(0);
         }
+        // One that may answer later is worth another try.
+        let refusals = failures.iter().filter_map(ProviderError::refusal);
+        let refusal = refusals.max_by_key(|refusal| refusal.retry_after.is_some());
         let (public, detail): (Vec<String>, Vec<String>) = failures
             .into_iter()
             .filter_map(|failure| match failure {
@@ -467,10 +525,19 @@ impl ProviderError {
             public: public.join("; "),
             detail: detail.join("; "),
             cause: Cause::Server,
+            refusal: refusal.unwrap_or(Refusal::for_cause(Cause::Server)),
         }
     }
 
-    /// As an error of Hearth: `server_error`, with HTTP 504 after a timeout. A
+    fn refusal(&self) -> Option<Refusal> {
+        match self {
+            ProviderError::Failed { refusal, .. }
+            | ProviderError::ContextOverflow { refusal, .. } => Some(*refusal),
+            ProviderError::Cancelled | ProviderError::TimedOut => None,
+        }
+    }
+
+    /// As an error of Hearth: `server_error`, with its [`Refusal`], or HTTP 504 after a timeout. A
     /// stopped turn would give 409, but the turn loop ends it before that.
     pub fn into_error(self) -> Error {
         match self {
@@ -482,10 +549,18 @@ impl ProviderError {
                 "the model had not answered when the time was up (limits.turn_seconds)",
             )
             .with_status(504),
-            ProviderError::Failed { public, detail, .. }
-            | ProviderError::ContextOverflow { public, detail, .. } => {
-                Error::server(public, detail)
+            ProviderError::Failed {
+                public,
+                detail,
+                refusal,
+                ..
             }
+            | ProviderError::ContextOverflow {
+                public,
+                detail,
+                refusal,
+                ..
+            } => refusal.apply(Error::server(public, detail)),
         }
     }
 }

@@ -58,6 +58,7 @@ fn provider_errors_become_errors_of_hearth() {
         public: "The model server is away".to_owned(),
         detail: "/private".to_owned(),
         cause: Cause::Request,
+        refusal: Refusal::of(429, Some(1.5), false),
     };
     for (error, code, status, text) in [
         (
@@ -72,7 +73,7 @@ fn provider_errors_become_errors_of_hearth() {
             409,
             "stopped",
         ),
-        (failed, Code::ServerError, 500, "The model server is away"),
+        (failed, Code::ServerError, 429, "The model server is away"),
     ] {
         let error = error.into_error();
         assert_eq!((error.code(), error.status()), (code, status));

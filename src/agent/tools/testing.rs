@@ -137,7 +137,9 @@ impl Household {
             })
             .unwrap();
         match begun.into_inner() {
-            Begun::New { turn, .. } | Begun::Repeat(turn) => turn.conversation_id,
+            Begun::New { turn, .. } | Begun::Repeat(turn) | Begun::Again(turn) => {
+                turn.conversation_id
+            }
         }
     }
 }

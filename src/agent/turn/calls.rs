@@ -11,6 +11,7 @@ use super::asker::{Asker, grantee};
 use super::history::History;
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
+use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::{self, Circumstances};
@@ -23,7 +24,7 @@ use base::ids::TurnId;
 use config::Permission;
 use store::{
     Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
-    UploadLimits,
+    UploadLimits, open_calls,
 };
 
 /// Most tools that run in parallel within one turn.
@@ -99,7 +100,7 @@ impl<'a> TurnLoop<'a, '_> {
     ) -> Result<Option<Durable<Vec<Approval>>>, Stop> {
         let mut questions = Vec::new();
         let mut together: Vec<Settled<'a>> = Vec::new();
-        let open = self.open_calls().into_iter();
+        let open = open_calls(&self.steps).into_iter();
         let (of_program, open): (Vec<_>, Vec<_>) = open.partition(|call| self.is_of_program(call));
         for call in open {
             self.check_stop()?;
@@ -145,26 +146,6 @@ impl<'a> TurnLoop<'a, '_> {
         )?))
     }
 
-    /// The last reply and what followed it; nothing before the first one.
-    fn last_reply(&self) -> &[Step] {
-        let is_reply = |step: &Step| matches!(step, Step::Reply { .. });
-        let last = self.steps.iter().rposition(is_reply);
-        &self.steps[last.unwrap_or(self.steps.len())..]
-    }
-
-    /// The calls of the last reply that have no result yet.
-    fn open_calls(&self) -> Vec<ToolCall> {
-        let [Step::Reply { calls, .. }, following @ ..] = self.last_reply() else {
-            return Vec::new();
-        };
-        let is_open = |call: &&ToolCall| {
-            !following
-                .iter()
-                .any(|step| matches!(step, Step::Result { call_id, .. } if *call_id == call.id))
-        };
-        calls.iter().filter(is_open).cloned().collect()
-    }
-
     fn decide(
         &mut self,
         call: &ToolCall,
@@ -176,6 +157,12 @@ impl<'a> TurnLoop<'a, '_> {
             .steps
             .iter()
             .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
+        let tool = run.assistant.toolbox.get(&call.tool);
+        let is_of_program = PROGRAM_CHANNELS.contains(&&*run.turn.channel) && tool.is_none();
+        if was_started && is_of_program && run.program.is_none() {
+            // The server has stopped since. What the program returns later is added then.
+            return Err(Stop::Left);
+        }
         // Whatever has become of its tool since.
         if was_started {
             return Ok(CallDecision::Refuse(
@@ -183,7 +170,7 @@ impl<'a> TurnLoop<'a, '_> {
                     .to_owned(),
             ));
         }
-        let Some(tool) = run.assistant.toolbox.get(&call.tool) else {
+        let Some(tool) = tool else {
             return Ok(CallDecision::Refuse(format!(
                 "there is no tool named {:?}",
                 call.tool

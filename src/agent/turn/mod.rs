@@ -24,7 +24,7 @@ use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::prompt::{Context, waiting_note};
 pub use crate::prompt::{cut_by, said_so_far};
 use crate::tools::permission;
-use crate::tools::{Change, ConversationFiles, READ_FILE};
+use crate::tools::{Change, ConversationFiles, READ_FILE, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
@@ -33,7 +33,7 @@ pub use folding::fold;
 use history::History;
 use store::{Approval, Durable, Snapshot, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
-pub use turn_context::{HandedCalls, Program, Stop, TurnContext};
+pub use turn_context::{HandedBack, HandedCalls, Program, Stop, TurnContext};
 
 /// What the model is told when it may call no more tools.
 const NO_CALLS_LEFT: &str = "You have used all your tool calls. Answer now with what you know.";
@@ -128,11 +128,16 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
     let outcome = turn_loop.drive().unwrap_or_else(|stop| {
         let said = said_so_far(&turn_loop.steps, &turn_loop.written);
         match stop {
+            Stop::Left => Outcome::Replied {
+                text: turn_loop.left(),
+                finish_reason: None,
+            },
             Stop::Failed(error) if !run.cancel.is_cancelled() => {
                 // What a server at home says about it is for those who run it.
-                let error = match turn_loop.asker.is_admin_alone(run) {
-                    true => error.in_full(),
-                    false => error,
+                let error = if turn_loop.asker.is_admin_alone(run) {
+                    error.in_full()
+                } else {
+                    error
                 };
                 Outcome::Failed { error, said }
             }
@@ -518,6 +523,22 @@ impl<'a> TurnLoop<'a, '_> {
         let (store, turn) = (self.run.store, self.run.turn.id);
         Ok(store.record_steps(turn, unsaved, self.audience)?)
     }
+}
+
+/// Whether a tool of the household with an effect has begun to run in these steps.
+pub fn has_effect(steps: &[Step], toolbox: &Toolbox) -> bool {
+    let is_begun = |call: &ToolCall| {
+        let begins = |step: &Step| matches!(step, Step::Started { call_id } if *call_id == call.id);
+        steps.iter().any(begins)
+    };
+    let changes = |call: &ToolCall| {
+        let tool = toolbox.get(&call.tool);
+        tool.is_some_and(|tool| !tool.definition().is_read_only)
+    };
+    steps.iter().any(|step| match step {
+        Step::Reply { calls, .. } => calls.iter().any(|call| changes(call) && is_begun(call)),
+        _ => false,
+    })
 }
 
 /// The smaller of two limits.

@@ -1,12 +1,12 @@
 //! A program that asks for a reply and runs tools of its own, such as one that speaks
 //! OpenAI's interface: its calls leave the turn, and their results come back.
 
-use super::turn_context::{HandedCalls, Stop};
+use super::turn_context::{HandedBack, HandedCalls, Stop};
 use super::{TurnLoop, said_so_far};
 use crate::model::ToolSpec;
 use crate::model::client_options::ClientOptions;
 use crate::tools::{Origin, ResultDetails};
-use store::{Step, ToolCall};
+use store::{Step, ToolCall, last_round};
 
 impl<'a> TurnLoop<'a, '_> {
     /// Whether a call is one of the program's own tools.
@@ -67,16 +67,17 @@ impl<'a> TurnLoop<'a, '_> {
             said: said_so_far(&self.steps, ""),
             usage,
         };
-        let results = program.run(handed, self.run.deadline, self.run.cancel);
+        let HandedBack { results, is_last } =
+            program.run(handed, self.run.deadline, self.run.cancel);
         self.check_stop()?;
         for (call, result) in calls.iter().zip(results) {
-            let result = result
-                .ok_or_else(|| "the program that asked did not return a result in time".to_owned());
+            // One that comes later is added then.
+            let Some(result) = result else { continue };
             let details = ResultDetails {
                 origin: Origin::Outside,
                 ..ResultDetails::default()
             };
-            self.add_result(call, result, details);
+            self.add_result(call, Ok(result), details);
         }
         // The model may be asked meanwhile: what comes of it is stored behind these.
         let unsaved = self.take_unsaved();
@@ -84,6 +85,26 @@ impl<'a> TurnLoop<'a, '_> {
         store
             .record_steps_deferred(turn, unsaved, self.audience)?
             .uncommitted();
-        Ok(())
+        match is_last {
+            true => Err(Stop::Left),
+            false => Ok(()),
+        }
+    }
+
+    /// What a person reads as the reply of a turn that its program has left: what the model has
+    /// said, or else the results that the program has shown.
+    pub(super) fn left(&self) -> String {
+        let said = said_so_far(&self.steps, "");
+        if !said.is_empty() {
+            return said;
+        }
+        let results = last_round(&self.steps)
+            .1
+            .iter()
+            .filter_map(|step| match step {
+                Step::Result { content, .. } => Some(content.as_str()),
+                _ => None,
+            });
+        results.collect::<Vec<_>>().join("\n\n")
     }
 }

@@ -71,9 +71,19 @@ pub trait Program: Sync {
     /// Its own tools. They stand in for the household's of the same names.
     fn tools(&self) -> &[ToolSpec];
 
-    /// Hands it these calls and waits for their results, one for each; `None` where there
-    /// is none by the deadline, or when the turn is stopped.
-    fn run(&self, calls: HandedCalls, deadline: Instant, cancel: &Cancel) -> Vec<Option<String>>;
+    /// Hands it these calls and waits for what comes back.
+    fn run(&self, calls: HandedCalls, deadline: Instant, cancel: &Cancel) -> HandedBack;
+}
+
+/// What came back of a program's calls.
+#[derive(Clone, Debug, Default)]
+pub struct HandedBack {
+    /// The result of each call; `None` where there is none by the deadline, or when the turn is
+    /// stopped.
+    pub results: Vec<Option<String>>,
+    /// Whether the program wants nothing more of the turn: it has shown the results itself, or
+    /// has gone.
+    pub is_last: bool,
 }
 
 /// Calls that a program runs, and what the turn has brought until then.
@@ -93,6 +103,8 @@ pub enum Stop {
     Failed(Error),
     /// Somebody stopped the turn.
     Cancelled,
+    /// Its program wants nothing more of it.
+    Left,
 }
 
 impl From<Error> for Stop {

@@ -10,7 +10,7 @@ use crate::http::origin;
 use crate::service::Service;
 use crate::service::program_turns::ProgramCaller;
 use base::error::{Error, Result};
-use base::secret::Secret;
+use base::secret::{Secret, reference};
 use config::{AddressPatterns, Config};
 use net::http::checks::{bearer, is_forwarded, percent_decoded};
 use net::http::{Head, Request};
@@ -21,6 +21,21 @@ use store::UserRole;
 const ON_BEHALF_OF: &str = "x-hearth-user";
 /// The same as Open WebUI sends it to all its connections, percent-encoded, if it is set to.
 const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
+
+/// The header with the name of a request, by which its caller finds it in a log.
+pub const REQUEST_ID: &str = "X-Request-Id";
+/// Most bytes of one that is the caller's.
+const REQUEST_ID_BYTES: usize = 128;
+
+/// The name of a request: the caller's, else ours.
+pub fn request_id(head: &Head) -> String {
+    let is_plain = |id: &&str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+        !id.is_empty() && id.len() <= REQUEST_ID_BYTES && id.bytes().all(is_plain)
+    };
+    let own = head.header("x-request-id").filter(is_plain);
+    own.map_or_else(|| format!("req_{}", reference()), str::to_owned)
+}
 
 /// A request of a program that was admitted, and what it is answered with.
 pub struct Exchange<'a> {

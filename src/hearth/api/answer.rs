@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::access::Exchange;
+use super::access::{Exchange, REQUEST_ID, request_id};
 use super::options::{IGNORED, ignored_header};
 use crate::http::origin::share;
 use crate::service::reply_stream::{Progress, ReplyStream};
@@ -19,6 +19,22 @@ use store::REPLY_FOLLOWS;
 /// How often a client that waits for more is sent something, so that neither it
 /// nor a proxy gives up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The header with the id of the turn that answers.
+const TURN: &str = "X-Hearth-Turn";
+
+/// Says where trying again does not help: OpenAI's libraries do so by themselves. Only 429 and
+/// 503 have a time after which it may.
+fn final_refusal(mut response: Response) -> Response {
+    let is_retry = |(name, _): &(&str, _)| name.eq_ignore_ascii_case("retry-after");
+    if !matches!(response.status, 429 | 503) {
+        response.headers.retain(|header| !is_retry(header));
+    }
+    if response.status >= 400 && !response.headers.iter().any(is_retry) {
+        response.add("x-should-retry", "false");
+    }
+    response
+}
 
 /// How an interface writes an answer.
 pub trait Form: Send {
@@ -153,6 +169,10 @@ impl PendingAnswer {
         let mut shared = Response::empty(200);
         shared.headers.clear();
         share(&exchange.request.head, exchange.config, &mut shared);
+        shared.add(REQUEST_ID, request_id(&exchange.request.head));
+        if let Some(turn) = stream.turn() {
+            shared.add(TURN, turn.to_string());
+        }
         if !options.ignored.is_empty() {
             shared.add(IGNORED, ignored_header(&options.ignored));
         }
@@ -247,6 +267,7 @@ impl PendingAnswer {
 
     fn finish(&mut self, mut reply: ModelReply) {
         self.is_over = true;
+        self.stream.answered();
         let rest = self.sent.rest(&reply.text);
         if self.is_streamed() {
             self.text(&rest);
@@ -263,12 +284,7 @@ impl PendingAnswer {
             self.push(Event::Failed(error));
             return self.ready.push_back(ResponsePart::End);
         }
-        let mut response = self.form.refusal(error);
-        if response.status >= 400 {
-            // OpenAI's libraries repeat a request by themselves. Each would be a turn.
-            response.add("x-should-retry", "false");
-        }
-        self.push_whole(response);
+        self.push_whole(final_refusal(self.form.refusal(error)));
     }
 
     fn is_streamed(&self) -> bool {

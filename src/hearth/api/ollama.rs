@@ -14,6 +14,7 @@ use super::transcript::ClientMessage;
 use super::{models, options};
 use agent::model::ModelReply;
 use agent::model::estimate::request_tokens;
+use agent::model::fence::PROGRAM_CHANNELS;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
@@ -23,7 +24,7 @@ use serde_json::json;
 use store::ToolCall;
 
 /// Where its conversations come from, as in `Conversation::channel`.
-const CHANNEL: &str = "ollama_api";
+const CHANNEL: &str = PROGRAM_CHANNELS[1];
 
 /// The version of Ollama whose interface this is: clients compare it.
 const VERSION: &str = "0.12.0";

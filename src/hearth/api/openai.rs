@@ -14,6 +14,7 @@ use super::request::{self, ReplyRequest};
 use super::transcript::ClientMessage;
 use crate::service::Service;
 use agent::model::ModelReply;
+use agent::model::fence::PROGRAM_CHANNELS;
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
 use net::http::{Answer, Response};
@@ -21,7 +22,7 @@ use serde_json::json;
 use store::{ToolCall, Usage};
 
 /// Where its conversations come from, as in `Conversation::channel`.
-pub const CHANNEL: &str = "openai_api";
+pub const CHANNEL: &str = PROGRAM_CHANNELS[0];
 
 /// What stands before a model's name in its path.
 const MODEL: &str = "/v1/models/";
@@ -89,9 +90,14 @@ fn kind_and_code(error: &Error) -> (&'static str, &'static str) {
         Code::NotFound => ("invalid_request_error", "model_not_found"),
         Code::InvalidRequest => ("invalid_request_error", "invalid_request"),
         Code::RateLimited => ("rate_limit_error", "rate_limit_exceeded"),
-        // A budget of the household: its libraries know that waiting does not help.
-        Code::ServerError if error.status() == 429 => ("insufficient_quota", "insufficient_quota"),
-        Code::ServerError => ("server_error", "server_error"),
+        Code::ServerError => match (error.status(), error.retry_after()) {
+            // A budget of the household: its libraries know that waiting does not help.
+            (429, None) => ("insufficient_quota", "insufficient_quota"),
+            (429, Some(_)) => ("rate_limit_error", "rate_limit_exceeded"),
+            (404, _) => ("invalid_request_error", "model_not_found"),
+            (400..=422, _) => ("invalid_request_error", "invalid_request"),
+            _ => ("server_error", "server_error"),
+        },
     }
 }
 

@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
 use super::options::OptionsRead;
-use super::transcript::{ClientCall, ClientMessage, Part, Role, append};
+use super::transcript::{ClientMessage, Part, Role, append, called_tool};
 use crate::service::reply_stream::Work;
 use agent::model::{ChatMessage, ModelReply};
 use agent::turn::plain::{self, BroughtFiles, PlainRequest};
@@ -156,18 +154,5 @@ impl PlainChat {
                 "the last of \"messages\" must be a user's, or a tool's result",
             )),
         }
-    }
-}
-
-fn called_tool((place, call): (usize, ClientCall)) -> ToolCall {
-    ToolCall {
-        id: call.id.unwrap_or_else(|| format!("call{place:05}")),
-        provider_id: None,
-        tool: call.function.name,
-        arguments: match call.function.arguments {
-            Value::String(text) => text,
-            arguments => arguments.to_string(),
-        },
-        extra: None,
     }
 }

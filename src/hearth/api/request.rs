@@ -112,32 +112,34 @@ impl ReplyRequest {
         let waker = waker
             .as_ref()
             .map_or_else(|| new_waker(head), |one| Ok(Arc::clone(one)))?;
-        let mut earlier = String::new();
-        let stream = if transcript.results.is_empty() {
-            let question = Question {
-                history: transcript.history,
-                chat,
-                message: transcript.message,
-                files: transcript.files,
-                instructions: transcript.instructions,
-                idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
-                channel: self.channel,
-                program: Some(program).filter(|program| *program != ProgramOptions::default()),
-                stream: self.stream,
-                request: None,
-            };
-            service.follow(asker, question, &waker)?
+        let named = format!("{}\0{}\0", head.path, chat.as_deref().unwrap_or_default());
+        let fingerprint = sha256(&[named.as_bytes(), body.as_slice()].concat());
+        let results = |returned, rounds| Results { returned, rounds };
+        let has_results = !transcript.results.is_empty();
+        let earlier = if has_results {
+            transcript.beside
         } else {
-            earlier = transcript.beside;
-            let results = Results {
-                returned: transcript.results,
-                rounds: transcript.rounds,
-                request: sha256(body),
-            };
-            service
-                .follow_on(asker, &transcript.message, &results, self.stream, &waker)
-                .ok_or_else(nothing_waits)?
+            String::new()
         };
+        let question = Question {
+            history: transcript.history,
+            chat,
+            message: transcript.message,
+            steps: transcript.steps,
+            results: has_results.then(|| results(transcript.results, transcript.rounds)),
+            left: transcript
+                .left
+                .map(|left| (left.message, results(left.results, left.rounds))),
+            files: transcript.files,
+            instructions: transcript.instructions,
+            idempotency: idempotency.map(str::to_owned),
+            fingerprint: Some(fingerprint),
+            channel: self.channel,
+            program: Some(program).filter(|program| *program != ProgramOptions::default()),
+            stream: self.stream,
+            request: None,
+        };
+        let stream = service.follow(asker, question, &waker)?;
         let limits = &config.limits;
         // A streamed response can show that it goes on; one that is sent whole
         // cannot, and its client would give up first.
@@ -156,12 +158,4 @@ impl ReplyRequest {
         };
         Ok(PendingAnswer::new(&exchange, stream, self.form, options).deferred())
     }
-}
-
-/// The error for results that nothing waits for.
-fn nothing_waits() -> Error {
-    Error::invalid_request(
-        "no reply waits for these results of tools any more: send the message again, without \
-         the calls and their results",
-    )
 }

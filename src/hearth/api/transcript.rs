@@ -7,7 +7,7 @@ use crate::service::programs::ClientResult;
 use base::error::{Error, Result};
 use protocol::attachment;
 use protocol::command::check_message;
-use store::{Exchange, IncludedFile};
+use store::{Exchange, IncludedFile, Step, ToolCall, open_calls};
 
 /// Most bytes of a client's instructions to the model.
 const INSTRUCTION_BYTES: usize = 256 * 1024;
@@ -224,7 +224,7 @@ fn not_understood(kind: &str) -> Error {
 }
 
 /// A client's messages.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Transcript {
     /// System messages, joined.
     pub instructions: Option<String>,
@@ -232,6 +232,8 @@ pub struct Transcript {
     pub history: Vec<Exchange>,
     /// The message to answer. Several that have no answer yet are one.
     pub message: String,
+    /// The calls of the client's own tools since, and their results.
+    pub steps: Vec<Step>,
     /// The files that came with it. Those of earlier messages are only marked.
     pub files: Vec<IncludedFile>,
     /// The results of the client's own tools that came after it.
@@ -240,10 +242,19 @@ pub struct Transcript {
     pub rounds: usize,
     /// What was said beside these calls.
     pub beside: String,
+    /// The message before, where only results of its calls follow it.
+    pub left: Option<LeftCalls>,
 }
 
-/// Reads a client's messages. A reply to nothing (a greeting) is left out, and so are the
-/// calls and results of the client's own tools, but for the last ones.
+/// Results of calls that the client has ended with, and the message that led to them.
+#[derive(Debug, PartialEq)]
+pub struct LeftCalls {
+    pub message: String,
+    pub results: Vec<ClientResult>,
+    pub rounds: usize,
+}
+
+/// Reads a client's messages. A reply to nothing (a greeting) is left out.
 ///
 /// # Errors
 /// `invalid_request` for an unknown role, for what the message to answer holds that is
@@ -258,16 +269,30 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
     let mut beside = String::new();
     let mut calls: Vec<ClientCall> = Vec::new();
     let mut results: Vec<ClientResult> = Vec::new();
-    let mut rounds = 0;
+    let (mut rounds, mut left, mut steps) = (0, None, Vec::new());
     for mut message in messages {
         match message.role()? {
             Role::System => append(&mut instructions, message.read()?.0),
             Role::User => {
-                let reply = std::mem::take(&mut beside);
-                if !reply.is_empty() {
+                close_round(&mut steps);
+                left = None;
+                if !steps.is_empty() {
                     let message = std::mem::take(&mut pending);
-                    history.push(Exchange { message, reply });
+                    if !message.is_empty() {
+                        parts.clear();
+                        left = Some(LeftCalls {
+                            message: message.clone(),
+                            results: std::mem::take(&mut results),
+                            rounds,
+                        });
+                        history.push(Exchange {
+                            message,
+                            steps: std::mem::take(&mut steps),
+                            reply: std::mem::take(&mut beside),
+                        });
+                    }
                 }
+                (steps, beside) = (Vec::new(), String::new());
                 results.clear();
                 rounds = 0;
                 let (text, more) = message.read()?;
@@ -275,40 +300,58 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                 parts.extend(more);
             }
             Role::Assistant => {
+                close_round(&mut steps);
                 results.clear();
                 if let Some(more) = message.tool_calls.take().filter(|calls| !calls.is_empty()) {
+                    let text = message.read()?.0.trim().to_owned();
+                    let calls_of = more.iter().cloned().enumerate().map(called_tool);
+                    steps.push(Step::Reply {
+                        text: text.clone(),
+                        calls: calls_of.collect(),
+                        result_chars: None,
+                        extra: None,
+                    });
                     calls = more;
                     rounds += 1;
-                    append(&mut beside, message.read()?.0.trim().to_owned());
+                    append(&mut beside, text);
                     continue;
                 }
                 rounds = 0;
+                let steps = std::mem::take(&mut steps);
                 let mut reply = std::mem::take(&mut beside);
                 append(&mut reply, message.read()?.0);
-                if reply.trim().is_empty() {
+                if reply.trim().is_empty() && steps.is_empty() {
                     continue;
                 }
                 parts.clear();
                 if !pending.is_empty() {
                     let message = std::mem::take(&mut pending);
-                    history.push(Exchange { message, reply });
+                    history.push(Exchange {
+                        message,
+                        steps,
+                        reply,
+                    });
                 } else if let Some(last) = history.last_mut() {
+                    last.steps.extend(steps);
                     append(&mut last.reply, reply);
                 }
             }
             Role::Tool => {
                 let call = calls.get(results.len());
-                results.push(ClientResult {
+                let result = ClientResult {
                     id: (message.tool_call_id.take())
                         .or_else(|| call.and_then(|call| call.id.clone())),
                     tool: call
                         .map(|call| call.function.name.clone())
                         .or(message.tool_name.take()),
                     content: message.read()?.0,
-                });
+                };
+                add_result(&mut steps, results.len(), &result);
+                results.push(result);
             }
         }
     }
+    close_round(&mut steps);
     if pending.is_empty() {
         return Err(Error::invalid_request(
             "the last of \"messages\" must be a user's, with text in it",
@@ -328,11 +371,58 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
         instructions: Some(instructions).filter(|text| !text.is_empty()),
         history,
         message: pending,
+        steps,
         files,
         results,
         rounds,
         beside,
+        left,
     })
+}
+
+/// A call of a client's own tool, the one at this place among those of a reply.
+pub fn called_tool((place, call): (usize, ClientCall)) -> ToolCall {
+    ToolCall {
+        id: call.id.unwrap_or_else(|| format!("call{place:05}")),
+        provider_id: None,
+        tool: call.function.name,
+        arguments: match call.function.arguments {
+            Value::String(text) => text,
+            arguments => arguments.to_string(),
+        },
+        extra: None,
+    }
+}
+
+/// Adds the result that came at this place among those of a reply's calls. One without its call
+/// is none.
+fn add_result(steps: &mut Vec<Step>, place: usize, result: &ClientResult) {
+    let open = open_calls(steps);
+    let usual = format!("call{place:05}");
+    let id = result.id.as_ref().unwrap_or(&usual);
+    if let Some(call) = open.into_iter().find(|call| call.id == *id) {
+        steps.push(step_of_result(call.id, true, &result.content));
+    }
+}
+
+/// Every call has a result in what the model is shown.
+fn close_round(steps: &mut Vec<Step>) {
+    for call in open_calls(steps) {
+        steps.push(step_of_result(call.id, false, "the program gave no result"));
+    }
+}
+
+fn step_of_result(call_id: String, ok: bool, content: &str) -> Step {
+    Step::Result {
+        call_id,
+        ok,
+        content: content.to_owned(),
+        outside: true,
+        private: false,
+        memories: Vec::new(),
+        files: Vec::new(),
+        page: None,
+    }
 }
 
 /// Adds a text as a paragraph of its own; white space alone is none.
@@ -362,12 +452,36 @@ mod tests {
     fn exchange(message: &str, reply: &str) -> Exchange {
         Exchange {
             message: message.to_owned(),
+            steps: Vec::new(),
             reply: reply.to_owned(),
+        }
+    }
+
+    fn call(id: &str, tool: &str) -> ToolCall {
+        ToolCall {
+            id: id.to_owned(),
+            provider_id: None,
+            tool: tool.to_owned(),
+            arguments: "null".to_owned(),
+            extra: None,
+        }
+    }
+
+    fn reply(text: &str, calls: Vec<ToolCall>) -> Step {
+        Step::Reply {
+            text: text.to_owned(),
+            calls,
+            result_chars: None,
+            extra: None,
         }
     }
 
     #[test]
     fn a_history_becomes_exchanges() {
+        let lights = vec![
+            reply("", vec![call("1", "light")]),
+            step_of_result("1".to_owned(), true, "on"),
+        ];
         let transcript = read_json(json!([
             { "role": "system", "content": "Be brief." },
             { "role": "assistant", "content": "Welcome!" },
@@ -384,14 +498,52 @@ mod tests {
             transcript.unwrap(),
             Transcript {
                 instructions: Some("Be brief.\n\nNo lists.".to_owned()),
-                history: vec![exchange("a\n\nb\nc", "d\n\ne")],
+                history: vec![Exchange {
+                    steps: lights.clone(),
+                    ..exchange("a\n\nb\nc", "d\n\ne")
+                }],
                 message: "f".to_owned(),
+                steps: Vec::new(),
                 files: Vec::new(),
                 results: Vec::new(),
                 rounds: 0,
                 beside: String::new(),
+                left: None,
             }
         );
+        // Without a reply, and with a result that is missing.
+        let said = read_json(json!([
+            { "role": "user", "content": "a" },
+            { "role": "assistant", "content": null, "tool_calls": [
+                { "id": "1", "function": { "name": "light" } }] },
+            { "role": "tool", "content": "on", "tool_call_id": "1" },
+            { "role": "user", "content": "b" },
+            { "role": "assistant", "content": "Wait.", "tool_calls": [
+                { "function": { "name": "door", "arguments": { "a": 1 } } },
+                { "function": { "name": "window" } }] },
+            { "role": "tool", "content": "shut" },
+        ]))
+        .unwrap();
+        let first = Exchange {
+            steps: lights,
+            ..exchange("a", "")
+        };
+        assert_eq!((said.history, &*said.message), (vec![first], "b"));
+        assert_eq!((said.left, said.rounds), (None, 1));
+        let call = |place: usize, tool: &str, arguments: &str| ToolCall {
+            id: format!("call{place:05}"),
+            arguments: arguments.to_owned(),
+            ..call("", tool)
+        };
+        let steps = vec![
+            reply(
+                "Wait.",
+                vec![call(0, "door", "{\"a\":1}"), call(1, "window", "null")],
+            ),
+            step_of_result("call00000".to_owned(), true, "shut"),
+            step_of_result("call00001".to_owned(), false, "the program gave no result"),
+        ];
+        assert_eq!(said.steps, steps);
     }
 
     #[test]

@@ -157,6 +157,9 @@ fn finish(route: Option<&Route>, head: &Head, config: &Config, mut response: Res
         let challenge = route.map_or("X-Service-Secret", |_| "Bearer");
         response.add("WWW-Authenticate", challenge);
     }
+    if route.is_some_and(|route| route.guard.is_of_programs()) {
+        response.add(access::REQUEST_ID, access::request_id(head));
+    }
     origin::share(head, config, &mut response);
     response
 }

@@ -105,7 +105,7 @@ pub fn share(head: &Head, config: &Config, response: &mut Response) {
         response.add("Access-Control-Allow-Origin", origin.to_owned());
         response.add(
             "Access-Control-Expose-Headers",
-            "Retry-After, X-Should-Retry, X-Hearth-Ignored",
+            "Retry-After, X-Should-Retry, X-Hearth-Ignored, X-Hearth-Turn, X-Request-Id",
         );
     }
 }

@@ -191,6 +191,11 @@ impl Guard {
         self != Guard::Open
     }
 
+    /// Whether it is an interface for programs that ask models.
+    pub fn is_of_programs(self) -> bool {
+        matches!(self, Guard::OpenAi | Guard::Ollama | Guard::Mcp)
+    }
+
     /// Errors in the form that the clients know.
     pub fn refusal(self) -> Refusal {
         match self {

@@ -9,10 +9,11 @@ use super::reply_stream::{Line, ReplyStream};
 use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
+use base::secret::hex;
 use net::wait::Waker;
 use store::{
-    Begun, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
-    ReplayedHistory, Target, TokenScope, Usage, UserRole, Viewer,
+    Begun, Credential, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
+    ReplayedHistory, Step, Target, TokenScope, Usage, UserRole, Viewer,
 };
 
 /// On whose behalf a program asks.
@@ -36,12 +37,20 @@ pub struct Question {
     pub chat: Option<String>,
     /// The message to answer.
     pub message: String,
+    /// The calls of the client's own tools since, and their results.
+    pub steps: Vec<Step>,
+    /// The results that follow it: a turn may wait for them.
+    pub results: Option<Results>,
+    /// The message before, and the results with which its client has ended.
+    pub left: Option<(String, Results)>,
     /// Its files.
     pub files: Vec<IncludedFile>,
     /// The client's instructions to the model for this turn.
     pub instructions: Option<String>,
-    /// The caller's key and a fingerprint of its request.
-    pub idempotency: Option<(String, [u8; 32])>,
+    /// The caller's key.
+    pub idempotency: Option<String>,
+    /// A fingerprint of the request, if it is known by it when it comes again.
+    pub fingerprint: Option<[u8; 32]>,
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
     /// What the client wants beyond the household's settings, and its own tools.
@@ -52,59 +61,130 @@ pub struct Question {
     pub request: Option<String>,
 }
 
+impl ProgramCaller {
+    /// What alone continues what it begins.
+    fn credential(&self) -> Credential {
+        Credential {
+            user_id: self.user_id,
+            token_id: self.identity.as_ref().map(|identity| identity.token_id),
+        }
+    }
+}
+
 impl Service {
-    /// Stores a message and starts its turn, which runs like any other. The waker is woken
-    /// whenever [`ReplyStream::take`] may find news.
+    /// Stores a message and starts its turn, which runs like any other; or goes on with the
+    /// turn that waits for the client's results, or that the same request began before. The
+    /// waker is woken whenever [`ReplyStream::take`] may find news.
     ///
     /// # Errors
-    /// `server_error` 503 (queue full), `invalid_request` (422: the
-    /// idempotency key was used for another request).
+    /// `server_error` 503 (queue full), `invalid_request` (422: the idempotency key was used
+    /// for another request), `not_found` for results of calls that nobody made.
     pub fn follow(
         self: &Arc<Service>,
         asker: &ProgramCaller,
-        question: Question,
+        mut question: Question,
         waker: &Arc<Waker>,
     ) -> Result<ReplyStream> {
         let (viewer, scope, person) = rights(asker);
-        let message = question.message.clone();
-        let target = Target::ReplayedHistory(ReplayedHistory {
-            user_id: asker.user_id,
-            history: question.history,
-            chat: question.chat,
-            instructions: question.instructions,
+        let credential = asker.credential();
+        let request = question.fingerprint.map(|fingerprint| IdempotencyKey {
+            scope: format!("request:{}", credential.key_scope()),
+            key: hex(&fingerprint),
+            request: fingerprint,
         });
-        let (audience, channel) = (self.usual_audience(), question.channel);
-        let limits = attachments::limits(&self.settings.current().limits);
-        // Where replies are read, the client says in its own instructions, if at all.
-        let new = NewTurn {
-            owner: Some(asker.user_id),
-            speaker: Some(asker.user.clone()),
-            attachments: NewAttachments::Included(question.files, limits),
-            idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
-                scope: format!("{}:{}", scope.key_scope(asker.user_id), question.channel),
-                key,
-                request,
-            }),
-            tools: scope.tools,
-            ..NewTurn::new(viewer, target, audience, channel, question.message)
+        let line = Line::open(self, asker.identity.as_ref(), waker);
+        let repeated = request
+            .as_ref()
+            .map(|request| self.repeated(&viewer, request));
+        let mut begun = repeated.transpose()?.flatten();
+        let (mut used, mut is_streamed) = (Usage::default(), question.stream);
+        if let (None, Some(results)) = (&begun, question.results.take()) {
+            let print = question.fingerprint.unwrap_or_default();
+            let message = &question.message;
+            let waiting = self.programs.waiting(credential, message, &results, print);
+            if let Some((turn, used, program)) = waiting {
+                let watch = line.watch(turn, person, question.stream);
+                request.iter().for_each(|request| {
+                    self.store.note_request(request.clone(), turn);
+                });
+                program.go_on(&results.returned, Some(line.response()));
+                return Ok(line.follow(turn, watch, used, request));
+            }
+            if let Some((turn, before)) = self.programs.has_taken(credential, &results, print) {
+                begun = self.store.go_on(&viewer, turn, None)?;
+                // What was streamed before is not there any more: the end brings all of it.
+                (used, is_streamed) = (before, false);
+            }
+            if begun.is_none() && question.steps.is_empty() {
+                return Err(Error::not_found(
+                    "no call of this program waits for these results: send the calls with them",
+                ));
+            }
+        }
+        if let (None, Some((message, results))) = (&begun, question.left.take()) {
+            let waiting = self
+                .programs
+                .waiting(credential, &message, &results, [0; 32]);
+            if let Some((_, _, program)) = waiting {
+                program.go_on(&results.returned, None);
+            }
+        }
+        let message = question.message.clone();
+        let mut place = None;
+        let begun = match begun {
+            Some(begun) => begun,
+            None => {
+                let target = Target::ReplayedHistory(ReplayedHistory {
+                    credential,
+                    request: request.clone(),
+                    history: question.history,
+                    steps: question.steps,
+                    chat: question.chat,
+                    instructions: question.instructions,
+                });
+                let (audience, channel) = (self.usual_audience(), question.channel);
+                let limits = attachments::limits(&self.settings.current().limits);
+                // Where replies are read, the client says in its own instructions, if at all.
+                let new = NewTurn {
+                    owner: Some(asker.user_id),
+                    speaker: Some(asker.user.clone()),
+                    attachments: NewAttachments::Included(question.files, limits),
+                    idempotency: question.idempotency.map(|key| IdempotencyKey {
+                        scope: format!("{}:{}", credential.key_scope(), question.channel),
+                        key,
+                        request: question.fingerprint.unwrap_or_default(),
+                    }),
+                    tools: scope.tools,
+                    ..NewTurn::new(viewer.clone(), target, audience, channel, question.message)
+                };
+                place = self.reserve_place(&new)?;
+                match self.store.begin_turn_deferred(new)?.uncommitted() {
+                    Begun::Repeat(turn) => {
+                        let goes_on = self.store.go_on(&viewer, turn.id, None)?;
+                        goes_on.unwrap_or(Begun::Repeat(turn))
+                    }
+                    begun => begun,
+                }
+            }
         };
-        let _place = self.reserve_place(&new)?;
-        let begun = self.store.begin_turn_deferred(new)?.uncommitted();
         let turn = begun.turn().id;
         // It is read from the database as soon as the turn runs.
-        if let Begun::New {
-            has_history: true, ..
-        } = begun
-        {
+        if !matches!(
+            begun,
+            Begun::Repeat(_)
+                | Begun::New {
+                    has_history: false,
+                    ..
+                }
+        ) {
             self.store.flush()?;
         }
-        let line = Line::open(self, asker.identity.as_ref(), waker);
-        let watch = line.watch(turn, person, question.stream);
+        let watch = line.watch(turn, person, is_streamed);
         match (self.programs.get(turn), question.program) {
             // The request came before: its program goes on, perhaps with calls that it has.
             (Some(program), _) => program.follow(line.response()),
             (None, Some(options)) => {
-                let program = ProgramTurn::new(asker.user_id, message, options, line.response());
+                let program = ProgramTurn::new(credential, message, options, line.response());
                 self.programs.add(turn, program);
             }
             (None, None) => {}
@@ -113,36 +193,20 @@ impl Service {
             self.programs.name(identity.token_id, name, turn);
         }
         self.start(begun, Some(watch));
-        Ok(line.follow(turn, watch, Usage::default()))
+        drop(place);
+        Ok(line.follow(turn, watch, used, request))
     }
 
-    /// Follows the turn that waits for these results of the client's own tools, after
-    /// this message of its person, or that has taken them before; `None` if there is none.
-    pub fn follow_on(
-        self: &Arc<Service>,
-        asker: &ProgramCaller,
-        message: &str,
-        results: &Results,
-        stream: bool,
-        waker: &Arc<Waker>,
-    ) -> Option<ReplyStream> {
-        let (viewer, _, person) = rights(asker);
-        let line = Line::open(self, asker.identity.as_ref(), waker);
-        let waiting = self.programs.waiting(asker.user_id, message, results);
-        if let Some((turn, used, program)) = waiting {
-            let watch = line.watch(turn, person, stream);
-            program.go_on(&results.returned, line.response());
-            return Some(line.follow(turn, watch, used));
+    /// The turn of a request that came before, if its answer never went out and nobody else
+    /// waits for it.
+    fn repeated(&self, viewer: &Viewer, request: &IdempotencyKey) -> Result<Option<Begun>> {
+        let turn = self.store.snapshot(viewer)?.turn_of_request(request)?;
+        match turn {
+            Some(turn) if !self.hub.is_watched(turn) => {
+                self.store.go_on(viewer, turn, Some(request))
+            }
+            _ => Ok(None),
         }
-        let (turn, used) = self.programs.has_taken(asker.user_id, results)?;
-        let known = self.find_turn(&viewer, turn).ok()?;
-        // What was streamed before is not there any more: the end brings all of it.
-        let watch = line.watch(turn, person, false);
-        if let Some(program) = self.programs.get(turn) {
-            program.follow(line.response());
-        }
-        self.start(Begun::Repeat(known.into_inner()), Some(watch));
-        Some(line.follow(turn, watch, used))
     }
 
     /// Stops the turn of a request of this token. None where several have the name: two

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::hub::ConnectionId;
 use agent::model::ToolSpec;
 use agent::model::client_options::ClientOptions;
-use agent::turn::{HandedCalls, Program};
-use base::ids::{TokenId, TurnId, UserId};
+use agent::turn::{HandedBack, HandedCalls, Program};
+use base::ids::{TokenId, TurnId};
 use base::sync::lock;
 use net::cancel::Cancel;
-use store::{ToolCall, Usage};
+use store::{Credential, ToolCall, Usage};
 
 /// Longest that a program may take for its calls.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -48,8 +48,6 @@ pub struct Results {
     pub returned: Vec<ClientResult>,
     /// How often the model had called since the person's message.
     pub rounds: usize,
-    /// A fingerprint of the whole request.
-    pub request: [u8; 32],
 }
 
 /// Gets the calls that a program is to run.
@@ -57,7 +55,7 @@ pub type OnCalls = Box<dyn FnOnce(&HandedCalls) + Send>;
 
 /// A program's turn.
 pub struct ProgramTurn {
-    user: UserId,
+    credential: Credential,
     message: String,
     first: ClientOptions,
     later: ClientOptions,
@@ -74,7 +72,7 @@ struct Handover {
     /// How often it was given calls.
     rounds: usize,
     /// What came back.
-    results: Option<Vec<Option<String>>>,
+    returned: Option<HandedBack>,
 }
 
 /// The turns of programs, until they end.
@@ -89,7 +87,7 @@ pub struct Programs {
 /// Results that a turn has taken. The response may be lost, and a program then sends them
 /// again.
 struct ConsumedResults {
-    user: UserId,
+    credential: Credential,
     turn: TurnId,
     ids: Vec<String>,
     request: [u8; 32],
@@ -146,18 +144,21 @@ impl Programs {
         lock(&self.turns).remove(&turn);
     }
 
-    /// The turn of this person that waits for these results of calls after this message, and
+    /// The turn of this credential that waits for these results of calls after this message, and
     /// what it has used. It is known from now on that they were sent.
     pub fn waiting(
         &self,
-        user: UserId,
+        credential: Credential,
         message: &str,
         results: &Results,
+        request: [u8; 32],
     ) -> Option<(TurnId, Usage, Arc<ProgramTurn>)> {
         let programs = lock(&self.turns);
         let mut found: Vec<_> = programs
             .iter()
-            .filter(|(_, program)| program.user == user && program.waits_for(message, results))
+            .filter(|(_, program)| {
+                program.credential == credential && program.waits_for(message, results)
+            })
             .collect();
         // The newest, if the same was asked twice.
         found.sort_by_key(|(turn, _)| **turn);
@@ -165,10 +166,10 @@ impl Programs {
         let ids = results.returned.iter().filter_map(|one| one.id.clone());
         let used = lock(&program.handover.0).handed.usage;
         let taken = ConsumedResults {
-            user,
+            credential,
             turn: *turn,
             ids: ids.collect(),
-            request: results.request,
+            request,
             used,
         };
         let mut all = lock(&self.taken);
@@ -179,13 +180,18 @@ impl Programs {
         Some((*turn, used, Arc::clone(program)))
     }
 
-    /// The turn of this person that has taken these results before, and what it had used then.
-    pub fn has_taken(&self, user: UserId, results: &Results) -> Option<(TurnId, Usage)> {
+    /// The turn of this credential that has taken these results before, and what it had used then.
+    pub fn has_taken(
+        &self,
+        credential: Credential,
+        results: &Results,
+        request: [u8; 32],
+    ) -> Option<(TurnId, Usage)> {
         let is_among = |taken: &ConsumedResults| {
             let is_known =
                 |one: &ClientResult| one.id.as_ref().is_some_and(|id| taken.ids.contains(id));
-            taken.user == user
-                && (taken.request == results.request || results.returned.iter().all(is_known))
+            taken.credential == credential
+                && (taken.request == request || results.returned.iter().all(is_known))
         };
         let taken = lock(&self.taken);
         let newest = taken.iter().rev().find(|taken| is_among(taken));
@@ -194,9 +200,9 @@ impl Programs {
 }
 
 impl ProgramTurn {
-    /// A turn of this person, begun with this message, whose calls `response` gets.
+    /// A turn of this credential, begun with this message, whose calls `response` gets.
     pub fn new(
-        user: UserId,
+        credential: Credential,
         message: String,
         options: ProgramOptions,
         response: (ConnectionId, OnCalls),
@@ -209,7 +215,7 @@ impl ProgramTurn {
             ..Handover::default()
         };
         ProgramTurn {
-            user,
+            credential,
             message,
             first: options.reply,
             later,
@@ -218,8 +224,9 @@ impl ProgramTurn {
         }
     }
 
-    /// Goes on with these results; `response` gets the next calls.
-    pub fn go_on(&self, returned: &[ClientResult], response: (ConnectionId, OnCalls)) {
+    /// Goes on with these results; `response` gets the next calls. Without one, nobody wants
+    /// more of the turn.
+    pub fn go_on(&self, returned: &[ClientResult], response: Option<(ConnectionId, OnCalls)>) {
         let (handover, told) = &*self.handover;
         let mut handover = lock(handover);
         let result_of = |(place, call): (usize, &ToolCall)| {
@@ -228,8 +235,11 @@ impl ProgramTurn {
             result.map(|one| one.content.clone())
         };
         let calls = handover.handed.calls.iter().enumerate();
-        handover.results = Some(calls.map(result_of).collect());
-        handover.response = Some(response);
+        handover.returned = Some(HandedBack {
+            results: calls.map(result_of).collect(),
+            is_last: response.is_none(),
+        });
+        handover.response = response;
         told.notify_all();
     }
 
@@ -237,7 +247,7 @@ impl ProgramTurn {
     /// next ones.
     pub fn follow(&self, response: (ConnectionId, OnCalls)) {
         let mut handover = lock(&self.handover.0);
-        if handover.handed.calls.is_empty() || handover.results.is_some() {
+        if handover.handed.calls.is_empty() || handover.returned.is_some() {
             handover.response = Some(response);
         } else {
             (response.1)(&handover.handed);
@@ -248,7 +258,7 @@ impl ProgramTurn {
         let returned = &results.returned;
         let handover = lock(&self.handover.0);
         let calls = &handover.handed.calls;
-        if calls.is_empty() || handover.results.is_some() || calls.len() != returned.len() {
+        if calls.is_empty() || handover.returned.is_some() || calls.len() != returned.len() {
             return false;
         }
         let is_named = |one: &ClientResult| {
@@ -274,17 +284,20 @@ impl Program for ProgramTurn {
         &self.tools
     }
 
-    fn run(&self, handed: HandedCalls, deadline: Instant, cancel: &Cancel) -> Vec<Option<String>> {
-        let count = handed.calls.len();
+    fn run(&self, handed: HandedCalls, deadline: Instant, cancel: &Cancel) -> HandedBack {
+        let nothing = HandedBack {
+            results: vec![None; handed.calls.len()],
+            is_last: true,
+        };
         let (state, told) = &*self.handover;
         let mut handover = lock(state);
         let Some((_, on_calls)) = handover.response.take() else {
-            return vec![None; count];
+            return nothing;
         };
         handover.rounds += 1;
         on_calls(&handed);
         handover.handed = handed;
-        handover.results = None;
+        handover.returned = None;
         drop(handover);
         let for_hook = Arc::clone(&self.handover);
         let hook = move || {
@@ -293,9 +306,9 @@ impl Program for ProgramTurn {
             for_hook.1.notify_all();
         };
         let until = deadline.min(Instant::now() + PATIENCE);
-        let results = cancel.guard(hook, || {
+        let returned = cancel.guard(hook, || {
             let mut handover = lock(state);
-            while handover.results.is_none() && !cancel.is_cancelled() {
+            while handover.returned.is_none() && !cancel.is_cancelled() {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
@@ -304,8 +317,8 @@ impl Program for ProgramTurn {
                 handover = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
             handover.handed = HandedCalls::default();
-            handover.results.take()
+            handover.returned.take()
         });
-        results.unwrap_or_else(|| vec![None; count])
+        returned.unwrap_or(nothing)
     }
 }

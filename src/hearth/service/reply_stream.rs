@@ -10,6 +10,7 @@ use super::hub::{ConnectionId, Person, TurnEnded, Watch, Watcher};
 use super::programs::OnCalls;
 use super::views::cancelled;
 use agent::model::ModelReply;
+use agent::turn::has_effect;
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use base::sync::lock;
@@ -18,7 +19,7 @@ use net::outbox::Outbox;
 use net::task::Task;
 use net::wait::Waker;
 use protocol::event::EventKind;
-use store::{Identity, TurnState, Usage, Viewer};
+use store::{IdempotencyKey, Identity, TurnState, Usage, Viewer};
 
 /// How much longer a response waits for a model than the model may take: its provider ends
 /// at the deadline by itself.
@@ -64,6 +65,8 @@ enum Source {
         watch: Watch,
         /// The tokens that earlier responses of the turn have told of.
         used_before: Usage,
+        /// The request, until its answer has gone out.
+        request: Option<IdempotencyKey>,
     },
     Model {
         deadline: Instant,
@@ -200,11 +203,18 @@ impl Line {
         (self.connection, on_calls)
     }
 
-    pub fn follow(self, id: TurnId, watch: Watch, used_before: Usage) -> ReplyStream {
+    pub fn follow(
+        self,
+        id: TurnId,
+        watch: Watch,
+        used_before: Usage,
+        request: Option<IdempotencyKey>,
+    ) -> ReplyStream {
         let source = Source::Turn {
             id,
             watch,
             used_before,
+            request,
         };
         ReplyStream { line: self, source }
     }
@@ -279,11 +289,45 @@ impl ReplyStream {
             let why = format!("the token is no longer valid{goes_on}");
             news.progress.clear();
             news.end = Some(Err(Error::invalid_token(why)));
+        } else if let Some(Err(error)) = news.end {
+            news.end = Some(Err(self.once(error)));
         }
         if let Some(Ok(reply)) = &mut news.end {
             reply.usage = self.untold(reply.usage);
         }
         news
+    }
+
+    /// The turn that answers, if there is one.
+    pub fn turn(&self) -> Option<TurnId> {
+        match self.source {
+            Source::Turn { id, .. } => Some(id),
+            Source::Model { .. } => None,
+        }
+    }
+
+    /// Notes that the answer goes out: the same request is a new one from now on.
+    pub fn answered(&self) {
+        if let Source::Turn { request, .. } = &self.source
+            && let Some(request) = request.clone()
+        {
+            self.line.service.store.forget_request(request);
+        }
+    }
+
+    /// The error with a status that nobody takes for an invitation to try again, once a tool
+    /// has had an effect.
+    fn once(&self, error: Error) -> Error {
+        let Source::Turn { id, .. } = self.source else {
+            return error;
+        };
+        let service = &self.line.service;
+        let seen = service.store.snapshot(&Viewer::server());
+        // Where that cannot be read, it may have.
+        match seen.and_then(|seen| seen.steps(id)) {
+            Ok(steps) if !has_effect(&steps, &service.assistant().toolbox) => error,
+            _ => error.with_status(424),
+        }
     }
 
     /// Tokens that a turn has used, as recorded, and no earlier response has told of.
@@ -337,7 +381,7 @@ impl ReplyStream {
             _ => "the answer is not there yet",
         };
         let text = format!("{why}; the turn goes on, and its reply will be in the conversation");
-        Error::new(Code::ServerError, text).with_status(504)
+        self.once(Error::new(Code::ServerError, text).with_status(504))
     }
 
     /// Stops the turn, whose client has gone. A server that stops leaves it for its next

@@ -172,7 +172,14 @@ impl Service {
     /// idempotency key whose earlier turn has ended, `watch` is notified now.
     pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
         match (&begun, watch) {
-            (Begun::New { turn, message, .. }, _) => {
+            (
+                Begun::New {
+                    turn,
+                    message,
+                    has_history,
+                },
+                _,
+            ) => {
                 // Whoever comes back later gets it under its number.
                 self.reserve_event_numbers();
                 log::info!(
@@ -184,7 +191,8 @@ impl Service {
                 let job = TurnJob {
                     turn: turn.id,
                     conversation: turn.conversation_id,
-                    fresh: Some(Box::new((turn.clone(), message.clone()))),
+                    // Steps that came with it are read with it.
+                    fresh: (!has_history).then(|| Box::new((turn.clone(), message.clone()))),
                 };
                 self.queue.announce(job, || self.hub.publish_begin(&begun));
             }
@@ -200,6 +208,16 @@ impl Service {
                 }
             }
             (Begun::Repeat(_), None) => {}
+            (Begun::Again(turn), _) => {
+                log::info!("{}: goes on, as its request came again", turn.id);
+                self.hub
+                    .publish_change(turn.conversation_id, turn.readers.clone());
+                self.queue.submit(TurnJob {
+                    turn: turn.id,
+                    conversation: turn.conversation_id,
+                    fresh: None,
+                });
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use super::guard::{self, Proof};
 use super::{message, preference};
 use crate::service::hub::TurnEnded;
 use crate::service::{Accepted, Service};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use config::{Channel, Config, WebhookAccount};
 use net::http::checks;
@@ -138,7 +138,7 @@ impl Incoming {
                 Response::json(200, envelope::success(None, receipt))
             }
             Err(error) => Response::json(
-                error.status(),
+                status_of(error),
                 envelope::failed_callback(error, &conversation_id, None),
             ),
         };
@@ -158,6 +158,16 @@ impl Incoming {
 
 /// The account whose `incoming_path` this is. To the caller, a disabled account
 /// does not exist.
+/// The status for a caller whose turn failed. What a model's server said is not said of the
+/// caller's request, and is no invitation to send it again.
+fn status_of(error: &Error) -> u16 {
+    match (error.code(), error.status(), error.retry_after()) {
+        (Code::ServerError, 429, None) | (Code::ServerError, 504, _) => error.status(),
+        (Code::ServerError, ..) => Code::ServerError.http_status(),
+        _ => error.status(),
+    }
+}
+
 fn account_at<'a>(
     config: &'a Config,
     port: Option<u16>,

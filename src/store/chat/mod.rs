@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod kept_results;
 pub(crate) mod messages;
 pub(crate) mod new_turn;
+pub(crate) mod repeats;
 pub(crate) mod replayed_history;
 pub(crate) mod search;
 pub(crate) mod search_words;

@@ -6,7 +6,8 @@ use rusqlite::{Row, params};
 
 use crate::chat::conversations::{self, NewConversation, Placement};
 use crate::chat::messages::{Message, NewMessage, Role, insert_message};
-use crate::chat::replayed_history::{self, Following, ReplayedHistory};
+use crate::chat::replayed_history::{self, Following, ReplayedHistory, note_outside};
+use crate::chat::steps::insert_steps;
 use crate::chat::turns::{self, Turn, TurnState};
 use crate::chat::versions;
 use crate::engine::database::Store;
@@ -114,18 +115,20 @@ pub enum Begun {
         turn: Turn,
         /// The stored message.
         message: Message,
-        /// Whether earlier messages were stored with it.
+        /// Whether earlier messages, or steps, were stored with it.
         has_history: bool,
     },
     /// The idempotency key was used before, for this turn.
     Repeat(Turn),
+    /// The turn had ended, and continues from its last step.
+    Again(Turn),
 }
 
 impl Begun {
     /// The turn, new or earlier.
     pub fn turn(&self) -> &Turn {
         match self {
-            Begun::New { turn, .. } | Begun::Repeat(turn) => turn,
+            Begun::New { turn, .. } | Begun::Repeat(turn) | Begun::Again(turn) => turn,
         }
     }
 }
@@ -188,10 +191,17 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             earlier,
         )?));
     }
-    let (placement, has_history) = place(write, &sight, &new)?;
-    let instructions = match new.target {
-        Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
-        _ => None,
+    if let Target::ReplayedHistory(replayed) = &new.target
+        && let Some(turn) = replayed_history::waiting(write, &sight, replayed, &new.message)?
+    {
+        return Ok(Begun::Again(turn));
+    }
+    let (placement, mut has_history) = place(write, &sight, &new)?;
+    let (instructions, request, steps) = match new.target {
+        Target::ReplayedHistory(replayed) => {
+            (replayed.instructions, replayed.request, replayed.steps)
+        }
+        _ => (None, None, Vec::new()),
     };
     let root = new
         .replaces
@@ -255,7 +265,12 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             new.model,
         ],
     )?;
-    if let Some(key) = &new.idempotency {
+    if !steps.is_empty() {
+        has_history = true;
+        insert_steps(write, turn.id, steps, false)?;
+        note_outside(write, turn.conversation_id)?;
+    }
+    for key in new.idempotency.iter().chain(&request) {
         idempotency::note(write, key, turn.id)?;
     }
     Ok(Begun::New {

@@ -10,9 +10,14 @@ use rusqlite::{Connection, params};
 
 use crate::chat::conversations::Placement;
 use crate::chat::messages::{NewMessage, Role, insert_message};
-use crate::chat::turns::TurnState;
+use crate::chat::repeats;
+use crate::chat::steps::{self, Step};
+use crate::chat::turns::{self, Turn, TurnState};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
+use crate::engine::query::value;
+use crate::keep::idempotency::{self, IdempotencyKey};
+use crate::people::tokens::Credential;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, seen_columns};
 use base::error::Result;
@@ -22,23 +27,30 @@ use base::secret::sha256;
 /// A history that a client sends instead of a conversation id.
 #[derive(Clone, Debug)]
 pub struct ReplayedHistory {
-    /// The user whose conversations are searched.
-    pub user_id: UserId,
+    /// What sends it: it continues only what this credential began, while the same people
+    /// see it.
+    pub credential: Credential,
     /// The earlier messages, oldest first.
     pub history: Vec<Exchange>,
     /// The client's own name for the chat, which is its conversation whatever the history
     /// says.
     pub chat: Option<String>,
+    /// The request that brings it, by which it is known if it comes again.
+    pub request: Option<IdempotencyKey>,
+    /// The calls of the client's own tools since the message, and their results.
+    pub steps: Vec<Step>,
     /// Instructions for this turn, in addition to the system prompt.
     pub instructions: Option<String>,
 }
 
-/// A message and its reply, as the client sends them. Neither is empty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message and its reply, as the client sends them.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     /// The message.
     pub message: String,
-    /// The reply.
+    /// The calls of the client's own tools before the reply, and their results.
+    pub steps: Vec<Step>,
+    /// The reply; empty only where there are steps.
     pub reply: String,
 }
 
@@ -90,6 +102,9 @@ pub(crate) fn place(
     let history = newest(&replayed.history);
     let (placement, has_history) = match find(write.connection, sight, replayed, history)? {
         Some((conversation_id, audience_id)) => {
+            if let Some(last) = history.last() {
+                take_results(write, sight, conversation_id, &last.message, &last.steps)?;
+            }
             let placement = Placement {
                 conversation_id,
                 external_name: None,
@@ -109,21 +124,21 @@ pub(crate) fn place(
             // Nobody can tell what a history that the client brings along quotes: it
             // may have been edited, and its marks with it.
             if !history.is_empty() {
-                write.execute(
-                    "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
-                    params![placement.conversation_id],
-                )?;
+                note_outside(write, placement.conversation_id)?;
             }
             (placement, !history.is_empty())
         }
     };
     write.execute(
-        "INSERT INTO retold_conversations (conversation_id, user_id, newest)
-         VALUES (?1, ?2, ?3)
-         ON CONFLICT (conversation_id) DO UPDATE SET newest = ?3",
+        "INSERT INTO retold_conversations
+             (conversation_id, user_id, token_id, audience_id, newest)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (conversation_id) DO UPDATE SET newest = ?5",
         params![
             placement.conversation_id,
-            replayed.user_id,
+            replayed.credential.user_id,
+            replayed.credential.token_id,
+            placement.audience_id,
             match &replayed.chat {
                 Some(chat) => mark_of(chat),
                 None => sha256(new.message.as_bytes()),
@@ -131,6 +146,94 @@ pub(crate) fn place(
         ],
     )?;
     Ok((placement, has_history))
+}
+
+/// The ended turn that was to get these results of its client's calls: it continues with them.
+pub(crate) fn waiting(
+    write: &Write<'_>,
+    sight: &Sight,
+    replayed: &ReplayedHistory,
+    message: &str,
+) -> Outcome<Option<Turn>> {
+    if replayed.steps.is_empty() {
+        return Ok(None);
+    }
+    let mut history = newest(&replayed.history).to_vec();
+    history.push(Exchange {
+        message: message.to_owned(),
+        steps: replayed.steps.clone(),
+        reply: String::new(),
+    });
+    let Some((conversation, _)) = find(write.connection, sight, replayed, &history)? else {
+        return Ok(None);
+    };
+    let taken = take_results(write, sight, conversation, message, &replayed.steps)?;
+    let Some(mut turn) = taken else {
+        return Ok(None);
+    };
+    if let Some(request) = &replayed.request {
+        idempotency::note(write, request, turn.id)?;
+    }
+    repeats::reopen(write, &mut turn)?;
+    Ok(Some(turn))
+}
+
+/// Adds the results of the last calls among `steps` to the newest turn of a conversation, if it
+/// answers this message, has ended, and its client had not returned them.
+fn take_results(
+    write: &Write<'_>,
+    sight: &Sight,
+    conversation: ConversationId,
+    message: &str,
+    steps: &[Step],
+) -> Outcome<Option<Turn>> {
+    let newest = value(
+        write.connection,
+        NEWEST_TURN,
+        params![conversation, message],
+    )?;
+    let Some(id) = newest else { return Ok(None) };
+    let turn = turns::find(write.connection, sight, id)?;
+    if !turn.state.is_final() {
+        return Ok(None);
+    }
+    let known = steps::of_turn(write, id)?.into_iter().map(|(_, step)| step);
+    let known: Vec<Step> = known.collect();
+    let open = steps::open_calls(&known);
+    let (returned, results) = steps::last_round(steps);
+    let has_ids = returned
+        .iter()
+        .all(|one| open.iter().any(|call| call.id == one.id));
+    let are_alike = || {
+        returned
+            .iter()
+            .zip(&open)
+            .all(|(one, call)| one.tool == call.tool)
+    };
+    if open.is_empty() || open.len() != returned.len() || !(has_ids || are_alike()) {
+        return Ok(None);
+    }
+    let taken = open.iter().zip(returned).filter_map(|(call, returned)| {
+        let id = if has_ids { &call.id } else { &returned.id };
+        let is_its = |step: &&Step| matches!(step, Step::Result { call_id, .. } if call_id == id);
+        let mut result = results.iter().find(is_its)?.clone();
+        if let Step::Result { call_id, .. } = &mut result {
+            call_id.clone_from(&call.id);
+        }
+        Some(result)
+    });
+    steps::insert_steps(write, id, taken.collect(), false)?;
+    note_outside(write, conversation)?;
+    Ok(Some(turn))
+}
+
+/// Notes that text from outside is among what the model is shown in a conversation.
+pub(crate) fn note_outside(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
+    write.execute(
+        "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
+        params![conversation],
+    )?;
+    Ok(())
 }
 
 /// What stands in the place of the newest message of a conversation that the client names.
@@ -142,7 +245,7 @@ fn newest(history: &[Exchange]) -> &[Exchange] {
     &history[history.len().saturating_sub(MOST_EXCHANGES)..]
 }
 
-/// The user's conversation that the client names, or else the newest that ends in this
+/// The credential's conversation that the client names, or else the newest that ends in this
 /// history.
 fn find(
     connection: &Connection,
@@ -158,7 +261,11 @@ fn find(
     let candidates = sight.rows(
         connection,
         CANDIDATES,
-        params![replayed.user_id, mark],
+        params![
+            replayed.credential.user_id,
+            mark,
+            replayed.credential.token_id
+        ],
         MOST_CANDIDATES,
         |row| Ok((row.get("id")?, Belongs::from_row(row)?.audience_id)),
     )?;
@@ -174,8 +281,14 @@ pub(crate) const CANDIDATES: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
     ", c.id FROM retold_conversations r CROSS JOIN conversations c ON c.id = r.conversation_id \
-     WHERE r.user_id = ?1 AND r.newest = ?2 ORDER BY r.conversation_id DESC"
+     WHERE r.user_id = ?1 AND r.newest = ?2 AND r.token_id IS ?3 \
+         AND r.audience_id = c.audience_id ORDER BY r.conversation_id DESC"
 );
+
+/// The newest turn of a conversation, if it answers this message.
+pub(crate) const NEWEST_TURN: &str = "SELECT t.id FROM turns t INDEXED BY turns_by_conversation \
+     CROSS JOIN messages m ON m.id = t.message_id AND m.content = ?2 \
+     WHERE t.conversation_id = ?1 AND t.id = (SELECT max(id) FROM turns WHERE conversation_id = ?1)";
 
 pub(crate) const NEWEST_MESSAGES: &str = "SELECT role, content, in_reply_to FROM messages \
      WHERE conversation_id = ?1 AND hidden_with IS NULL ORDER BY id DESC";
@@ -197,10 +310,14 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
         };
         let content = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
         match row.get(0)? {
-            Role::Assistant if is_late => {}
-            Role::Assistant if !has_reply && is_same_reply(&exchange.reply, content) => {
+            Role::Assistant
+                if !has_reply
+                    && !(is_late && exchange.reply.is_empty())
+                    && is_same_reply(&exchange.reply, content) =>
+            {
                 has_reply = true;
             }
+            Role::Assistant if is_late => {}
             Role::User if content == exchange.message && (has_reply || follows(exchange)) => {
                 (left, has_reply) = (earlier, false);
             }
@@ -211,7 +328,7 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
 }
 
 fn follows(exchange: &Exchange) -> bool {
-    exchange.reply.trim().ends_with(REPLY_FOLLOWS)
+    exchange.reply.is_empty() || exchange.reply.trim().ends_with(REPLY_FOLLOWS)
 }
 
 /// Whether a client's copy of a reply is what is stored of it. A streamed one includes the
@@ -219,9 +336,11 @@ fn follows(exchange: &Exchange) -> bool {
 /// hung up, and one may have come later.
 fn is_same_reply(copy: &str, stored: &str) -> bool {
     let (copy, stored) = (copy.trim(), stored.trim());
-    copy.ends_with(stored)
+    // A client that ends with its own tools' results has no reply.
+    copy.is_empty()
+        || copy.ends_with(stored)
         || copy.ends_with(REPLY_FOLLOWS)
-        || (!copy.is_empty() && stored.starts_with(copy))
+        || stored.starts_with(copy)
 }
 
 /// Stores an exchange as a finished turn.
@@ -255,5 +374,5 @@ fn store(
             new.owner,
         ],
     )?;
-    Ok(())
+    steps::insert_steps(write, turn_id, exchange.steps.clone(), false)
 }

@@ -321,6 +321,27 @@ pub(crate) fn insert_steps(
     Ok(())
 }
 
+/// The last calls among the steps of a turn, and what followed them.
+pub fn last_round(steps: &[Step]) -> (&[ToolCall], &[Step]) {
+    let is_reply = |step: &Step| matches!(step, Step::Reply { .. });
+    let last = steps.iter().rposition(is_reply);
+    match &steps[last.unwrap_or(steps.len())..] {
+        [Step::Reply { calls, .. }, following @ ..] => (calls, following),
+        _ => (&[], &[]),
+    }
+}
+
+/// The calls of the last reply that have no result yet.
+pub fn open_calls(steps: &[Step]) -> Vec<ToolCall> {
+    let (calls, following) = last_round(steps);
+    let is_open = |call: &&ToolCall| {
+        !following
+            .iter()
+            .any(|step| matches!(step, Step::Result { call_id, .. } if *call_id == call.id))
+    };
+    calls.iter().filter(is_open).cloned().collect()
+}
+
 /// Notes that the steps of a turn have these memories; false if one of them was forgotten
 /// meanwhile.
 fn note_all_told(write: &Write<'_>, turn: TurnId, memories: &[MemoryId]) -> Outcome<bool> {

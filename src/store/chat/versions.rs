@@ -270,7 +270,7 @@ fn show(write: &Write<'_>, conversation: ConversationId, id: MessageId) -> Outco
 }
 
 /// What is counted is what is shown.
-fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
+pub(crate) fn recount(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
     write.execute(
         "UPDATE conversations
          SET message_count = (

@@ -42,6 +42,23 @@ pub struct NewToken {
     pub speaks_for: Vec<UserId>,
 }
 
+/// What a program asks with: what it begins with it, it continues with nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The person in whose name it asks.
+    pub user_id: UserId,
+    /// The token; none where the owner lets programs in without one.
+    pub token_id: Option<TokenId>,
+}
+
+impl Credential {
+    /// The scope of its idempotency keys, since a key tells of the turn that it began.
+    pub fn key_scope(&self) -> String {
+        let token = self.token_id.map(|id| id.to_string());
+        format!("{}:{}", self.user_id, token.unwrap_or_default())
+    }
+}
+
 /// How a token is narrowed beyond its role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenScope {

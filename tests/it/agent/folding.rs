@@ -242,7 +242,7 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
             });
             match begun.unwrap().uncommitted() {
                 Begun::New { turn, .. } => turn.id,
-                Begun::Repeat(_) => panic!("no key, no repeat"),
+                Begun::Repeat(_) | Begun::Again(_) => panic!("no key, no repeat"),
             }
         })
         .collect();

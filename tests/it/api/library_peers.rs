@@ -90,3 +90,68 @@ fn openais_library_for_javascript_talks_to_the_assistant() {
 fn vercels_library_talks_to_the_assistant() {
     run_node(&peers::NODE_LIBRARIES, "vercel.mjs");
 }
+
+/// Makes a reminder, and fails as its message says: before the tool or after it, with a status.
+fn failing_model() -> Model {
+    Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let of = |role: &'static str| messages.iter().filter(move |one| one["role"] == role);
+        let asked = of("user").next_back().unwrap()["content"].as_str().unwrap();
+        let mut words = asked.rsplit(' ');
+        let status = words.next().unwrap().parse().unwrap();
+        let step: usize = words.next().unwrap().parse().unwrap();
+        match of("tool").count() == step {
+            // So long that it is not waited for.
+            true => Act::error(status, "Retry-After: 90\r\n", "no such model"),
+            false => Act::call(
+                "schedule",
+                json!({ "action": "create", "prompt": "water plants", "at": "+1h" }),
+            ),
+        }
+    })
+}
+
+/// What a library that repeats requests leaves: of each question one conversation with one
+/// message, and as many reminders as tools ran.
+fn run_repeating(program: &Path, folder: &Path, script: &str, libraries: usize) {
+    const STATUSES: [&str; 5] = ["400", "401", "404", "429", "503"];
+    let model = failing_model();
+    let home = home(&model);
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers");
+    peers::script(
+        Command::new(program)
+            .arg(scripts.join(script))
+            .current_dir(folder)
+            .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+            .env("STATUSES", STATUSES.join(" "))
+            .env("HEARTH", format!("http://{}", home.address()))
+            .env("TOKEN", &home.tokens.user),
+    );
+    let mut user = home.websocket(&home.tokens.user);
+    let asked = libraries * STATUSES.len() * 2 * 2;
+    let listed = user.ask(json!({ "type": "list_conversations", "limit": 500 }));
+    let listed = listed["conversations"].as_array().unwrap();
+    assert_eq!(listed.len(), asked, "{listed:#?}");
+    for one in listed {
+        assert_eq!(one["message_count"], 1, "{one}");
+    }
+    let schedules = user.ask(json!({ "type": "list_schedules" }));
+    let schedules = schedules["schedules"].as_array().unwrap();
+    assert_eq!(schedules.len(), asked / 2, "{schedules:#?}");
+}
+
+#[test]
+#[ignore = "installs openai, litellm and llama-index from PyPI: make test-peers"]
+fn python_libraries_that_repeat_a_request_cause_an_effect_once() {
+    if let Some(programs) = peers::REPEATING.installed() {
+        run_repeating(&programs.join("python"), &programs, "once_peer.py", 3);
+    }
+}
+
+#[test]
+#[ignore = "installs ai and openai from npm: make test-peers"]
+fn javascript_libraries_that_repeat_a_request_cause_an_effect_once() {
+    if let Some(folder) = peers::NODE_LIBRARIES.installed() {
+        run_repeating("node".as_ref(), &folder, "once.mjs", 3);
+    }
+}

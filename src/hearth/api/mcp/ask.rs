@@ -80,9 +80,13 @@ pub fn ask(
         // Beside the names of the model API's programs.
         chat: chat.map(|chat| format!("mcp:{chat}")),
         message,
+        steps: Vec::new(),
+        results: None,
+        left: None,
         files: Vec::new(),
         instructions: None,
         idempotency: None,
+        fingerprint: None,
         channel: MCP_CHANNEL,
         program: None,
         stream: token.is_some(),

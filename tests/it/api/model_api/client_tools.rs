@@ -341,29 +341,30 @@ fn results_that_come_again_are_answered_again() {
         assert_eq!(model.requests().len(), 3, "{path}");
         let listed = conversations(&home);
         assert_eq!((listed.len(), &listed[0]["message_count"]), (1, &json!(2)));
-        // They are nobody else's.
+        // They are nobody else's: whoever sends them begins a turn.
         let admin = format!("Bearer {}", home.tokens.admin);
         let headers = [("authorization", admin.as_str())];
         let answer = post(home.address(), path, &headers, &body(&messages));
-        assert_eq!(answer.status, 400, "{answer:?}");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(model.requests().len(), 4, "{path}");
     }
 }
 
 #[test]
-fn results_that_nothing_waits_for_are_refused() {
+fn results_without_their_calls_are_refused() {
     let model = assistant();
     let home = home(&model);
     let messages = json!([
         { "role": "user", "content": "lights on" },
-        { "role": "assistant", "content": null, "tool_calls": [
-            { "id": "x", "type": "function", "function": { "name": "HassTurnOn", "arguments": "{}" } },
-        ] },
         { "role": "tool", "tool_call_id": "x", "content": "done" },
     ]);
     let body = json!({ "model": "hearth", "messages": messages, "tools": [light()] });
     let answer = ask(&home, COMPLETIONS, body);
-    assert_eq!(answer.status, 400, "{answer:?}");
-    assert!(answer.body.contains("no reply waits"), "{answer:?}");
+    assert_eq!(answer.status, 404, "{answer:?}");
+    assert!(
+        answer.body.contains("no call of this program"),
+        "{answer:?}"
+    );
     assert!(conversations(&home).is_empty());
 }
 

@@ -2,6 +2,7 @@
 
 mod client_tools;
 mod ollama;
+mod once;
 mod pictures;
 mod plain;
 mod programs;

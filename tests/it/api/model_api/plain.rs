@@ -146,7 +146,7 @@ fn the_plain_model_fails_like_the_other() {
     let home = home(&model);
     let body = json!({ "model": "hearth-plain", "messages": [{ "role": "user", "content": "x" }] });
     let answer = ask(&home, COMPLETIONS, body);
-    assert_eq!(answer.status, 500, "{answer:?}");
+    assert_eq!(answer.status, 424, "{answer:?}");
     let nothing = json!({ "model": "hearth-plain", "messages": [] });
     assert_eq!(ask(&home, COMPLETIONS, nothing).status, 400);
 }

@@ -272,8 +272,8 @@ fn embeddings_come_from_the_provider_as_they_are() {
         json!({ "input": ["a", "b"], "encoding_format": "float", "model": "embed-1" })
     );
     for (name, status, says) in [
-        ("broken", 502, "status 401"),
-        ("unknown", 400, "no such model"),
+        ("broken", 424, "status 401"),
+        ("unknown", 404, "no such model"),
         ("hearth", 400, "memory.embeddings"),
         ("", 400, "\\\"model\\\" must name"),
     ] {

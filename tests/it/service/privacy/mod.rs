@@ -3,6 +3,7 @@
 
 mod askers;
 mod changes;
+mod credentials;
 mod events;
 mod narrow_tokens;
 mod other_ways;
