@@ -98,7 +98,8 @@ impl Service {
             model: None,
             tools: scope.tools,
         };
-        let _place = self.reserve_place(&new)?;
+        let credential = asker.identity.as_ref().map(|identity| identity.token_id);
+        let _place = self.reserve_place(&new, credential)?;
         let begun = self.store.begin_turn_deferred(new)?.uncommitted();
         let turn = begun.turn().id;
         // It is read from the database as soon as the turn runs.
@@ -122,7 +123,7 @@ impl Service {
         if let (Some(name), Some(identity)) = (question.request, &asker.identity) {
             self.programs.name(identity.token_id, name, turn);
         }
-        self.start(begun, Some(watch));
+        self.start(begun, credential, Some(watch));
         Ok(line.follow(turn, watch, Usage::default()))
     }
 
@@ -151,7 +152,7 @@ impl Service {
         if let Some(program) = self.programs.get(turn) {
             program.follow(line.response());
         }
-        self.start(Begun::Repeat(known.into_inner()), Some(watch));
+        self.start(Begun::Repeat(known.into_inner()), None, Some(watch));
         Some(line.follow(turn, watch, used))
     }
 

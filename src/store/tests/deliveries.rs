@@ -75,8 +75,8 @@ fn due(store: &Store, later: Duration) -> Vec<DeliveryId> {
     callbacks(&store.due_outgoing(now, 100).unwrap())
 }
 
-fn callbacks(due: &[Outgoing]) -> Vec<DeliveryId> {
-    let id = |one: &Outgoing| match one {
+fn callbacks(due: &[(Outgoing, Destination)]) -> Vec<DeliveryId> {
+    let id = |(one, _): &(Outgoing, Destination)| match one {
         Outgoing::Callback(id) => *id,
         Outgoing::Notification(id) => panic!("{id}"),
     };

@@ -69,6 +69,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         turns::FIND_TURN,
         replayed_history::CANDIDATES,
         replayed_history::NEWEST_MESSAGES,
+        due::NEXT_ACCOUNT,
         due::DUE_DELIVERIES,
         due::DUE_NOTIFICATIONS,
         push_subscriptions::OF_USER,
