@@ -2,22 +2,22 @@
 
 use std::io::Write;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use base::clock::Clock;
 use serde_json::{Value, json};
-use store::{Store, TokenScope};
+use store::{Store, TokenScope, Viewer};
 
 use crate::scenarios::{count, look_into};
 use support::client::Client;
-use support::eventually;
 use support::home::{Home, PASSWORD, TemporaryDirectory, add_token, make_people, write_config};
 use support::http::{get, post};
 use support::model::{Act, Model};
 use support::program::{Program, hearth, send_signal};
 use support::receiver::Receiver;
+use support::{SetOnDrop, eventually};
 
 /// How long the slow model takes for one turn.
 const TURN: Duration = Duration::from_secs(1);
@@ -104,10 +104,14 @@ fn is_served(home: &Home, token: &str) {
 
 #[test]
 fn an_account_with_a_slow_model_delays_no_person() {
-    let (_model, home) = slow_home();
+    let (_model, mut home) = slow_home();
     for _ in 0..FLOOD {
         tell(&home, "flood");
     }
+    wait_for_turns(&home, FLOOD / 2);
+    is_served(&home, &home.tokens.user);
+    // Nor where all of it goes on after a restart.
+    home.restart_at_once();
     wait_for_turns(&home, FLOOD / 2);
     is_served(&home, &home.tokens.user);
 }
@@ -201,6 +205,31 @@ fn a_receiver_that_hangs_delays_no_callback_and_no_notification_of_others() {
     assert!(attempts <= 1 + 4, "{attempts} attempts, of 8 slots");
     drop(is_stuck);
     stuck.wait_for(1 + 24);
+}
+
+#[test]
+fn searches_that_take_long_delay_no_chat() {
+    let home = Home::offline();
+    let store = home.server().store();
+    let (searching, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let _over = SetOnDrop(&is_over);
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let _search = store.snapshot_to_search(&Viewer::server());
+                searching.fetch_add(1, Ordering::SeqCst);
+                while !is_over.load(Ordering::SeqCst) {
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+            });
+        }
+        eventually("some of them search", || {
+            (searching.load(Ordering::SeqCst) > 1).then_some(())
+        });
+        let mut bystander = home.websocket(&home.tokens.user);
+        let took = quickest(|| drop(bystander.chat("hello")));
+        assert!(took < SOON, "{took:?}");
+    });
 }
 
 #[test]

@@ -40,30 +40,13 @@ pub(super) struct Receivers {
 struct Receiver {
     due: VecDeque<Outgoing>,
     running: usize,
-    circuit: Circuit,
-}
-
-/// What is known of a receiver since the server started.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Circuit {
-    /// It has not answered yet, or refuses: one attempt at a time.
-    #[default]
-    Trying,
-    /// It has answered the last attempt.
-    Closed,
-    /// It has not answered in time: no attempt before then, and then one at a time.
-    Open(Timestamp),
+    /// How the last attempt met it, and when that ended; none since the server started.
+    last: Option<(Reach, Timestamp)>,
 }
 
 impl Receiver {
-    /// Whether another attempt may begin, with so many of the slots free. Each receiver
-    /// leaves the others as many as it has, and those that do not answer leave half of all.
-    fn may_begin(&self, free: usize, slots: usize, now: Timestamp) -> bool {
-        match self.circuit {
-            Circuit::Trying => self.running == 0 && free > 0,
-            Circuit::Closed => self.running < free,
-            Circuit::Open(until) => until <= now && self.running == 0 && free > slots / 2,
-        }
+    fn answers(&self) -> bool {
+        matches!(self.last, Some((Reach::Answered, _)))
     }
 }
 
@@ -95,16 +78,26 @@ impl Receivers {
                 receiver.due.push_back(outgoing);
             }
             // A pause may be over.
-            work += usize::from(is_new || matches!(receiver.circuit, Circuit::Open(_)));
+            work += usize::from(is_new || matches!(receiver.last, Some((Reach::Silent, _))));
         }
         work
     }
 
-    /// Takes what goes out next, if one of so many slots is free for it.
+    /// Takes what goes out next, if one of so many slots is free for it. A receiver that
+    /// answers leaves the others as many slots as it has. Any other has one; together these
+    /// leave a quarter of all slots, and those that were silent leave half.
     pub fn take(&mut self, slots: usize) -> Option<Due> {
         let (free, now) = (slots.saturating_sub(self.running), self.now);
+        let is_doubtful = |one: &&Receiver| one.running > 0 && !one.answers();
+        let doubtful = self.receivers.queues().filter(is_doubtful).count();
+        let may_begin = |receiver: &Receiver| match receiver.last {
+            Some((Reach::Answered, _)) => receiver.running < free,
+            _ if receiver.running > 0 || free == 0 => false,
+            Some((Reach::Silent, at)) => at.plus(PAUSE) <= now && doubtful < slots.div_ceil(2),
+            Some((Reach::Refused, _)) | None => doubtful < slots - slots / 4,
+        };
         let due = self.receivers.take(|name, receiver| {
-            if !receiver.may_begin(free, slots, now) {
+            if !may_begin(receiver) {
                 return None;
             }
             let outgoing = receiver.due.pop_front()?;
@@ -126,13 +119,7 @@ impl Receivers {
         self.known.remove(&due.outgoing);
         let receiver = self.receivers.of(&due.receiver);
         receiver.running -= 1;
-        let circuit = match reach? {
-            Reach::Answered => Circuit::Closed,
-            Reach::Refused => Circuit::Trying,
-            Reach::Silent => Circuit::Open(now.plus(PAUSE)),
-        };
-        let before = std::mem::replace(&mut receiver.circuit, circuit);
-        let has_changed = std::mem::discriminant(&before) != std::mem::discriminant(&circuit);
-        reach.filter(|_| has_changed)
+        let before = receiver.last.replace((reach?, now));
+        reach.filter(|reach| before.is_none_or(|(before, _)| before != *reach))
     }
 }

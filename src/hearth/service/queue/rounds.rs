@@ -36,6 +36,11 @@ impl<K: Clone + PartialEq, Q: Default> Rounds<K, Q> {
         None
     }
 
+    /// All queues.
+    pub fn queues(&self) -> impl Iterator<Item = &Q> {
+        self.0.iter().map(|(_, queue)| queue)
+    }
+
     /// Drops the other queues.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&mut Q) -> bool) {
         self.0.retain_mut(|(_, queue)| is_kept(queue));

@@ -45,7 +45,7 @@ fn begun(queue: &WorkQueue) -> Vec<Due> {
 /// Lets a receiver answer an attempt, so that more may be made at once.
 fn answer(queue: &WorkQueue, due: Due) {
     queue.offer([due.clone()], NOW);
-    assert_eq!(begun(queue), [due.clone()]);
+    assert_eq!(begun(queue), std::slice::from_ref(&due));
     queue.attempt_ended(&due, Some(Reach::Answered), NOW);
 }
 
@@ -379,6 +379,16 @@ fn receivers_leave_each_other_slots() {
         [due_to("d", 400)],
         "4, 2 and 1 of 8 are taken"
     );
+}
+
+#[test]
+fn receivers_that_are_new_leave_slots_to_those_that_answer() {
+    let queue = WorkQueue::new(16);
+    answer(&queue, due_to("known", 1));
+    queue.offer((2..=20).map(|id| due_to(&format!("{id}"), id)), NOW);
+    assert_eq!(begun(&queue).len(), 6);
+    queue.offer([due_to("known", 1)], NOW);
+    assert_eq!(begun(&queue), [due_to("known", 1)]);
 }
 
 #[test]

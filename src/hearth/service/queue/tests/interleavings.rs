@@ -162,6 +162,24 @@ fn turns_run_in_order_one_at_a_time_and_none_is_left() {
     });
 }
 
+#[test]
+fn every_receiver_gets_what_is_due_to_it() {
+    explore("queue: receivers", || {
+        let scene = Scene::new(4);
+        let workers = scene.workers(4, end_at_once);
+        let callers = vec![
+            scene.spawn(|scene| scene.queue.offer([due(1), due(2), due(3), due(4)], NOW)),
+            scene.spawn(|scene| {
+                scene.queue.offer([due_to("there", 5), due(6)], NOW);
+                scene.queue.submit(job(11, 1));
+            }),
+        ];
+        scene.await_ends(7);
+        join(callers);
+        scene.stop(workers);
+    });
+}
+
 /// Suspends the turns `asking` once, each at its first run, and ends the others.
 fn suspending(
     scene: &Arc<Scene>,
