@@ -11,12 +11,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z. Its text is
 /// ISO 8601 UTC (contract section 2), as in `2026-11-21T09:30:00.125Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
     /// The point `millis` milliseconds after 1970.
-    pub fn from_millis(millis: i64) -> Timestamp {
+    pub const fn from_millis(millis: i64) -> Timestamp {
         Timestamp(millis)
     }
 

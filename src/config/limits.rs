@@ -64,6 +64,10 @@ section! {
         pub commands_burst: u32 = integer(1..=1_000_000).or(100);
         /// Turns that may wait for a worker, in total.
         pub waiting_turns: usize = integer(1..=1_000_000).or(1_000);
+        /// How many of `waiting_turns`, at most half of them, are kept for people when webhook
+        /// accounts have many turns waiting. Of these, nobody takes more than they leave for the
+        /// others.
+        pub waiting_turns_for_people: usize = integer(0..=1_000_000).or(200);
         /// Turns that may wait in one conversation, for their turn or for an approval.
         pub waiting_turns_per_conversation: usize = integer(1..=1_000_000).or(16);
         /// Seconds that a turn may run, not counting the time it waits for approvals.

@@ -182,6 +182,15 @@ impl Notifications {
         ntfy.into_iter().chain(gotify)
     }
 
+    /// The address of the service that is called this, if it is set up.
+    pub fn url_of(&self, service: &str) -> Option<&str> {
+        let is_it = |one: &PushService| one.as_str() == service;
+        Some(match self.services().find(is_it)? {
+            PushService::Ntfy => &self.ntfy.as_ref()?.url,
+            PushService::Gotify => &self.gotify.as_ref()?.url,
+        })
+    }
+
     /// Until when nothing is sent, if that is so now.
     pub fn quiet_until(&self, now: Timestamp, zone: &Zone) -> Option<Timestamp> {
         let hours = self.quiet_hours?;

@@ -84,7 +84,7 @@ pub use keep::idempotency::IdempotencyKey;
 pub use keep::purge::Deleted;
 pub use keep::usage::{Period, Usage, UsageRow};
 pub use out::deliveries::{Attempt, Callback, Delivery, DeliveryState, NewDelivery};
-pub use out::due::Outgoing;
+pub use out::due::{Destination, Outgoing};
 pub use people::actors::{Actors, look_up_actors};
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::crash::{Tracer, can_trace, threads_of};
 use super::{
-    Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
-    within,
+    Posted, Poster, SOON, check_integrity, echoing, look_into, random, wait_until_done,
+    with_account, within,
 };
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
@@ -88,7 +88,7 @@ pub fn full(rounds: u64) {
     fs::create_dir(&data).unwrap();
     let (model, receiver) = (echoing(), Receiver::start());
     write_config(&data, with_account(&model, receiver.url()));
-    make_people(&data);
+    let tokens = make_people(&data);
     let mut program = serve(outside.path(), &data);
     let accepted: Mutex<Vec<String>> = Mutex::default();
     let (mut refused, mut slowest) = (0, Duration::ZERO);
@@ -99,6 +99,8 @@ pub fn full(rounds: u64) {
         refused += std::thread::scope(|scope| {
             let stopped = SetOnDrop(&stop);
             let poster = scope.spawn(|| post_until(address, &accepted, &stop, round));
+            let mut bystander = Client::websocket(address);
+            bystander.authenticate(&tokens.user);
             std::thread::park_timeout(Duration::from_millis(100 + random(200)));
             disk.fill();
             within(MAX_WAIT, "/health tells", || {
@@ -111,6 +113,10 @@ pub fn full(rounds: u64) {
                 let told = said.contains("the database cannot be written");
                 told.then_some(())
             });
+            // Who reads does not notice.
+            let asked = Instant::now();
+            bystander.ask(json!({ "type": "list_conversations" }));
+            assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
             std::thread::park_timeout(Duration::from_millis(random(1500)));
             disk.make_room();
             let began = Instant::now();

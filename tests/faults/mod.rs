@@ -13,12 +13,17 @@ pub mod receivers;
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use support::MAX_WAIT;
+use support::client::Client;
 use support::model::{Act, Model};
+
+/// How soon a bystander is served, who has nothing to do with what fails.
+pub const SOON: Duration = Duration::from_secs(5);
 
 /// What every message of a scenario begins with: the model repeats it, so that
 /// a callback can be told to belong to its message.
@@ -113,6 +118,23 @@ impl Poster {
             Err(_) => Posted::Unknown,
         }
     }
+}
+
+/// Somebody who chats until the rest is done, and waits for no reply long. Returns how many
+/// replies came.
+pub fn chat_meanwhile(address: SocketAddr, token: &str, is_done: &AtomicBool) -> usize {
+    let mut client = Client::websocket(address);
+    client.authenticate(token);
+    let mut replies = 0;
+    while !is_done.load(Ordering::SeqCst) {
+        let began = Instant::now();
+        client.chat(&format!("{MARK}bystander"));
+        let took = began.elapsed();
+        assert!(took < SOON, "a bystander waited for {took:?}");
+        replies += 1;
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    replies
 }
 
 /// Waits like [`support::eventually`], but longer.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{Posted, Poster, echoing, random, wait_until_done, with_account};
+use super::{Posted, Poster, chat_meanwhile, echoing, random, wait_until_done, with_account};
 use support::home::Home;
 use support::model::Model;
 use support::receiver::Receiver;
@@ -48,9 +48,10 @@ pub fn random_failures(messages: u64, conversations: u64) {
     let home = Home::start(with_account(&model, receiver.url()));
     let began = Instant::now();
     let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let _done = SetOnDrop(&is_done);
+    let replies = std::thread::scope(|scope| {
+        let done = SetOnDrop(&is_done);
         let home = &home;
+        let bystander = scope.spawn(|| chat_meanwhile(home.address(), &home.tokens.user, &is_done));
         // Waits of the schedule pass at once.
         scope.spawn(|| {
             while !is_done.load(Ordering::SeqCst) {
@@ -64,6 +65,8 @@ pub fn random_failures(messages: u64, conversations: u64) {
         posters.into_iter().for_each(|one| one.join().unwrap());
         let time = Duration::from_secs(30 + messages / 20);
         wait_until_done(home.folder.path(), time);
+        drop(done);
+        bystander.join().unwrap()
     });
 
     let taken = taken.lock().unwrap();
@@ -79,7 +82,8 @@ pub fn random_failures(messages: u64, conversations: u64) {
     assert_eq!(seen.len() as u64, messages);
     println!(
         "order: {messages} messages over {conversations} conversations in {:.1} s; {} attempts \
-         failed; every callback came once, and none before an earlier one",
+         failed; every callback came once, and none before an earlier one; a bystander got \
+         {replies} replies meanwhile",
         began.elapsed().as_secs_f64(),
         failed.load(Ordering::SeqCst),
     );

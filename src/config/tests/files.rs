@@ -134,6 +134,7 @@ fn limits_are_those_of_protocol_section_7() {
         commands_per_second: 50,
         commands_burst: 100,
         waiting_turns: 1_000,
+        waiting_turns_for_people: 200,
         waiting_turns_per_conversation: 16,
         turn_seconds: 300,
         tool_rounds: 16,

@@ -18,15 +18,17 @@ use base::error;
 use base::ids::{DeliveryId, NotificationId};
 use base::secret::random_fraction;
 use base::sync::lock;
+use base::url::Url;
 use config::{Config, Settings};
 use protocol::record::NotificationResult;
-use store::{Attempt, Delivery, Outgoing, PUSH, Store};
+use store::{Attempt, Delivery, Destination, Outgoing, PUSH, Store};
 
 pub use encryption::is_public_key;
 use notification::Push;
 use post::{CurrentPoster, Request};
 use push_key::PushKey;
 use schedule::Outcome;
+pub use schedule::Reach;
 
 /// Sends what goes out. Shared by all workers; each attempt blocks its worker for at most
 /// `limits.callback_seconds` of network and one commit.
@@ -64,19 +66,40 @@ impl Sender {
     }
 
     /// Makes the next attempt and stores its outcome with the time of the following one.
-    /// Returns the delivery after it, if it was one. What is not due is left as it is: it
-    /// may have been found due just before another attempt was stored.
+    /// Returns the delivery after it, if it was one, and how it met its receiver, if anything
+    /// was sent. What is not due is left as it is: it may have been found due just before
+    /// another attempt was stored.
     ///
     /// Addresses, secrets and quiet hours come from the configuration in force, so that a
     /// correction also helps what waits.
     ///
     /// # Errors
     /// Those of the store. A receiver that fails is not an error here.
-    pub fn attempt(&self, outgoing: Outgoing) -> error::Result<Option<Delivery>> {
+    pub fn attempt(&self, outgoing: Outgoing) -> error::Result<(Option<Delivery>, Option<Reach>)> {
         match outgoing {
             Outgoing::Callback(id) => self.call_back(id),
-            Outgoing::Notification(id) => self.notify(id).map(|()| None),
+            Outgoing::Notification(id) => self.notify(id).map(|reach| (None, reach)),
         }
+    }
+
+    /// The origin of the address of a destination. Empty where it has none any more: then
+    /// nothing is sent.
+    pub fn receiver(&self, to: &Destination) -> String {
+        let config = self.settings.current();
+        let url = match to {
+            Destination::Account(name) => {
+                let account = config.webhook_account(name);
+                account.map(|account| account.outgoing_url.as_str())
+            }
+            Destination::Service { user, service } => {
+                let person = config.person(user);
+                let settings = person.and_then(|person| person.notifications.as_ref());
+                settings.and_then(|settings| settings.url_of(service))
+            }
+            Destination::Browser(endpoint) => Some(endpoint.expose()),
+        };
+        let url = url.and_then(|url| Url::parse(url).ok());
+        url.map(|url| url.origin()).unwrap_or_default()
     }
 
     /// Tells a person's phone something at once, also in quiet hours, to see whether it
@@ -127,10 +150,10 @@ impl Sender {
         Ok(services.map(send).collect())
     }
 
-    fn call_back(&self, id: DeliveryId) -> error::Result<Option<Delivery>> {
+    fn call_back(&self, id: DeliveryId) -> error::Result<(Option<Delivery>, Option<Reach>)> {
         let now = self.clock.now();
         let Some(due) = self.store.callback_to_send(id, now)? else {
-            return Ok(None);
+            return Ok((None, None));
         };
         let config = self.settings.current();
         let name = &due.delivery.account;
@@ -152,22 +175,25 @@ impl Sender {
         })
     }
 
-    fn notify(&self, id: NotificationId) -> error::Result<()> {
+    fn notify(&self, id: NotificationId) -> error::Result<Option<Reach>> {
         let now = self.clock.now();
         let Some(due) = self.store.notification_to_send(id, now)? else {
-            return Ok(());
+            return Ok(None);
         };
         if due.content.is_none() {
             log::debug!("{id}: there is nothing to tell any more");
             let error = String::new();
-            return self.store.record_notification(id, Attempt::Dead { error });
+            self.store
+                .record_notification(id, Attempt::Dead { error })?;
+            return Ok(None);
         }
         let config = self.settings.current();
         let person = config.person(&due.user);
         let settings = person.and_then(|person| person.notifications.as_ref());
         let quiet = settings.and_then(|settings| settings.quiet_until(now, &config.zone()));
         if let Some(until) = quiet {
-            return self.store.put_off_notification(id, until);
+            self.store.put_off_notification(id, until)?;
+            return Ok(None);
         }
         let request = if due.expires_at <= now {
             Err("it has expired".to_owned())
@@ -184,7 +210,7 @@ impl Sender {
             expires_at: Some(due.expires_at),
         };
         let outgoing = Outgoing::Notification(id);
-        self.make(&config, outgoing, &receiver, request, |attempt, status| {
+        let made = self.make(&config, outgoing, &receiver, request, |attempt, status| {
             match (&due.browser, status) {
                 // It is gone, and with it what it was to be told, this notification too.
                 (Some((browser, _)), Some(404 | 410)) => {
@@ -192,11 +218,13 @@ impl Sender {
                 }
                 _ => self.store.record_notification(id, attempt),
             }
-        })
+        });
+        made.map(|((), reach)| reach)
     }
 
     /// Makes one attempt, unless there is a reason to make none any more. `record` stores what
     /// follows; it also gets the status of the answer. Logs it, but never the body or a secret.
+    /// Returns how it met the receiver, too.
     fn make<T>(
         &self,
         config: &Config,
@@ -204,12 +232,14 @@ impl Sender {
         receiver: &Receiver,
         request: Result<Request, String>,
         record: impl FnOnce(Attempt, Option<u16>) -> error::Result<T>,
-    ) -> error::Result<T> {
+    ) -> error::Result<(T, Option<Reach>)> {
         let began = Instant::now();
         let number = receiver.attempts.saturating_add(1);
         let limit = Duration::from_secs(config.limits.callback_seconds);
         let poster = self.poster.of(config);
         let made = request.map(|request| poster.post(&request, limit, self.clock.now()));
+        let reach = made.as_ref().ok();
+        let reach = reach.map(|outcome| Reach::of(outcome, began.elapsed()));
         let (met, status) = match &made {
             Ok(Outcome::Answered { status, .. }) => (format!("status {status}"), Some(*status)),
             Ok(Outcome::Unanswered(reason)) | Err(reason) => (reason.clone(), None),
@@ -238,7 +268,7 @@ impl Sender {
             level,
             "{outgoing} to {name}: attempt {number}: {met} in {took} ms: {next}"
         );
-        recorded
+        Ok((recorded?, reach))
     }
 
     /// The public key by which push services know this server, in base64url; none when it

@@ -20,6 +20,17 @@ pub enum Outcome {
     Unanswered(String),
 }
 
+/// How an attempt met its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It answered, whatever it answered.
+    Answered,
+    /// It refused at once: nobody listens, or no HTTP is spoken there.
+    Refused,
+    /// It let the sender wait in vain.
+    Silent,
+}
+
 /// Delays between attempts. The first attempt is made at once, so there is one
 /// more attempt than delays.
 const DELAYS: [Duration; 9] = [
@@ -38,6 +49,20 @@ const RETRY_AFTER_MOST: Duration = Duration::from_secs(24 * 3600);
 /// Largest random addition, as a part of the delay, so that callbacks which failed
 /// together are not retried together.
 const JITTER: f64 = 0.2;
+
+/// Without an answer a receiver that took longer than this was silent.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+impl Reach {
+    /// Of an attempt that took so long.
+    pub fn of(outcome: &Outcome, took: Duration) -> Reach {
+        match outcome {
+            Outcome::Answered { .. } => Reach::Answered,
+            Outcome::Unanswered(_) if took < AT_ONCE => Reach::Refused,
+            Outcome::Unanswered(_) => Reach::Silent,
+        }
+    }
+}
 
 /// What follows the `number`th of `most` attempts, counted from 1. `jitter` is a
 /// random number in `0.0..1.0`.

@@ -119,7 +119,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             service.share(caller.identity, share.conversation_id, &share.audience)
         }
         Command::SearchMessages(search) => store
-            .snapshot(viewer)
+            .snapshot_to_search(viewer)
             .and_then(|seen| seen.search_messages(&search.query, search.limit))
             .map(|found| {
                 let hit = |found| views::search_hit(found, &search.query);
@@ -137,7 +137,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListMemories(list) => {
             let found = match &list.query {
                 Some(query) => store
-                    .snapshot(viewer)
+                    .snapshot_to_search(viewer)
                     .and_then(|seen| seen.recall(query, None, list.limit)),
                 None => store.snapshot(viewer).and_then(|seen| seen.memories()),
             };

@@ -157,7 +157,7 @@ impl Service {
                     tools: scope.tools,
                     ..NewTurn::new(viewer.clone(), target, audience, channel, question.message)
                 };
-                place = self.reserve_place(&new)?;
+                place = self.reserve_place(&new, credential.token_id)?;
                 match self.store.begin_turn_deferred(new)?.uncommitted() {
                     Begun::Repeat(turn) => {
                         let goes_on = self.store.go_on(&viewer, turn.id, None)?;
@@ -192,7 +192,7 @@ impl Service {
         if let (Some(name), Some(identity)) = (question.request, &asker.identity) {
             self.programs.name(identity.token_id, name, turn);
         }
-        self.start(begun, Some(watch));
+        self.start(begun, credential.token_id, Some(watch));
         drop(place);
         Ok(line.follow(turn, watch, used, request))
     }

@@ -1,29 +1,32 @@
 //! What the workers do next: turns, one at a time in each conversation, and what
-//! goes out. Only ids wait here; everything else is in the database.
+//! goes out. Whoever has much waiting waits for it alone: people and webhook accounts take
+//! turns, and so do receivers. Only ids wait here; everything else is in the database.
 
 mod lanes;
+mod receivers;
+mod rounds;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use crate::outgoing::Reach;
+use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TurnId};
 use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use config::Limits;
 use lanes::Lanes;
 use net::cancel::Cancel;
-use store::Outgoing;
+use receivers::Receivers;
 
-pub use lanes::TurnJob;
-
-/// What may wait in memory to go out; the rest waits in the database.
-const MAX_DUE: usize = 1_024;
+pub use lanes::{Requester, TurnJob};
+pub use receivers::Due;
 
 /// What a worker is given.
 pub enum Job {
     Turn(TurnJob, Cancel),
-    Outgoing(Outgoing),
+    Outgoing(Due),
 }
 
 /// How much runs and how much waits.
@@ -57,16 +60,15 @@ pub struct WorkQueue {
     /// the other.
     most_turns: usize,
     most_outgoing: usize,
+    /// Most turns of one requester at a time: nobody may take all workers from the others.
+    most_turns_of_one: usize,
 }
 
 #[derive(Default)]
 struct QueueState {
     turns: Lanes,
-    running: HashMap<TurnId, Cancel>,
-    due: VecDeque<Outgoing>,
-    /// What is in `due` or with a worker.
-    known: HashSet<Outgoing>,
-    outgoing_running: usize,
+    running: HashMap<TurnId, (Requester, Cancel)>,
+    receivers: Receivers,
     /// Workers that wait for something to do.
     idle: usize,
     /// How many of them are to end.
@@ -79,12 +81,19 @@ struct QueueState {
 pub struct Reservation<'a> {
     queue: &'a WorkQueue,
     conversation: Option<ConversationId>,
+    requester: Requester,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.queue.lock().turns.release(self.conversation);
+        let mut state = self.queue.lock();
+        state.turns.release(self.conversation, &self.requester);
     }
+}
+
+/// All but an eighth, so that some are left.
+fn most_of(workers: usize) -> usize {
+    (workers - (workers / 8).max(usize::from(workers > 1))).max(1)
 }
 
 impl WorkQueue {
@@ -93,20 +102,23 @@ impl WorkQueue {
         WorkQueue {
             state: Mutex::default(),
             changed: Condvar::new(),
-            most_turns: (workers - (workers / 8).max(usize::from(workers > 1))).max(1),
+            most_turns: most_of(workers),
             most_outgoing: (workers / 2).max(1),
+            most_turns_of_one: most_of(most_of(workers)),
         }
     }
 
     /// Reserves a place for a message.
     ///
     /// # Errors
-    /// `server_error` 503 when `waiting_turns` wait already;
+    /// `server_error` 503 when `waiting_turns` wait already, or so many that the other places
+    /// are kept for people, and for those who have fewer waiting;
     /// `rate_limited` when `waiting_turns_per_conversation` wait in this one, for their
     /// turn or for a person.
     pub fn reserve(
         &self,
         conversation: Option<ConversationId>,
+        requester: Requester,
         limits: &Limits,
     ) -> Result<Reservation<'_>> {
         let mut state = self.lock();
@@ -116,10 +128,11 @@ impl WorkQueue {
                 5,
             ));
         }
-        state.turns.reserve(conversation, limits)?;
+        state.turns.reserve(conversation, &requester, limits)?;
         Ok(Reservation {
             queue: self,
             conversation,
+            requester,
         })
     }
 
@@ -159,8 +172,14 @@ impl WorkQueue {
     }
 
     /// Adds a turn that waited for a person when the server last stopped.
-    pub fn adopt_suspended(&self, turn: TurnId, conversation: ConversationId) {
-        self.lock().turns.add_suspended(turn, conversation);
+    pub fn adopt_suspended(
+        &self,
+        turn: TurnId,
+        conversation: ConversationId,
+        requester: Requester,
+    ) {
+        let mut state = self.lock();
+        state.turns.add_suspended(turn, conversation, requester);
     }
 
     /// Waits for something to do; `None` when the server stops, and for a worker that
@@ -172,17 +191,19 @@ impl WorkQueue {
                 return None;
             }
             // What goes out first: it is short, and bounded to its share.
-            if state.outgoing_running < self.most_outgoing
-                && let Some(outgoing) = state.due.pop_front()
-            {
-                state.outgoing_running += 1;
-                return Some(Job::Outgoing(outgoing));
+            if let Some(due) = state.receivers.take(self.most_outgoing) {
+                return Some(Job::Outgoing(due));
             }
-            if state.running.len() < self.most_turns
-                && let Some(job) = state.turns.take()
+            let QueueState { turns, running, .. } = &mut *state;
+            let has_room = |requester: &Requester| {
+                let own = running.values().filter(|(one, _)| one == requester);
+                own.count() < self.most_turns_of_one
+            };
+            if running.len() < self.most_turns
+                && let Some(job) = turns.take(has_room)
             {
                 let cancel = Cancel::default();
-                state.running.insert(job.turn, cancel.clone());
+                running.insert(job.turn, (job.requester.clone(), cancel.clone()));
                 return Some(Job::Turn(job, cancel));
             }
             if state.dismissed > 0 {
@@ -219,7 +240,8 @@ impl WorkQueue {
     /// turn is on disk and waits on at the next start.
     pub fn turn_suspended(&self, turn: TurnId, conversation: ConversationId) -> bool {
         let mut state = self.lock();
-        let is_cancelled = state.running.get(&turn).is_some_and(Cancel::is_cancelled);
+        let running = state.running.get(&turn);
+        let is_cancelled = running.is_some_and(|(_, cancel)| cancel.is_cancelled());
         if is_cancelled && !state.is_stopping {
             return false;
         }
@@ -248,7 +270,7 @@ impl WorkQueue {
     /// Takes a turn out of the queue, or signals its worker to stop.
     pub fn withdraw(&self, turn: TurnId, conversation: ConversationId) -> Withdrawn {
         let mut state = self.lock();
-        if let Some(cancel) = state.running.get(&turn).cloned() {
+        if let Some((_, cancel)) = state.running.get(&turn).cloned() {
             drop(state);
             cancel.cancel();
             return Withdrawn::Signalled;
@@ -268,7 +290,7 @@ impl WorkQueue {
         let mut running = Vec::new();
         for turn in &turns {
             match state.running.get(turn) {
-                Some(cancel) => running.push(cancel.clone()),
+                Some((_, cancel)) => running.push(cancel.clone()),
                 None => {
                     state.turns.remove(*turn, conversation);
                 }
@@ -281,26 +303,24 @@ impl WorkQueue {
         turns
     }
 
-    /// Queues what is due to go out and not queued yet.
-    pub fn offer(&self, due: impl IntoIterator<Item = Outgoing>) {
+    /// Queues what is due to go out now and not queued yet.
+    pub fn offer(&self, due: impl IntoIterator<Item = Due>, now: Timestamp) {
         let mut state = self.lock();
-        let mut offered = 0;
-        for outgoing in due {
-            // The rest stay due in the database and are offered again.
-            if state.due.len() < MAX_DUE && state.known.insert(outgoing) {
-                state.due.push_back(outgoing);
-                offered += 1;
-            }
-        }
+        let offered = state.receivers.offer(due, now);
         self.wake(&state, offered);
     }
 
-    /// An attempt has ended.
-    pub fn attempt_ended(&self, outgoing: Outgoing) {
+    /// An attempt has ended, and met the receiver like this, if one was made. Returns
+    /// whether the receiver has just stopped answering.
+    pub fn attempt_ended(&self, due: &Due, reach: Option<Reach>, now: Timestamp) -> bool {
         let mut state = self.lock();
-        state.outgoing_running -= 1;
-        state.known.remove(&outgoing);
-        self.wake(&state, 1);
+        let change = state.receivers.ended(due, reach, now);
+        let more = match change {
+            Some(Reach::Answered) => self.most_outgoing,
+            _ => 1,
+        };
+        self.wake(&state, more);
+        change == Some(Reach::Silent)
     }
 
     /// The conversations with turns that have not ended.
@@ -314,7 +334,7 @@ impl WorkQueue {
         Load {
             running: state.running.len(),
             waiting: state.turns.waiting(),
-            due_deliveries: state.due.len(),
+            due_deliveries: state.receivers.due(),
         }
     }
 
@@ -331,7 +351,7 @@ impl WorkQueue {
         let mut state = self.lock();
         state.is_stopping = true;
         self.changed.notify_all();
-        while !state.running.is_empty() || state.outgoing_running > 0 {
+        while !state.running.is_empty() || state.receivers.running() > 0 {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
@@ -342,7 +362,8 @@ impl WorkQueue {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        let running: Vec<Cancel> = state.running.values().cloned().collect();
+        let running = state.running.values().map(|(_, cancel)| cancel.clone());
+        let running: Vec<Cancel> = running.collect();
         drop(state);
         for cancel in running {
             cancel.cancel();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::queue::Requester;
 use super::{Service, views};
 use agent::model::fence::marked_as_scheduled;
 use agent::tools::permission::Actor;
@@ -175,7 +176,9 @@ impl Service {
                 .map(drop);
         }
         // With the queue full it stays due and is tried again.
-        let Ok(place) = self.queue.reserve(schedule.conversation_id, &config.limits) else {
+        let requester = Requester::new(schedule.owner_id, schedule.account.as_deref(), None);
+        let conversation = schedule.conversation_id;
+        let Ok(place) = (self.queue).reserve(conversation, requester, &config.limits) else {
             return Ok(());
         };
         let (id, due) = (schedule.id, schedule.timing.next_at);
@@ -189,7 +192,7 @@ impl Service {
             log::info!("{id}: runs{}", if is_late { ", late" } else { "" });
             planner.note_run(id, due);
             self.hub.publish_schedule(id, readers);
-            self.start(begun, None);
+            self.start(begun, None, None);
         }
         drop(place);
         Ok(())

@@ -237,6 +237,7 @@ impl Service {
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let ending = end.clone();
         let notifications = self.notifications_of(turn, &end);
+        let notifies = !notifications.is_empty();
         let finished =
             self.store
                 .finish_turn_and_notify(turn.id, end, usage, model, delivery, notifications);
@@ -266,6 +267,9 @@ impl Service {
         self.hub.publish_end(&finished);
         if let Some(delivery) = &finished.delivery {
             self.delivery_changed(delivery);
+        }
+        if notifies {
+            self.look_for_due();
         }
         let delivery = finished.delivery.as_ref().filter(|_| is_awaited);
         let delivery = delivery.map(|delivery| delivery.id);

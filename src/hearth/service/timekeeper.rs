@@ -25,8 +25,8 @@ const LOOK: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_secs(15);
 /// How often old rows are purged.
 const PURGE: Duration = Duration::from_secs(3600);
-/// What goes out, fetched from the database at a time, of each kind.
-const DUE_AT_A_TIME: usize = 256;
+/// What goes out, fetched from the database at a time, of each webhook account.
+const DUE_AT_A_TIME: usize = 64;
 /// Old conversations deleted before it looks at what else is due.
 const DELETED_AT_A_TIME: usize = 20;
 
@@ -167,7 +167,7 @@ impl Service {
         self.log_failure("approvals", self.expire_approvals());
         self.log_failure("schedules", self.run_due_schedules(planner));
         let due = self.store.due_outgoing(self.clock.now(), DUE_AT_A_TIME);
-        let offered = due.map(|due| self.queue.offer(due));
+        let offered = due.map(|due| self.offer(due));
         self.log_failure("what goes out", offered);
     }
 

@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::caller::{Caller, Responder};
 use super::commands::check_audience;
 use super::hub::{Person, Reply, TurnEnded, Watch};
-use super::queue::{Reservation, TurnJob, Withdrawn};
+use super::queue::{Requester, Reservation, TurnJob, Withdrawn};
 use super::{Service, attachments, views};
 use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
-use base::ids::{ConversationId, TurnId};
+use base::ids::{ConversationId, TokenId, TurnId};
 use base::secret::sha256;
 use base::surface::Surface;
 use config::Limits;
@@ -27,6 +27,11 @@ fn usual_surface(transport: &str) -> Surface {
         "lines" => Surface::Terminal,
         _ => Surface::Plain,
     }
+}
+
+/// Who asked for a turn, with this credential.
+pub(super) fn requester_of(turn: &Turn, credential: Option<TokenId>) -> Requester {
+    Requester::new(turn.user_id, turn.account.as_deref(), credential)
 }
 
 impl Service {
@@ -78,7 +83,8 @@ impl Service {
                 request: sha256(request.as_bytes()),
             }),
         };
-        let stored = self.reserve_place(&new).and_then(|place| {
+        let credential = Some(caller.identity.token_id);
+        let stored = self.reserve_place(&new, credential).and_then(|place| {
             // Nothing is acknowledged before the turn ends, so both may be committed
             // together.
             let begun = self.store.begin_turn_deferred(new)?;
@@ -102,7 +108,7 @@ impl Service {
             }
             _ => None,
         };
-        self.start(begun, Some(watch));
+        self.start(begun, credential, Some(watch));
         if let Some((conversation, readers)) = changed {
             self.hub.publish_change(conversation, readers);
         }
@@ -132,13 +138,19 @@ impl Service {
     ///
     /// # Errors
     /// `server_error` 503 (queue full), `rate_limited` (the conversation's queue).
-    pub(super) fn reserve_place(&self, new: &NewTurn) -> Result<Option<Reservation<'_>>> {
+    pub(super) fn reserve_place(
+        &self,
+        new: &NewTurn,
+        credential: Option<TokenId>,
+    ) -> Result<Option<Reservation<'_>>> {
         let limits = &self.settings.current().limits;
+        let requester = Requester::new(new.owner, new.account.as_deref(), credential);
+        let reserve = |conversation| self.queue.reserve(conversation, requester, limits);
         let reserved = match &new.target {
-            Target::Existing(conversation) => self.queue.reserve(Some(*conversation), limits),
+            Target::Existing(conversation) => reserve(Some(*conversation)),
             target => self
                 .check_suspended(&new.viewer, target, limits)
-                .and_then(|()| self.queue.reserve(None, limits)),
+                .and_then(|()| reserve(None)),
         };
         match (reserved, &new.idempotency) {
             (Err(_), Some(key)) if !self.queue.is_stopping() && self.store.is_known(key)? => {
@@ -168,9 +180,10 @@ impl Service {
         }
     }
 
-    /// Publishes the message of a stored turn and queues the turn. For a repeated
-    /// idempotency key whose earlier turn has ended, `watch` is notified now.
-    pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
+    /// Publishes the message of a stored turn and queues the turn: that of whoever showed
+    /// `credential`. For a repeated idempotency key whose earlier turn has ended, `watch` is
+    /// notified now.
+    pub(super) fn start(&self, begun: Begun, credential: Option<TokenId>, watch: Option<Watch>) {
         match (&begun, watch) {
             (
                 Begun::New {
@@ -191,6 +204,7 @@ impl Service {
                 let job = TurnJob {
                     turn: turn.id,
                     conversation: turn.conversation_id,
+                    requester: requester_of(turn, credential),
                     // Steps that came with it are read with it.
                     fresh: (!has_history).then(|| Box::new((turn.clone(), message.clone()))),
                 };
@@ -215,6 +229,7 @@ impl Service {
                 self.queue.submit(TurnJob {
                     turn: turn.id,
                     conversation: turn.conversation_id,
+                    requester: requester_of(turn, credential),
                     fresh: None,
                 });
             }

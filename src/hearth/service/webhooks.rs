@@ -14,8 +14,8 @@ use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
-    Attempt, Delivery, DeliveryState, Durable, IdempotencyKey, IncludedFile, NewAttachments,
-    NewDelivery, NewTurn, Outgoing, Provisional, Target, Turn, TurnEnd, Viewer,
+    Attempt, Delivery, DeliveryState, Destination, Durable, IdempotencyKey, IncludedFile,
+    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, Target, Turn, TurnEnd, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -112,7 +112,7 @@ impl Service {
             }),
             ..NewTurn::new(viewer, target, audience, channel, request.message)
         };
-        let _place = self.reserve_place(&new)?;
+        let _place = self.reserve_place(&new, None)?;
         let begun = self.store.begin_turn(new)?;
         let turn = begun.map_ref(|begun| begun.turn().clone());
         // Before the turn can end: its end checks whether anybody waits.
@@ -122,7 +122,7 @@ impl Service {
                 TurnWait::new(&self.hub, &self.waiting_requests, turn.id, most)
             })
             .flatten();
-        self.start(begun.into_inner(), wait.as_ref().map(TurnWait::watch));
+        self.start(begun.into_inner(), None, wait.as_ref().map(TurnWait::watch));
         Ok(Accepted { turn, wait })
     }
 
@@ -177,7 +177,8 @@ impl Service {
         let is_due = delivery.next_at <= self.clock.now();
         match delivery.state {
             DeliveryState::Pending if is_due => {
-                self.queue.offer([Outgoing::Callback(delivery.id)]);
+                let to = Destination::Account(delivery.account.clone());
+                self.offer([(Outgoing::Callback(delivery.id), to)]);
             }
             // The conversation's next one may have moved up.
             _ => self.look_for_due(),

@@ -4,13 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::queue::{Job, TurnJob};
+use super::queue::{Due, Job, TurnJob};
 use super::state::{Deferred, Service};
+use super::turns::requester_of;
 use base::error::{Code, Error, Result};
 use base::sync::lock;
 use net::cancel::Cancel;
 use net::task::Task;
-use store::{Outgoing, TurnEnd, TurnState, Usage, Viewer};
+use store::{Destination, Outgoing, TurnEnd, TurnState, Usage, Viewer};
 
 /// How long a turn waits before it is tried again on a database that could not
 /// be written: a disk that is nearly full takes some writes and not others.
@@ -95,7 +96,7 @@ impl Pool {
             self.keep_a_spare();
             match job {
                 Job::Turn(job, cancel) => self.service.work_on_turn(job, &cancel),
-                Job::Outgoing(outgoing) => self.service.work_on_outgoing(outgoing),
+                Job::Outgoing(due) => self.service.work_on_outgoing(&due),
             }
             self.lock().busy -= 1;
         }
@@ -144,12 +145,15 @@ impl Service {
         let unfinished = self.store.unfinished_turns()?.uncommitted();
         let count = unfinished.len();
         for turn in unfinished {
-            if turn.state == TurnState::WaitingApproval {
-                self.queue.adopt_suspended(turn.id, turn.conversation_id);
+            let requester = requester_of(&turn, None);
+            let (turn, conversation, state) = (turn.id, turn.conversation_id, turn.state);
+            if state == TurnState::WaitingApproval {
+                self.queue.adopt_suspended(turn, conversation, requester);
             } else {
                 self.queue.submit(TurnJob {
-                    turn: turn.id,
-                    conversation: turn.conversation_id,
+                    turn,
+                    conversation,
+                    requester,
                     fresh: None,
                 });
             }
@@ -178,18 +182,39 @@ impl Service {
         }
     }
 
-    fn work_on_outgoing(&self, outgoing: Outgoing) {
+    fn work_on_outgoing(&self, due: &Due) {
+        let outgoing = due.outgoing;
         let attempt = catch_unwind(AssertUnwindSafe(|| self.sender.attempt(outgoing)));
-        self.queue.attempt_ended(outgoing);
+        let reach = match &attempt {
+            Ok(Ok((_, reach))) => *reach,
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let now = self.clock.now();
+        if self.queue.attempt_ended(due, reach, now) {
+            log::warn!(
+                "{} does not answer: one attempt at a time is made there until it does",
+                due.receiver
+            );
+        }
         match attempt {
-            Ok(Ok(Some(delivery))) => self.delivery_changed(&delivery),
-            Ok(Ok(None)) => {}
+            Ok(Ok((Some(delivery), _))) => self.delivery_changed(&delivery),
+            Ok(Ok((None, _))) => {}
             // Its conversation or its person has gone.
             Ok(Err(error)) if error.code() == Code::NotFound => {}
             // Still due in the database: the timekeeper offers it again.
             Ok(Err(error)) => log::warn!("{outgoing}: {error}"),
             Err(_) => log::error!("{outgoing}: panicked"),
         }
+    }
+
+    /// Queues what is due to go out, each for its receiver.
+    pub(super) fn offer(&self, due: impl IntoIterator<Item = (Outgoing, Destination)>) {
+        let due = due.into_iter().map(|(outgoing, to)| Due {
+            outgoing,
+            receiver: self.sender.receiver(&to),
+        });
+        let due: Vec<Due> = due.collect();
+        self.queue.offer(due, self.clock.now());
     }
 
     /// Defers a turn until the database can be written again.

@@ -19,6 +19,8 @@ use base::sync::channel::{Receiver, Sender, bounded};
 
 /// Most connections that read at once.
 const READERS: usize = 4;
+/// Most of them that search at once: what is short does not wait for what is long.
+const SEARCHERS: usize = READERS / 2;
 /// How long a caller waits for a free one.
 const READER_WAIT: Duration = Duration::from_secs(5);
 
@@ -29,6 +31,9 @@ pub(crate) struct Readers {
     idle: Receiver<Connection>,
     give_back: Sender<Connection>,
     opened: AtomicUsize,
+    /// A token for each that may search.
+    searchers: Receiver<()>,
+    stop_search: Sender<()>,
     /// How often one was lent.
     lent: AtomicU64,
     closed: AtomicBool,
@@ -42,11 +47,17 @@ impl Readers {
     /// A pool of readers of the database at `path`, which must exist.
     pub fn new(path: PathBuf) -> Readers {
         let (give_back, idle) = bounded(READERS);
+        let (stop_search, searchers) = bounded(SEARCHERS);
+        for _ in 0..SEARCHERS {
+            let _ = stop_search.try_send(());
+        }
         Readers {
             path,
             idle,
             give_back,
             opened: AtomicUsize::new(0),
+            searchers,
+            stop_search,
             lent: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             wait: READER_WAIT,
@@ -67,6 +78,17 @@ impl Readers {
         let lent = self.lend()?;
         // One lock of the file for all statements, too.
         execute(lent.connection(), "BEGIN")?;
+        Ok(lent)
+    }
+
+    /// The same for a search, which takes long: it waits for its share of the readers.
+    pub fn begin_search(&self) -> Result<Lent<'_>> {
+        self.searchers
+            .recv_timeout(self.wait)
+            .map_err(|_| busy("searching in it"))?;
+        let search = Search(self);
+        let mut lent = self.begin()?;
+        lent.search = Some(search);
         Ok(lent)
     }
 
@@ -98,6 +120,7 @@ impl Readers {
         Ok(Lent {
             readers: self,
             connection: Some(self.take()?),
+            search: None,
         })
     }
 
@@ -132,14 +155,15 @@ impl Readers {
                 }
             }
         }
-        self.idle.recv_timeout(self.wait).map_err(|_| {
-            Error::overloaded(
-                "the database is busy: too many requests are reading from it",
-                1,
-            )
-            .of_storage()
-        })
+        self.idle
+            .recv_timeout(self.wait)
+            .map_err(|_| busy("reading from it"))
     }
+}
+
+fn busy(doing: &str) -> Error {
+    let told = format!("the database is busy: too many requests are {doing}");
+    Error::overloaded(told, 1).of_storage()
 }
 
 /// Runs a cached statement that has no rows.
@@ -153,6 +177,17 @@ fn execute(connection: &Connection, sql: &str) -> Result<()> {
 pub(crate) struct Lent<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
+    search: Option<Search<'a>>,
+}
+
+/// One of those that may search; dropping it lets another one.
+struct Search<'a>(&'a Readers);
+
+impl Drop for Search<'_> {
+    fn drop(&mut self) {
+        // Never full, as below.
+        let _ = self.0.stop_search.try_send(());
+    }
 }
 
 impl Lent<'_> {
@@ -252,6 +287,29 @@ mod tests {
         assert_eq!(nested(&readers, READERS - 1), Ok(()));
         let error = nested(&readers, READERS).unwrap_err();
         assert_eq!((error.status(), error.retry_after()), (503, Some(1)));
+    }
+
+    #[test]
+    fn searches_leave_readers_to_the_others() {
+        let dir = TemporaryDirectory::new();
+        let _store = open(&dir);
+        let readers = Readers {
+            wait: Duration::from_millis(10),
+            ..Readers::new(dir.path().join("hearth.db"))
+        };
+        let mut searches: Vec<_> = (0..SEARCHERS)
+            .map(|_| readers.begin_search().unwrap())
+            .collect();
+        let busy = readers.begin_search().err().unwrap();
+        assert_eq!((busy.status(), busy.retry_after()), (503, Some(1)));
+        assert!(readers.begin().is_ok());
+        searches.pop();
+        assert!(readers.begin_search().is_ok());
+        // Not even where no reader is left for it.
+        let _all: Vec<_> = std::iter::from_fn(|| readers.begin().ok()).collect();
+        assert!(readers.begin_search().is_err());
+        drop((_all, searches));
+        assert_eq!(readers.searchers.len(), SEARCHERS, "each came back");
     }
 
     #[test]

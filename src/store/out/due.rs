@@ -11,6 +11,7 @@ use crate::sight::sharing::{Reshared, set_account_audiences};
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{DeliveryId, NotificationId};
+use base::secret::Secret;
 
 /// What goes out of the house.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,6 +20,22 @@ pub enum Outgoing {
     Callback(DeliveryId),
     /// To a person's phone or browser.
     Notification(NotificationId),
+}
+
+/// Where it goes. The configuration has the addresses of accounts and services.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// A webhook account.
+    Account(String),
+    /// A person, by a service that they have chosen.
+    Service {
+        /// The name of the person.
+        user: String,
+        /// The service, as the settings call it.
+        service: String,
+    },
+    /// The push service of a browser: this endpoint.
+    Browser(Secret),
 }
 
 impl std::fmt::Display for Outgoing {
@@ -53,22 +70,42 @@ impl Store {
         self.look(|connection| Ok(value(connection, NEXT_DUE, params![])?.flatten()))
     }
 
-    /// What is to be sent at `now`, the longest due first, at most `limit` of each kind.
-    /// Waits until it is committed.
+    /// What is to be sent at `now`, and where: of each webhook account the longest due
+    /// callbacks, at most `limit`, so that one with many hides no other, and all
+    /// notifications, of which each person has few. Waits until it is committed.
     ///
     /// # Errors
     /// `server_error` when the commit failed.
-    pub fn due_outgoing(&self, now: Timestamp, limit: usize) -> Result<Vec<Outgoing>> {
+    pub fn due_outgoing(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Outgoing, Destination)>> {
         // On the writer's connection, because a reader does not see a success that is
         // recorded but not committed yet.
         self.write(move |write| {
-            let (connection, parameters) = (write.connection, params![now, limit as i64]);
-            let mut due = rows(connection, DUE_DELIVERIES, parameters, |row| {
-                row.get(0).map(Outgoing::Callback)
+            let connection = write.connection;
+            let mut due = rows(connection, DUE_NOTIFICATIONS, params![now], |row| {
+                let endpoint: Option<String> = row.get(3)?;
+                let to = match endpoint {
+                    Some(endpoint) => Destination::Browser(Secret::new(endpoint)),
+                    None => Destination::Service {
+                        user: row.get(1)?,
+                        service: row.get(2)?,
+                    },
+                };
+                Ok((Outgoing::Notification(row.get(0)?), to))
             })?;
-            due.extend(rows(connection, DUE_NOTIFICATIONS, parameters, |row| {
-                row.get(0).map(Outgoing::Notification)
-            })?);
+            let mut account = String::new();
+            let next = |account: &str| value(connection, NEXT_ACCOUNT, params![account]);
+            while let Some(next) = next(&account)?.flatten() {
+                account = next;
+                let parameters = params![account, now, limit as i64];
+                due.extend(rows(connection, DUE_DELIVERIES, parameters, |row| {
+                    let to = Destination::Account(account.clone());
+                    Ok((Outgoing::Callback(row.get(0)?), to))
+                })?);
+            }
             Ok(due)
         })
     }
@@ -84,9 +121,16 @@ pub(crate) const NEXT_DUE: &str = "SELECT min(at) FROM (
      UNION ALL SELECT min(expires_at) FROM approvals INDEXED BY approvals_undecided
      WHERE verdict IS NULL)";
 
-pub(crate) const DUE_DELIVERIES: &str = "SELECT id FROM deliveries INDEXED BY deliveries_due \
-     WHERE state = 'pending' AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
+/// The webhook account after another one that has callbacks to be sent.
+pub(crate) const NEXT_ACCOUNT: &str = "SELECT min(account) FROM deliveries \
+     INDEXED BY deliveries_due_of_account WHERE state = 'pending' AND account > ?1";
 
-pub(crate) const DUE_NOTIFICATIONS: &str = "SELECT id FROM notifications \
-     INDEXED BY notifications_due \
-     WHERE finished_at IS NULL AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
+pub(crate) const DUE_DELIVERIES: &str = "SELECT id FROM deliveries \
+     INDEXED BY deliveries_due_of_account \
+     WHERE state = 'pending' AND account = ?1 AND next_at <= ?2 ORDER BY next_at LIMIT ?3";
+
+pub(crate) const DUE_NOTIFICATIONS: &str = "SELECT n.id, u.name, n.service, s.endpoint \
+     FROM notifications n INDEXED BY notifications_due \
+     CROSS JOIN users u ON u.id = n.user_id \
+     LEFT JOIN push_subscriptions s ON s.id = n.subscription_id \
+     WHERE n.finished_at IS NULL AND n.next_at <= ?1 ORDER BY n.next_at LIMIT 10000";

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::engine::database::{Inner, Store};
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
-use crate::engine::readers::{Lent, OpenSnapshot};
+use crate::engine::readers::{Lent, OpenSnapshot, Readers};
 use crate::sight::viewer::{Sight, Viewer};
 use base::error::Result;
 
@@ -46,8 +46,25 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn snapshot(&self, viewer: &Viewer) -> Result<Snapshot<'_>> {
+        self.open_snapshot(viewer, Readers::begin)
+    }
+
+    /// The same for a search by words, which may take long: searches have only a share of the
+    /// connections, and wait for one of it.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read, and 503 when too many search.
+    pub fn snapshot_to_search(&self, viewer: &Viewer) -> Result<Snapshot<'_>> {
+        self.open_snapshot(viewer, Readers::begin_search)
+    }
+
+    fn open_snapshot<'a>(
+        &'a self,
+        viewer: &Viewer,
+        begin: impl FnOnce(&'a Readers) -> Result<Lent<'a>>,
+    ) -> Result<Snapshot<'a>> {
         let open = OpenSnapshot::here();
-        let lent = self.inner.readers.begin()?;
+        let lent = begin(&self.inner.readers)?;
         let sight = viewer.sight(lent.connection())?;
         Ok(Snapshot {
             store: &self.inner,

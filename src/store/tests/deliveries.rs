@@ -75,12 +75,34 @@ fn due(store: &Store, later: Duration) -> Vec<DeliveryId> {
     callbacks(&store.due_outgoing(now, 100).unwrap())
 }
 
-fn callbacks(due: &[Outgoing]) -> Vec<DeliveryId> {
-    let id = |one: &Outgoing| match one {
+fn callbacks(due: &[(Outgoing, Destination)]) -> Vec<DeliveryId> {
+    let id = |(one, _): &(Outgoing, Destination)| match one {
         Outgoing::Callback(id) => *id,
         Outgoing::Notification(id) => panic!("{id}"),
     };
     due.iter().map(id).collect()
+}
+
+#[test]
+fn an_account_with_many_due_hides_no_other() {
+    let store = TestStore::new();
+    for number in 0..5 {
+        deliver(&store, &number.to_string(), "{}");
+    }
+    let turn = begin(&store, named("last"), "ring");
+    let to_gate = NewDelivery {
+        account: "gate".to_owned(),
+        ..callback("{}")
+    };
+    let (usage, callback) = (Usage::default(), Some(to_gate));
+    let last = store.finish_turn(turn.id, done("yes?"), usage, "m", callback);
+    let last = last.unwrap().into_inner().delivery.unwrap();
+    let now = store.inner.clock.now();
+    let due = store.due_outgoing(now, 3).unwrap();
+    assert_eq!(due.len(), 3 + 1);
+    let (outgoing, to) = &due[3];
+    assert_eq!(*outgoing, Outgoing::Callback(last.id));
+    assert!(matches!(to, Destination::Account(name) if name == "gate"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn ended(store: &Store, user: &User) -> Turn {
 fn due(store: &Store) -> Vec<(Durable<Notification>, Option<String>)> {
     let now = store.inner.clock.now();
     let due = store.due_outgoing(now, 500).unwrap();
-    let found = due.into_iter().map(|outgoing| {
+    let found = due.into_iter().map(|(outgoing, _)| {
         let Outgoing::Notification(id) = outgoing else {
             panic!("{outgoing}")
         };

@@ -71,6 +71,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         replayed_history::CANDIDATES,
         replayed_history::NEWEST_MESSAGES,
         replayed_history::NEWEST_TURN,
+        due::NEXT_ACCOUNT,
         due::DUE_DELIVERIES,
         due::DUE_NOTIFICATIONS,
         push_subscriptions::OF_USER,

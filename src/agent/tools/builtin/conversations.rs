@@ -40,7 +40,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let limit = limit(arguments)?;
     let messages = context
         .store
-        .snapshot(&context.viewer)
+        .snapshot_to_search(&context.viewer)
         .and_then(|seen| seen.search_messages(query, limit))
         .map_err(public)?;
     if messages.is_empty() {

@@ -174,7 +174,7 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
         .and_then(|embedder| embedder.of_message(query, context.deadline, context.cancel));
     let memories = context
         .store
-        .snapshot(&context.viewer)
+        .snapshot_to_search(&context.viewer)
         .and_then(|seen| seen.recall(query, vector.as_ref(), MAX_RECALLED))
         .map_err(public)?;
     if memories.is_empty() {

@@ -1,10 +1,12 @@
 //! Which turns may run: one at a time in each conversation, in their order. A turn
-//! that waits for a person is outside this order until that person decides.
+//! that waits for a person is outside this order until that person decides. Of those
+//! that may run, each party's come in turns, and within a party those of each credential.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::rounds::Rounds;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, TurnId};
+use base::ids::{ConversationId, TokenId, TurnId, UserId};
 use config::Limits;
 use store::{Message, Turn};
 
@@ -12,11 +14,44 @@ use store::{Message, Turn};
 /// is read from the database again, so that a full queue stays small.
 const CARRIED_BYTES: usize = 4 * 1024;
 
+/// Whose turn it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// A person; none for what nobody owns.
+    Person(Option<UserId>),
+    /// A webhook account.
+    Account(String),
+}
+
+/// Who asks for a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requester {
+    party: Party,
+    /// What they showed; none for schedules, for accounts, and after a restart.
+    credential: Option<TokenId>,
+}
+
+impl Requester {
+    /// The person, or else the webhook account.
+    pub fn new(
+        user: Option<UserId>,
+        account: Option<&str>,
+        credential: Option<TokenId>,
+    ) -> Requester {
+        let party = match (user, account) {
+            (None, Some(account)) => Party::Account(account.to_owned()),
+            (user, _) => Party::Person(user),
+        };
+        Requester { party, credential }
+    }
+}
+
 /// A turn to run.
 #[derive(Debug)]
 pub struct TurnJob {
     pub turn: TurnId,
     pub conversation: ConversationId,
+    pub requester: Requester,
     /// The turn as it was just stored, if nothing has happened in it yet: it
     /// may run before it can be read from the database.
     pub fresh: Option<Box<(Turn, Message)>>,
@@ -26,11 +61,11 @@ pub struct TurnJob {
 #[derive(Default)]
 pub(super) struct Lanes {
     lanes: HashMap<ConversationId, Lane>,
-    ready: VecDeque<TurnJob>,
+    ready: Rounds<Party, Rounds<Option<TokenId>, VecDeque<TurnJob>>>,
     /// Turns that do not run yet, because they are still being published.
     held: HashSet<TurnId>,
     /// Turns that wait in `ready` or in a lane, and places reserved.
-    waiting: usize,
+    waiting: HashMap<Requester, usize>,
     /// Turns that wait for a person.
     suspended: usize,
     reserved: HashMap<ConversationId, usize>,
@@ -39,10 +74,16 @@ pub(super) struct Lanes {
 /// One conversation's turns.
 #[derive(Default)]
 struct Lane {
-    active: Option<(TurnId, Phase)>,
+    active: Option<Active>,
     waiting: VecDeque<TurnJob>,
     /// Turns that wait for a person's decision. The others do not wait for them.
-    suspended: Vec<TurnId>,
+    suspended: Vec<(TurnId, Requester)>,
+}
+
+struct Active {
+    turn: TurnId,
+    requester: Requester,
+    phase: Phase,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +99,7 @@ enum Phase {
 impl Lanes {
     /// Turns that wait, and places reserved.
     pub(super) fn waiting(&self) -> usize {
-        self.waiting
+        self.waiting.values().sum()
     }
 
     /// Those with turns, or places for them.
@@ -74,10 +115,18 @@ impl Lanes {
     pub(super) fn reserve(
         &mut self,
         conversation: Option<ConversationId>,
+        requester: &Requester,
         limits: &Limits,
     ) -> Result<()> {
-        let all = self.waiting;
-        if all >= limits.waiting_turns {
+        let all = self.waiting();
+        let left = limits.waiting_turns.saturating_sub(all);
+        let kept = limits
+            .waiting_turns_for_people
+            .min(limits.waiting_turns / 2);
+        let own = self.waiting.get(requester).copied().unwrap_or(0);
+        // Of the places kept for people, everybody leaves others as many as they have.
+        let is_person = matches!(requester.party, Party::Person(_));
+        if left <= kept && !(is_person && own < left) {
             return Err(Error::overloaded(
                 format!("{all} messages wait for an answer already; try again later"),
                 10,
@@ -93,7 +142,7 @@ impl Lanes {
             }
             self.reserved.insert(conversation, reserved + 1);
         }
-        self.waiting += 1;
+        self.count(requester);
         Ok(())
     }
 
@@ -121,8 +170,8 @@ impl Lanes {
     }
 
     /// Gives a reserved place back.
-    pub(super) fn release(&mut self, conversation: Option<ConversationId>) {
-        self.waiting -= 1;
+    pub(super) fn release(&mut self, conversation: Option<ConversationId>, requester: &Requester) {
+        self.discount(requester);
         if let Some(conversation) = conversation
             && let Some(places) = self.reserved.get_mut(&conversation)
         {
@@ -145,7 +194,7 @@ impl Lanes {
 
     /// Adds a turn; returns whether it is ready now.
     pub(super) fn add(&mut self, mut job: TurnJob) -> bool {
-        self.waiting += 1;
+        self.count(&job.requester);
         let is_long = |fresh: &(Turn, Message)| fresh.1.content.len() > CARRIED_BYTES;
         if job.fresh.as_deref().is_some_and(is_long) {
             job.fresh = None;
@@ -156,26 +205,36 @@ impl Lanes {
             lane.waiting.push_back(job);
             return false;
         }
-        lane.active = Some((job.turn, Phase::Ready));
-        self.ready.push_back(job);
+        self.make_ready(job);
         true
     }
 
     /// Adds a turn that waits for a person's decision.
-    pub(super) fn add_suspended(&mut self, turn: TurnId, conversation: ConversationId) {
+    pub(super) fn add_suspended(
+        &mut self,
+        turn: TurnId,
+        conversation: ConversationId,
+        requester: Requester,
+    ) {
         let lane = self.lanes.entry(conversation).or_default();
-        lane.suspended.push(turn);
+        lane.suspended.push((turn, requester));
         self.suspended += 1;
     }
 
-    /// Takes the next ready turn, to run it.
-    pub(super) fn take(&mut self) -> Option<TurnJob> {
-        let is_free = |job: &TurnJob| !self.held.contains(&job.turn);
-        let place = self.ready.iter().position(is_free)?;
-        let job = self.ready.remove(place)?;
-        self.waiting -= 1;
-        if let Some(phase) = self.phase_of(job.turn, job.conversation) {
-            *phase = Phase::Running;
+    /// Takes the next ready turn of those who may have another one run, to run it.
+    pub(super) fn take(&mut self, may_run: impl Fn(&Requester) -> bool) -> Option<TurnJob> {
+        let Lanes { ready, held, .. } = self;
+        let job = ready.take(|_, credentials| {
+            credentials.take(|_, jobs| {
+                let is_free = |job: &TurnJob| !held.contains(&job.turn);
+                may_run(&jobs.front()?.requester).then_some(())?;
+                jobs.remove(jobs.iter().position(is_free)?)
+            })
+        })?;
+        self.forget_idle();
+        self.discount(&job.requester);
+        if let Some(active) = self.active(job.turn, job.conversation) {
+            active.phase = Phase::Running;
         }
         Some(job)
     }
@@ -183,62 +242,69 @@ impl Lanes {
     /// The turn's worker has suspended it until a person decides: the conversation's
     /// next one is ready. If somebody has already decided, this one is ready again.
     pub(super) fn suspend(&mut self, turn: TurnId, conversation: ConversationId) {
-        match self.phase_of(turn, conversation) {
-            Some(Phase::Resumed) => self.make_ready(turn, conversation),
-            Some(_) => {
-                self.add_suspended(turn, conversation);
-                self.advance(turn, conversation);
-            }
-            None => {}
+        let Some(active) = self.active(turn, conversation) else {
+            return;
+        };
+        let requester = active.requester.clone();
+        if active.phase == Phase::Resumed {
+            self.make_ready_again(turn, conversation, requester);
+        } else {
+            self.add_suspended(turn, conversation, requester);
+            self.advance(turn, conversation);
         }
     }
 
     /// The turn waits until the database can be written, and its conversation with it.
     pub(super) fn defer(&mut self, turn: TurnId, conversation: ConversationId) {
-        if let Some(phase) = self.phase_of(turn, conversation) {
-            *phase = Phase::Deferred;
+        if let Some(active) = self.active(turn, conversation) {
+            active.phase = Phase::Deferred;
         }
     }
 
     /// A person has decided, or the database can be written; returns whether the turn
     /// is ready now.
     pub(super) fn resume(&mut self, turn: TurnId, conversation: ConversationId) -> bool {
-        match self.phase_of(turn, conversation) {
-            Some(phase @ Phase::Running) => {
-                *phase = Phase::Resumed;
-                return false;
+        if let Some(active) = self.active(turn, conversation) {
+            match active.phase {
+                Phase::Running => active.phase = Phase::Resumed,
+                Phase::Deferred => {
+                    let requester = active.requester.clone();
+                    self.make_ready_again(turn, conversation, requester);
+                    return true;
+                }
+                Phase::Ready | Phase::Resumed => {}
             }
-            Some(Phase::Deferred) => {
-                self.make_ready(turn, conversation);
-                return true;
-            }
-            Some(Phase::Ready | Phase::Resumed) => return false,
-            None => {}
+            return false;
         }
         let Some(lane) = self.lanes.get_mut(&conversation) else {
             return false;
         };
-        if !lane.end_suspension(turn) {
+        let Some(requester) = lane.end_suspension(turn) else {
             return false;
-        }
+        };
         self.suspended -= 1;
         if lane.active.is_none() {
-            self.make_ready(turn, conversation);
+            self.make_ready_again(turn, conversation, requester);
             return true;
         }
         // Before younger ones, as after a restart.
         let place = lane.waiting.partition_point(|job| job.turn < turn);
-        lane.waiting.insert(place, unread(turn, conversation));
-        self.waiting += 1;
+        let job = unread(turn, conversation, requester.clone());
+        lane.waiting.insert(place, job);
+        self.count(&requester);
         false
     }
 
     /// Removes a turn that is not running; returns whether it was here.
     pub(super) fn remove(&mut self, turn: TurnId, conversation: ConversationId) -> bool {
-        if self.phase_of(turn, conversation).is_some() {
-            let before = self.ready.len();
-            self.ready.retain(|job| job.turn != turn);
-            self.waiting -= before - self.ready.len();
+        if let Some(active) = self.active(turn, conversation) {
+            if active.phase == Phase::Ready {
+                let Requester { party, credential } = active.requester.clone();
+                let jobs = self.ready.of(&party).of(&credential);
+                jobs.retain(|job| job.turn != turn);
+                self.forget_idle();
+                self.discount(&Requester { party, credential });
+            }
             self.advance(turn, conversation);
             return true;
         }
@@ -246,11 +312,12 @@ impl Lanes {
             return false;
         };
         if let Some(place) = lane.waiting.iter().position(|job| job.turn == turn) {
-            lane.waiting.remove(place);
-            self.waiting -= 1;
+            if let Some(job) = lane.waiting.remove(place) {
+                self.discount(&job.requester);
+            }
             return true;
         }
-        let was_suspended = lane.end_suspension(turn);
+        let was_suspended = lane.end_suspension(turn).is_some();
         self.suspended -= usize::from(was_suspended);
         self.drop_if_empty(conversation);
         was_suspended
@@ -262,21 +329,20 @@ impl Lanes {
             return Vec::new();
         };
         let waiting = lane.waiting.iter().map(|job| job.turn);
-        let active = lane.active.map(|(turn, _)| turn);
-        let suspended = lane.suspended.iter().copied();
+        let active = lane.active.as_ref().map(|active| active.turn);
+        let suspended = lane.suspended.iter().map(|(turn, _)| *turn);
         suspended.chain(waiting).chain(active).collect()
     }
 
     /// Makes the conversation's next turn ready after `turn`.
     pub(super) fn advance(&mut self, turn: TurnId, conversation: ConversationId) {
-        let lane = self.lanes.get_mut(&conversation);
-        let Some(lane) = lane.filter(|lane| lane.is_active(turn)) else {
+        if self.active(turn, conversation).is_none() {
             return;
-        };
-        let next = lane.waiting.pop_front();
-        lane.active = next.as_ref().map(|job| (job.turn, Phase::Ready));
-        match next {
-            Some(job) => self.ready.push_back(job),
+        }
+        let lane = self.lanes.entry(conversation).or_default();
+        lane.active = None;
+        match lane.waiting.pop_front() {
+            Some(job) => self.make_ready(job),
             None => self.drop_if_empty(conversation),
         }
     }
@@ -288,31 +354,64 @@ impl Lanes {
         }
     }
 
-    /// The phase of a conversation's active turn, if this is it.
-    fn phase_of(&mut self, turn: TurnId, conversation: ConversationId) -> Option<&mut Phase> {
-        let (active, phase) = self.lanes.get_mut(&conversation)?.active.as_mut()?;
-        (*active == turn).then_some(phase)
+    /// A conversation's active turn, if this is it.
+    fn active(&mut self, turn: TurnId, conversation: ConversationId) -> Option<&mut Active> {
+        let active = self.lanes.get_mut(&conversation)?.active.as_mut()?;
+        (active.turn == turn).then_some(active)
     }
 
-    /// Makes a turn the ready one of its conversation.
-    fn make_ready(&mut self, turn: TurnId, conversation: ConversationId) {
-        if let Some(lane) = self.lanes.get_mut(&conversation) {
-            lane.active = Some((turn, Phase::Ready));
+    /// Makes a turn that is counted the ready one of its conversation.
+    fn make_ready(&mut self, job: TurnJob) {
+        let lane = self.lanes.entry(job.conversation).or_default();
+        lane.active = Some(Active {
+            turn: job.turn,
+            requester: job.requester.clone(),
+            phase: Phase::Ready,
+        });
+        let Requester { party, credential } = &job.requester;
+        self.ready.of(party).of(credential).push_back(job);
+    }
+
+    /// The same with one that has run before.
+    fn make_ready_again(
+        &mut self,
+        turn: TurnId,
+        conversation: ConversationId,
+        requester: Requester,
+    ) {
+        self.count(&requester);
+        self.make_ready(unread(turn, conversation, requester));
+    }
+
+    /// One more of these waits.
+    fn count(&mut self, requester: &Requester) {
+        *self.waiting.entry(requester.clone()).or_default() += 1;
+    }
+
+    /// One of these waits no longer.
+    fn discount(&mut self, requester: &Requester) {
+        if let Some(waiting) = self.waiting.get_mut(requester) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                self.waiting.remove(requester);
+            }
         }
-        self.waiting += 1;
-        self.ready.push_back(unread(turn, conversation));
+    }
+
+    /// Whoever has nothing ready comes last again.
+    fn forget_idle(&mut self) {
+        self.ready.retain(|credentials| {
+            credentials.retain(|jobs| !jobs.is_empty());
+            credentials.len() > 0
+        });
     }
 }
 
 impl Lane {
-    fn is_active(&self, turn: TurnId) -> bool {
-        self.active.is_some_and(|(active, _)| active == turn)
-    }
-
-    /// Returns whether the turn was suspended.
-    fn end_suspension(&mut self, turn: TurnId) -> bool {
-        let place = self.suspended.iter().position(|one| *one == turn);
-        place.map(|place| self.suspended.remove(place)).is_some()
+    /// Who asked for the turn, if it was suspended.
+    fn end_suspension(&mut self, turn: TurnId) -> Option<Requester> {
+        let place = self.suspended.iter().position(|(one, _)| *one == turn)?;
+        Some(self.suspended.remove(place).1)
     }
 }
 
@@ -339,10 +438,11 @@ fn too_many(queued: usize, suspended: usize) -> Error {
 }
 
 /// A turn to be read from the database.
-fn unread(turn: TurnId, conversation: ConversationId) -> TurnJob {
+fn unread(turn: TurnId, conversation: ConversationId, requester: Requester) -> TurnJob {
     TurnJob {
         turn,
         conversation,
+        requester,
         fresh: None,
     }
 }

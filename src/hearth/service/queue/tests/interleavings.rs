@@ -64,9 +64,9 @@ impl Scene {
                     thread::yield_now();
                     run(self, job, &cancel);
                 }
-                Job::Outgoing(outgoing) => {
-                    let Outgoing::Callback(delivery) = outgoing else {
-                        panic!("{outgoing:?} is none of the callbacks")
+                Job::Outgoing(due) => {
+                    let Outgoing::Callback(delivery) = due.outgoing else {
+                        panic!("{due:?} is none of the callbacks")
                     };
                     let mut log = self.log.lock().unwrap();
                     assert!(log.delivering.insert(delivery), "{delivery} twice at once");
@@ -74,7 +74,8 @@ impl Scene {
                     drop(log);
                     thread::yield_now();
                     self.log.lock().unwrap().delivering.remove(&delivery);
-                    self.queue.attempt_ended(outgoing);
+                    let reach = Some(Reach::Answered);
+                    self.queue.attempt_ended(&due, reach, NOW);
                     self.ended.0.send(-delivery.as_i64()).unwrap();
                 }
             }
@@ -146,13 +147,8 @@ fn turns_run_in_order_one_at_a_time_and_none_is_left() {
                 }
             }),
             scene.spawn(|scene| {
-                let due = |ids: &[i64]| {
-                    let ids = ids.iter().copied();
-                    ids.map(|id| Outgoing::Callback(id.into()))
-                        .collect::<Vec<_>>()
-                };
-                scene.queue.offer(due(&[1, 2]));
-                scene.queue.offer(due(&[3]));
+                scene.queue.offer([due(1), due(2)], NOW);
+                scene.queue.offer([due(3)], NOW);
             }),
         ];
         scene.await_ends(8);
@@ -163,6 +159,24 @@ fn turns_run_in_order_one_at_a_time_and_none_is_left() {
         let mut deliveries = std::mem::take(&mut scene.log.lock().unwrap().deliveries);
         deliveries.sort();
         assert_eq!(deliveries, [1, 2, 3]);
+    });
+}
+
+#[test]
+fn every_receiver_gets_what_is_due_to_it() {
+    explore("queue: receivers", || {
+        let scene = Scene::new(4);
+        let workers = scene.workers(4, end_at_once);
+        let callers = vec![
+            scene.spawn(|scene| scene.queue.offer([due(1), due(2), due(3), due(4)], NOW)),
+            scene.spawn(|scene| {
+                scene.queue.offer([due_to("there", 5), due(6)], NOW);
+                scene.queue.submit(job(11, 1));
+            }),
+        ];
+        scene.await_ends(7);
+        join(callers);
+        scene.stop(workers);
     });
 }
 
@@ -356,7 +370,7 @@ fn no_more_wait_than_the_limits_allow() {
         let callers = [11, 12, 13].map(|turn| {
             let (limits, accepted) = (limits.clone(), Arc::clone(&accepted));
             scene.spawn(move |scene| {
-                let Ok(place) = scene.queue.reserve(Some(1.into()), &limits) else {
+                let Ok(place) = scene.queue.reserve(Some(1.into()), person(1, 1), &limits) else {
                     return;
                 };
                 assert!(scene.queue.load().waiting <= 4, "each may count twice");
@@ -373,8 +387,8 @@ fn no_more_wait_than_the_limits_allow() {
         let workers = scene.workers(2, end_at_once);
         scene.await_ends(accepted);
         // Every place was given back.
-        let place = scene.queue.reserve(Some(1.into()), &limits);
-        let other = scene.queue.reserve(None, &limits);
+        let place = scene.queue.reserve(Some(1.into()), person(1, 1), &limits);
+        let other = scene.queue.reserve(None, person(1, 1), &limits);
         assert!(place.is_ok() && other.is_ok());
         drop((place, other));
         scene.stop(workers);
@@ -394,7 +408,7 @@ fn stopping_waits_for_what_runs_and_starts_nothing() {
             }),
             scene.spawn(|scene| {
                 scene.queue.submit(job(21, 2));
-                scene.queue.offer([Outgoing::Callback(1.into())]);
+                scene.queue.offer([due(1)], NOW);
             }),
         ];
         let other = scene.spawn(|scene| scene.queue.stop(LONG));
@@ -410,7 +424,11 @@ fn stopping_waits_for_what_runs_and_starts_nothing() {
             begun,
             "begun after the stop"
         );
-        assert!(scene.queue.reserve(None, &Limits::default()).is_err());
+        assert!(
+            (scene.queue)
+                .reserve(None, person(1, 1), &Limits::default())
+                .is_err()
+        );
     });
 }
 
