@@ -112,7 +112,8 @@ impl Server {
         // Ports are bound before anything runs, so that a start that cannot serve
         // does no work either.
         let sockets = ports::bind(&config, options.bind, options.port)?;
-        let service = door::service(&options.data_dir, Arc::clone(&settings), store, clock)?;
+        let service = Service::new(&options.data_dir, Arc::clone(&settings), store, clock);
+        let service = service.map_err(StartError::new)?;
         let links = Links::new(Arc::clone(&service), options.data_dir.clone(), &config)?;
         let links = Arc::new(links);
         let linked = Arc::downgrade(&links);
