@@ -79,7 +79,10 @@ fn check(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cl
     let directory = door.directory()?;
     // What only the environment of a server has, the server has judged.
     let config = settings(directory, Configuration::Needed)?.current();
-    server::check(&config, !has_server).map_err(CliError::failed)?;
+    server::check_certificates(&config).map_err(CliError::failed)?;
+    if !has_server {
+        server::check_relay(&config).map_err(CliError::failed)?;
+    }
     let option = directory.option(arguments.has("data-dir"));
     for warning in texts(&data["warnings"]) {
         context.note(with_option(warning, &option))?;

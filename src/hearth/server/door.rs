@@ -19,8 +19,8 @@ use rustix::net::sockopt;
 use super::StartError;
 use super::lock::{Lock, check_own};
 use crate::http::{Router, RouterExtensions, Serves};
+use crate::service::Service;
 use crate::service::session::sessions;
-use crate::service::{Parts, Service};
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use base::secret::Secret;
@@ -130,7 +130,8 @@ impl OwnService {
         clock: Clock,
         lock: Option<Lock>,
     ) -> Result<OwnService, StartError> {
-        let service = service(directory, Arc::new(settings), store, clock)?;
+        let service = Service::new(directory, Arc::new(settings), store, clock);
+        let service = service.map_err(StartError::new)?;
         let router = Router::new(
             Arc::clone(&service),
             Incoming::new(Arc::clone(&service), None),
@@ -164,22 +165,6 @@ impl Drop for OwnService {
     fn drop(&mut self) {
         self.service.store().close();
     }
-}
-
-/// The service of a data directory, as a server and a command build it.
-pub(super) fn service(
-    directory: &Path,
-    settings: Arc<Settings>,
-    store: Store,
-    clock: Clock,
-) -> Result<Arc<Service>, StartError> {
-    Service::new(Parts {
-        settings,
-        store,
-        clock,
-        data_dir: directory.to_owned(),
-    })
-    .map_err(StartError::new)
 }
 
 /// Uses the socket's path. One that is longer than an address may be (unix(7)) is named by

@@ -112,7 +112,8 @@ impl Server {
         // Ports are bound before anything runs, so that a start that cannot serve
         // does no work either.
         let sockets = ports::bind(&config, options.bind, options.port)?;
-        let service = door::service(&options.data_dir, Arc::clone(&settings), store, clock)?;
+        let service = Service::new(&options.data_dir, Arc::clone(&settings), store, clock);
+        let service = service.map_err(StartError::new)?;
         let links = Links::new(Arc::clone(&service), options.data_dir.clone(), &config)?;
         let links = Arc::new(links);
         let linked = Arc::downgrade(&links);
@@ -291,17 +292,21 @@ pub fn check_ports(
     ports::bind(config, bind, port).map(drop)
 }
 
-/// Checks what the configuration refers to, as the start does: certificates, their key and,
-/// if `starts_here`, the token of a relay, which may be in the environment.
+/// Checks the files that the section `tls` names, as the start does.
 ///
 /// # Errors
-/// A server would not start with it.
-pub fn check(config: &Config, starts_here: bool) -> Result<(), StartError> {
-    identity::open(config)?;
-    if starts_here {
-        relay::open(config)?;
-    }
-    Ok(())
+/// A server would not start with them.
+pub fn check_certificates(config: &Config) -> Result<(), StartError> {
+    identity::open(config).map(drop)
+}
+
+/// Checks that a server that is to be a relay too can be one: its token may be in the
+/// environment.
+///
+/// # Errors
+/// It would not start here.
+pub fn check_relay(config: &Config) -> Result<(), StartError> {
+    relay::open(config).map(drop)
 }
 
 /// The web front end, where it is built in.

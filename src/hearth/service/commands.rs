@@ -353,31 +353,24 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
     let identity = caller.identity;
     // An admin runs the server: the numbers of all of it, and of nothing in it. Others
     // get what is theirs.
-    let (viewer, user, budget, month) = if caller.is_admin() {
-        (
-            Viewer::server(),
-            None,
-            config.budget.monthly_tokens,
-            store.snapshot(&Viewer::server())?.tokens_of_month(now)?,
-        )
-    } else {
-        (
-            identity.viewer(),
-            Some(identity.user_id),
-            config
-                .person(&identity.user)
-                .and_then(|person| person.monthly_tokens),
-            store
-                .snapshot(&Viewer::server())?
-                .tokens_of_month_by(identity.user_id, now)?,
-        )
-    };
+    let user = (!caller.is_admin()).then_some(identity.user_id);
+    let viewer = user.map_or_else(Viewer::server, |_| identity.viewer());
     let counts = store.snapshot(&viewer)?.counts()?;
+    let whole = store.snapshot(&Viewer::server())?;
+    let (budget, month) = match user {
+        None => (config.budget.monthly_tokens, whole.tokens_of_month(now)?),
+        Some(id) => {
+            let limits = config.person(&identity.user);
+            let budget = limits.and_then(|limits| limits.monthly_tokens);
+            (budget, whole.tokens_of_month_by(id, now)?)
+        }
+    };
+    drop(whole);
     let load = service.load();
-    let mut turns: BTreeMap<String, u64> = counts
-        .turns
-        .iter()
-        .map(|(state, count)| (state.as_str().to_owned(), *count))
+    let named = |state: &str, count: &u64| (state.to_owned(), *count);
+    let turns = counts.turns.iter();
+    let mut turns: BTreeMap<String, u64> = turns
+        .map(|(state, count)| named(state.as_str(), count))
         .collect();
     if caller.is_admin() {
         // The database learns of a turn's start with its next commit; the queue
@@ -403,10 +396,8 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
         attachment_bytes: caller.is_admin().then_some(counts.attachment_bytes),
         backup: service.backup_status(),
         turns,
-        deliveries: counts
-            .deliveries
-            .iter()
-            .map(|(state, count)| (state.as_str().to_owned(), *count))
+        deliveries: (counts.deliveries.iter())
+            .map(|(state, count)| named(state.as_str(), count))
             .collect(),
         mcp_servers: mcp_servers.map(views::mcp_server).collect(),
         push_key: service.sender.push_key(),

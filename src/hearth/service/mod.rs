@@ -69,5 +69,5 @@ mod webhooks;
 pub mod workers;
 
 pub use accounts::Login;
-pub use state::{Parts, Service};
+pub use state::Service;
 pub use webhooks::{Accepted, WebhookRequest};

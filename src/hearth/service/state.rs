@@ -96,31 +96,20 @@ pub struct Service {
 /// What else applies changed settings.
 type SettingsObserver = Box<dyn Fn(&Config) + Send + Sync>;
 
-/// What a service is built from.
-pub struct Parts {
-    /// The configuration; it may change at any time.
-    pub settings: Arc<Settings>,
-    /// The open database.
-    pub store: Store,
-    /// Time for everything that is stored or expires.
-    pub clock: Clock,
-    /// The working directory of custom tools' programs.
-    pub data_dir: PathBuf,
-}
-
 impl Service {
-    /// A service that runs no turns until
+    /// The service of a data directory with these settings, which may change at any time, and
+    /// its open database. It runs no turns until
     /// [`Workers::start`](super::workers::Workers::start).
     ///
     /// # Errors
     /// The database cannot be read or written.
-    pub fn new(parts: Parts) -> Result<Arc<Service>> {
-        let Parts {
-            settings,
-            store,
-            clock,
-            data_dir,
-        } = parts;
+    pub fn new(
+        data_dir: &Path,
+        settings: Arc<Settings>,
+        store: Store,
+        clock: Clock,
+    ) -> Result<Arc<Service>> {
+        let data_dir = data_dir.to_owned();
         let config = settings.current();
         let last_event = match store.meta(EVENT_NUMBERS_KEY)?.uncommitted() {
             Some(text) => text.parse().unwrap_or(0),
@@ -367,13 +356,9 @@ mod tests {
     fn first_event(folder: &TemporaryDirectory) -> u64 {
         let clock = Clock::system();
         let config = folder.path().join("config.json");
-        let service = Service::new(Parts {
-            settings: Arc::new(Settings::from_text(&config, "{}", |_| None).unwrap()),
-            store: Store::open(&folder.path().join("hearth.db"), clock.clone()).unwrap(),
-            clock,
-            data_dir: folder.path().to_owned(),
-        })
-        .unwrap();
+        let settings = Arc::new(Settings::from_text(&config, "{}", |_| None).unwrap());
+        let store = Store::open(&folder.path().join("hearth.db"), clock.clone()).unwrap();
+        let service = Service::new(folder.path(), settings, store, clock).unwrap();
         let outbox = Arc::new(Outbox::new(1 << 20, || ()));
         let connection = service.connections.open();
         let admin = Person {

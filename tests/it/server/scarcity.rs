@@ -131,6 +131,13 @@ fn set_limit(program: &Program, resource: Resource, current: Option<u64>) -> Opt
     prlimit(process, resource, limit).unwrap().current
 }
 
+/// A limit of the file size under which the database's log, which gets longer than all else
+/// that the server writes, takes little more. There is none before the first commit.
+fn bytes_of_little_more(folder: &Path) -> u64 {
+    let log = fs::metadata(folder.join("hearth.db-wal"));
+    log.map_or(0, |log| log.len()) + 256 * 1024
+}
+
 #[test]
 fn strangers_cannot_use_up_the_address_space() {
     let folder = TemporaryDirectory::new();
@@ -326,8 +333,7 @@ fn a_limit_of_the_file_size_is_like_a_full_disk() {
     let (model, receiver) = (echoing(), Receiver::start());
     write_config(folder.path(), with_account(&model, receiver.url()));
     let program = Program::serve(folder.path());
-    let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
-    let most = log.len() + 256 * 1024;
+    let most = bytes_of_little_more(folder.path());
     let usual = set_limit(&program, Resource::Fsize, Some(most));
     let poster = Poster::new(program.address);
     let mut accepted = 0;
@@ -375,9 +381,7 @@ fn an_import_that_fills_the_disk_says_what_it_imported() {
         write_config(folder.path(), json!({}));
         make_people(folder.path());
         let program = Program::serve(folder.path());
-        // Of all that the server writes, only the database's log gets this long.
-        let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
-        let most = log.len() + 256 * 1024;
+        let most = bytes_of_little_more(folder.path());
         let mut lines = vec![json!({ "type": "hearth_export", "version": 1 })];
         lines.extend([conversation(1), message(20)]);
         let long = most as i64 / 10_000;

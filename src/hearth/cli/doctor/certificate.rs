@@ -2,6 +2,7 @@
 
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::table::time;
+use crate::server::check_certificates;
 use base::clock::Clock;
 use config::{Settings, Tls};
 use net::tls::{fingerprint, inspect, load_certificates};
@@ -13,28 +14,18 @@ const DAY: u64 = 24 * 60 * 60;
 /// Checks the server's certificate and tls.ca_file, where configured.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
-    let mut found = Vec::new();
-    if config.tls.identity().is_some() {
-        found.push(server(installation, &config.tls));
+    if let Err(error) = check_certificates(&config) {
+        let advice = "correct \"tls\": until then https fails and the server does not start";
+        return vec![Diagnosis::problem(error.to_string()).advise(advice)];
     }
-    if let Some(path) = &config.tls.ca_file
-        && let Err(error) = load_certificates(path)
-    {
-        found.push(
-            Diagnosis::problem(error.to_string()).advise(
-                "correct tls.ca_file: until then https fails and the server does not start",
-            ),
-        );
-    }
-    found
+    let has_own = config.tls.identity().is_some();
+    let own = has_own.then(|| server(installation, &config.tls));
+    own.into_iter().collect()
 }
 
 fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     let option = &installation.option;
     let remedy = format!("renew it; if it is self-signed: hearth tls self-signed --force{option}");
-    if let Err(error) = usable(tls) {
-        return Diagnosis::problem(error).advise("correct \"tls\"");
-    }
     let leaf = tls.cert.as_deref().map(load_certificates);
     let Some(Ok(certificates)) = leaf else {
         return Diagnosis::problem("the certificate cannot be read");
@@ -57,20 +48,4 @@ fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
             fingerprint(&certificates[0])
         )),
     }
-}
-
-/// Whether the server can start with it.
-#[cfg(feature = "tls")]
-fn usable(tls: &Tls) -> Result<(), String> {
-    let Some((certificate, key)) = tls.identity() else {
-        return Ok(());
-    };
-    net::tls::Acceptor::open(certificate, key)
-        .map(drop)
-        .map_err(|error| error.to_string())
-}
-
-#[cfg(not(feature = "tls"))]
-fn usable(_: &Tls) -> Result<(), String> {
-    Err("\"tls.cert\" is set, but this program was built without TLS".to_owned())
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::http;
+use crate::server::check_relay;
 use base::url::Url;
 use config::{Config, RelayChannel, Settings};
 use net::tls::Trust;
@@ -21,33 +22,12 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
 }
 
 /// Whether the server can start as a relay, if relay.enabled is set.
-#[cfg(feature = "relay")]
 fn own(config: &Config, option: &str) -> Option<Diagnosis> {
-    use relay::server::Token;
-
-    if !config.relay.enabled {
-        return None;
-    }
-    let problem = match config.relay.token().map(Token::new) {
-        Some(Ok(_)) => {
-            return Some(Diagnosis::ok("the server is also a relay"));
-        }
-        Some(Err(error)) => error.to_string(),
-        None => "relay.enabled is set without an AUTH_TOKEN: the server cannot start".to_owned(),
-    };
-    let advice = format!("hearth config set{option} relay.auth_token -");
-    Some(
-        Diagnosis::problem(problem)
-            .advise("hearth relay --show-token")
-            .advise(advice),
-    )
-}
-
-#[cfg(not(feature = "relay"))]
-fn own(config: &Config, option: &str) -> Option<Diagnosis> {
-    let problem = "relay.enabled is set, but this program was built without the relay";
-    config.relay.enabled.then(|| {
-        Diagnosis::problem(problem).advise(format!("hearth config set{option} relay.enabled false"))
+    config.relay.enabled.then(|| match check_relay(config) {
+        Ok(()) => Diagnosis::ok("the server is also a relay"),
+        Err(error) => Diagnosis::problem(error.to_string())
+            .advise(format!("hearth config set{option} relay.auth_token -"))
+            .advise(format!("or hearth config unset{option} relay.enabled")),
     })
 }
 
