@@ -60,7 +60,7 @@ pub struct WorkQueue {
     /// the other.
     most_turns: usize,
     most_outgoing: usize,
-    /// Most turns of one requester at a time: nobody may take all workers from the others.
+    /// Most turns of one requester at a time: the last worker is left to the others.
     most_turns_of_one: usize,
 }
 
@@ -91,20 +91,16 @@ impl Drop for Reservation<'_> {
     }
 }
 
-/// All but an eighth, so that some are left.
-fn most_of(workers: usize) -> usize {
-    (workers - (workers / 8).max(usize::from(workers > 1))).max(1)
-}
-
 impl WorkQueue {
     /// A queue for this many workers.
     pub fn new(workers: usize) -> WorkQueue {
+        let most_turns = (workers - (workers / 8).max(usize::from(workers > 1))).max(1);
         WorkQueue {
             state: Mutex::default(),
             changed: Condvar::new(),
-            most_turns: most_of(workers),
+            most_turns,
             most_outgoing: (workers / 2).max(1),
-            most_turns_of_one: most_of(most_of(workers)),
+            most_turns_of_one: (most_turns - 1).max(1),
         }
     }
 

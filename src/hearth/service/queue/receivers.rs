@@ -90,10 +90,12 @@ impl Receivers {
         let (free, now) = (slots.saturating_sub(self.running), self.now);
         let is_doubtful = |one: &&Receiver| one.running > 0 && !one.answers();
         let doubtful = self.receivers.queues().filter(is_doubtful).count();
+        // A clock that was set back does not lengthen it.
+        let is_paused = |at: Timestamp| (at..at.plus(PAUSE)).contains(&now);
         let may_begin = |receiver: &Receiver| match receiver.last {
             Some((Reach::Answered, _)) => receiver.running < free,
             _ if receiver.running > 0 || free == 0 => false,
-            Some((Reach::Silent, at)) => at.plus(PAUSE) <= now && doubtful < slots.div_ceil(2),
+            Some((Reach::Silent, at)) => !is_paused(at) && doubtful < slots.div_ceil(2),
             Some((Reach::Refused, _)) | None => doubtful < slots - slots / 4,
         };
         let due = self.receivers.take(|name, receiver| {
