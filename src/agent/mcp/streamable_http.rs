@@ -561,7 +561,12 @@ impl Shared {
                 // Whether the server is gone, the next request finds out.
                 Err(failure) => {
                     let (name, error) = (&self.name, failure.into_call_error(&timeout));
-                    log::info!("mcp {name}: its notifications do not come at present: {error}");
+                    // Many streams are cut now and then.
+                    let level = match pause > first_pause {
+                        true => log::Level::Info,
+                        false => log::Level::Debug,
+                    };
+                    log::log!(level, "mcp {name}: its notifications do not come: {error}");
                 }
             }
             if stop.wait(pause) {
