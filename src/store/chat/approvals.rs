@@ -8,7 +8,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::words;
-use crate::engine::query::{self, exists, row, rows, values};
+use crate::engine::query::{self, exists, from_row, row, rows, values};
 use crate::sight::askers;
 use crate::sight::snapshot::Snapshot;
 use base::clock::Timestamp;
@@ -341,21 +341,9 @@ fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
     let verdict: Option<Verdict> = row.get("verdict")?;
-    Ok(Approval {
-        id: row.get("id")?,
-        turn_id: row.get("turn_id")?,
-        conversation_id: row.get("conversation_id")?,
-        user_id: row.get("user_id")?,
-        account: row.get("account")?,
-        requested_by: row.get("requested_by")?,
-        channel: row.get("channel")?,
-        is_outside: row.get("is_outside")?,
-        call_id: row.get("call_id")?,
-        tool: row.get("tool")?,
-        arguments: row.get("arguments")?,
-        reason: row.get("reason")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
+    Ok(from_row!(row => Approval {
+        id, turn_id, conversation_id, user_id, account, requested_by, channel, is_outside,
+        call_id, tool, arguments, reason, created_at, expires_at;
         decision: match verdict {
             Some(verdict) => Some(Decision {
                 verdict,
@@ -363,5 +351,5 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
             }),
             None => None,
         },
-    })
+    }))
 }

@@ -168,11 +168,7 @@ impl Store {
     /// `not_found` when the turn is gone or has ended, and when whoever asked does not see
     /// the conversation any longer.
     pub fn record_steps(&self, id: TurnId, steps: Vec<Step>, found_for: AudienceId) -> Result<()> {
-        self.write(move |write| {
-            write.adds_to_the_end();
-            let turn = find_running(write, id)?;
-            append(write, &turn, steps, found_for)
-        })
+        self.write(move |write| record(write, id, steps, found_for))
     }
 
     /// [`Store::record_steps`] that returns before the commit, which follows within 5 ms: for
@@ -186,11 +182,7 @@ impl Store {
         steps: Vec<Step>,
         found_for: AudienceId,
     ) -> Result<Provisional<()>> {
-        self.deferred_write(move |write| {
-            write.adds_to_the_end();
-            let turn = find_running(write, id)?;
-            append(write, &turn, steps, found_for)
-        })
+        self.deferred_write(move |write| record(write, id, steps, found_for))
     }
 
     /// Appends steps, as [`Store::record_steps`], and the start of a tool call, in one
@@ -334,6 +326,12 @@ pub(crate) fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
         .into());
     }
     Ok(turn)
+}
+
+fn record(write: &Write<'_>, id: TurnId, steps: Vec<Step>, found_for: AudienceId) -> Outcome<()> {
+    write.adds_to_the_end();
+    let turn = find_running(write, id)?;
+    append(write, &turn, steps, found_for)
 }
 
 /// The same, if whoever asked still sees its conversation.

@@ -20,6 +20,20 @@ macro_rules! words {
 
 pub(crate) use words;
 
+/// A value from a row: fields that are columns of the same names, and the others.
+macro_rules! from_row {
+    ($row:ident => $kind:ident {
+        $($column:ident),+ $(; $($field:ident: $value:expr),+)? $(,)?
+    }) => {
+        $kind {
+            $($column: $row.get(stringify!($column))?,)+
+            $($($field: $value,)+)?
+        }
+    };
+}
+
+pub(crate) use from_row;
+
 /// All rows of a cached statement.
 pub(crate) fn rows<T>(
     connection: &Connection,

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{not_found, row, rows, value};
+use crate::engine::query::{from_row, not_found, row, rows, value};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Viewer};
 use base::composed::composed;
@@ -222,12 +222,9 @@ fn find(connection: &Connection, name: &str) -> Outcome<Option<(i64, List)>> {
 }
 
 fn item(row: &Row<'_>) -> rusqlite::Result<ListItem> {
-    Ok(ListItem {
-        id: row.get("id")?,
-        text: row.get("text")?,
-        is_checked: row.get("is_checked")?,
-        is_outside: row.get("is_outside")?,
-    })
+    Ok(from_row!(row => ListItem {
+        id, text, is_checked, is_outside
+    }))
 }
 
 fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {

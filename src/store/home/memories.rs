@@ -12,7 +12,7 @@ use crate::chat::steps::note_told;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{each_row, not_found, row};
+use crate::engine::query::{each_row, from_row, not_found, row};
 use crate::home::forgetting::{forget, plain};
 use crate::home::memory_index::Seen;
 use crate::home::recall::Choice;
@@ -415,18 +415,13 @@ pub(crate) fn from_row(
     row: &Row<'_>,
 ) -> rusqlite::Result<Memory> {
     let thing = Belongs::from_row(row)?;
-    Ok(Memory {
+    Ok(from_row!(row => Memory {
+        channel, is_outside, id, content, speaker, created_at;
         owner: directory.name(connection, thing.owner_id)?,
         owner_id: thing.owner_id,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         readers: directory.readers(connection, thing.audience_id)?,
-        channel: row.get("channel")?,
         account: thing.account,
-        is_outside: row.get("is_outside")?,
-        id: row.get("id")?,
-        content: row.get("content")?,
         search_words: search_words::of_row(row)?,
-        speaker: row.get("speaker")?,
-        created_at: row.get("created_at")?,
-    })
+    }))
 }

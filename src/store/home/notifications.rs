@@ -11,7 +11,7 @@ use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query;
-use crate::engine::query::words;
+use crate::engine::query::{from_row, words};
 use crate::keep::clock_step::NOTE_ATTEMPT;
 use crate::out::deliveries::Attempt;
 use crate::people::push_subscriptions::{self, PUSH, PushSubscription};
@@ -243,21 +243,13 @@ fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
          CROSS JOIN users u ON u.id = n.user_id WHERE n.id = ?",
         id,
         |row: &Row<'_>| {
-            Ok(Stored {
-                user_id: row.get("user_id")?,
+            Ok(from_row!(row => Stored {
+                user_id, role, conversation_id, service, cause, about, content, attempts,
+                next_at, expires_at;
                 user: row.get("name")?,
-                role: row.get("role")?,
-                conversation_id: row.get("conversation_id")?,
-                service: row.get("service")?,
                 browser: row.get("subscription_id")?,
-                cause: row.get("cause")?,
-                about: row.get("about")?,
-                content: row.get("content")?,
-                attempts: row.get("attempts")?,
-                next_at: row.get("next_at")?,
-                expires_at: row.get("expires_at")?,
                 is_finished: row.get::<_, Option<Timestamp>>("finished_at")?.is_some(),
-            })
+            }))
         },
     )
 }

@@ -9,7 +9,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows, value};
+use crate::engine::query::{from_row, row, rows, value};
 use crate::people::users::is_guest;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
@@ -412,25 +412,16 @@ fn from_row(
     row: &Row<'_>,
 ) -> rusqlite::Result<Schedule> {
     let thing = Belongs::from_row(row)?;
-    Ok(Schedule {
+    Ok(from_row!(row => Schedule {
+        id, prompt, owner, conversation_id, channel, account, last_at, planned_at, is_paused,
+        is_outside, created_at;
         owner_id: thing.owner_id,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         readers: directory.readers(connection, thing.audience_id)?,
-        id: row.get("id")?,
-        prompt: row.get("prompt")?,
-        owner: row.get("owner")?,
-        conversation_id: row.get("conversation_id")?,
-        channel: row.get("channel")?,
-        account: row.get("account")?,
         timing: Timing {
             cron: row.get("cron")?,
             next_at: row.get("next_at")?,
             is_wait: row.get("is_wait")?,
         },
-        last_at: row.get("last_at")?,
-        planned_at: row.get("planned_at")?,
-        is_paused: row.get("is_paused")?,
-        is_outside: row.get("is_outside")?,
-        created_at: row.get("created_at")?,
-    })
+    }))
 }

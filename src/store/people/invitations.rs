@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{check_changed, row, rows};
+use crate::engine::query::{check_changed, from_row, row, rows};
 use crate::people::users::{self, NO_PASSWORD, User};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -160,13 +160,7 @@ const LIST: &str = "SELECT i.*, u.name, u.role, u.password_hash <> '' AS is_rese
      WHERE i.expires_at > ?1 ORDER BY i.id DESC";
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Invitation> {
-    Ok(Invitation {
-        user_id: row.get("user_id")?,
-        name: row.get("name")?,
-        role: row.get("role")?,
-        is_reset: row.get("is_reset")?,
-        created_by: row.get("created_by")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-    })
+    Ok(from_row!(row => Invitation {
+        user_id, name, role, is_reset, created_by, created_at, expires_at
+    }))
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{check_changed, exists, find, row, rows};
+use crate::engine::query::{check_changed, exists, find, from_row, row, rows};
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -459,14 +459,9 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Token> {
     let others: Option<String> = row.get("others")?;
     let others = others.iter().flat_map(|names| names.lines());
     let speaks_for_others: bool = row.get("speaks_for_others")?;
-    Ok(Token {
+    Ok(from_row!(row => Token {
+        id, user, name, role, created_at, expires_at;
         scope: scope_from_row(row, 0)?,
         speaks_for: speaks_for_others.then(|| others.map(str::to_owned).collect()),
-        id: row.get("id")?,
-        user: row.get("user")?,
-        name: row.get("name")?,
-        role: row.get("role")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-    })
+    }))
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::Row;
 
+use crate::engine::query::from_row;
 use base::clock::Timestamp;
 use base::ids::UserId;
 use base::role::UserRole;
@@ -35,11 +36,7 @@ impl User {
 pub(crate) const FIND: &str = "SELECT * FROM users WHERE id = ?";
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {
-    Ok(User {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        role: row.get("role")?,
-        password_hash: row.get("password_hash")?,
-        created_at: row.get("created_at")?,
-    })
+    Ok(from_row!(row => User {
+        id, name, role, password_hash, created_at
+    }))
 }

@@ -8,7 +8,7 @@ mod forgetting;
 mod injections;
 mod late_replies;
 pub mod memory;
-mod model_files;
+pub(crate) mod model_files;
 mod models;
 mod overflow;
 mod permissions;

@@ -131,7 +131,7 @@ fn long_text_is_read_on() {
 }
 
 /// A PDF that says where the cat is, without a table of places, which readers do without.
-fn letter() -> Vec<u8> {
+pub(crate) fn letter() -> Vec<u8> {
     let content = "BT /F 12 Tf 50 700 Td (The cat is in the shed) Tj ET";
     format!(
         "%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n\

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
+use crate::agent::model_files::letter;
 use crate::service::attachments::PNG;
 
 fn shown_pictures(request: &Value) -> usize {
@@ -110,6 +111,22 @@ fn the_plain_model_sees_those_of_the_newest_message() {
     let unread = json!({ "model": "hearth-plain", "messages": [earlier] });
     let refused = ask(&home, COMPLETIONS, unread);
     assert!(refused.body.contains("must be a data: URL"), "{refused:?}");
+}
+
+#[test]
+fn the_plain_model_that_takes_no_pdf_is_shown_its_text() {
+    let model = Model::saying("In the shed.");
+    let home = home(&model);
+    let file = json!({ "filename": "letter.pdf", "file_data": STANDARD.encode(letter()) });
+    let content = json!([{ "type": "file", "file": file }]);
+    let messages = json!([{ "role": "user", "content": content }]);
+    let plain = json!({ "model": "hearth-plain", "messages": messages });
+    assert_eq!(ask(&home, COMPLETIONS, plain).status, 200);
+    let sent = model.requests().pop().unwrap().to_string();
+    match agent::tools::pdf_obstacle() {
+        None => assert!(sent.contains("The cat is in the shed"), "{sent}"),
+        Some(obstacle) => println!("skipped: {obstacle}"),
+    }
 }
 
 #[test]
