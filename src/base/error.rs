@@ -193,20 +193,14 @@ impl Error {
         &self.0.message
     }
 
-    /// The same error with the detail that [`Error::server`] hides from clients, for those
-    /// who run the server.
+    /// The same error with the detail that [`Error::server`] hides from clients: for those who
+    /// run the server, and for commands, which write no log.
     #[must_use]
     pub fn in_full(mut self) -> Error {
         if let Some(detail) = self.0.detail.take() {
             self.0.message = detail.into();
         }
         self
-    }
-
-    /// The sentence for the machine's owner, with the detail that [`Error::server`]
-    /// hides from clients: for commands, which write no log.
-    pub fn for_owner(&self) -> &str {
-        self.0.detail.as_deref().unwrap_or(&self.0.message)
     }
 
     /// The HTTP status that carries this error.
@@ -329,7 +323,7 @@ mod tests {
         );
         assert!(!error.message().contains("/secret/path"));
         assert_eq!(
-            error.for_owner(),
+            error.clone().in_full().message(),
             "the reply could not be stored: disk full at /secret/path"
         );
     }

@@ -93,7 +93,7 @@ impl CliError {
 
 impl From<base::error::Error> for CliError {
     fn from(error: base::error::Error) -> CliError {
-        CliError::failed(error.for_owner())
+        CliError::failed(error.in_full().message())
     }
 }
 

@@ -11,8 +11,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::{Durable, Provisional};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::words;
-use crate::engine::query::{self, value};
+use crate::engine::query::{self, from_row, value, words};
 use crate::keep::clock_step::NOTE_ATTEMPT;
 use crate::sight::audience::{self, Readers};
 use crate::sight::snapshot::Snapshot;
@@ -391,17 +390,8 @@ fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
 }
 
 fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Delivery> {
-    let conversation_id = row.get("conversation_id")?;
-    Ok(Delivery {
-        id: row.get("id")?,
-        turn_id: row.get("turn_id")?,
-        conversation_id,
-        readers: audience::readers_of(connection, conversation_id)?,
-        account: row.get("account")?,
-        state: row.get("state")?,
-        attempts: row.get("attempts")?,
-        created_at: row.get("created_at")?,
-        next_at: row.get("next_at")?,
-        last_error: row.get("last_error")?,
-    })
+    Ok(from_row!(row => Delivery {
+        id, turn_id, conversation_id, account, state, attempts, created_at, next_at, last_error;
+        readers: audience::readers_of(connection, row.get("conversation_id")?)?,
+    }))
 }
