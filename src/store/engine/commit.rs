@@ -202,7 +202,7 @@ impl Committer {
         batch.jobs += 1;
         if self.connection.is_autocommit() {
             if job.acknowledge == Acknowledge::WithoutCommit {
-                return self.look(job);
+                return self.look(*job);
             }
             if let Err(error) = self.begin() {
                 self.note_fault(&error);
@@ -237,7 +237,7 @@ impl Committer {
     }
 
     /// Runs a job that only reads, outside of a transaction.
-    fn look(&mut self, mut job: Box<Job>) {
+    fn look(&mut self, mut job: Job) {
         // An idle server commits nothing that would find out.
         if self
             .check_in_place()
@@ -280,7 +280,7 @@ impl Committer {
     fn take_jobs(&mut self, deadline: Instant) {
         while self.held.len() < MOST_JOBS {
             match self.jobs.recv_deadline(deadline) {
-                Ok(job) if job.acknowledge == Acknowledge::WithoutCommit => self.look(job),
+                Ok(job) if job.acknowledge == Acknowledge::WithoutCommit => self.look(*job),
                 Ok(job) => self.held.push_back(job),
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => break,
