@@ -25,7 +25,7 @@ const PROBE: &str = r#"
 try() { sh -c "$2" >/dev/null 2>&1 </dev/null && printf '%s ' "$1"; }
 try environ "cat /proc/$PPID/environ"
 try memory "head -c 1 /proc/$PPID/mem || cat /proc/$PPID/maps"
-try descriptors "ls /proc/$PPID/fd/"
+try descriptors "readlink /proc/$PPID/fd/0"
 try inherited "ls -l /proc/self/fd | grep -q DATA/hearth"
 try key "env | grep -q sk-of-the-household"
 try database "cat DATA/hearth.db"
