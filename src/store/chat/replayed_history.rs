@@ -310,11 +310,8 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
         };
         let content = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
         match row.get(0)? {
-            Role::Assistant
-                if !has_reply
-                    && !(is_late && exchange.reply.is_empty())
-                    && is_same_reply(&exchange.reply, content) =>
-            {
+            Role::Assistant if is_late && exchange.reply.is_empty() => {}
+            Role::Assistant if !has_reply && is_same_reply(&exchange.reply, content) => {
                 has_reply = true;
             }
             Role::Assistant if is_late => {}

@@ -72,7 +72,7 @@ fn sent(store: &Store, user: UserId, ids: &[AttachmentId]) -> Message {
             finish(store, &turn, "seen");
             message
         }
-        Begun::Repeat(turn) => panic!("{:?} is a repeat", turn.id),
+        Begun::Repeat(turn) | Begun::Again(turn) => panic!("{:?} is a repeat", turn.id),
     }
 }
 

@@ -196,7 +196,7 @@ fn lists_are_the_household_s() {
         let mut new = message(Target::New, "hello");
         (new.owner, new.audience) = (Some(ann), audience);
         match store.begin_turn(new).unwrap().into_inner() {
-            Begun::New { turn, .. } | Begun::Repeat(turn) => turn,
+            Begun::New { turn, .. } | Begun::Repeat(turn) | Begun::Again(turn) => turn,
         }
     };
     let readers = |audience| {

@@ -51,7 +51,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
         .into_inner()
     {
         Begun::New { turn, .. } => turn,
-        Begun::Repeat(_) => panic!("the first is new"),
+        Begun::Repeat(_) | Begun::Again(_) => panic!("the first is new"),
     };
     // (hours later, key, request, what comes of it)
     for (later, key, request, expected) in [
@@ -67,7 +67,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
         let begun = store.begin_turn(keyed("user:1", key, request, Target::New));
         let outcome = match begun.map(Durable::into_inner) {
             Ok(Begun::New { .. }) => "new",
-            Ok(Begun::Repeat(turn)) => {
+            Ok(Begun::Repeat(turn) | Begun::Again(turn)) => {
                 assert_eq!(turn.id, first.id);
                 "repeat"
             }
