@@ -104,7 +104,12 @@ pub const REPEATING: Python = Python {
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
     resolve_for: None,
-    packages: &["litellm==1.106.2", "llama-index-llms-openai-like", "openai"],
+    packages: &[
+        "litellm==1.106.2",
+        "llama-index-core==0.14.25",
+        "llama-index-llms-openai-like==0.8.1",
+        "openai==2.54.0",
+    ],
     without: &[],
 };
 

@@ -126,7 +126,9 @@ impl Router {
                 })
             }
         };
-        Ok(admitted.refusing_as(refusal))
+        let named = route.guard.is_of_programs();
+        let named = named.then(|| (access::REQUEST_ID, access::request_id(head)));
+        Ok(admitted.refusing_as(refusal, named))
     }
 }
 

@@ -290,6 +290,10 @@ impl ReplyStream {
             news.progress.clear();
             news.end = Some(Err(Error::invalid_token(why)));
         } else if let Some(Err(error)) = news.end {
+            if error == cancelled() {
+                // A person stopped it: the same request is a new one.
+                self.answered();
+            }
             news.end = Some(Err(self.once(error)));
         }
         if let Some(Ok(reply)) = &mut news.end {

@@ -239,7 +239,7 @@ impl<'a> HttpConnection<'a> {
             Err(response) => return self.respond(&response, is_head, persistence),
         };
         let expects_continue = expects_continue && has_body;
-        let refusal = admitted.refusal;
+        let (refusal, named) = (admitted.refusal, admitted.named.clone());
         match self.handle(admitted, head, framing, expects_continue) {
             Ok((answer, true)) => self.send(answer, is_head, is_current, persistence),
             Ok((answer, false)) => {
@@ -249,7 +249,11 @@ impl<'a> HttpConnection<'a> {
                 AfterResponse::Close
             }
             Err(BodyError::Refused(error)) if !self.registered.is_stopping() => {
-                self.reject(&refusal(&error), is_head)
+                let mut response = refusal(&error);
+                if let Some((name, value)) = named {
+                    response.add(name, value);
+                }
+                self.reject(&response, is_head)
             }
             // A listener that stops ends the input of its connections.
             Err(_) => AfterResponse::Close,

@@ -14,6 +14,8 @@ pub struct Admitted<'a> {
     pub body_bytes: usize,
     pub(super) handling: Handling<'a>,
     pub(super) refusal: Refusal,
+    /// A header of that refusal.
+    pub(super) named: Option<(&'static str, String)>,
 }
 
 /// Makes the response that refuses a request, in the form that its client knows.
@@ -37,6 +39,7 @@ impl<'a> Admitted<'a> {
             body_bytes,
             handling: Handling::Whole(Box::new(respond)),
             refusal: Response::error,
+            named: None,
         }
     }
 
@@ -52,12 +55,22 @@ impl<'a> Admitted<'a> {
             body_bytes,
             handling: Handling::Streamed(time, Box::new(respond)),
             refusal: Response::error,
+            named: None,
         }
     }
 
-    /// Refuses a body that cannot be read in this form, instead of the error envelope.
-    pub fn refusing_as(self, refusal: Refusal) -> Admitted<'a> {
-        Admitted { refusal, ..self }
+    /// Refuses a body that cannot be read in this form, instead of the error envelope, and
+    /// with this header.
+    pub fn refusing_as(
+        self,
+        refusal: Refusal,
+        named: Option<(&'static str, String)>,
+    ) -> Admitted<'a> {
+        Admitted {
+            refusal,
+            named,
+            ..self
+        }
     }
 
     /// Changes the response, unless it is deferred.

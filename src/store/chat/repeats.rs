@@ -7,8 +7,8 @@ use rusqlite::params;
 
 use crate::chat::new_turn::Begun;
 use crate::chat::steps;
-use crate::chat::turns::{self, Turn, TurnState};
-use crate::chat::versions::recount;
+use crate::chat::turn_end::reopen;
+use crate::chat::turns::{self, TurnState};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -40,12 +40,16 @@ impl Snapshot<'_> {
 impl Store {
     /// Notes that this request goes on with a turn. Does not wait.
     pub fn note_request(&self, request: IdempotencyKey, turn: TurnId) {
-        self.post(move |write| idempotency::note(write, &request, turn));
+        self.post(move |write| {
+            write.adds_to_the_end();
+            idempotency::note(write, &request, turn)
+        });
     }
 
     /// Forgets a request whose answer has gone out: the same may be asked again. Does not wait.
     pub fn forget_request(&self, request: IdempotencyKey) {
         self.post(move |write| {
+            write.adds_to_the_end();
             write.execute(
                 "DELETE FROM idempotency WHERE scope = ?1 AND key = ?2",
                 params![request.scope, request.key],
@@ -112,26 +116,6 @@ fn is_for_good(error: &Error) -> bool {
 fn has_open_calls(write: &Write<'_>, id: TurnId) -> Outcome<bool> {
     let steps = steps::of_turn(write, id)?.into_iter().map(|(_, step)| step);
     Ok(!steps::open_calls(&steps.collect::<Vec<_>>()).is_empty())
-}
-
-/// Queues a turn again that has ended without a whole reply: what was said is said anew.
-pub(crate) fn reopen(write: &Write<'_>, turn: &mut Turn) -> Outcome<()> {
-    write.execute(
-        "UPDATE turns SET state = 'queued', reply_id = NULL, error_code = NULL,
-             error_message = NULL, error_status = NULL, error_retry_after = NULL, said = NULL,
-             finished_at = NULL, started_at = NULL, ended = NULL WHERE id = ?",
-        params![turn.id],
-    )?;
-    if let Some(reply) = turn.reply_id.take() {
-        write.execute(
-            "UPDATE attachments SET message_id = NULL WHERE message_id = ?",
-            params![reply],
-        )?;
-        write.execute("DELETE FROM messages WHERE id = ?", params![reply])?;
-        recount(write, turn.conversation_id)?;
-    }
-    (turn.state, turn.error, turn.said) = (TurnState::Queued, None, None);
-    Ok(())
 }
 
 pub(crate) const TURN_OF_REQUEST: &str = "SELECT t.id FROM idempotency i \

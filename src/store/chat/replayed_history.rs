@@ -10,8 +10,8 @@ use rusqlite::{Connection, params};
 
 use crate::chat::conversations::Placement;
 use crate::chat::messages::{NewMessage, Role, insert_message};
-use crate::chat::repeats;
 use crate::chat::steps::{self, Step};
+use crate::chat::turn_end;
 use crate::chat::turns::{self, Turn, TurnState};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -174,7 +174,7 @@ pub(crate) fn waiting(
     if let Some(request) = &replayed.request {
         idempotency::note(write, request, turn.id)?;
     }
-    repeats::reopen(write, &mut turn)?;
+    turn_end::reopen(write, &mut turn)?;
     Ok(Some(turn))
 }
 
@@ -223,6 +223,7 @@ fn take_results(
         Some(result)
     });
     steps::insert_steps(write, id, taken.collect(), false)?;
+    write.rewrites();
     note_outside(write, conversation)?;
     Ok(Some(turn))
 }
@@ -310,11 +311,8 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
         };
         let content = row.get_ref(1)?.as_str().map_err(rusqlite::Error::from)?;
         match row.get(0)? {
-            Role::Assistant
-                if !has_reply
-                    && !(is_late && exchange.reply.is_empty())
-                    && is_same_reply(&exchange.reply, content) =>
-            {
+            Role::Assistant if is_late && exchange.reply.is_empty() => {}
+            Role::Assistant if !has_reply && is_same_reply(&exchange.reply, content) => {
                 has_reply = true;
             }
             Role::Assistant if is_late => {}

@@ -1,10 +1,11 @@
-//! How turns end.
+//! How turns end, and are opened again.
 
 use rusqlite::params;
 
 use crate::chat::approvals;
 use crate::chat::messages::{Message, NewMessage, Role, insert_message};
 use crate::chat::turns::{Turn, TurnState, find_unfinished};
+use crate::chat::versions::recount;
 use crate::engine::database::Store;
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
@@ -194,4 +195,24 @@ fn end_turn(
         ],
     )?;
     Ok(reply)
+}
+
+/// Queues a turn again that has ended without a whole reply: what was said is said anew.
+pub(crate) fn reopen(write: &Write<'_>, turn: &mut Turn) -> Outcome<()> {
+    write.execute(
+        "UPDATE turns SET state = 'queued', reply_id = NULL, error_code = NULL,
+             error_message = NULL, error_status = NULL, error_retry_after = NULL, said = NULL,
+             finished_at = NULL, started_at = NULL, ended = NULL WHERE id = ?",
+        params![turn.id],
+    )?;
+    if let Some(reply) = turn.reply_id.take() {
+        write.execute(
+            "UPDATE attachments SET message_id = NULL WHERE message_id = ?",
+            params![reply],
+        )?;
+        write.execute("DELETE FROM messages WHERE id = ?", params![reply])?;
+        recount(write, turn.conversation_id)?;
+    }
+    (turn.state, turn.error, turn.said) = (TurnState::Queued, None, None);
+    Ok(())
 }

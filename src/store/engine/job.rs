@@ -37,6 +37,11 @@ impl Write<'_> {
         self.adds.set(true);
     }
 
+    /// Takes that back.
+    pub fn rewrites(&self) {
+        self.adds.set(false);
+    }
+
     /// A prepared statement, kept for the next time.
     pub fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
         self.connection.prepare_cached(sql)

@@ -101,8 +101,11 @@ fn failing_model() -> Model {
         let status = words.next().unwrap().parse().unwrap();
         let step: usize = words.next().unwrap().parse().unwrap();
         match of("tool").count() == step {
-            // So long that it is not waited for.
-            true => Act::error(status, "Retry-After: 90\r\n", "no such model"),
+            // The library asks again, and Hearth does not.
+            true => {
+                let headers = "Retry-After: 1\r\nx-should-retry: false\r\n";
+                Act::error(status, headers, "no such model")
+            }
             false => Act::call(
                 "schedule",
                 json!({ "action": "create", "prompt": "water plants", "at": "+1h" }),

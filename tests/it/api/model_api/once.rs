@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::{COMPLETIONS, bearer, conversations, home};
+use super::{COMPLETIONS, bearer, conversations, home, home_with};
 use support::home::Home;
 use support::http::{Answer, post};
 use support::model::{Act, Model};
@@ -241,7 +241,8 @@ fn an_answer_that_was_lost_comes_with_the_next_try() {
 
 #[test]
 fn other_errors_have_the_same_headers() {
-    let home = home(&Model::saying("hi"));
+    let limits = json!({ "model_api_body_bytes": 2_000 });
+    let home = home_with(&Model::saying("hi"), json!({ "limits": limits }));
     let long = "x".repeat(129);
     for (own, kept) in [("mine", true), ("a b", false), (long.as_str(), false)] {
         let headers = [("x-request-id", own)];
@@ -251,6 +252,46 @@ fn other_errors_have_the_same_headers() {
         assert_eq!(id == own, kept, "{id}");
         assert!(kept || id.starts_with("req_"), "{id}");
     }
+    let authorization = bearer(&home.tokens.user);
+    let headers = [("authorization", &*authorization), ("x-request-id", "mine")];
+    let large = json!({ "model": "x".repeat(2_000) });
+    for (path, body, status) in [
+        (COMPLETIONS, &large, 413),
+        (COMPLETIONS, &json!({}), 400),
+        ("/v1/odd", &json!({}), 404),
+        ("/api/chat", &json!([]), 400),
+    ] {
+        let answer = post(home.address(), path, &headers, body);
+        assert_eq!(answer.status, status, "{path}");
+        assert_eq!(answer.header("x-request-id"), Some("mine"), "{path}");
+    }
+}
+
+/// A person who stops the turn has stopped it.
+#[test]
+fn a_turn_that_somebody_stopped_does_not_go_on() {
+    let model = Model::start(|request, _| match count_of(&request["messages"], "tool") {
+        0 => water(),
+        _ => Act::Stall("Done.".to_owned()),
+    });
+    let home = home(&model);
+    let body = question(COMPLETIONS, false);
+    let turn = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| send(&home, COMPLETIONS, &body));
+        model.wait_for_requests(2);
+        let mut user = home.websocket(&home.tokens.user);
+        let id = conversations(&home)[0]["id"].clone();
+        let listed = user.ask(json!({ "type": "get_messages", "conversation_id": id }));
+        let turn = listed["messages"][0]["turn_id"].clone();
+        user.ask(json!({ "type": "cancel", "turn_id": turn }));
+        let answer = asked.join().unwrap();
+        assert_eq!(answer.status, 424, "{answer:?}");
+        turn
+    });
+    model.release();
+    let answer = send(&home, COMPLETIONS, &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_ne!(answer.header("x-hearth-turn"), turn.as_str());
 }
 
 #[test]
@@ -356,6 +397,45 @@ fn results_that_come_late_go_on_with_their_turn() {
     let listed = conversations(&home);
     assert_eq!((listed.len(), &listed[0]["message_count"]), (1, &json!(2)));
     assert_eq!(items(&home), 1);
+}
+
+/// The past of the conversation was read before its last turn got the results.
+#[test]
+fn results_that_come_late_with_a_new_message_are_kept() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["content"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("light")
+        {
+            true => Act::call("light", json!({})),
+            false => Act::say("Fine."),
+        }
+    });
+    let mut home = home(&model);
+    let mut messages = Vec::new();
+    for said in ["hello", "and", "light"] {
+        messages.push(json!({ "role": "user", "content": said }));
+        let reply = light_turn(&home, &messages);
+        messages.push(reply);
+    }
+    let id = messages.last().unwrap()["tool_calls"][0]["id"].clone();
+    home.restart_at_once();
+    support::eventually("the turn is left", || {
+        let info = home.admin().ask(json!({ "type": "server_info" }))["turns"].take();
+        (info["running"] == 0 && info["queued"] == 0).then_some(())
+    });
+    // From the page: the past is known now.
+    let conversation = conversations(&home)[0]["id"].clone();
+    let mut user = home.websocket(&home.tokens.user);
+    user.ask(json!({ "type": "chat", "message": "hm", "conversation_id": conversation }));
+    let page = model.requests().len();
+    messages.push(json!({ "role": "tool", "tool_call_id": id, "content": "it shines" }));
+    messages.push(json!({ "role": "user", "content": "thanks" }));
+    light_turn(&home, &messages);
+    let shown = shown_results(&model.requests()[page]);
+    assert!(shown[0].contains("it shines"), "{shown:?}");
 }
 
 #[test]
