@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::engine::failure::Outcome;
 use crate::engine::job::{Acknowledge, Write};
+use crate::engine::readers::Readers;
 use crate::engine::writer::Writer;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -33,8 +34,10 @@ impl Scene {
                    REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);",
             )
             .unwrap();
+        let readers = Arc::new(Readers::new(directory.path().to_owned()));
+        let ids = Sequence::after(0);
         Arc::new(Scene {
-            writer: Writer::start(connection, Sequence::after(0), Clock::system()).unwrap(),
+            writer: Writer::start(connection, readers, ids, Clock::system()).unwrap(),
             directory,
             kept: Mutex::default(),
         })
