@@ -3,10 +3,70 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::composed::composed;
+use crate::visible::is_hidden;
+
 /// The form of a user's name that is compared: names that differ only in case are
 /// the same name.
 pub fn folded(name: &str) -> String {
     name.to_lowercase()
+}
+
+/// Most characters of a user's name.
+pub const NAME_CHARACTERS: usize = 64;
+
+/// Whether a new user may have this name: letters and digits of one script, and `-`, `_` and
+/// `.` behind the first of them, so that no two names look the same and nothing in them hides.
+/// An accented letter must be one character ([`composed`](crate::composed::composed)).
+pub fn is_user_name(name: &str) -> bool {
+    let mut letters = name.chars().filter(|letter| !"-_.".contains(*letter));
+    let mut scripts = letters
+        .by_ref()
+        .filter(|letter| !letter.is_ascii_digit())
+        .map(script);
+    let is_of_one = match scripts.next() {
+        None => true,
+        Some(None) => false,
+        Some(first) => scripts.all(|other| other == first),
+    };
+    (1..=NAME_CHARACTERS).contains(&name.chars().count())
+        && !name.starts_with(['-', '_', '.'])
+        && is_of_one
+        && composed(name) == name
+}
+
+/// A number for the script of a letter or digit, by its place in Unicode: most scripts have 128
+/// places of their own. None for what is neither, and for other forms of such letters.
+fn script(letter: char) -> Option<u32> {
+    let code = u32::from(letter);
+    let is_mark = matches!(code, 0xE47..=0xE4E)
+        // What joins consonants, in the scripts of India.
+        || (0x900..0xD80).contains(&code) && code & 0x7F == 0x4D;
+    let is_other_form = is_hidden(letter)
+        || matches!(code,
+            0xAA | 0xB5 | 0xBA | 0x2B0..=0x36F | 0x1100..=0x11FF | 0x1D00..=0x1DFF
+            | 0x1F00..=0x2BFF | 0x3130..=0x318F | 0xF900..);
+    ((letter.is_alphanumeric() || is_mark) && !is_other_form).then_some(match code {
+        // Latin, with what Vietnamese needs.
+        0..=0x24F | 0x1E00..=0x1EFF => 0,
+        // Cyrillic, Armenian, Arabic, Ethiopic.
+        0x400..=0x52F => 0x400,
+        0x530..=0x58F => 0x530,
+        0x600..=0x77F => 0x600,
+        0x1200..=0x139F => 0x1200,
+        // What Chinese and Japanese are written with; Hangul.
+        0x3005..=0x9FFF => 0x3005,
+        0xAC00..=0xD7A3 => 0xAC00,
+        other => other & !0x7F,
+    })
+}
+
+/// How people and the model are shown the name under which the caller of a webhook account
+/// speaks: it may be anybody's. A name of that form stays as it is.
+pub fn by_webhook(name: &str, account: &str) -> String {
+    let end = format!(" by webhook {account}");
+    let name = name.strip_suffix(&end).unwrap_or(name);
+    format!("{name}{end}")
 }
 
 /// Who sees a thing, as people write it: `"private"`, `"household"`, or a list of
@@ -53,6 +113,45 @@ impl<'de> Deserialize<'de> for Audience {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_s_name_is_letters_and_digits_of_one_script() {
+        let table = "
+            ada 7 j\u{fc}rgen home-assistant ann.m_2 \u{421}\u{430}\u{448}\u{430}
+            \u{5d3}\u{5d5}\u{5d3} \u{645}\u{631}\u{64a}\u{645} \u{3b1}\u{3bd}\u{3bd}\u{3b1}
+            \u{915}\u{943}\u{937}\u{94d}\u{923} \u{e19}\u{e49}\u{e33} \u{82b1}\u{3053}\u{30a2}
+            \u{bbfc}\u{c9c0} Nguy\u{1ec5}n
+        ";
+        for name in table.split_whitespace() {
+            assert!(is_user_name(name), "{name:?}");
+        }
+        for name in [
+            "",
+            "ada lovelace",
+            "ada@example.org",
+            "-ada",
+            ".",
+            "ada\n",
+            "\u{1b}[2J",
+            // Of another script: Cyrillic, Greek, and letters for how words sound.
+            "\u{430}da",
+            "ad\u{3b1}",
+            "\u{251}da",
+            // What is not seen, or turns the others round.
+            "a\u{200b}da",
+            "ada\u{202e}",
+            "\u{115f}\u{1100}",
+            // Other forms of the same letters.
+            "\u{ff41}da",
+            "\u{212a}im",
+            "\u{1d41a}da",
+            "ju\u{308}rgen",
+        ] {
+            assert!(!is_user_name(name), "{name:?}");
+        }
+        assert!(is_user_name(&"x".repeat(NAME_CHARACTERS)));
+        assert!(!is_user_name(&"x".repeat(NAME_CHARACTERS + 1)));
+    }
 
     #[test]
     fn an_audience_is_read_as_it_is_written() {

@@ -39,6 +39,9 @@ section! {
         /// Hosts whose pages are trusted: they do not count as text from outside, after which tools
         /// with an effect ask again. Other hosts below the same domain are not among them.
         pub trusted_hosts: Vec<String> = list(HOST).or(Vec::new());
+        /// Addresses that a turn may read one after the other before it asks for each further
+        /// one. Those of trusted hosts do not count.
+        pub addresses_per_turn: usize = integer(1..=1_000).or(20);
         /// Longest fetch, in seconds, including redirects.
         pub timeout_seconds: u64 = integer(1..=300).or(20);
         /// Longest page, in bytes; the rest is not read. A PDF is read whole, up to 16 MB.

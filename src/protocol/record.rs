@@ -381,6 +381,8 @@ records! {
         pub created_at: Timestamp,
         /// Whether they were invited and have no password yet.
         pub is_invited: bool,
+        /// Whether it is a program, which has tokens and no password.
+        pub is_program: bool,
         /// What `people.NAME` of the configuration says, if anything.
         pub limits: Option<Value>,
         /// The role until now, in the response to `set_role` alone.
@@ -401,10 +403,23 @@ records! {
         pub private_memories: u64,
         /// Memories that others see, too.
         pub shared_memories: u64,
+        /// Files in their private conversations, and those that no message carries yet.
+        pub files: u64,
         /// Their schedules.
         pub schedules: u64,
-        /// Their sessions and tokens.
+        /// Their API tokens.
         pub tokens: u64,
+    }
+
+    /// A person who is removed, and what belonged to them.
+    pub struct Removal {
+        /// Who is gone.
+        pub name: String,
+        /// Who got what was theirs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub handed_over_to: Option<String>,
+        /// What was theirs until then.
+        pub had: Belongings,
     }
 
     /// An invitation or a link that sets a new password.

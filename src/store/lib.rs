@@ -88,9 +88,11 @@ pub use out::due::{Destination, Outgoing};
 pub use people::actors::{Actors, look_up_actors};
 pub use people::invitations::{Invitation, NewInvitation};
 pub use people::push_subscriptions::{PUSH, PUSH_SUBSCRIPTIONS, PushSubscription};
-pub use people::tokens::{Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole};
-pub use people::user::User;
-pub use people::users::look_up_role;
+pub use people::tokens::{
+    Credential, Identity, NewToken, SESSION, Token, TokenScope, UserRole, not_spoken_for,
+};
+pub use people::user::{OF_PROGRAM, User};
+pub use people::users::{Removed, look_up_role};
 pub use protocol::record::Attachment;
 pub use sight::audience::{Audience, Readers};
 pub use sight::sharing::Reshared;

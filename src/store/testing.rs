@@ -91,6 +91,7 @@ pub fn keyed(scope: &str, key: &str, request: u8, target: Target) -> NewTurn {
             scope: scope.to_owned(),
             key: key.to_owned(),
             request: [request; 32],
+            earlier_request: None,
         }),
         ..message(target, "hello")
     }

@@ -199,11 +199,8 @@ fn open_webui_chats() {
         "context_tokens": 32_768,
         "tool_permissions": { "remember": "ask" },
     })));
-    let key = home.admin().ask(json!({
-        "type": "create_token", "name": "open-webui", "user": "user", "speaks_for": ["admin"],
-    }));
-    let key = key["token"].as_str().unwrap();
-    let open_webui = OpenWebUi::start(&programs, home.address(), key);
+    let key = home.token("user", &json!({ "speaks_for": ["admin"] }));
+    let open_webui = OpenWebUi::start(&programs, home.address(), &key);
     its_own_interface(&open_webui);
     let before = conversations(&home, &home.tokens.admin).len();
     assert_eq!(before, 2, "one for each kind of connection");

@@ -111,6 +111,11 @@ impl Household {
         }
         let mut listed = self.reference.listed(actor);
         listed.retain(|number| archived || !self.reference.marks_of(person, *number).is_archived);
+        if self.has_moved {
+            // By the newest message that is left.
+            found.sort_by_key(|one| string(&one["id"]).to_owned());
+            listed.sort_by_key(|number| self.reference.conversations[*number].id.clone());
+        }
         let ids = |found: &[Value]| -> Vec<String> {
             found
                 .iter()

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use support::random::Random;
 
 use super::approvals::Waiting;
+use super::programs::Replayed;
 use super::reference::{
     Actor, Audience, Conversation, ConversationNumber, FileNumber, Message, Outside, Person,
     PersonNumber, Place, Reference, Refusal, Role, Token,
@@ -58,9 +59,10 @@ pub struct Household {
     pub(super) marks: Vec<(u64, usize)>,
     /// Who kept a conversation in another way since windows were last looked at.
     pub(super) kept: HashSet<(PersonNumber, String)>,
-    /// Conversations that the interface of OpenAI continues, whose they are, and what a
-    /// program has sent and been answered there last. Each has one entry.
-    pub(super) replayed: Vec<(ConversationNumber, PersonNumber, Vec<Value>)>,
+    /// Whether all of it was exported and imported on another machine.
+    pub(super) has_moved: bool,
+    /// Conversations that programs continue. Each has one entry.
+    pub(super) replayed: Vec<Replayed>,
 }
 
 impl Household {
@@ -112,6 +114,7 @@ impl Household {
             marks: Vec::new(),
             kept: HashSet::new(),
             replayed: Vec::new(),
+            has_moved: false,
         };
         household.world.listen();
         for window in household.windows() {
@@ -122,7 +125,7 @@ impl Household {
 
     pub fn run(mut self, steps: usize) {
         for step in 0..steps {
-            let what = self.random.below(140);
+            let what = self.random.below(142);
             let name = match what {
                 0..12 => self.chat_anew(),
                 12..27 => self.chat_on(),
@@ -133,7 +136,7 @@ impl Household {
                 65..68 => self.rename(),
                 68..71 => self.delete(),
                 71..75 => self.webhook(),
-                75..79 => self.complete(),
+                75..79 => self.ask_as_a_program(),
                 79..82 => self.remember(),
                 82..84 => self.recall(),
                 84..86 => self.search_by_the_model(),
@@ -154,16 +157,24 @@ impl Household {
                 128..133 => self.select_version(),
                 133..136 => self.delete_message(),
                 136..139 => self.keep(),
-                _ => self.schedules(),
+                139 => self.schedules(),
+                _ => self.call_a_program(),
             };
             if is_verbose() {
                 println!("{step}: {name}");
             }
         }
         self.look_at_windows();
+        self.compare_lists();
+        self.move_house();
+        self.compare_lists();
+    }
+
+    fn compare_lists(&mut self) {
         for person in self.present() {
             let actor = Actor::whole(person);
             self.compare_list(actor, Way::WebSocket);
+            self.compare_memories(actor, Way::WebSocket);
         }
     }
 

@@ -6,6 +6,7 @@ use super::household::{Household, MOST_CONVERSATIONS, ids, string};
 use super::reference::{
     Actor, Audience, ConversationNumber, Outside, Refusal, Role, Thing, has_word,
 };
+use super::world::Way;
 
 impl Household {
     pub(super) fn remember(&mut self) -> &'static str {
@@ -135,7 +136,12 @@ impl Household {
     }
 
     pub(super) fn memories(&mut self) -> &'static str {
-        let ((person, actor), way) = (self.actor(), self.way());
+        let ((_, actor), way) = (self.actor(), self.way());
+        self.compare_memories(actor, way);
+        "memories"
+    }
+
+    pub(super) fn compare_memories(&mut self, actor: Actor, way: Way) {
         let request = json!({ "type": "list_memories" });
         let allowed = self.reference.needs(actor, Role::User);
         let answer = self.ask(actor, way, request.clone());
@@ -154,9 +160,8 @@ impl Household {
                 .filter(|one| !one.is_deleted && self.reference.sees(actor, &one.audience))
                 .map(|one| one.id.as_str())
                 .collect();
-            assert_eq!(shown, expected, "what {} is shown", self.name(person));
+            assert_eq!(shown, expected, "what {actor:?} is shown");
         }
-        "memories"
     }
 
     pub(super) fn forget(&mut self) -> &'static str {

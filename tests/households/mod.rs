@@ -9,6 +9,7 @@ mod files;
 mod household;
 mod memory;
 mod outside;
+mod programs;
 mod reference;
 mod versions;
 mod windows;

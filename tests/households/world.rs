@@ -9,10 +9,12 @@ use serde_json::{Value, json};
 use store::{Store, TokenScope, UserRole};
 use support::client::Client;
 use support::home::{TemporaryDirectory, add_token, write_config};
-use support::http::{exchange, post};
-use support::program::Program;
+use support::http::{Answer, exchange, post};
+use support::program::{Program as Server, printed, run};
 #[cfg(feature = "relay")]
 use support::relay_peers;
+
+use hearth::service::people::{TokenRequest, new_token};
 
 use super::reference::{OF_TOKEN, Person, PersonNumber, Role, Token};
 
@@ -42,18 +44,29 @@ const WITHOUT_WORDS: [&str; 13] = [
     "config.updated",
 ];
 
+/// A program and what it signs in with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A token of this person.
+    Own(PersonNumber, Token),
+    /// The token that speaks for several, for this one.
+    Bot(PersonNumber),
+}
+
 /// What a request came to: its data, or the code of its error.
 pub type Answered = Result<Value, String>;
 
 /// The server of one household, and clients that are opened as they are needed.
 pub struct World {
-    _folder: TemporaryDirectory,
-    program: Program,
+    folder: TemporaryDirectory,
+    program: Server,
     clients: HashMap<(PersonNumber, Token, Way), Client>,
     observers: HashMap<(PersonNumber, Token), Client>,
     /// The admin's connection that is told of every approval.
     judge: Option<Client>,
     tokens: HashMap<(PersonNumber, Token), String>,
+    /// A token of the first person that speaks for these.
+    bot: (String, Vec<(PersonNumber, String)>),
     /// Whether windows are told of every word of a reply.
     tells_words: bool,
     #[cfg(feature = "relay")]
@@ -96,6 +109,8 @@ impl World {
             json!({
                 "channels": channels,
                 "openai_api": { "enabled": true },
+            "mcp_api": { "enabled": true, "trusted": true },
+                "mcp_api": { "enabled": true, "trusted": true },
                 "privacy": { "conversations": conversations },
                 "people": limits(people),
                 "permission_mode": "ask",
@@ -118,10 +133,12 @@ impl World {
                 "log_level": "warn",
             }),
         );
-        let tokens = make_people(folder.path(), people);
-        let program = Program::serve(folder.path());
+        let people: Vec<(PersonNumber, Person)> = people.iter().cloned().enumerate().collect();
+        let (tokens, bot) = make_people(folder.path(), &people);
+        let program = Server::serve(folder.path());
         World {
-            _folder: folder,
+            bot,
+            folder,
             program,
             clients: HashMap::new(),
             observers: HashMap::new(),
@@ -274,14 +291,83 @@ impl World {
             .unwrap()
     }
 
-    /// Asks the interface of OpenAI; returns the reply.
-    pub fn complete(&mut self, person: PersonNumber, messages: &Value) -> Answered {
-        let authorization = format!("Bearer {}", self.tokens[&(person, Token::Whole)]);
-        let body = json!({ "model": "hearth", "messages": messages });
-        let headers = [("authorization", authorization.as_str())];
-        let answer = post(self.address(), "/v1/chat/completions", &headers, &body);
+    /// Whether the token of the bot speaks for this person.
+    pub fn is_spoken_for(&self, person: PersonNumber) -> bool {
+        self.bot.1.iter().any(|(number, _)| *number == person)
+    }
+
+    /// The headers of a program's request.
+    fn headers(&self, program: Program) -> Vec<(&'static str, String)> {
+        let (token, name) = match program {
+            Program::Own(person, token) => (&self.tokens[&(person, token)], None),
+            Program::Bot(person) => {
+                let named = self.bot.1.iter().find(|(number, _)| *number == person);
+                (&self.bot.0, named.map(|(_, name)| name.clone()))
+            }
+        };
+        let mut headers = vec![("authorization", format!("Bearer {token}"))];
+        headers.extend(name.map(|name| ("x-hearth-user", name)));
+        headers
+    }
+
+    fn posted(&self, path: &str, headers: &[(&'static str, String)], body: &Value) -> Answer {
+        let headers: Vec<(&str, &str)> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        post(self.address(), path, &headers, body)
+    }
+
+    /// Asks an interface of a model; returns the reply, or the status.
+    pub fn complete(
+        &mut self,
+        program: Program,
+        is_ollama: bool,
+        chat: Option<&str>,
+        messages: &Value,
+    ) -> Answered {
+        let mut headers = self.headers(program);
+        headers.extend(chat.map(|chat| ("x-chat", chat.to_owned())));
+        let body = json!({ "model": "hearth", "messages": messages, "stream": false });
+        let path = match is_ollama {
+            true => "/api/chat",
+            false => "/v1/chat/completions",
+        };
+        let answer = self.posted(path, &headers, &body);
+        match (answer.status, is_ollama) {
+            (200, true) => Ok(answer.json()["message"]["content"].clone()),
+            (200, false) => Ok(answer.json()["choices"][0]["message"]["content"].clone()),
+            (status, _) => Err(status.to_string()),
+        }
+    }
+
+    /// Has the model call the program's own tool `light`; returns the id of the call.
+    pub fn called(&mut self, program: Program, messages: &Value) -> Answered {
+        let tool = json!({ "type": "function", "function": { "name": "light" } });
+        let body = json!({ "model": "hearth", "messages": messages, "tools": [tool] });
+        let answer = self.posted("/v1/chat/completions", &self.headers(program), &body);
         match answer.status {
-            200 => Ok(answer.json()["choices"][0]["message"]["content"].clone()),
+            200 => Ok(answer.json()["choices"][0]["message"]["tool_calls"][0]["id"].clone()),
+            status => Err(status.to_string()),
+        }
+    }
+
+    /// Asks over the Model Context Protocol.
+    pub fn ask_over_mcp(&mut self, program: Program, chat: &str, message: &str) -> Answered {
+        let mut headers = self.headers(program);
+        headers.push(("accept", "application/json, text/event-stream".to_owned()));
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "ask", "arguments": { "message": message, "chat": chat } },
+        });
+        let answer = self.posted("/mcp", &headers, &body);
+        match answer.status {
+            200 => {
+                let body = answer.body.as_str();
+                let data = body.lines().find_map(|line| line.strip_prefix("data: "));
+                let result: Value = serde_json::from_str(data.unwrap_or(body)).unwrap();
+                Ok(result["result"]["content"][0]["text"].clone())
+            }
             status => Err(status.to_string()),
         }
     }
@@ -326,10 +412,34 @@ impl World {
 
     /// A person who was added while the server runs gets a token.
     pub fn added(&mut self, person: PersonNumber, name: &str) {
-        let request = json!({ "type": "create_token", "name": "test", "user": name });
-        let made = self.ask(0, Token::Whole, Way::WebSocket, &request).unwrap();
-        let token = made["token"].as_str().unwrap().to_owned();
+        let store = self.store();
+        let user = store.user(name).unwrap().unwrap();
+        let token = add_token(&store, &user, TokenScope::default());
+        store.close();
         self.tokens.insert((person, Token::Whole), token);
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.folder.path().join("hearth.db"), Clock::system()).unwrap()
+    }
+
+    /// Exports everything, and imports it where nobody has said anything yet.
+    pub fn move_house(&mut self, people: &[(PersonNumber, Person)]) {
+        let old = self.folder.path();
+        let file = old.join("household.jsonl");
+        let path = file.to_str().unwrap();
+        let exported = run(old, &["export", "--all", "--output", path]);
+        assert!(exported.status.success(), "{}", printed(&exported));
+        let folder = TemporaryDirectory::within(old.parent().unwrap());
+        std::fs::copy(old.join("config.json"), folder.path().join("config.json")).unwrap();
+        (self.tokens, self.bot) = make_people(folder.path(), people);
+        let imported = run(folder.path(), &["import", path]);
+        assert!(imported.status.success(), "{}", printed(&imported));
+        self.clients.clear();
+        self.observers.clear();
+        self.judge = None;
+        self.program = Server::serve(folder.path());
+        self.folder = folder;
     }
 
     /// A person is gone: their connections are closed.
@@ -379,10 +489,16 @@ fn limits(people: &[Person]) -> Value {
     Value::Object(narrowed.collect())
 }
 
-fn make_people(folder: &Path, people: &[Person]) -> HashMap<(PersonNumber, Token), String> {
+/// The tokens of people, and one that speaks for them.
+type Made = (
+    HashMap<(PersonNumber, Token), String>,
+    (String, Vec<(PersonNumber, String)>),
+);
+
+fn make_people(folder: &Path, people: &[(PersonNumber, Person)]) -> Made {
     let store = Store::open(&folder.join("hearth.db"), Clock::system()).unwrap();
     let mut tokens = HashMap::new();
-    for (number, person) in people.iter().enumerate() {
+    for (number, person) in people {
         let role = match person.role {
             Role::Viewer => UserRole::Viewer,
             Role::User => UserRole::User,
@@ -396,9 +512,20 @@ fn make_people(folder: &Path, people: &[Person]) -> HashMap<(PersonNumber, Token
                 household_only: kind == Token::Household,
             };
             let token = add_token(&store, &user, scope);
-            tokens.insert((number, kind), token);
+            tokens.insert((*number, kind), token);
         }
     }
+    let others = people.iter().skip(1);
+    let others = others.map(|(number, person)| (*number, person.name.clone()));
+    let names: Vec<(PersonNumber, String)> = others.collect();
+    let user = |name: &str| store.user(name).unwrap().unwrap();
+    let request = TokenRequest {
+        name: "bot".to_owned(),
+        speaks_for: names.iter().map(|(_, name)| user(name).id).collect(),
+        ..TokenRequest::default()
+    };
+    let (secret, bot) = new_token(&user(&people[0].1.name), request).unwrap();
+    store.add_token(bot).unwrap();
     store.close();
-    tokens
+    (tokens, (secret.expose().to_owned(), names))
 }

@@ -8,6 +8,7 @@ use base::clock::Clock;
 use base::secret::{Secret, fingerprint};
 use hearth::server::{Options, Server};
 use hearth::service::password;
+use hearth::service::people::{TokenRequest, new_token, token_scope};
 use serde_json::{Value, json};
 use store::{NewToken, Store, TokenScope, User, UserRole};
 
@@ -109,6 +110,31 @@ impl Home {
         let token = add_person(&store, name, role, "");
         store.close();
         token
+    }
+
+    /// Another token of this person, narrowed as `create_token` says it.
+    pub fn token(&self, name: &str, narrowing: &Value) -> String {
+        let store = Store::open(&self.folder.path().join("hearth.db"), Clock::system()).unwrap();
+        let user = |name: &str| store.user(name).unwrap().unwrap();
+        let list = |field: &str| {
+            let values = narrowing[field].as_array()?.iter();
+            let texts: Vec<String> = values
+                .map(|value| value.as_str().unwrap().to_owned())
+                .collect();
+            Some(texts)
+        };
+        let speaks_for = list("speaks_for").unwrap_or_default();
+        let request = TokenRequest {
+            name: "test".to_owned(),
+            role: narrowing["role"].as_str().and_then(UserRole::parse),
+            scope: token_scope(list("tools"), narrowing["only"].as_str()).unwrap(),
+            speaks_for: speaks_for.iter().map(|name| user(name).id).collect(),
+            ..TokenRequest::default()
+        };
+        let (secret, new) = new_token(&user(name), request).unwrap();
+        store.add_token(new).unwrap();
+        store.close();
+        secret.expose().to_owned()
     }
 
     /// An authenticated admin on WebSocket.

@@ -15,11 +15,12 @@
 //! **A schedule's message** ends with a mark. The mark is part of the message, so
 //! that people see it, too.
 
+use base::people::by_webhook;
 use base::secret::{base32_lower, sha256};
 use store::Memory;
 
-/// Characters kept of a speaker's name.
-pub(crate) const NAME_CHARS: usize = 64;
+/// Characters kept of a speaker's name. One from a webhook ends with the account's.
+pub(crate) const NAME_CHARS: usize = 208;
 /// The name of an unknown speaker.
 const UNKNOWN: &str = "unknown";
 /// The fence around text from outside.
@@ -64,17 +65,15 @@ pub(crate) fn printable_name(name: &str) -> String {
     }
 }
 
-/// Who said what is remembered, and through which webhook account: its callers may
-/// speak under any name.
+/// Who said what is remembered.
 pub fn provenance(memory: &Memory) -> Option<String> {
     let speaker = memory.speaker.as_deref().map(printable_name);
-    match (speaker, &memory.account) {
-        (speaker, Some(account)) => Some(format!(
-            "{} by webhook {}",
-            speaker.as_deref().unwrap_or(UNKNOWN),
-            printable_name(account)
-        )),
-        (speaker, None) => speaker,
+    match &memory.account {
+        None => speaker,
+        Some(account) => {
+            let name = speaker.as_deref().unwrap_or(UNKNOWN);
+            Some(by_webhook(name, &printable_name(account)))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::readable::decode_references;
 use crate::model::fence::is_untrusted;
+use base::url::Url;
 use store::{Message, Step, ToolCall};
 
 /// An address that a tool is going to ask.
@@ -19,10 +20,23 @@ pub struct Address {
 
 impl Address {
     /// Whether this message, which came through `channel`, has the address to the
-    /// letter, or is a person's that names the host.
+    /// letter, or is a person's that has it without its scheme or, of a host's first page,
+    /// names the host.
     pub fn is_in(&self, message: &Message, channel: &str) -> bool {
         let text = &message.content;
-        has_whole(text, &self.url) || (!is_untrusted(channel) && self.is_host_in(text))
+        if has_whole(text, &self.url) {
+            return true;
+        }
+        let Ok(url) = Url::parse(&self.url) else {
+            return false;
+        };
+        let (_, bare) = self.url.split_once("://").unwrap_or_default();
+        let bare = bare.split('#').next().unwrap_or_default();
+        !is_untrusted(channel)
+            && match url.path_and_query().as_str() {
+                "/" => self.is_host_in(text, url.authority.port),
+                _ => has_whole(text, bare),
+            }
     }
 
     /// Whether a tool found the address, to the letter, of those that look outside: what
@@ -80,16 +94,18 @@ impl Address {
             })
     }
 
-    fn is_host_in(&self, text: &str) -> bool {
+    /// Whether a text names the host, and the port if there is one.
+    fn is_host_in(&self, text: &str, port: Option<u16>) -> bool {
         let is_of_name = |letter: char| letter.is_alphanumeric() || ".-:[]".contains(letter);
+        let host = match port {
+            Some(port) => format!("{}:{port}", self.host),
+            None => self.host.clone(),
+        };
         text.split(|letter| !is_of_name(letter)).any(|word| {
             let word = word.trim_matches(['.', ':']).to_lowercase();
-            let without_port = word
-                .rsplit_once(':')
-                .map_or(word.as_str(), |(host, _)| host);
-            let is_it =
-                |word: &str| word == self.host || self.host.strip_prefix("www.") == Some(word);
-            is_it(&word) || is_it(without_port)
+            let is_it = |word: &str| word == host || host.strip_prefix("www.") == Some(word);
+            let plain = word.rsplit_once(':').filter(|_| port.is_none());
+            is_it(&word) || plain.is_some_and(|(host, _)| is_it(host))
         })
     }
 }
@@ -226,18 +242,25 @@ mod tests {
         // What is said, the address, and whether a person or a stranger gives it so.
         let table = "
             see https://example.org/a?b=1 | https://example.org/a?b=1   | yes yes
-            see https://example.org/a     | https://example.org/a?b=1   | yes no
-            What is on Example.org?       | https://www.example.org/x   | yes no
+            see https://example.org/a     | https://example.org/a?b=1   | no no
+            see example.org/a?b=1         | https://example.org/a?b=1   | yes no
+            see example.org/a?b=1         | https://example.org/a?B=1   | no no
+            see https://example.org/a     | https://a.example.org/a     | no no
+            What is on Example.org?       | https://www.example.org/x   | no no
+            What is on Example.org?       | https://www.example.org/    | yes no
+            What is on Example.org?       | https://example.org         | yes no
             on nas:8080, or where         | http://nas:8080/            | yes no
+            on nas:8080, or where         | http://nas:8081/            | no no
+            on nas, or where              | http://nas:8081/            | no no
             on 10.0.0.1:80.               | http://10.0.0.1/            | yes no
             on example.organic            | https://example.org/        | no no
             on my.example.org             | https://example.org/        | no no
             on example.org                | https://my.example.org/     | no no
             on example.org                | https://example.org@evil.example/ | no no
             on example.org                | https://evil.example/?example.org | no no
-            https://example.org/abc       | https://example.org/ab      | yes no
-            https://example.org/a?b=1&c=2 | https://example.org/a?b=1   | yes no
-            https://example.org/a.....    | https://example.org/a       | yes no
+            https://example.org/abc       | https://example.org/ab      | no no
+            https://example.org/a?b=1&c=2 | https://example.org/a?b=1   | no no
+            https://example.org/a.....    | https://example.org/a       | no no
             see (https://example.org/a).  | https://example.org/a       | yes yes
             see <https://example.org/a>   | https://example.org/a       | yes yes
             see https://example.org/a#b   | https://example.org/a       | yes yes

@@ -9,9 +9,11 @@
 //! **Text from outside** is what a webhook's caller, a web page, an MCP server, a
 //! custom tool, a file or an attachment says. Where any of it is among what the model
 //! is shown, the model may be doing what that text wants: a tool with an effect is
-//! then asked for again, whatever was allowed before. So is reading from an address that
-//! the model has made up: it may hold what the model was shown. Only `permission_mode: allow`
-//! means that nothing is asked. What the owner trusts does not count.
+//! then asked for again, whatever was allowed before. What the owner trusts does not count.
+//!
+//! An address that the model has made up may hold what the model was shown, as memories always
+//! are: reading from one is asked for each time. Only `permission_mode: allow` means that nothing
+//! is asked.
 
 #[cfg(test)]
 mod tests;
@@ -57,7 +59,7 @@ pub struct Circumstances {
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
     /// Whether the call can carry out what the model is shown: it asks an address that
-    /// nobody gave to the model.
+    /// nobody gave to the model, or one more than a turn may choose.
     pub carries_out: bool,
     /// Whether the call tells what is said in the conversation to more people than read it,
     /// unasked.
@@ -146,9 +148,10 @@ impl<'a> Actor<'a> {
             verdict = Permission::Allow;
         }
         let is_exception = strictest != Permission::Allow;
-        let is_outside =
-            circumstances.is_outside && (has_effect(tool) || circumstances.carries_out);
-        if is_exception && (is_outside || circumstances.widens) {
+        let asks_again = circumstances.is_outside && has_effect(tool)
+            || circumstances.carries_out
+            || circumstances.widens;
+        if is_exception && asks_again {
             verdict = lesser(verdict, Permission::Ask);
         }
         verdict

@@ -217,8 +217,12 @@ impl<'a> TurnLoop<'a, '_> {
             None => {
                 let (user, account) = grantee(run);
                 let conversation = run.turn.conversation_id;
-                let address = tool.asked_address(&arguments, &run.assistant.config);
-                let carries_out = address.is_some_and(|one| !history.has(&one, &self.steps));
+                let config = &run.assistant.config;
+                let address = tool.asked_address(&arguments, config);
+                let carries_out = address.is_some_and(|one| {
+                    self.addresses_until(call) > config.tools.web_fetch.addresses_per_turn
+                        || !history.has(&one, &self.steps)
+                });
                 if let Some(memory) = permission::replaced(&call.tool, &arguments) {
                     widens = seen.is_seen_by_more(memory, self.audience)?;
                 }
@@ -251,13 +255,32 @@ impl<'a> TurnLoop<'a, '_> {
         })
     }
 
+    /// How many addresses outside the calls of this turn have asked, this one included. Going
+    /// back to an earlier one counts: the order can carry something out, too.
+    fn addresses_until(&self, call: &ToolCall) -> usize {
+        let assistant = self.run.assistant;
+        let calls = self.steps.iter().flat_map(|step| match step {
+            Step::Reply { calls, .. } => &calls[..],
+            _ => &[],
+        });
+        let earlier = calls.take_while(|one| one.id != call.id);
+        let asked = earlier.chain([call]).filter_map(|one| {
+            let tool = assistant.toolbox.get(&one.tool)?;
+            let arguments = check_arguments(tool.spec(), &one.arguments).ok()?;
+            Some(tool.asked_address(&arguments, &assistant.config)?.url)
+        });
+        let mut addresses: Vec<String> = asked.collect();
+        addresses.dedup();
+        addresses.len()
+    }
+
     fn tool_context(&self, start: Start, tool: &dyn Tool) -> ToolContext<'a> {
         let run = self.run;
         let actor = self.asker.actor(run);
         let elsewhere = Circumstances {
             is_granted: true,
             is_outside: self.is_outside,
-            carries_out: true,
+            carries_out: self.is_outside,
             widens: false,
         };
         ToolContext {

@@ -10,11 +10,12 @@ use crate::http::origin;
 use crate::service::Service;
 use crate::service::program_turns::ProgramCaller;
 use base::error::{Error, Result};
+use base::people::folded;
 use base::secret::{Secret, reference};
 use config::{AddressPatterns, Config};
 use net::http::checks::{bearer, is_forwarded, percent_decoded};
 use net::http::{Head, Request};
-use store::UserRole;
+use store::{UserRole, not_spoken_for};
 
 /// The header with the name of the person on whose behalf a program asks, whose token speaks
 /// for several.
@@ -64,19 +65,15 @@ pub fn asker(
         if head.method != "POST" {
             origin::check_host(head, &config.allowed_hosts)?;
         }
-        return service.asker_without_token(user);
+        let asker = service.asker_without_token(user)?;
+        return match on_behalf_of(head) {
+            Some(name) if folded(&name) != folded(&asker.user) => Err(not_spoken_for()),
+            _ => Ok(asker),
+        };
     }
     let token = bearer(head).or_else(|error| password(head).ok_or(error))?;
     let mut identity = service.identify(&token)?;
-    // Open WebUI names its users to everybody, not only to those who asked for it.
-    let named = head
-        .header(OPEN_WEBUI_USER)
-        .filter(|_| identity.speaks_for_others);
-    let named = head
-        .header(ON_BEHALF_OF)
-        .map(str::to_owned)
-        .or(named.map(percent_decoded));
-    if let Some(name) = named {
+    if let Some(name) = on_behalf_of(head) {
         identity = service.store().speak_for(&identity, &name)?;
     }
     if identity.role < UserRole::User {
@@ -90,6 +87,12 @@ pub fn asker(
         user: identity.user.clone(),
         identity: Some(identity),
     })
+}
+
+/// The person on whose behalf a program says it asks.
+fn on_behalf_of(head: &Head) -> Option<String> {
+    let named = head.header(ON_BEHALF_OF).map(str::to_owned);
+    named.or_else(|| head.header(OPEN_WEBUI_USER).map(percent_decoded))
 }
 
 /// The password of `Authorization: Basic`, which may be a token: Home Assistant's client of the

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::command::Command;
 use super::context::CliError;
 use super::row::text;
-use super::table::plain;
+use base::visible::one_line;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -23,7 +23,7 @@ Sends it at once, also in quiet hours, and without a running server.",
     let results = data["results"].as_array().map_or(&[][..], Vec::as_slice);
     for result in results {
         let (service, message) = (text(&result["service"]), text(&result["message"]));
-        context.print(plain(&format!("{service}: {message}")))?;
+        context.print(one_line(&format!("{service}: {message}")))?;
     }
     if results.iter().all(|result| result["is_sent"] == true) {
         Ok(())

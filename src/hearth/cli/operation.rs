@@ -6,6 +6,7 @@ use super::command::Command;
 use super::household::limit;
 use super::row::{Column, Shown, text, time};
 use super::table;
+use base::visible::one_line;
 use protocol::command::LIST_DEFAULT;
 
 pub const DELIVERIES: Command = Command::new("deliveries: List webhook callbacks and retry them")
@@ -87,7 +88,7 @@ At most 100, the newest last. `hearth doctor` looks for what is wrong now.
     }
     errors
         .iter()
-        .try_for_each(|line| context.print(table::plain(&text(line))))
+        .try_for_each(|line| context.print(one_line(&text(line))))
 });
 
 pub const USAGE: Command = Command::new(

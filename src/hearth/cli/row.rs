@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::{Configuration, Door};
-use super::table::{self, plain};
+use super::table;
 use base::people::Audience;
+use base::visible::lines;
 
 /// Makes the request of a command line, with its `type`.
 pub type Request = fn(&Arguments) -> Result<Value, CliError>;
@@ -87,11 +88,11 @@ impl Shown {
                 table::print_json(context, &data[member])
             }
             _ if arguments.has("json") => table::print_json(context, data),
-            Shown::Line(line) => context.print(plain(&line(data))),
-            Shown::Sentence(sentence) => context.note(plain(&sentence(data))),
+            Shown::Line(line) => context.print(lines(&line(data))),
+            Shown::Sentence(sentence) => context.note(lines(&sentence(data))),
             Shown::Result(line, sentence) => {
-                context.print(plain(&line(data)))?;
-                context.note(plain(&sentence(data)))
+                context.print(lines(&line(data)))?;
+                context.note(lines(&sentence(data)))
             }
             Shown::List {
                 member,

@@ -7,8 +7,9 @@ use serde_json::json;
 use super::command::Command;
 use super::context::CliError;
 use super::row::{Shown, text};
-use super::table::{plain, truncated};
+use super::table::truncated;
 use base::measure::byte_count;
+use base::visible::one_line;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -43,7 +44,7 @@ must be able to read it.",
         let data = door.ask(&json!({ "type": "list_skills" }))?;
         SKILLS.print(&data, arguments, context)?;
         for problem in data["problems"].as_array().into_iter().flatten() {
-            context.note(plain(&format!("hearth: {}", text(problem))))?;
+            context.note(one_line(&format!("hearth: {}", text(problem))))?;
         }
         Ok(())
     }),

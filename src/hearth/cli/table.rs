@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::context::{CliContext, CliResult};
-use super::terminal::{is_hidden, visible};
+use super::terminal::visible;
 use base::calendar::Zone;
 use base::clock::Timestamp;
+use base::visible::one_line;
 
 /// Prints rows under their column names; without rows, `empty` on standard error.
 ///
@@ -22,6 +23,10 @@ pub fn print(
         writeln!(context.errors, "{empty}")?;
         return Ok(());
     }
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| one_line(cell)).collect())
+        .collect();
     let widths: Vec<usize> = columns
         .iter()
         .enumerate()
@@ -31,11 +36,11 @@ pub fn print(
         })
         .collect();
     let head: Vec<String> = columns.iter().map(|name| name.to_uppercase()).collect();
-    for row in [&head].into_iter().chain(rows) {
+    for row in [&head].into_iter().chain(&rows) {
         let cells: Vec<String> = row
             .iter()
             .zip(&widths)
-            .map(|(cell, &width)| format!("{:width$}", plain(cell)))
+            .map(|(cell, &width)| format!("{cell:width$}"))
             .collect();
         writeln!(context.output, "{}", cells.join("  ").trim_end())?;
     }
@@ -70,17 +75,4 @@ pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
         writeln!(context.output, "{text}")?
     }
     Ok(())
-}
-
-/// A text with what [`is_hidden`] replaced.
-pub fn plain(text: &str) -> String {
-    text.chars()
-        .map(|character| {
-            if is_hidden(character) {
-                '\u{fffd}'
-            } else {
-                character
-            }
-        })
-        .collect()
 }

@@ -2,16 +2,23 @@
 
 use std::io::{self, Write};
 
-/// A text without what controls the terminal or reorders what a person reads.
-pub fn visible(text: &str) -> String {
-    let is_shown = |letter: &char| matches!(letter, '\n' | '\t') || !is_hidden(*letter);
-    text.chars().filter(is_shown).collect()
-}
+use base::visible::without_hidden;
 
-/// Whether a character is a control character (C0, DEL, C1) or sets the direction
-/// of writing for others (Unicode Standard Annex 9).
-pub fn is_hidden(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+/// A text without what controls the terminal, hides or reorders what a person reads.
+pub fn visible(text: &str) -> String {
+    let is_break = |letter: char| matches!(letter, '\n' | '\t');
+    let spaced = |letter: char| match letter {
+        space if space.is_whitespace() && !is_break(space) && !space.is_control() => ' ',
+        other => other,
+    };
+    let text: String = text.chars().map(spaced).collect();
+    let mut shown = String::with_capacity(text.len());
+    for piece in text.split_inclusive(is_break) {
+        let words = piece.trim_end_matches(is_break);
+        shown.push_str(&without_hidden(words));
+        shown.push_str(&piece[words.len()..]);
+    }
+    shown
 }
 
 /// Writes only what is [`visible`]. Each write must be whole characters.
@@ -91,9 +98,7 @@ mod tests {
             let (plain, shown) = (run(false, words), run(true, words));
             assert!(plain.contains(&in_file), "{words:?}: {plain:?}");
             assert!(shown.contains(&in_terminal), "{words:?}: {shown:?}");
-            let is_hidden =
-                |letter: char| letter != '\n' && letter != '\t' && super::is_hidden(letter);
-            assert!(!shown.contains(is_hidden), "{words:?}: {shown:?}");
+            assert_eq!(super::visible(&shown), shown, "{words:?}");
         }
         let kept = root.path().join("kept.md");
         run(

@@ -10,8 +10,8 @@ use super::first_run::ADMIN;
 use super::row::{Shown, text, time};
 use super::table;
 use super::user::role;
-use crate::service::people::NAME_CHARACTERS;
 use crate::service::views::HOUSEHOLD;
+use base::people::NAME_CHARACTERS;
 
 pub const COMMAND: Command = Command::new(
     "\

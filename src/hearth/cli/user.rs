@@ -16,6 +16,7 @@ use crate::service::people::check_user_name;
 use base::measure::count;
 use base::people::folded;
 use base::role::UserRole;
+use base::secret::Secret;
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -30,6 +31,7 @@ Asks for the password in a terminal; otherwise reads it as a line of standard in
 --role ROLE  viewer (read-only), user (may chat; the default) or
              admin (may also configure, approve, manage tokens)
 --child      Limit what a child may do: writes people.NAME to the configuration
+--program    A program: it has no password, and admins make its tokens
 --password-stdin
 --generate",
     )
@@ -145,10 +147,11 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
             columns: &[
                 ("name", |user| text(&user["name"])),
                 ("role", |user| {
-                    if user["is_invited"] == true {
-                        format!("{}, invited", text(&user["role"]))
-                    } else {
-                        text(&user["role"])
+                    let role = text(&user["role"]);
+                    match (&user["is_invited"], &user["is_program"]) {
+                        (Value::Bool(true), _) => format!("{role}, invited"),
+                        (_, Value::Bool(true)) => format!("{role}, a program"),
+                        _ => role,
                     }
                 }),
                 ("created", |user| time(&user["created_at"])),
@@ -162,6 +165,7 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
 remove NAME: Remove a user
 Says first what happens to what belongs to the user, and asks: what nobody else sees is deleted,
 what is shared stays.
+--hand-over-to NAME  Give it all to another user instead; tokens end, and reminders are paused
 --yes",
     )
     .ask(remove),
@@ -179,13 +183,18 @@ fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         )));
     }
     door.release();
-    let password = password::of_new_user(arguments, context, name)?;
+    let is_program = arguments.has("program");
+    let password = match is_program {
+        true => None,
+        false => Some(password::of_new_user(arguments, context, name)?),
+    };
     let added = door.ask(&json!({
         "type": "add_user",
         "name": name,
         "role": role,
-        "password": password.expose(),
+        "password": password.as_ref().map(Secret::expose),
         "child": arguments.has("child"),
+        "program": is_program,
     }))?;
     context.note(format_args!(
         "Added user {name}, {}.",
@@ -208,16 +217,22 @@ fn passwd(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
 /// `hearth user remove NAME`
 fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = existing(door, arguments.required(0))?;
+    let heir = arguments.text("hand-over-to")?;
+    let heir = heir.map(|heir| existing(door, heir)).transpose()?;
     let counts = door.ask(&json!({ "type": "get_belongings", "name": name }))?;
-    context.note(consequences(&name, &counts))?;
+    context.note(consequences(&name, &counts, heir.as_deref()))?;
     door.release();
     confirm(arguments, context, &format!("Remove {name}? [y/N]"), "y")?;
-    door.ask(&json!({ "type": "remove_user", "name": name }))?;
+    let request = json!({ "type": "remove_user", "name": name, "hand_over_to": heir });
+    let removed = door.ask(&request)?;
+    if removed["had"] != counts {
+        context.note(consequences(&name, &removed["had"], heir.as_deref()))?;
+    }
     context.note(format_args!("Removed {name}."))
 }
 
 /// What happens to what belongs to a person who is removed.
-fn consequences(name: &str, counts: &Value) -> String {
+fn consequences(name: &str, counts: &Value, heir: Option<&str>) -> String {
     let list = |kinds: &[(&str, &str)]| {
         let parts = kinds.iter().filter_map(|(member, what)| {
             let number = counts[member].as_u64().filter(|number| *number > 0)?;
@@ -225,16 +240,31 @@ fn consequences(name: &str, counts: &Value) -> String {
         });
         parts.collect::<Vec<String>>().join(", ")
     };
-    let gone = list(&[
+    let private = [
         ("private_conversations", "private conversation"),
+        ("files", "file"),
         ("private_memories", "private memory"),
         ("schedules", "reminder"),
-        ("tokens", "token"),
-    ]);
-    let kept = list(&[
+    ];
+    let shared = [
         ("shared_conversations", "shared conversation"),
         ("shared_memories", "shared memory"),
-    ]);
+    ];
+    let tokens = [("tokens", "token")];
+    if let Some(heir) = heir {
+        let all = list(&[&private[..], &shared].concat());
+        let mut text = match all.is_empty() {
+            true => format!("{name} has nothing for {heir}."),
+            false => format!("{heir} gets these: {all}. Reminders are paused."),
+        };
+        let ended = list(&tokens);
+        if !ended.is_empty() {
+            text.push_str(&format!(" These end: {ended}."));
+        }
+        return text;
+    }
+    let gone = list(&[&private[..], &tokens].concat());
+    let kept = list(&shared);
     let mut text = if gone.is_empty() {
         format!("{name} has nothing that nobody else sees.")
     } else {

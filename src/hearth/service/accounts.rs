@@ -144,7 +144,7 @@ impl Service {
     pub fn log_out(&self, token: &Secret) -> Result<()> {
         let identity = self.identify(token)?;
         self.revoke(&identity)?;
-        self.connections.revoke(identity.token_id);
+        self.connections.revoke(identity.token_id, identity.role);
         Ok(())
     }
 

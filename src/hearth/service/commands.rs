@@ -80,13 +80,15 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
     let store = &service.store;
     let user = caller.identity.user.as_str();
     let viewer = &caller.identity.viewer();
+    let ends_access = ends_access(&command);
     let answer: Result<Value> = match command {
         Command::Chat(chat) => return service.chat(caller, chat, responder),
         Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
-        Command::SignOut => return sign_out(service, caller, responder),
-        Command::SignOutEverywhere(wanted) => {
-            return service.sign_out_everywhere(caller, wanted.tokens, responder);
+        Command::SignOut => {
+            let revoked = service.revoke(caller.identity);
+            revoked.map(|()| json!({ "revoked": true }))
         }
+        Command::SignOutEverywhere(wanted) => service.sign_out_everywhere(caller, wanted.tokens),
         Command::Transcribe(asked) => return service.transcribe(asked, responder),
         Command::Speak(asked) => return service.speak(asked, responder),
         // The session takes it before it comes here.
@@ -106,7 +108,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListTools => Ok(list_tools(service, caller.identity)),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
         Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
-        Command::Cancel(cancel) => service.cancel(viewer, cancel.turn_id, user),
+        Command::Cancel(cancel) => service.cancel(cancel.turn_id, caller.identity),
         Command::RenameConversation(rename) => {
             service.rename(viewer, rename.conversation_id, rename.title.trim())
         }
@@ -218,9 +220,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListInvitations => service.list_invitations(),
         Command::RevokeInvitation(revoke) => service.revoke_invitation(&revoke.name, user),
         Command::ChangePassword(change) => service.change_password(caller, &change),
-        Command::DeleteAccount(delete) => {
-            return service.delete_account(caller, &delete.password, responder);
-        }
+        Command::DeleteAccount(delete) => service.delete_account(caller, &delete.password),
         Command::ListOwnTokens => service.list_own_tokens(caller),
         Command::RevokeOwnToken(revoke) => service.revoke_own_token(caller, revoke.token_id),
         Command::SetPassword(new) => service.set_password(new, user),
@@ -235,12 +235,33 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListBackups => service.list_backups(),
         Command::BackUp(wanted) => service.back_up(caller, wanted.part),
         Command::GetUsage(get) => service.usage(&get),
-        Command::RemoveUser(remove) => service.remove_user(&remove.name, user),
+        Command::RemoveUser(remove) => service.remove_user(&remove, caller.identity),
         Command::ListTokens(list) => service.list_tokens(list.sessions),
-        Command::CreateToken(new) => service.create_token(new, user),
+        Command::CreateToken(new) => service.create_token(new, caller.identity),
         Command::RevokeToken(revoke) => service.revoke_token(revoke.token_id, user),
     };
     responder.send(answer);
+    if ends_access {
+        service.close_revoked();
+    }
+}
+
+/// Whether a command may end the access of connections: that of whoever sends it gets the
+/// answer first.
+fn ends_access(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::SignOut
+            | Command::SignOutEverywhere(_)
+            | Command::ChangePassword(_)
+            | Command::DeleteAccount(_)
+            | Command::RevokeOwnToken(_)
+            | Command::RevokeToken(_)
+            | Command::RevokeInvitation(_)
+            | Command::SetPassword(_)
+            | Command::SetRole(_)
+            | Command::RemoveUser(_)
+    )
 }
 
 fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, responder: Responder) {
@@ -298,13 +319,6 @@ pub(super) fn check_audience(identity: &Identity, audience: &Audience) -> Result
         ));
     }
     Ok(())
-}
-
-fn sign_out(service: &Service, caller: &Caller<'_>, responder: Responder) {
-    let revoked = service.revoke(caller.identity);
-    // The response comes before the connection is closed.
-    responder.send(revoked.map(|()| json!({ "revoked": true })));
-    service.connections.revoke(caller.identity.token_id);
 }
 
 fn delivery_state(word: Option<&str>) -> Result<Option<DeliveryState>> {

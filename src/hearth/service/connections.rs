@@ -71,9 +71,9 @@ impl Connections {
             .collect()
     }
 
-    /// Closes the connections of a revoked token.
-    pub fn revoke(&self, token: TokenId) {
-        self.close_where(|entry| entry.token == token);
+    /// Closes the connections of a token that is revoked, or grants this role no longer.
+    pub fn revoke(&self, token: TokenId, role: UserRole) {
+        self.close_where(|entry| entry.token == token && entry.role == role);
     }
 
     /// Whether the token of a connection has expired.

@@ -13,7 +13,7 @@ use base::visible::label;
 use protocol::command::{GetMessages, ListConversations, UpdateConversation};
 use protocol::event::EventKind;
 use serde_json::json;
-use store::{ConversationChange, Identity, Reshared, Viewer};
+use store::{Conversation, ConversationChange, Identity, Readers, Reshared, Viewer};
 
 impl Service {
     /// Who sees a new conversation of a person who does not say.
@@ -196,13 +196,21 @@ impl Service {
             .readers;
         let shared = self.store.share_conversation(viewer, id, audience)?;
         log::info!("{id}: {by} changed who sees it");
-        let (owner, audience) = (shared.owner, shared.audience);
+        let (owner, audience) = (&shared.owner, &shared.audience);
         let view = json!({ "conversation_id": id, "owner": owner, "audience": audience });
+        self.publish_shared(before, shared, by);
+        Ok(view)
+    }
+
+    /// Tells those who saw a conversation before, and those who see it now, who owns and who
+    /// sees it now.
+    pub(super) fn publish_shared(&self, before: Readers, shared: Conversation, by: &str) {
+        let (owner, audience) = (shared.owner, shared.audience);
         let kind = EventKind::ConversationShared { owner, audience };
         let busy = self.queue.conversations();
-        self.hub.share(id, before, shared.readers, &busy, kind);
-        self.end_turns_of_former_readers(id, by);
-        Ok(view)
+        self.hub
+            .share(shared.id, before, shared.readers, &busy, kind);
+        self.end_turns_of_former_readers(shared.id, by);
     }
 
     /// Ends the turns of a conversation whose askers do not see it any longer: they get
@@ -214,7 +222,7 @@ impl Service {
             .and_then(|seen| seen.turns_of_former_readers(id))
             .and_then(|turns| {
                 let mut turns = turns.into_iter();
-                turns.try_for_each(|turn| self.cancel(&Viewer::server(), turn, by).map(drop))
+                turns.try_for_each(|turn| self.stop(turn, by).map(drop))
             });
         if let Err(error) = ended {
             log::warn!("{id}: a turn of somebody who no longer sees it goes on: {error}");

@@ -68,7 +68,7 @@ impl Service {
     }
 
     pub(super) fn reset_password(&self, reset: &ResetPassword, by: &str) -> Result<Value> {
-        let known = self.find_user(&reset.name)?;
+        let known = self.find_person(&reset.name)?;
         let (link, stored) = new_link(&reset.url, by, self.clock.now())?;
         let made = self.store.add_invitation(known.id, stored)?;
         log::info!("user {}: link for a new password made by {by}", made.name);
@@ -90,7 +90,8 @@ impl Service {
         }
         log::info!("user {}: link revoked by {by}", known.name);
         if known.is_invited() {
-            self.remove_user(&known.name, by)?;
+            let removed = self.store.remove_user(known.id, None)?;
+            self.person_gone(removed.unseen);
         } else {
             self.hub.publish_people();
         }

@@ -128,6 +128,23 @@ impl Service {
         }
     }
 
+    /// Tells a person on their phones what a conversation of theirs says.
+    pub(super) fn notify(
+        &self,
+        user: &User,
+        conversation: ConversationId,
+        text: &str,
+    ) -> Result<()> {
+        let config = self.settings.current();
+        let (cause, about) = (NotificationCause::Message, conversation.as_i64());
+        let told = told(&config, user, conversation, cause, about, Duration::ZERO);
+        let told = told.map(|one| NewNotification {
+            content: Some(text.to_owned()),
+            ..one
+        });
+        self.store.add_notifications(told.collect()).map(drop)
+    }
+
     /// The same at the start, for what waits: the server may have stopped before it was
     /// stored who is notified.
     pub(super) fn notify_of_waiting(&self) -> Result<()> {

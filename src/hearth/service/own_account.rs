@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::caller::{Caller, Responder};
+use super::caller::Caller;
 use super::{Service, password, views};
 use base::error::{Error, Result};
 use base::ids::TokenId;
@@ -24,25 +24,15 @@ impl Service {
         let kept = Some(caller.identity.token_id);
         self.store.set_password(user.id, &hash, kept)?;
         log::info!("user {}: changed the password", user.name);
-        self.close_revoked();
         Ok(json!({ "name": user.name }))
     }
 
-    pub(super) fn delete_account(
-        &self,
-        caller: &Caller<'_>,
-        password: &Secret,
-        responder: Responder,
-    ) {
-        let deleted = self.check_own_password(caller, password).and_then(|user| {
-            let gone = self.store.delete_account(user.id)?;
-            log::info!("user {}: deleted the account", user.name);
-            self.person_gone(gone);
-            Ok(json!({ "name": user.name }))
-        });
-        // The response comes before the connection is closed.
-        responder.send(deleted);
-        self.close_revoked();
+    pub(super) fn delete_account(&self, caller: &Caller<'_>, password: &Secret) -> Result<Value> {
+        let user = self.check_own_password(caller, password)?;
+        let gone = self.store.delete_account(user.id)?;
+        log::info!("user {}: deleted the account", user.name);
+        self.person_gone(gone.unseen);
+        Ok(json!({ "name": user.name }))
     }
 
     pub(super) fn list_own_tokens(&self, caller: &Caller<'_>) -> Result<Value> {
@@ -57,27 +47,16 @@ impl Service {
     pub(super) fn revoke_own_token(&self, caller: &Caller<'_>, id: TokenId) -> Result<Value> {
         self.store.revoke_token_of(caller.identity.user_id, id)?;
         log::info!("{id}: revoked by {}", caller.identity.user);
-        self.connections.revoke(id);
         self.hub.publish_people();
         Ok(json!({ "token_id": id }))
     }
 
-    pub(super) fn sign_out_everywhere(
-        &self,
-        caller: &Caller<'_>,
-        tokens: bool,
-        responder: Responder,
-    ) {
-        let revoked = self
-            .store
-            .sign_out_everywhere(caller.identity.user_id, tokens);
-        if revoked.is_ok() {
-            log::info!("{}: signed out everywhere", caller.identity.user);
-            self.hub.publish_people();
-        }
-        // The response comes before the connection is closed.
-        responder.send(revoked.map(|revoked| json!({ "revoked": revoked })));
-        self.close_revoked();
+    pub(super) fn sign_out_everywhere(&self, caller: &Caller<'_>, tokens: bool) -> Result<Value> {
+        let identity = caller.identity;
+        let revoked = self.store.sign_out_everywhere(identity.user_id, tokens)?;
+        log::info!("{}: signed out everywhere", identity.user);
+        self.hub.publish_people();
+        Ok(json!({ "revoked": revoked }))
     }
 
     /// The caller, who has given their password again.

@@ -9,15 +9,19 @@ use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
+use base::people::{Audience, NAME_CHARACTERS, is_user_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
-use protocol::command::{AddUser, CreateToken, GetUsage, SetPassword, SetRole};
+use protocol::command::{AddUser, CreateToken, GetUsage, RemoveUser, SetPassword, SetRole};
 use protocol::record;
 use serde_json::json;
-use store::{NewToken, Period, Readers, SESSION, TokenScope, UsageRow, User, UserRole, Viewer};
+use store::{
+    ExportedConversation, ExportedMessage, Identity, NewToken, OF_PROGRAM, Ownership, Period,
+    Readers, Role, SESSION, Token, TokenScope, UsageRow, User, UserRole, Viewer,
+};
 
-/// Most characters of a user's or a token's name.
-pub const NAME_CHARACTERS: usize = 64;
+/// The channel of conversations in which Hearth itself tells a person something.
+const NOTICE_CHANNEL: &str = "notice";
 
 /// How long a session of the terminal on this machine is valid if it does not end before.
 const LOCAL_SESSION: Duration = Duration::from_secs(60 * 60);
@@ -27,14 +31,13 @@ const LOCAL_SESSION: Duration = Duration::from_secs(60 * 60);
 /// # Errors
 /// `invalid_request`.
 pub fn check_user_name(name: &str) -> Result<()> {
-    let fits = (1..=NAME_CHARACTERS).contains(&name.chars().count());
-    let strange = |letter: char| letter.is_control() || letter.is_whitespace();
-    if !fits || name.contains(strange) {
-        return Err(Error::invalid_request(format!(
-            "a user's name must have 1 to {NAME_CHARACTERS} characters and no spaces"
-        )));
+    if is_user_name(name) {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::invalid_request(format!(
+        "a user's name must have 1 to {NAME_CHARACTERS} letters and digits of one script, and \
+         begin with one; - _ and . may follow"
+    )))
 }
 
 /// What a new API token is asked for beside its owner.
@@ -133,7 +136,20 @@ impl Service {
     pub(super) fn add_user(&self, new: AddUser, by: &str) -> Result<Value> {
         check_user_name(&new.name)?;
         let role = parse_role(new.role)?.unwrap_or(UserRole::User);
-        let hash = self.hash_password(&new.password)?;
+        let hash = match (&new.password, new.program) {
+            (Some(password), false) => self.hash_password(password)?,
+            (None, true) if !new.child => OF_PROGRAM.to_owned(),
+            (None, false) => {
+                return Err(Error::invalid_request(
+                    "\"password\" is required and must be a string, unless \"program\" is true",
+                ));
+            }
+            (_, true) => {
+                return Err(Error::invalid_request(
+                    "a program has neither a password nor the limits of a child",
+                ));
+            }
+        };
         self.finish_removals();
         if new.child {
             self.narrow_child(&new.name)?;
@@ -145,11 +161,10 @@ impl Service {
     }
 
     pub(super) fn set_password(&self, new: SetPassword, by: &str) -> Result<Value> {
-        let known = self.find_user(&new.name)?;
+        let known = self.find_person(&new.name)?;
         let hash = self.hash_password(&new.password)?;
         self.store.set_password(known.id, &hash, None)?;
         log::info!("user {}: password set by {by}", known.name);
-        self.close_revoked();
         self.hub.publish_people();
         Ok(json!(self.person(&known)))
     }
@@ -160,7 +175,6 @@ impl Service {
         if known.role != role {
             self.store.set_role(known.id, role)?;
             log::info!("user {}: made {} by {by}", known.name, role.as_str());
-            self.close_revoked();
             self.hub.publish_people();
         }
         let mut view = self.person(&User {
@@ -227,13 +241,36 @@ impl Service {
         }))
     }
 
-    pub(super) fn remove_user(&self, name: &str, by: &str) -> Result<Value> {
-        let known = self.find_user(name)?;
-        let gone = self.store.remove_user(known.id)?;
-        log::info!("user {}: removed by {by}", known.name);
-        self.close_revoked();
-        self.person_gone(gone);
-        Ok(json!({ "name": known.name }))
+    pub(super) fn remove_user(&self, remove: &RemoveUser, by: &Identity) -> Result<Value> {
+        let known = self.find_user(&remove.name)?;
+        let heir = remove.hand_over_to.as_deref();
+        if heir.is_some() && by.role < UserRole::Owner {
+            return Err(Error::unauthorized(
+                "what is private to somebody is handed over on the machine itself, with `hearth \
+                 user remove NAME --hand-over-to NAME`",
+            ));
+        }
+        let heir = heir.map(|name| self.find_person(name)).transpose()?;
+        let may_get = |heir: &User| heir.id != known.id && heir.role >= UserRole::User;
+        if !heir.as_ref().is_none_or(may_get) {
+            return Err(Error::invalid_request(
+                "\"hand_over_to\" must name somebody else who is no guest",
+            ));
+        }
+        let removed = self
+            .store
+            .remove_user(known.id, heir.as_ref().map(|heir| heir.id))?;
+        log::info!("user {}: removed by {}", known.name, by.user);
+        self.person_gone(removed.unseen);
+        for (conversation, before) in removed.handed_over {
+            let shared = (self.store.snapshot(&Viewer::server())?).conversation(conversation)?;
+            self.publish_shared(before, shared, &by.user);
+        }
+        Ok(json!(record::Removal {
+            had: removed.had,
+            handed_over_to: heir.map(|heir| heir.name),
+            name: known.name,
+        }))
     }
 
     pub(super) fn list_tokens(&self, with_sessions: bool) -> Result<Value> {
@@ -241,24 +278,45 @@ impl Service {
         Ok(views::records("tokens", tokens.iter().map(views::token)))
     }
 
-    pub(super) fn create_token(&self, new: CreateToken, by: &str) -> Result<Value> {
-        let owner = self.find_user(new.user.as_deref().unwrap_or(by))?;
+    /// Makes a token: for the caller, or as an admin for a program. Whoever owns the machine
+    /// makes one for anybody, and those whose things it reads are told.
+    pub(super) fn create_token(&self, new: CreateToken, by: &Identity) -> Result<Value> {
+        let owner = self.find_user(new.user.as_deref().unwrap_or(&by.user))?;
+        let is_by_owner = by.role == UserRole::Owner;
+        let is_own = owner.id == by.user_id || owner.is_program();
+        if !is_by_owner && (!is_own || new.speaks_for.is_some()) {
+            return Err(Error::unauthorized(
+                "a token with which somebody else's things are read is made on the machine \
+                 itself, with `hearth token create`",
+            ));
+        }
+        if new.speaks_for.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::invalid_request(
+                "\"speaks_for\" must name somebody: leave it out for a token of its owner alone",
+            ));
+        }
         let config = self.settings.current();
         let tools = new.tools.iter().flatten();
         let warnings: Vec<String> = tools.filter_map(|tool| config.unknown_tool(tool)).collect();
         let expires_at = new.expires_in.map(|time| self.clock.now().plus(time));
-        let speaks_for = new.speaks_for.unwrap_or_default();
-        let speaks_for = speaks_for.iter().map(|name| Ok(self.find_user(name)?.id));
+        let names = new.speaks_for.unwrap_or_default();
+        let spoken_for = names.iter().map(|name| self.find_user(name));
+        let spoken_for = spoken_for.collect::<Result<Vec<User>>>()?;
         let request = TokenRequest {
             name: new.name,
             role: parse_role(new.role)?,
             expires_at,
             scope: token_scope(new.tools, new.only.as_deref())?,
-            speaks_for: speaks_for.collect::<Result<_>>()?,
+            speaks_for: spoken_for.iter().map(|person| person.id).collect(),
         };
         let (secret, stored) = new_token(&owner, request)?;
         let made = self.store.add_token(stored)?;
-        log::info!("{} of {}: made by {by}", made.id, owner.name);
+        log::info!("{} of {}: made by {}", made.id, owner.name, by.user);
+        if is_by_owner {
+            for person in spoken_for.iter().chain([&owner]) {
+                self.tell_of_token(person, &made)?;
+            }
+        }
         self.hub.publish_people();
         let mut shown = views::token(&made);
         shown.token = Some(secret.expose().to_owned());
@@ -269,9 +327,42 @@ impl Service {
     pub(super) fn revoke_token(&self, id: TokenId, by: &str) -> Result<Value> {
         self.store.revoke_token(id)?;
         log::info!("{id}: revoked by {by}");
-        self.connections.revoke(id);
         self.hub.publish_people();
         Ok(json!({ "token_id": id }))
+    }
+
+    /// Tells a person that a token was made with which their things are read, before anybody
+    /// has it: in a conversation of their own, and on their phones.
+    fn tell_of_token(&self, person: &User, token: &Token) -> Result<()> {
+        if person.is_program() {
+            return Ok(());
+        }
+        let (name, now) = (&token.name, self.clock.now());
+        let text = format!(
+            "A token named {name:?} was made on the machine. With it a program of {} sees what you \
+             see and asks in your name. Your account lists it ({}) and can end it.",
+            token.user, token.id
+        );
+        let notice = ExportedConversation {
+            channel: Some(NOTICE_CHANNEL.to_owned()),
+            outside: Some(false),
+            ..ExportedConversation::new("A token that reads your things".to_owned(), now)
+        };
+        let ownership = Ownership {
+            owner: Some(person.id),
+            audience: Audience::Private,
+            copy_for: None,
+        };
+        let source = format!("notice:{}:{}", token.id, person.id);
+        let begun = (self.store).begin_import(&source, notice, Vec::new(), ownership)?;
+        let Some(mut notice) = begun else {
+            return Ok(());
+        };
+        let conversation = notice.id();
+        let message = ExportedMessage::new(Role::Assistant, text.clone(), now);
+        notice.add(vec![(message, None)])?;
+        self.hub.publish_change(conversation, notice.finish()?);
+        self.notify(person, conversation, &text)
     }
 
     fn person(&self, user: &User) -> record::Person {
@@ -283,6 +374,18 @@ impl Service {
             let shown: String = name.chars().take(NAME_CHARACTERS).collect();
             Error::not_found(format!("there is no user {shown:?}"))
         })
+    }
+
+    /// The same where it is no program, which has no password.
+    pub(super) fn find_person(&self, name: &str) -> Result<User> {
+        let user = self.find_user(name)?;
+        if user.is_program() {
+            return Err(Error::invalid_request(format!(
+                "{} is a program: it has tokens and no password",
+                user.name
+            )));
+        }
+        Ok(user)
     }
 
     fn hash_password(&self, password: &Secret) -> Result<String> {
@@ -335,7 +438,7 @@ impl Service {
     pub(super) fn close_revoked(&self) {
         for (token, role) in self.connections.tokens() {
             if matches!(self.store.token_role(token), Ok(granted) if granted != Some(role)) {
-                self.connections.revoke(token);
+                self.connections.revoke(token, role);
             }
         }
     }
@@ -367,22 +470,6 @@ pub fn child_limits() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_user_s_name_is_one_short_word() {
-        for (name, good) in [
-            ("ada", true),
-            ("ada@example.org", true),
-            ("J\u{fc}rgen", true),
-            ("", false),
-            ("ada lovelace", false),
-            ("ada\n", false),
-            ("\u{1b}[2J", false),
-        ] {
-            assert_eq!(check_user_name(name).is_ok(), good, "{name:?}");
-        }
-        assert!(check_user_name(&"x".repeat(65)).is_err());
-    }
 
     #[test]
     fn a_token_has_a_name_and_no_more_than_its_owner_s_role() {

@@ -91,6 +91,7 @@ impl Service {
             scope: format!("request:{}", credential.key_scope()),
             key: hex(&fingerprint),
             request: fingerprint,
+            earlier_request: None,
         });
         let line = Line::open(self, asker.identity.as_ref(), waker);
         let repeated = request
@@ -153,6 +154,7 @@ impl Service {
                         scope: format!("{}:{}", credential.key_scope(), question.channel),
                         key,
                         request: question.fingerprint.unwrap_or_default(),
+                        earlier_request: None,
                     }),
                     tools: scope.tools,
                     ..NewTurn::new(viewer.clone(), target, audience, channel, question.message)
@@ -219,7 +221,7 @@ impl Service {
     }
 
     pub(super) fn stop_turn(&self, turn: TurnId, by: &str) {
-        if let Err(error) = self.cancel(&Viewer::server(), turn, by) {
+        if let Err(error) = self.stop(turn, by) {
             log::warn!("{turn}: it could not be stopped: {error}");
         }
     }

@@ -170,6 +170,8 @@ impl Service {
             imports.push(id);
         }
         let _running = RunningImport(self, id);
+        // Later, it would replace who sees the conversations of accounts that are imported.
+        self.apply_account_audiences();
         let config = self.settings.current();
         let request = ImportRequest {
             importer,

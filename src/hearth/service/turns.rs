@@ -18,7 +18,7 @@ use protocol::command::Chat;
 use serde_json::json;
 use store::{
     Approval, Begun, Decision, Durable, IdempotencyKey, Identity, NewAttachments, NewTurn,
-    Replaced, Target, Turn, TurnEnd, TurnState, Usage, Verdict, Viewer,
+    Replaced, Target, Turn, TurnEnd, TurnState, Usage, UserRole, Verdict, Viewer,
 };
 
 /// Where replies are read that a client asks for without saying so.
@@ -34,6 +34,34 @@ pub(super) fn requester_of(turn: &Turn, credential: Option<TokenId>) -> Requeste
     Requester::new(turn.user_id, turn.account.as_deref(), credential)
 }
 
+/// What must be the same in a repeat of a message: as JSON, in which no field can pass for
+/// another; and in lines, as earlier versions have it.
+fn fingerprints(chat: &Chat) -> [[u8; 32]; 2] {
+    let conversation = chat.conversation_id.map_or(0, |id| id.as_i64());
+    let fields = json!([
+        conversation,
+        chat.message,
+        chat.attachments,
+        chat.replaces,
+        chat.model,
+        chat.audience,
+    ]);
+    let mut lines = format!("{conversation}\n{}", chat.message);
+    for attachment in &chat.attachments {
+        lines.push_str(&format!("\n{attachment}"));
+    }
+    if let Some(replaces) = chat.replaces {
+        lines.push_str(&format!("\nreplaces {replaces}"));
+    }
+    if let Some(model) = &chat.model {
+        lines.push_str(&format!("\nmodel {model:?}"));
+    }
+    if let Some(audience) = &chat.audience {
+        lines.push_str(&format!("\n{audience:?}"));
+    }
+    [fields.to_string(), lines].map(|request| sha256(request.as_bytes()))
+}
+
 impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
     /// end. The turn belongs to the server: it continues when the client leaves.
@@ -41,23 +69,7 @@ impl Service {
         if let Err(error) = self.check_chat(caller.identity, &chat) {
             return responder.send(Err::<(), _>(error));
         }
-        let mut request = format!(
-            "{}\n{}",
-            chat.conversation_id.map_or(0, |id| id.as_i64()),
-            chat.message
-        );
-        for attachment in &chat.attachments {
-            request.push_str(&format!("\n{attachment}"));
-        }
-        if let Some(replaces) = chat.replaces {
-            request.push_str(&format!("\nreplaces {replaces}"));
-        }
-        if let Some(model) = &chat.model {
-            request.push_str(&format!("\nmodel {model:?}"));
-        }
-        if let Some(audience) = &chat.audience {
-            request.push_str(&format!("\n{audience:?}"));
-        }
+        let [request, earlier_request] = fingerprints(&chat);
         let audience = chat.audience.unwrap_or_else(|| self.usual_audience());
         let is_version = chat.replaces.is_some();
         let new = NewTurn {
@@ -80,7 +92,8 @@ impl Service {
             idempotency: chat.idempotency_key.map(|key| IdempotencyKey {
                 scope: caller.identity.scope.key_scope(caller.identity.user_id),
                 key,
-                request: sha256(request.as_bytes()),
+                request,
+                earlier_request: Some(earlier_request),
             }),
         };
         let credential = Some(caller.identity.token_id);
@@ -274,12 +287,27 @@ impl Service {
         }
     }
 
-    /// Stops a turn, no matter who began it.
+    /// Stops a turn for a person: one in which they have asked, or as an admin one that
+    /// they see.
     ///
     /// # Errors
-    /// `not_found` where the viewer does not see it; `server_error`.
-    pub fn cancel(&self, viewer: &Viewer, id: TurnId, by: &str) -> Result<Value> {
-        let turn = self.find_turn(viewer, id)?;
+    /// `not_found` where they do not see it; `unauthorized`; `server_error`.
+    pub(super) fn cancel(&self, id: TurnId, by: &Identity) -> Result<Value> {
+        let turn = self.find_turn(&by.viewer(), id)?;
+        if by.role < UserRole::Admin && turn.user_id != Some(by.user_id) {
+            return Err(Error::unauthorized(
+                "only whoever asked, or an admin, may stop this turn",
+            ));
+        }
+        self.stop(id, &by.user)
+    }
+
+    /// Stops a turn, whoever has asked in it.
+    ///
+    /// # Errors
+    /// `not_found`; `server_error`.
+    pub fn stop(&self, id: TurnId, by: &str) -> Result<Value> {
+        let turn = self.find_turn(&Viewer::server(), id)?;
         if turn.state.is_final() {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));
         }

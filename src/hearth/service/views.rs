@@ -288,6 +288,7 @@ pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
         role: user.role.as_str(),
         created_at: user.created_at,
         is_invited: user.is_invited(),
+        is_program: user.is_program(),
         limits: limits.map(|limits| json!(limits)),
         was: None,
     }

@@ -7,6 +7,7 @@ use super::turn_wait::TurnWait;
 use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, MessageId};
+use base::people::by_webhook;
 use base::secret::sha256;
 use base::surface::Surface;
 use base::sync::lock;
@@ -26,7 +27,7 @@ const RESPONSE_TIME: Duration = Duration::from_secs(30);
 pub struct WebhookRequest {
     /// The text to answer.
     pub message: String,
-    /// The speaker's name for the model, chosen by the caller.
+    /// The name of who speaks, as the caller says.
     pub user_id: Option<String>,
     /// The caller's own name for the conversation.
     pub conversation_id: Option<String>,
@@ -102,13 +103,14 @@ impl Service {
         let (viewer, audience) = (Viewer::account(&account.name), account.audience.clone());
         let new = NewTurn {
             account: Some(account.name.clone()),
-            speaker: request.user_id,
+            speaker: (request.user_id).map(|name| by_webhook(&name, &account.name)),
             surface: Some(Surface::Plain),
             attachments: NewAttachments::Included(request.attachments, attachments::limits(limits)),
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
                 scope: channel.clone(),
                 key,
                 request: sha256(&request.body),
+                earlier_request: None,
             }),
             ..NewTurn::new(viewer, target, audience, channel, request.message)
         };

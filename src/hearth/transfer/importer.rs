@@ -11,7 +11,7 @@ use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, ConversationId, UserId};
 use base::measure::count;
-use base::people::{Audience, folded};
+use base::people::{Audience, by_webhook, folded};
 use protocol::attachment::decode;
 use store::{
     AttachmentImport, ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage,
@@ -28,7 +28,7 @@ const MOST_NOTED: usize = 20;
 const MOST_NAMES: usize = 10_000;
 /// Longest title, name and memory, in characters.
 const TITLE_CHARACTERS: usize = 200;
-const NAME_CHARACTERS: usize = 200;
+const NAME_CHARACTERS: usize = 208;
 const MEMORY_CHARACTERS: usize = 4_000;
 
 /// The person for whom something is imported, and their rights.
@@ -384,9 +384,12 @@ impl<'a> Importer<'a> {
             return Ok(());
         }
         let ownership = self.ownership(new.owner.as_deref(), new.audience.take())?;
+        if let (Some(name), Some(account)) = (&new.speaker, &new.account) {
+            new.speaker = Some(by_webhook(name, account));
+        }
         new.speaker = new.speaker.as_deref().map(shortened);
         new.channel = new.channel.as_deref().map(shortened);
-        new.account.take_if(|_| !self.request.restores);
+        new.account = new.account.filter(|_| self.request.restores);
         new.outside = self.is_outside(Some(new.outside));
         self.memories.push((new, ownership));
         if self.memories.len() >= BATCH {

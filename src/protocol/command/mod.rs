@@ -35,8 +35,8 @@ use base::surface::Surface;
 use values::{
     any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
-    optional_query, part, part_length, query, secret, sequence_number, surface, texts, title,
-    true_by_default,
+    optional_query, optional_secret, part, part_length, query, secret, sequence_number, surface,
+    texts, title, true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};
@@ -204,7 +204,7 @@ commands! {
         turn_id: TurnId = id,
     }) -> Turn,
 
-    /// Stops a turn that runs or waits.
+    /// Stops a turn that runs or waits: one of the caller's, or as an admin one that they see.
     "cancel" User Any Cancel(Cancel {
         /// One that has ended stays as it ended.
         turn_id: TurnId = id,
@@ -755,20 +755,22 @@ commands! {
 
     /// Adds a person.
     "add_user" Admin Any AddUser(AddUser {
-        /// 1 to 64 characters, without white space.
+        /// 1 to 64 letters and digits of one script; `-`, `_` and `.` may follow the first.
         name: String = Fields::string,
         /// `viewer`, `user` (when absent) or `admin`.
         role: Option<String> = Fields::optional_string,
-        /// 8 characters to 1,024 bytes.
-        password: Secret = secret,
+        /// 8 characters to 1,024 bytes; absent for a program.
+        password: Option<Secret> = optional_secret,
         /// Whether the person is a child: `people.NAME` is then written to the configuration.
         child: bool = false_by_default,
+        /// Whether it is a program, which signs in with tokens alone: an admin makes them.
+        program: bool = false_by_default,
     }) -> Person,
 
     /// Adds a person without a password, and makes a link that sets one: it works once, and
     /// for a day.
     "invite_user" Admin Any InviteUser(InviteUser {
-        /// 1 to 64 characters, without white space.
+        /// 1 to 64 letters and digits of one script; `-`, `_` and `.` may follow the first.
         name: String = Fields::string,
         /// `viewer`, `user` (when absent) or `admin`.
         role: Option<String> = Fields::optional_string,
@@ -839,14 +841,14 @@ commands! {
         expires_in: u64,
     },
 
-    /// Removes a person with all their tokens and schedules.
+    /// Removes a person with all that is theirs alone. What they share stays, without an owner.
     "remove_user" Admin Any RemoveUser(RemoveUser {
         /// As `list_users` has it; not the last admin.
         name: String = Fields::string,
-    }) -> {
-        /// Who is gone.
-        name: String,
-    },
+        /// Who gets all that is theirs instead, but for tokens and unsent files, which end in
+        /// any case. Only the owner of the machine hands over.
+        hand_over_to: Option<String> = Fields::optional_string,
+    }) -> Removal,
 
     /// Lists the API tokens.
     "list_tokens" Admin Any ListTokens(ListTokens {
@@ -857,7 +859,8 @@ commands! {
         tokens: Vec<record::Token>,
     },
 
-    /// Creates an API token, which is shown once.
+    /// Creates an API token, which is shown once: for the caller, or for a program. Only the
+    /// owner of the machine creates one for somebody else, who is told.
     "create_token" Admin Any CreateToken(CreateToken {
         /// What it is for: 1 to 64 characters.
         name: String = Fields::string,
@@ -871,7 +874,8 @@ commands! {
         tools: Option<Vec<String>> = Fields::optional_strings,
         /// `household`: it sees and makes only what is the household's.
         only: Option<String> = Fields::optional_string,
-        /// The people beside its owner in whose name it may ask; none when absent.
+        /// The people beside its owner in whose name it may ask; none when absent. Only the owner
+        /// of the machine names somebody.
         speaks_for: Option<Vec<String>> = Fields::optional_strings,
     }) -> Token,
 
@@ -904,13 +908,14 @@ commands! {
         name: String,
     },
 
-    /// Lists the caller's own sessions and tokens.
+    /// Lists the caller's own sessions and tokens, and those of others that speak for the caller.
     "list_own_tokens" Viewer Account ListOwnTokens -> {
         /// The newest first.
         tokens: Vec<record::Token>,
     },
 
-    /// Revokes a token or session of the caller and closes its connections.
+    /// Revokes a token or session of the caller and closes its connections. One of somebody else
+    /// that speaks for the caller ceases to.
     "revoke_own_token" Viewer Account RevokeOwnToken(RevokeOwnToken {
         /// As `list_own_tokens` has it.
         token_id: TokenId = id,

@@ -256,6 +256,10 @@ pub(super) fn secret(fields: &mut Fields, name: &str) -> Result<Secret> {
     fields.string(name).map(Secret::new)
 }
 
+pub(super) fn optional_secret(fields: &mut Fields, name: &str) -> Result<Option<Secret>> {
+    Ok(fields.optional_string(name)?.map(Secret::new))
+}
+
 pub(super) fn false_by_default(fields: &mut Fields, name: &str) -> Result<bool> {
     Ok(fields.optional_bool(name)?.unwrap_or(false))
 }

@@ -27,6 +27,7 @@ use base::finish_reason::FinishReason;
 use base::ids::{
     self, AttachmentId, AudienceId, ConversationId, MemoryId, MessageId, ScheduleId, TurnId, UserId,
 };
+use base::people::by_webhook;
 use base::surface::Surface;
 use base::visible::label;
 
@@ -388,12 +389,15 @@ fn append(
     let id = free_id(write, "messages", wanted, at, last.message)?;
     last.message = id;
     let mut answered = None;
+    let mut speaker = message.speaker.clone();
     let turn = match message.role {
         Role::User => {
             let turn = free_id(write, "turns", None, at, last.turn)?;
             last.turn = turn;
             let channel = message.channel.as_deref().unwrap_or(channel);
-            let is_caller = channel.starts_with("webhook:");
+            let caller = channel.strip_prefix("webhook:");
+            // Files of earlier versions leave out the account.
+            speaker = speaker.map(|name| caller.map_or(name.clone(), |it| by_webhook(&name, it)));
             write.execute(
                 "INSERT INTO turns (id, conversation_id, state, channel, message_id, created_at,
                      started_at, finished_at, ended, user_id, account)
@@ -406,7 +410,7 @@ fn append(
                     id,
                     at,
                     asked_by,
-                    account.filter(|_| is_caller),
+                    account.filter(|_| caller.is_some()),
                 ],
             )?;
             last.open = Some(TurnId::from(turn));
@@ -444,7 +448,7 @@ fn append(
             turn,
             message.role,
             message.content,
-            message.speaker,
+            speaker,
             at,
             answered,
             message.finish_reason.map(FinishReason::as_str),

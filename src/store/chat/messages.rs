@@ -53,7 +53,8 @@ pub struct Message {
     pub role: Role,
     /// The whole text, never cut.
     pub content: String,
-    /// The signed-in user's name, or the webhook's `user_id`.
+    /// The signed-in user's name, or the webhook's `user_id` and account, as
+    /// [`by_webhook`](base::people::by_webhook) has it.
     pub speaker: Option<String>,
     /// The message that it answers, if that is not the one before it.
     pub in_reply_to: Option<MessageId>,

@@ -21,6 +21,9 @@ pub struct IdempotencyKey {
     pub key: String,
     /// SHA-256 of the request: another request with the same key is refused.
     pub request: [u8; 32],
+    /// The same as the version before this one made it, for a repeat within 24 hours of the
+    /// upgrade.
+    pub earlier_request: Option<[u8; 32]>,
 }
 
 /// How long a key is valid (protocol section 2).
@@ -61,11 +64,15 @@ pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<O
     )?;
     match earlier {
         Some((_, _, created_at, _)) if created_at <= write.now.minus(HOLDS) => Ok(None),
-        Some((_, request, ..)) if request != key.request => Err(Error::invalid_request(
-            "this idempotency key was used for another request in the last 24 hours",
-        )
-        .with_status(422)
-        .into()),
+        Some((_, request, ..))
+            if request != key.request && Some(request) != key.earlier_request =>
+        {
+            Err(Error::invalid_request(
+                "this idempotency key was used for another request in the last 24 hours",
+            )
+            .with_status(422)
+            .into())
+        }
         Some((_, _, _, false)) => Err(Error::not_found(
             "what was asked with this idempotency key was deleted; ask again with another key",
         )

@@ -1,8 +1,9 @@
 //! What belongs to a person, counted before they are removed.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use crate::engine::database::Store;
+use crate::engine::failure::Outcome;
 use crate::people::user::User;
 use base::error::Result;
 use protocol::record::Belongings;
@@ -13,22 +14,26 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn belongings(&self, of: &User) -> Result<Belongings> {
-        self.read(|connection| {
-            let counted = connection.query_row(COUNT, params![of.id], |row| {
-                let count = |place| row.get::<_, i64>(place).map(i64::unsigned_abs);
-                Ok(Belongings {
-                    name: of.name.clone(),
-                    private_conversations: count(0)?,
-                    shared_conversations: count(1)?,
-                    private_memories: count(2)?,
-                    shared_memories: count(3)?,
-                    schedules: count(4)?,
-                    tokens: count(5)?,
-                })
-            })?;
-            Ok(counted)
-        })
+        self.read(|connection| count(connection, of))
     }
+}
+
+/// The same within a transaction.
+pub(crate) fn count(connection: &Connection, of: &User) -> Outcome<Belongings> {
+    let counted = connection.query_row(COUNT, params![of.id], |row| {
+        let count = |place| row.get::<_, i64>(place).map(i64::unsigned_abs);
+        Ok(Belongings {
+            name: of.name.clone(),
+            private_conversations: count(0)?,
+            shared_conversations: count(1)?,
+            private_memories: count(2)?,
+            shared_memories: count(3)?,
+            files: count(4)?,
+            schedules: count(5)?,
+            tokens: count(6)?,
+        })
+    })?;
+    Ok(counted)
 }
 
 const COUNT: &str = "WITH alone AS (
@@ -42,5 +47,10 @@ const COUNT: &str = "WITH alone AS (
          (SELECT count(*) FROM memories WHERE audience_id IN (SELECT id FROM alone)),
          (SELECT count(*) FROM memories
              WHERE owner_id = ?1 AND audience_id NOT IN (SELECT id FROM alone)),
+         (SELECT count(*) FROM attachments WHERE user_id = ?1 AND message_id IS NULL)
+             + (SELECT count(*) FROM conversations c
+                 CROSS JOIN messages m ON m.conversation_id = c.id
+                 CROSS JOIN attachments a ON a.message_id = m.id
+                 WHERE c.audience_id IN (SELECT id FROM alone) AND m.attachment_count > 0),
          (SELECT count(*) FROM schedules WHERE owner_id = ?1),
          (SELECT count(*) FROM tokens WHERE user_id = ?1 AND name <> 'session')";

@@ -1,13 +1,17 @@
-//! The names of people who were removed, until the configuration has none of them.
+//! What is left of people who are removed: what others get of it, and their names, until the
+//! configuration has none of them.
 
 use rusqlite::params;
 
+use crate::chat::steps;
 use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{value, values};
+use crate::sight::audience::{self, AUDIENCES_OF, Readers};
 use base::error::{Error, Result};
+use base::ids::{AudienceId, ConversationId, UserId};
 use base::people::folded;
 
 impl Store {
@@ -39,6 +43,53 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// Gives what belongs to a person to another one, who sees it instead. Schedules are paused: they
+/// would act as the other. Returns the conversations that others see now, and who saw them.
+pub(crate) fn hand_over(
+    write: &Write<'_>,
+    from: UserId,
+    to: UserId,
+) -> Outcome<Vec<(ConversationId, Readers)>> {
+    let mut changed = Vec::new();
+    let audiences: Vec<AudienceId> = values(write.connection, AUDIENCES_OF, params![from])?;
+    for old in audiences {
+        let Readers::People(people) = audience::readers(write.connection, old)? else {
+            continue;
+        };
+        let heirs = people
+            .iter()
+            .map(|one| if *one == from { to } else { *one });
+        let new = audience::of_people(write, &heirs.collect())?;
+        let is_wider = audience::is_wider(write.connection, old, new)?;
+        let owned = "SELECT id FROM conversations WHERE owner_id = ?1 AND audience_id = ?2";
+        let owned: Vec<ConversationId> = values(write.connection, owned, params![from, old])?;
+        for conversation in owned {
+            if is_wider {
+                steps::withdraw_private(write, conversation)?;
+            }
+            changed.push((conversation, Readers::People(people.clone())));
+        }
+        for sql in [
+            "UPDATE conversations SET audience_id = ?3 WHERE owner_id = ?1 AND audience_id = ?2",
+            // One that the other knows already goes.
+            "UPDATE OR IGNORE memories SET audience_id = ?3
+             WHERE owner_id = ?1 AND audience_id = ?2",
+            "UPDATE schedules SET audience_id = ?3 WHERE owner_id = ?1 AND audience_id = ?2",
+        ] {
+            write.execute(sql, params![from, old, new])?;
+        }
+    }
+    for sql in [
+        "UPDATE conversations SET owner_id = ?2 WHERE owner_id = ?1",
+        "UPDATE memories SET owner_id = ?2 WHERE owner_id = ?1",
+        "UPDATE schedules SET owner_id = ?2, is_paused = 1,
+             owner = (SELECT name FROM users WHERE id = ?2) WHERE owner_id = ?1",
+    ] {
+        write.execute(sql, params![from, to])?;
+    }
+    Ok(changed)
 }
 
 /// Notes that a person of this name was removed.

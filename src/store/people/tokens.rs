@@ -128,8 +128,6 @@ pub struct Identity {
     /// Whether the token is not as good as the person: its role is lower than theirs, its
     /// scope is narrow, or it speaks for others, too.
     pub is_narrowed: bool,
-    /// Whether the token was made to speak for others, too ([`Store::speak_for`]).
-    pub speaks_for_others: bool,
 }
 
 impl Identity {
@@ -143,7 +141,6 @@ impl Identity {
             expires_at: None,
             scope: TokenScope::default(),
             is_narrowed: false,
-            speaks_for_others: false,
         }
     }
 
@@ -254,7 +251,7 @@ impl Store {
                 },
             )
         })?;
-        found.ok_or_else(|| Error::unauthorized("this token does not speak for that person"))
+        found.ok_or_else(not_spoken_for)
     }
 
     /// The lower of the roles of a token and its owner; none once it is no longer
@@ -291,7 +288,8 @@ impl Store {
         })
     }
 
-    /// The tokens and sessions of one person, newest first, at most 10,000.
+    /// The tokens and sessions of one person, and the tokens that speak for them, newest first,
+    /// at most 10,000.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -306,17 +304,21 @@ impl Store {
         })
     }
 
-    /// Deletes a token or session of this person.
+    /// Deletes a token or session of this person, or ends that one of somebody else speaks for
+    /// them.
     ///
     /// # Errors
-    /// `not_found`, also for one of somebody else.
+    /// `not_found`, also for another one of somebody else.
     pub fn revoke_token_of(&self, user_id: UserId, id: TokenId) -> Result<()> {
         self.write(move |write| {
-            let deleted = write.execute(
+            let mut ended = 0;
+            for sql in [
                 "DELETE FROM tokens WHERE id = ?1 AND user_id = ?2",
-                params![id, user_id],
-            )?;
-            check_changed(deleted, "token", id)
+                "DELETE FROM token_speaks_for WHERE token_id = ?1 AND user_id = ?2",
+            ] {
+                ended += write.execute(sql, params![id, user_id])?;
+            }
+            check_changed(ended, "token", id)
         })
     }
 
@@ -344,6 +346,14 @@ impl Store {
             check_changed(deleted, "token", id)
         })
     }
+}
+
+/// Why a program may not ask on behalf of a person, whether or not there is one.
+pub fn not_spoken_for() -> Error {
+    Error::unauthorized(
+        "this program does not speak for that person: give it a token from `hearth token create \
+         --speaks-for NAME`, or have it name nobody",
+    )
 }
 
 fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
@@ -404,7 +414,8 @@ const LIST_TOKENS: &str = "SELECT t.tools, t.household_only, t.*, u.name AS user
          (SELECT group_concat(o.name, char(10)) FROM token_speaks_for s \
              JOIN users o ON o.id = s.user_id WHERE s.token_id = t.id) AS others \
      FROM tokens t JOIN users u ON u.id = t.user_id \
-     WHERE (?1 OR t.name <> ?2) AND (?4 IS NULL OR t.user_id = ?4) \
+     WHERE (?1 OR t.name <> ?2) AND (?4 IS NULL OR t.user_id = ?4 \
+         OR EXISTS (SELECT 1 FROM token_speaks_for WHERE token_id = t.id AND user_id = ?4)) \
      ORDER BY t.id DESC LIMIT ?3";
 
 pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role \
@@ -427,10 +438,9 @@ fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
 fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
     let (role, scope) = (granted_role(row)?, scope_from_row(row, 2)?);
     let is_lower = role < row.get(1)?;
-    let speaks_for_others = row.get(4)?;
+    let speaks_for_others: bool = row.get(4)?;
     Ok(Identity {
         is_narrowed: is_lower || scope.is_narrow() || speaks_for_others,
-        speaks_for_others,
         token_id: row.get(5)?,
         user_id: row.get(6)?,
         user: row.get(7)?,

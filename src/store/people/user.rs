@@ -11,6 +11,9 @@ use base::role::UserRole;
 /// which no password matches.
 pub(crate) const NO_PASSWORD: &str = "";
 
+/// What a program has as password, which has tokens alone: no hash, which no password matches.
+pub const OF_PROGRAM: &str = "program";
+
 /// A person with an account.
 #[derive(Clone, Debug)]
 pub struct User {
@@ -30,6 +33,11 @@ impl User {
     /// Whether this person was invited and has not chosen a password yet.
     pub fn is_invited(&self) -> bool {
         self.password_hash == NO_PASSWORD
+    }
+
+    /// Whether this is a program, which signs in with tokens alone.
+    pub fn is_program(&self) -> bool {
+        self.password_hash == OF_PROGRAM
     }
 }
 

@@ -13,21 +13,23 @@ use crate::engine::job::Write;
 use crate::engine::query::{self, check_changed, exists, row, rows, value};
 use crate::engine::schema::OpenError;
 use crate::home::forgetting::forget_all;
+use crate::people::belongings;
 use crate::people::removals;
 use crate::people::tokens::{Identity, SESSION, UserRole};
-pub(crate) use crate::people::user::{FIND, NO_PASSWORD, User, from_row};
+pub(crate) use crate::people::user::{FIND, NO_PASSWORD, OF_PROGRAM, User, from_row};
 use crate::sight::audience::{self, Directory, Readers};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
+use protocol::record::Belongings;
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
 
 const HOUSEHOLD: &str = "SELECT name, role FROM users \
-     WHERE role <> ?1 AND password_hash <> ?2 ORDER BY folded_name LIMIT ?3";
+     WHERE role <> ?1 AND password_hash NOT IN (?2, ?3) ORDER BY folded_name LIMIT ?4";
 
 impl User {
     /// In this person's name the machine's owner acts, without a token.
@@ -44,7 +46,8 @@ impl User {
 impl Snapshot<'_> {
     /// The people of the household by name, guests not among them, for a viewer who sees
     /// what is the household's; nobody for others, and where the caller of a webhook
-    /// account reads along. Whoever was invited and has not come yet is not among them.
+    /// account reads along. Whoever was invited and has not come yet is not among them, nor a
+    /// program.
     /// One more than `most` if there are more.
     ///
     /// # Errors
@@ -61,7 +64,7 @@ impl Snapshot<'_> {
         }
         let limit = i64::try_from(most).unwrap_or(MOST).saturating_add(1);
         let person = |row: &Row<'_>| Ok((row.get("name")?, row.get("role")?));
-        let parameters = params![UserRole::Viewer, NO_PASSWORD, limit];
+        let parameters = params![UserRole::Viewer, NO_PASSWORD, OF_PROGRAM, limit];
         Ok(rows(connection, HOUSEHOLD, parameters, person)?)
     }
 
@@ -165,20 +168,23 @@ impl Store {
     }
 
     /// Removes a user with all their tokens, schedules, and what they alone see. What
-    /// they shared stays without an owner. Returns the conversations that are
-    /// gone, and who saw each.
+    /// they shared stays without an owner. Where somebody is named, they get all of it but
+    /// the tokens.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
-    pub fn remove_user(&self, id: UserId) -> Result<Vec<(ConversationId, Readers)>> {
-        self.remove(id, |_| Ok(HashMap::new()))
+    pub fn remove_user(&self, id: UserId, heir: Option<UserId>) -> Result<Removed> {
+        self.remove(id, move |write| {
+            let handed_over = heir.map(|heir| removals::hand_over(write, id, heir));
+            Ok((HashMap::new(), handed_over.transpose()?.unwrap_or_default()))
+        })
     }
 
     /// The same at the wish of that user: with all that they own, shared or not.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
-    pub fn delete_account(&self, id: UserId) -> Result<Vec<(ConversationId, Readers)>> {
+    pub fn delete_account(&self, id: UserId) -> Result<Removed> {
         self.remove(id, move |write| {
             let mut directory = Directory::default();
             let owned = rows(
@@ -197,20 +203,21 @@ impl Store {
                 params![id, alone],
             )?;
             forget_all(write, "SELECT id FROM memories WHERE owner_id = ?", id)?;
-            Ok(owned.into_iter().collect())
+            Ok((owned.into_iter().collect(), Vec::new()))
         })
     }
 
     /// Removes a user after `prepare`, which returns who saw the conversations until
-    /// then that nobody else sees any more.
+    /// then that nobody else sees any more, and those that were handed over.
     fn remove(
         &self,
         id: UserId,
-        prepare: impl FnOnce(&Write<'_>) -> Outcome<HashMap<ConversationId, Readers>> + Send + 'static,
-    ) -> Result<Vec<(ConversationId, Readers)>> {
-        let unseen = self.write(move |write| {
+        prepare: impl FnOnce(&Write<'_>) -> Outcome<Prepared> + Send + 'static,
+    ) -> Result<Removed> {
+        let removed = self.write(move |write| {
             let user = not_the_last_admin(write.connection, id)?;
-            let mut before = prepare(write)?;
+            let had = belongings::count(write.connection, &user)?;
+            let (mut before, handed_over) = prepare(write)?;
             let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| {
                 let conversation = row.get(0)?;
                 let readers = before.remove(&conversation);
@@ -234,14 +241,35 @@ impl Store {
             )?;
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
             removals::note(write, &user.name)?;
-            Ok(unseen)
+            Ok(Removed {
+                had,
+                unseen,
+                handed_over,
+            })
         })?;
         // In parts, so that other writes do not wait for long. What a crash leaves is
         // deleted by the next purge.
         self.delete_unseen()?;
-        Ok(unseen)
+        Ok(removed)
     }
 }
+
+/// What came of removing a person.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    /// What belonged to them until then.
+    pub had: Belongings,
+    /// The conversations that are gone, and who saw each.
+    pub unseen: Vec<(ConversationId, Readers)>,
+    /// Those of somebody else now, and who saw each.
+    pub handed_over: Vec<(ConversationId, Readers)>,
+}
+
+/// Who saw conversations until a person is removed, and which ones are handed over.
+type Prepared = (
+    HashMap<ConversationId, Readers>,
+    Vec<(ConversationId, Readers)>,
+);
 
 /// The conversations of a person that nobody else sees.
 const SEEN_BY_ONE: &str = "SELECT c.id FROM audience_members m
@@ -276,9 +304,9 @@ fn fold(name: &str) -> String {
 fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     let other_admin = exists(
         connection,
-        // Who has not accepted the invitation yet cannot sign in.
-        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2 AND password_hash <> ?3",
-        params![UserRole::Admin, id, NO_PASSWORD],
+        // Who has not accepted the invitation yet cannot sign in, and a program is nobody.
+        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2 AND password_hash NOT IN (?3, ?4)",
+        params![UserRole::Admin, id, NO_PASSWORD, OF_PROGRAM],
     )?;
     let user = find(connection, id)?;
     if user.role == UserRole::Admin && !other_admin {

@@ -135,7 +135,7 @@ pub(crate) fn intern(
 }
 
 /// The audience of exactly these people.
-fn of_people(write: &Write<'_>, people: &BTreeSet<UserId>) -> Outcome<AudienceId> {
+pub(crate) fn of_people(write: &Write<'_>, people: &BTreeSet<UserId>) -> Outcome<AudienceId> {
     let ids: Vec<String> = people.iter().map(|id| id.as_i64().to_string()).collect();
     let key = ids.join(",");
     let known = value(

@@ -382,7 +382,7 @@ fn a_removed_persons_unused_files_go_with_them() {
     let used = uploaded(&store, ann, b"used").attachment_id;
     sent(&store, ann, &[used]);
     uploaded(&store, ann, b"unused");
-    store.remove_user(ann).unwrap();
+    store.remove_user(ann, None).unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachments"), 1);
 }
 

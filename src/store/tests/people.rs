@@ -42,14 +42,14 @@ fn the_last_admin_stays() {
     let store = TestStore::new();
     let first = store.add_user("first", UserRole::Admin, "hash").unwrap();
     store.add_user("user", UserRole::User, "hash").unwrap();
-    let last = store.remove_user(first.id).unwrap_err();
+    let last = store.remove_user(first.id, None).unwrap_err();
     assert_eq!(last.code(), Code::InvalidRequest);
     store.add_user("second", UserRole::Admin, "hash").unwrap();
     token(&store, &first, "api", 1, UserRole::Admin);
-    store.remove_user(first.id).unwrap();
+    store.remove_user(first.id, None).unwrap();
     assert_eq!(store.identity(&[1; 32]).unwrap(), None);
     assert_eq!(
-        store.remove_user(first.id).unwrap_err().code(),
+        store.remove_user(first.id, None).unwrap_err().code(),
         Code::NotFound
     );
 }
@@ -233,7 +233,7 @@ fn a_link_sets_a_password_once_and_for_a_day() {
     assert_eq!(taken.unwrap_err().code(), Code::InvalidRequest);
     assert!(store.user("bob").unwrap().unwrap().is_invited());
     // Nobody who cannot sign in is an admin that could remain.
-    assert!(store.remove_user(ada.id).is_err());
+    assert!(store.remove_user(ada.id, None).is_err());
 
     assert_eq!(store.invitation(&[1; 32]).unwrap().unwrap().name, "bob");
     let bob = store.accept_invitation([1; 32], "new").unwrap();
@@ -339,7 +339,7 @@ fn a_token_is_as_narrow_as_it_was_made() {
     let refusals = ["eve", "nobody"].map(|name| store.speak_for(&identity, name).unwrap_err());
     assert_eq!(refusals[0].code(), Code::Unauthorized);
     assert_eq!(refusals[0].message(), refusals[1].message());
-    store.remove_user(bob.id).unwrap();
+    store.remove_user(bob.id, None).unwrap();
     assert!(store.speak_for(&identity, "bob").is_err());
 }
 
@@ -383,7 +383,7 @@ fn a_token_that_may_less_than_its_person_is_narrowed() {
         assert_eq!(identity.is_narrowed, is_narrowed, "{number}");
     }
     // Also when everybody it spoke for is gone.
-    store.remove_user(bob.id).unwrap();
+    store.remove_user(bob.id, None).unwrap();
     assert!(store.identity(&[4; 32]).unwrap().unwrap().is_narrowed);
     let listed = store.tokens(false).unwrap().into_iter();
     let speaks_for: Vec<_> = listed.map(|token| token.speaks_for).collect();

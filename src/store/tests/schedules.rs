@@ -235,7 +235,7 @@ fn a_person_s_schedules_go_with_the_person() {
     let mut of_others = new("of others", once(in_seconds(60)));
     of_others.channel = "webhook:ci".to_owned();
     store.add_schedule(&all(), of_others).unwrap();
-    store.remove_user(ann.id).unwrap();
+    store.remove_user(ann.id, None).unwrap();
     let left = store.seen(&all()).schedules().unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].prompt, "of others");

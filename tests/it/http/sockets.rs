@@ -290,7 +290,7 @@ fn revoking_a_users_token_closes_their_connection_from_another_process_too() {
     )
     .unwrap();
     let user = store.user("user").unwrap().unwrap();
-    store.remove_user(user.id).unwrap();
+    store.remove_user(user.id, None).unwrap();
     assert_eq!(client.next(), Err(End::Code(1008)));
     store.close();
 }

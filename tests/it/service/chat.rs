@@ -483,3 +483,52 @@ fn a_model_that_is_busy_is_asked_again() {
     assert_eq!(home.admin().chat("hello")["response"], "here I am");
     assert_eq!(model.requests().len(), 3);
 }
+
+#[test]
+fn an_idempotency_key_tells_fields_apart_that_look_alike_in_lines() {
+    let home = Home::offline();
+    let mut user = home.websocket(&home.tokens.user);
+    let put = json!({ "type": "put_attachment", "name": "a.txt", "bytes": 1 });
+    let file = user.ask(put)["attachment_id"].clone();
+    let part = json!({ "type": "put_attachment_part", "attachment_id": file, "data": "eA==" });
+    user.ask(part);
+    let chat = |key: &str, message: &str, more: Value| {
+        let mut chat = json!({ "type": "chat", "message": message, "idempotency_key": key });
+        chat.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        chat
+    };
+    let in_lines = format!("hi\n{}", file.as_str().unwrap());
+    user.ask(chat("one", &in_lines, json!({})));
+    let with_file = chat("one", "hi", json!({ "attachments": [file] }));
+    assert_eq!(user.refused(with_file), "invalid_request");
+    user.ask(chat("two", "hi\nmodel \"\"", json!({})));
+    let with_model = chat("two", "hi", json!({ "model": "" }));
+    assert_eq!(user.refused(with_model), "invalid_request");
+}
+
+#[test]
+fn a_repeat_across_an_upgrade_is_the_same_request() {
+    let mut home = Home::offline();
+    let chat = json!({
+        "type": "chat", "message": "hello", "audience": "household", "idempotency_key": "k",
+    });
+    let first = home.websocket(&home.tokens.user).ask(chat.clone());
+    home.stop();
+    // As the version before stored it.
+    let database = rusqlite::Connection::open(home.folder.path().join("hearth.db")).unwrap();
+    let lines = base::secret::sha256(b"0\nhello\nHousehold");
+    let changed = database
+        .execute("UPDATE idempotency SET request = ?", [lines])
+        .unwrap();
+    assert_eq!(changed, 1);
+    database.close().unwrap();
+    home.restart();
+    let mut user = home.websocket(&home.tokens.user);
+    assert_eq!(user.ask(chat)["turn_id"], first["turn_id"]);
+    let other = json!({
+        "type": "chat", "message": "hello!", "audience": "household", "idempotency_key": "k",
+    });
+    assert_eq!(user.refused(other), "invalid_request");
+}

@@ -36,9 +36,7 @@ fn a_list_is_shared_by_the_household_and_nobody_else() {
         client.ask(json!({ "type": "subscribe", "events": ["list.updated"] }));
         client
     });
-    let new =
-        json!({ "type": "create_token", "name": "fridge", "user": "user", "only": "household" });
-    let fridge = home.admin().ask(new)["token"].as_str().unwrap().to_owned();
+    let fridge = home.token("user", &json!({ "only": "household" }));
     let mut user = home.websocket(&home.tokens.user);
     let made = user.ask(json!({
         "type": "update_list", "list": "Shopping", "add": ["milk", "bread", "milk"],

@@ -168,10 +168,7 @@ fn whoever_is_made_a_guest_causes_nothing_more() {
     });
     let plan = json!({ "type": "create_schedule", "prompt": "write again", "at": "+1h" });
     let plan = user.ask(plan)["schedule_id"].clone();
-    let narrow = json!({
-        "type": "create_token", "name": "x", "user": "user", "role": "viewer",
-    });
-    let narrow = admin.ask(narrow)["token"].as_str().unwrap().to_owned();
+    let narrow = home.token("user", &json!({ "role": "viewer" }));
     let delete = json!({ "type": "delete_schedule", "schedule_id": plan });
     assert_eq!(
         home.websocket(&narrow).refused(delete.clone()),
@@ -270,7 +267,7 @@ fn a_removal_that_a_crash_broke_off_is_finished_at_the_start() {
     let path = home.folder.path().join("hearth.db");
     let store = store::Store::open(&path, base::clock::Clock::system()).unwrap();
     let user = store.user("user").unwrap().unwrap();
-    store.remove_user(user.id).unwrap();
+    store.remove_user(user.id, None).unwrap();
     store.close();
     home.restart();
     let mut admin = home.admin();

@@ -11,6 +11,7 @@ use support::client::{Client, End};
 use support::home::Home;
 use support::home::PASSWORD;
 use support::http::post;
+use support::model::{Act, Model};
 
 #[test]
 fn each_command_needs_its_role() {
@@ -283,4 +284,46 @@ fn settings_that_name_programs_and_paths_are_the_owners() {
     admin.ask(json!({ "type": "list_webhook_accounts" }));
     let settings = guest.ask(json!({ "type": "list_settings" }));
     assert!(settings["settings"].as_array().unwrap().len() > 100);
+}
+
+#[test]
+fn a_turn_is_stopped_by_whoever_asked_and_by_admins() {
+    let model = Model::acting(vec![Act::Stall("late".into())]);
+    let home = Home::start(model.config());
+    let cleo = home.add_person("cleo", UserRole::User);
+    let turn = |token: &str, audience: Value, requests: usize| {
+        let mut client = home.websocket(token);
+        let mut watcher = home.websocket(token);
+        watcher.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
+        client.send(&json!({ "type": "chat", "message": "hello", "audience": audience }));
+        let turn = watcher.event("message.created")["message"]["turn_id"].clone();
+        model.wait_for_requests(requests);
+        (client, json!({ "type": "cancel", "turn_id": turn }))
+    };
+    let (mut asking, cancel) = turn(&home.tokens.admin, json!("household"), 1);
+    for other in [&home.tokens.user, &cleo] {
+        assert_eq!(
+            home.websocket(other).refused(cancel.clone()),
+            "unauthorized"
+        );
+    }
+    home.admin().ask(cancel);
+    assert_eq!(asking.response()["data"]["state"], "cancelled");
+    let (mut asking, cancel) = turn(&home.tokens.user, json!("household"), 2);
+    assert_eq!(
+        home.websocket(&cleo).refused(cancel.clone()),
+        "unauthorized"
+    );
+    home.admin().ask(cancel);
+    assert_eq!(asking.response()["data"]["state"], "cancelled");
+    // What one does not see is not there, for an admin as well.
+    let (mut asking, cancel) = turn(&home.tokens.user, json!(["cleo"]), 3);
+    assert_eq!(home.admin().refused(cancel.clone()), "not_found");
+    assert_eq!(
+        home.websocket(&cleo).refused(cancel.clone()),
+        "unauthorized"
+    );
+    home.websocket(&home.tokens.user).ask(cancel);
+    assert_eq!(asking.response()["data"]["state"], "cancelled");
+    model.release();
 }

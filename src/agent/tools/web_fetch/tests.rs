@@ -19,6 +19,7 @@ fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
         },
         timeout_seconds: 2,
         trusted_hosts: Vec::new(),
+        addresses_per_turn: 20,
         max_bytes: 2_000,
     };
     WebFetch::new(&settings, Trust::default())

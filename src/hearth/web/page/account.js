@@ -30,7 +30,7 @@ export async function show(household) {
     const [own, known] = await Promise.all([household.request("list_own_tokens"), household.maySend ? household.request("list_memories", { own: true }) : { memories: [] }]);
     fill(tokens, own.tokens, (one) => {
       const what = one.name === "session" ? "Session" : one.name;
-      return row(what, [one.is_current && "this one · ", "since ", moment(one.created_at), one.expires_at && [" · until ", moment(one.expires_at)]].flat(),
+      return row(what, [one.is_current && "this one · ", one.user !== user && `of ${one.user}, speaks for you · `, "since ", moment(one.created_at), one.expires_at && [" · until ", moment(one.expires_at)]].flat(),
         remover("End", { what }, "revoke_own_token", { token_id: one.token_id }));
     });
     fill(memories, known.memories, (one) => row(one.content, moment(one.created_at), remover("Forget", { what: one.content }, "delete_memory", { memory_id: one.id })), "Nothing.");

@@ -24,7 +24,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
                 .filter(|id| house.made.values().any(|made| made.0 == *id)),
         )
     };
-    let gone = store.remove_user(ann).unwrap();
+    let gone = store.remove_user(ann, None).unwrap().unseen;
     assert_eq!(ids(&gone), ["diary", "reminder"].map(|name| house.id(name)));
     assert_eq!(
         left(&all()),
@@ -91,7 +91,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
 fn a_deleted_account_takes_along_all_that_it_owned() {
     let house = House::new();
     let store = &house.store;
-    let gone = store.delete_account(house.people["ann"].0).unwrap();
+    let gone = store.delete_account(house.people["ann"].0).unwrap().unseen;
     let owned = ["diary", "kitchen", "holiday", "party", "reminder", "bins"];
     assert_eq!(ids(&gone), owned.map(|name| house.id(name)));
     let saw = |name: &str, who: &str| {
@@ -119,11 +119,14 @@ fn a_deleted_account_takes_along_all_that_it_owned() {
 fn the_last_reader_takes_along_what_others_left() {
     let house = House::new();
     let store = &house.store;
-    store.remove_user(house.people["ann"].0).unwrap();
-    let gone = store.remove_user(house.people["gina"].0).unwrap();
+    store.remove_user(house.people["ann"].0, None).unwrap();
+    let gone = store
+        .remove_user(house.people["gina"].0, None)
+        .unwrap()
+        .unseen;
     assert_eq!(ids(&gone), [house.id("party")]);
     // That of a webhook account stays its own.
-    store.remove_user(house.people["bob"].0).unwrap();
+    store.remove_user(house.people["bob"].0, None).unwrap();
     let door = Viewer::account("door");
     assert!(store.seen(&door).conversation(house.id("alarm")).is_ok());
     assert!(
@@ -191,7 +194,7 @@ fn a_name_is_free_once_the_configuration_has_forgotten_it() {
     let names = || store.removed_names().unwrap().uncommitted();
     let add = |name: &str| store.add_user(name, UserRole::User, "-");
     assert!(names().is_empty());
-    store.remove_user(house.people["bob"].0).unwrap();
+    store.remove_user(house.people["bob"].0, None).unwrap();
     store.delete_account(house.people["ann"].0).unwrap();
     assert_eq!(names(), ["ann", "bob"]);
     let refused = add("Bob").unwrap_err();
@@ -217,7 +220,7 @@ fn a_call_of_somebody_who_causes_nothing_any_more_does_not_start() {
     assert_eq!(start(Some(bob)), Ok(()));
     store.set_role(bob, UserRole::Viewer).unwrap();
     assert_eq!(start(Some(bob)), Err(Code::Unauthorized));
-    store.remove_user(bob).unwrap();
+    store.remove_user(bob, None).unwrap();
     assert_eq!(start(Some(bob)), Err(Code::Unauthorized));
     assert_eq!(start(None), Ok(()));
     assert_eq!(

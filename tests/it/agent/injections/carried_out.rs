@@ -46,58 +46,122 @@ fn an_address_that_the_model_has_said_before_is_asked_for_although_a_search_find
     assert_eq!(user.response()["data"]["response"], "Done.");
 }
 
-#[test]
-fn an_address_that_the_model_makes_up_is_asked_for_once_a_page_was_read() {
+/// A server of pages that notes the paths that it was asked for. Each page links to more
+/// of the same server, under its other name.
+fn pages(links: usize) -> (Served, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::<Mutex<Vec<String>>>::default();
-    let served = {
-        let asked = Arc::clone(&asked);
-        Served::answering(move |head, _| {
-            let word = |place| head.split_whitespace().nth(place).unwrap_or_default();
-            asked.lock().unwrap().push(word(1).to_owned());
-            let port = head.to_lowercase();
-            let port = port
-                .split("host: ")
-                .nth(1)
-                .and_then(|rest| rest.lines().next());
-            let port = port.and_then(|host| host.rsplit(':').next()).unwrap();
-            let page = format!("Plums. More of them: http://localhost:{port}/more");
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{page}",
-                page.len()
-            );
-            Some(answer.into_bytes().into())
+    let noted = Arc::clone(&asked);
+    let served = Served::answering(move |head, _| {
+        let path = head.split_whitespace().nth(1).unwrap_or_default();
+        noted.lock().unwrap().push(path.to_owned());
+        let head = head.to_lowercase();
+        let host = head.split("host: ").nth(1)?.lines().next()?;
+        let port = host.rsplit(':').next()?;
+        let links: String = (0..links)
+            .map(|number| format!("http://localhost:{port}/{number}\n"))
+            .collect();
+        let page = format!("Plums. More of them:\n{links}");
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{page}",
+            page.len()
+        );
+        Some(answer.into_bytes().into())
+    });
+    (served, asked)
+}
+
+fn home(model: &Model) -> Home {
+    Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tool_permissions": { "web_fetch": "allow", "remember": "allow" },
+        "tools": { "web_fetch": { "allow": ["127.0.0.1", "localhost"] } },
+    })))
+}
+
+fn fetch(url: &str) -> Act {
+    Act::call("web_fetch", json!({ "url": url }))
+}
+
+#[test]
+fn an_address_that_the_model_makes_up_is_asked_for_each_time() {
+    let (served, asked) = pages(1);
+    let port = served.address.port();
+    let written = format!("http://127.0.0.1:{port}/plums");
+    let made_up = [
+        format!("http://127.0.0.1:{port}/plums?code={SECRET}"),
+        format!("http://localhost:{port}/0?code={SECRET}"),
+        format!("http://localhost:{port}/{SECRET}"),
+        format!("http://{SECRET}.localhost:{port}/"),
+        format!("http://localhost:{SECRET}/0"),
+    ];
+    let model = {
+        let (written, made_up) = (written.clone(), made_up.clone());
+        Model::start(move |_, number| match number {
+            0 => Act::call(
+                "remember",
+                json!({ "content": format!("the code is {SECRET}") }),
+            ),
+            1 => Act::say("Noted."),
+            // What the person wrote, with another end, and what the page links to.
+            2 => fetch(&written),
+            3 => fetch(&format!("http://localhost:{port}/0")),
+            _ => made_up
+                .get(number - 4)
+                .map_or(Act::say("Done."), |url| fetch(url)),
         })
     };
-    let port = served.address.port();
-    let fetch = move |host: &str, path: &str| {
-        Act::call(
-            "web_fetch",
-            json!({ "url": format!("http://{host}:{port}{path}") }),
-        )
-    };
-    let model = Model::start(move |_, number| match number {
-        0 => fetch("127.0.0.1", "/plums"),
-        // What the page links to, and another page of the host that the person named.
-        1 => fetch("localhost", "/more"),
-        2 => fetch("127.0.0.1", "/less"),
-        3 => fetch("localhost", &format!("/more?code={SECRET}")),
-        _ => Act::say("Done."),
-    });
-    let home = Home::start(model.config_with(json!({
-        "permission_mode": "ask",
-        "tool_permissions": { "web_fetch": "allow" },
-        "tools": { "web_fetch": { "allow": ["127.0.0.1", "localhost"] } },
-    })));
+    let home = home(&model);
     let mut admin = home.admin();
     admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
     let mut user = home.websocket(&home.tokens.user);
-    user.send(&json!({ "type": "chat", "message": "What does 127.0.0.1 say about plums?" }));
-    let question = admin.event("approval.requested");
-    let url = question["arguments"]["url"].as_str().unwrap();
-    assert!(url.ends_with("/more?code=4711"), "{url}");
-    assert_eq!(question["outside"], Value::Bool(true));
-    assert_eq!(*asked.lock().unwrap(), ["/plums", "/more", "/less"]);
-    admin.ask(json!({ "type": "deny", "approval_id": question["approval_id"] }));
+    user.chat(&format!("the code is {SECRET}"));
+    let message = format!("What does {written} say about plums?");
+    user.send(&json!({ "type": "chat", "message": message }));
+    for (number, url) in made_up.iter().enumerate() {
+        let question = admin.event("approval.requested");
+        assert_eq!(question["arguments"]["url"], url.as_str(), "{question}");
+        let id = &question["approval_id"];
+        // A wider answer covers none of the others.
+        admin.ask(match number {
+            0 => json!({ "type": "approve", "approval_id": id, "remember": "conversation" }),
+            1 => json!({ "type": "approve", "approval_id": id, "remember": "always" }),
+            _ => json!({ "type": "deny", "approval_id": id }),
+        });
+    }
     assert_eq!(user.response()["data"]["response"], "Done.");
-    assert_eq!(asked.lock().unwrap().len(), 3);
+    let allowed = ["/plums", "/0", "/plums?code=4711", "/0?code=4711"];
+    assert_eq!(*asked.lock().unwrap(), allowed);
+}
+
+#[test]
+fn which_addresses_are_read_says_no_more_than_a_turn_may_choose() {
+    // What spells something out with the links of a page: many of them, or two in turn.
+    for letters in [60, 2] {
+        let (served, asked) = pages(letters);
+        let port = served.address.port();
+        let first = format!("http://127.0.0.1:{port}/plums");
+        let model = {
+            let first = first.clone();
+            Model::start(move |_, number| match number {
+                0 => fetch(&first),
+                1 => {
+                    let url = |one| format!("http://localhost:{port}/{}", one % letters);
+                    let call = |one| ("web_fetch".to_owned(), json!({ "url": url(one) }));
+                    Act::Call((0..60).map(call).collect())
+                }
+                _ => Act::say("Done."),
+            })
+        };
+        let home = home(&model);
+        let mut admin = home.admin();
+        admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+        let mut user = home.websocket(&home.tokens.user);
+        user.send(&json!({ "type": "chat", "message": format!("What is on {first}?") }));
+        let questions = (0..41).map(|_| admin.event("approval.requested"));
+        for question in questions.collect::<Vec<Value>>() {
+            admin.ask(json!({ "type": "deny", "approval_id": question["approval_id"] }));
+        }
+        assert_eq!(user.response()["data"]["response"], "Done.");
+        assert_eq!(asked.lock().unwrap().len(), 20, "{letters} letters");
+    }
 }

@@ -9,23 +9,18 @@ use support::http::{Answer, exchange};
 
 /// A token of `user` that is narrowed like this.
 pub(super) fn narrowed(house: &House, narrowing: &Value) -> String {
-    let mut new = json!({ "type": "create_token", "name": "display", "user": "user" });
-    for (key, value) in narrowing.as_object().unwrap() {
-        new[key] = value.clone();
-    }
-    let made = house.websocket(0).ask(new);
-    made["token"].as_str().unwrap().to_owned()
+    house.home.token("user", narrowing)
 }
 
 /// A household that a relay reaches, too.
-struct Reached {
-    house: House,
+pub(super) struct Reached {
+    pub(super) house: House,
     #[cfg(feature = "relay")]
     relay: relay::server::RelayServer,
 }
 
 impl Reached {
-    fn new() -> Reached {
+    pub(super) fn new() -> Reached {
         #[cfg(feature = "relay")]
         {
             use support::relay_peers::{TOKEN, relay};
@@ -46,7 +41,7 @@ impl Reached {
     }
 
     /// A connection over each way in that has commands.
-    fn connections(&self, token: &str) -> Vec<(&'static str, Client)> {
+    pub(super) fn connections(&self, token: &str) -> Vec<(&'static str, Client)> {
         let address = self.house.home.address();
         let mut clients = vec![
             ("WebSocket", Client::websocket(address)),
@@ -75,7 +70,7 @@ impl Reached {
         Client::WebSocket(Box::new(websocket))
     }
 
-    fn stop(self) {
+    pub(super) fn stop(self) {
         drop(self.house);
         #[cfg(feature = "relay")]
         self.relay.stop();

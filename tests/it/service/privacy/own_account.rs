@@ -1,10 +1,11 @@
 //! A token that may do less than its person does nothing about the account: what each
-//! command and route answers it.
+//! command and route answers it. Whoever ends their own access is told so.
 
-use super::narrow_tokens::narrowed;
+use super::narrow_tokens::{Reached, narrowed};
 use super::*;
 use base::testing::rows;
 use protocol::command::DECLARATIONS;
+use support::client::End;
 use support::home::PASSWORD;
 use support::http::delete;
 use support::push::Browser;
@@ -170,4 +171,78 @@ fn a_narrowed_token_does_nothing_about_the_account() {
     assert_eq!(left["tokens"], own["tokens"]);
     let body = json!({ "username": "user", "password": PASSWORD });
     assert_eq!(post(address, "/auth", &[], &body).status, 200);
+}
+
+#[test]
+fn whoever_ends_their_own_access_gets_the_answer_before_the_connection_closes() {
+    let reached = Reached::new();
+    let home = &reached.house.home;
+    let session = || {
+        let body = json!({ "username": "admin", "password": PASSWORD });
+        let answer = post(home.address(), "/auth", &[], &body).json();
+        answer["data"]["token"].as_str().unwrap().to_owned()
+    };
+    // What is sent, and what its answer has; OWN is the id of the token, NAME whose it is.
+    for (command, answer) in [
+        (r#"{"type":"sign_out"}"#, r#"{"revoked":true}"#),
+        (r#"{"type":"sign_out_everywhere"}"#, r#"{"revoked":0}"#),
+        (
+            r#"{"type":"revoke_own_token","token_id":"OWN"}"#,
+            r#"{"token_id":"OWN"}"#,
+        ),
+        (
+            r#"{"type":"revoke_token","token_id":"OWN"}"#,
+            r#"{"token_id":"OWN"}"#,
+        ),
+        (
+            r#"{"type":"set_role","name":"NAME","role":"user"}"#,
+            r#"{"role":"user"}"#,
+        ),
+        (
+            r#"{"type":"remove_user","name":"NAME"}"#,
+            r#"{"name":"NAME"}"#,
+        ),
+        (
+            r#"{"type":"set_password","name":"admin","password":"PASSWORD"}"#,
+            r#"{"name":"admin"}"#,
+        ),
+    ] {
+        for place in 0..reached.connections(&home.tokens.admin).len() {
+            let name = format!("ann{place}-{}", command.len());
+            let token = match command.contains("set_password") {
+                true => session(),
+                false => home.add_person(&name, UserRole::Admin),
+            };
+            let mut connections = reached.connections(&token);
+            let (way, client) = &mut connections[place];
+            let own = client.ask(json!({ "type": "list_own_tokens" }));
+            let is_own = |one: &&Value| one["is_current"] == true;
+            let own = own["tokens"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(is_own)
+                .unwrap();
+            let filled = |text: &str| -> Value {
+                let text = text.replace("OWN", own["token_id"].as_str().unwrap());
+                let text = text.replace("NAME", &name).replace("PASSWORD", PASSWORD);
+                serde_json::from_str(&text).unwrap()
+            };
+            // Sessions end everywhere, and this is a token.
+            let ends = !command.contains("everywhere");
+            let data = client.ask(filled(command));
+            for (field, expected) in filled(answer).as_object().unwrap() {
+                assert_eq!(&data[field], expected, "{way}: {command}: {data}");
+            }
+            for (way, mut client) in connections.into_iter().filter(|_| ends) {
+                let end = client.next();
+                let expected = match way {
+                    "JSON lines" => End::Closed,
+                    _ => End::Code(1008),
+                };
+                assert_eq!(end, Err(expected), "{way}: {command}");
+            }
+        }
+    }
+    reached.stop();
 }
