@@ -151,7 +151,7 @@ fn the_model_sees_who_said_what() {
     assert_eq!(shown.len(), 5);
     assert!(shown[0].starts_with("<outside "), "{}", shown[0]);
     assert!(
-        without_times(shown[0]).contains("\n[bell] somebody rings\n"),
+        without_times(shown[0]).contains("\n[bell by webhook door] somebody rings\n"),
         "{}",
         shown[0]
     );
@@ -167,7 +167,10 @@ fn the_model_sees_who_said_what() {
         .filter(|message| message["role"] == "user")
         .map(|message| message["speaker"].clone())
         .collect();
-    assert_eq!(json!(speakers), json!(["bell", "admin", "user"]));
+    assert_eq!(
+        json!(speakers),
+        json!(["bell by webhook door", "admin", "user"])
+    );
 }
 
 /// The messages of a request, as they were sent.

@@ -18,11 +18,14 @@ const FROZEN: [(&str, i64); 2] = [("0.1.0", 6), ("schema-32", 32)];
 /// Tables that an upgrade drops on purpose.
 const DROPPED: [&str; 1] = ["allowed_tools"];
 /// Columns that an upgrade changes on purpose.
-const CHANGED: [(&str, &str); 5] = [
+const CHANGED: [(&str, &str); 8] = [
     ("approvals", "decided_at"),
     ("approvals", "decided_by"),
     ("approvals", "verdict"),
     ("conversations", "owner_id"),
+    ("memories", "speaker"),
+    ("messages", "speaker"),
+    ("schedules", "owner"),
     ("schedules", "owner_id"),
 ];
 
