@@ -187,12 +187,11 @@ fn take_results(
     message: &str,
     steps: &[Step],
 ) -> Outcome<Option<Turn>> {
-    let newest = value(
-        write.connection,
-        NEWEST_TURN,
-        params![conversation, message],
-    )?;
-    let Some(id) = newest else { return Ok(None) };
+    let parameters = params![conversation, message];
+    let newest: Option<Option<TurnId>> = value(write.connection, NEWEST_TURN, parameters)?;
+    let Some(id) = newest.flatten() else {
+        return Ok(None);
+    };
     let turn = turns::find(write.connection, sight, id)?;
     if !turn.state.is_final() {
         return Ok(None);
@@ -287,9 +286,9 @@ pub(crate) const CANDIDATES: &str = concat!(
 );
 
 /// The newest turn of a conversation, if it answers this message.
-pub(crate) const NEWEST_TURN: &str = "SELECT t.id FROM turns t INDEXED BY turns_by_conversation \
-     CROSS JOIN messages m ON m.id = t.message_id AND m.content = ?2 \
-     WHERE t.conversation_id = ?1 AND t.id = (SELECT max(id) FROM turns WHERE conversation_id = ?1)";
+pub(crate) const NEWEST_TURN: &str = "SELECT iif(m.content = ?2, t.id, NULL) \
+     FROM turns t INDEXED BY turns_by_conversation CROSS JOIN messages m ON m.id = t.message_id \
+     WHERE t.conversation_id = ?1 ORDER BY t.id DESC LIMIT 1";
 
 pub(crate) const NEWEST_MESSAGES: &str = "SELECT role, content, in_reply_to FROM messages \
      WHERE conversation_id = ?1 AND hidden_with IS NULL ORDER BY id DESC";
