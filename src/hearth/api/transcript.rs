@@ -302,6 +302,8 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
             Role::Assistant => {
                 close_round(&mut steps);
                 results.clear();
+                // What came after the message has taken them.
+                left = None;
                 if let Some(more) = message.tool_calls.take().filter(|calls| !calls.is_empty()) {
                     let text = message.read()?.0.trim().to_owned();
                     let calls_of = more.iter().cloned().enumerate().map(called_tool);

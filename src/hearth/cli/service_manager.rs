@@ -95,7 +95,8 @@ impl ServiceManager {
         let body = move || {
             let mut health = HealthCheck::new(period);
             loop {
-                let complaint = health.look(server);
+                let complaint =
+                    health.look(server.store().is_writable(), server.last_tick().elapsed());
                 match complaint {
                     None => self.send("WATCHDOG=1\n"),
                     // The journal then has the reason for the restart.
@@ -140,10 +141,10 @@ impl HealthCheck {
         }
     }
 
-    /// What is wrong, if anything. The timekeeper queries the database every second,
+    /// What is wrong, if anything. The timekeeper reads the database every second,
     /// so it is late when either of them hangs.
-    fn look(&mut self, server: &Server) -> Option<&'static str> {
-        if server.store().is_writable() {
+    fn look(&mut self, is_writable: bool, since_tick: Duration) -> Option<&'static str> {
+        if is_writable {
             self.unwritable_since = None;
         } else {
             let since = *self.unwritable_since.get_or_insert_with(Instant::now);
@@ -151,7 +152,7 @@ impl HealthCheck {
                 return Some("The database is not writable");
             }
         }
-        (server.last_tick().elapsed() > self.period)
+        (since_tick > self.period)
             .then_some("The timekeeper is late: the database or the machine hangs")
     }
 }
@@ -182,6 +183,21 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.into())
         })
+    }
+
+    #[test]
+    fn what_a_restart_may_mend_is_complained_of() {
+        let period = Duration::from_secs(2);
+        let mut health = HealthCheck::new(period);
+        let late = Some("The timekeeper is late: the database or the machine hangs");
+        assert_eq!(health.look(true, period), None);
+        assert_eq!(health.look(true, period * 2), late);
+        assert_eq!(health.look(false, period), None);
+        health.unwritable_since = Instant::now().checked_sub(UNWRITABLE * 2);
+        let unwritable = Some("The database is not writable");
+        assert_eq!(health.look(false, period), unwritable);
+        assert_eq!(health.look(true, period), None);
+        assert_eq!(health.look(false, period), None);
     }
 
     #[test]

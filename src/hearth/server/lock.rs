@@ -98,11 +98,6 @@ impl Lock {
     pub fn try_take(data_dir: &Path, holder: Holder) -> Result<Option<Lock>, StartError> {
         let path = data_dir.join(LOCK_FILE);
         let unwritable = |error| StartError::unwritable(&path, &error);
-        let directory = File::open(data_dir).map_err(unwritable)?;
-        // Some network file systems lock only files.
-        if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Ok(None);
-        }
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -114,7 +109,12 @@ impl Lock {
             .open(&path)
             .and_then(|file| check_own(&file, data_dir).map(|()| file))
             .map_err(unwritable)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // Opened first: who may not write here gets that error, whoever holds the lock.
+        let directory = File::open(data_dir).map_err(unwritable)?;
+        // Some network file systems lock only files.
+        if flock(&directory, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+            || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+        {
             return Ok(None);
         }
         let mut lock = Lock {
