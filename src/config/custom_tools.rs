@@ -35,6 +35,10 @@ pub const BUILTIN_TOOLS: [&str; 14] = [
     "read_skill",
 ];
 
+/// Finds tools that are not shown to a model, because its window has no room for all of them.
+/// It is there where it is needed, for everybody, and no other tool may take its name.
+pub const FIND_TOOLS: &str = "find_tools";
+
 /// The built-in tools that reach nothing of the household. The others reach memories,
 /// conversations, schedules, lists, phones, files and skills: a webhook account has them only
 /// if its `tools` names them.

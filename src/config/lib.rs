@@ -61,7 +61,7 @@ pub use config::{
     declared_documentation, documentation, schema,
 };
 pub use custom_tools::{
-    AnswerForm, BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool,
+    AnswerForm, BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, FIND_TOOLS,
 };
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::address_patterns::AddressPatterns;
 use super::collections::{list, object, section_of};
-use super::custom_tools::{BUILTIN_TOOLS, CustomTool, custom_tool};
+use super::custom_tools::{BUILTIN_TOOLS, CustomTool, FIND_TOOLS, custom_tool};
 use super::declaration::{Declared, Rule, Setting, section};
 use super::rules::{Choice, DIRECTORY, Flag, HOST, Parsed, integer};
 
@@ -182,7 +182,8 @@ pub(super) fn tools() -> Setting<impl Rule<Output = Tools>, Tools> {
                     let is = format_args!("is {:?}, and so is item {earlier}", tool.name);
                     reader.refuse(&path, is);
                 }
-                if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
+                let name = tool.name.as_str();
+                if BUILTIN_TOOLS.contains(&name) || name == FIND_TOOLS {
                     reader.refuse(&path, format_args!("is {:?}, a built-in tool", tool.name));
                 }
             }

@@ -525,6 +525,9 @@ records! {
         pub source: String,
         /// `ask`, `allow` or `deny`.
         pub permission: &'static str,
+        /// Whether it is shown to a model only once that has found it with `find_tools`: all
+        /// tools take too much of its window.
+        pub is_left_out: bool,
     }
 
     /// A tool of the catalogue, which can be added.

@@ -71,7 +71,7 @@ pub use files::{
 pub use home::lists::{
     ITEM_BYTES, ITEMS, LIST_NAME_BYTES, LISTS, List, ListChange, ListItem, ListSummary,
 };
-pub use home::memories::{Memory, NewMemory};
+pub use home::memories::{Memory, NewMemory, ShownAs};
 pub use home::notifications::{NewNotification, Notification, NotificationCause};
 pub use home::schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 pub use home::vector::{MOST_DIMENSIONS, Vector};

@@ -8,7 +8,7 @@ use base::ids::ConversationId;
 use rusqlite::{Connection, params};
 use serde_json::json;
 use store::{NewMemory, Store, Viewer};
-use support::recall::{Questions, SearchWords, measure};
+use support::recall::{Questions, SearchWords, contradictions, measure, measure_among, synonyms};
 
 use crate::clients::{WebSocket, one_by_one};
 use crate::home::{Home, Server, directory_on_disk};
@@ -174,13 +174,27 @@ fn fill(home: &Home, messages: i64) {
         .unwrap();
 }
 
+/// Bytes of memories that go with a message to a model with a large window.
+const SHARE: usize = 12_000;
+
 /// Whether the memories that a message needs are found, and no others; and how long that
 /// takes.
 pub fn recall(table: &mut Table) {
+    let (shown, all) = synonyms(SHARE);
+    let percent = 100.0 * shown as f64 / all as f64;
+    let name = "of at most 60 facts, those asked for in other words";
+    table.add(Figure::new(name, percent, "%").at_least(92.0));
+    let (stale, named, all) = contradictions(0);
+    table.add(Figure::new("outdated facts shown alone", stale as f64, "").at_most(0.0));
+    let percent = 100.0 * named as f64 / all as f64;
+    table.add(Figure::new("outdated facts that are named", percent, "%").at_least(90.0));
     let (_, found) = measure(Questions::HeldOut, SearchWords::With);
-    table.add(Figure::new("relevant memories that are shown", found.recall(), "%").at_least(85.0));
-    let precision = found.precision();
-    table.add(Figure::new("shown memories that are relevant", precision, "%").at_least(80.0));
+    for (among, found) in [("at most 60", found), ("5,000", measure_among(5_000))] {
+        let name = format!("relevant of {among} facts that are found");
+        table.add(Figure::new(&name, found.recall(), "%").at_least(85.0));
+        let name = format!("found of {among} facts that are relevant");
+        table.add(Figure::new(&name, found.precision(), "%").at_least(80.0));
+    }
 
     let folder = directory_on_disk();
     let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
@@ -204,9 +218,10 @@ pub fn recall(table: &mut Table) {
     });
     let message = "where did we put the manual of the lamp from item77 in the cellar?";
     let took = one_by_one(21, |_| {
-        let found = store
-            .seen(&Viewer::server())
-            .relevant_memories(message, None, &HashSet::new());
+        let found =
+            store
+                .seen(&Viewer::server())
+                .relevant_memories(message, None, &HashSet::new(), SHARE);
         assert!(!found.unwrap().is_empty());
     });
     table.add(Figure::new("choice among 10,000 memories, p50", took.p50(), "ms").at_most(10.0));

@@ -43,6 +43,13 @@ impl McpServer {
         McpServer::on((Ipv4Addr::LOCALHOST, 0).into(), kind)
     }
 
+    /// A server with many tools more, which say much of themselves.
+    pub fn with_tools(names: impl Iterator<Item = String>) -> McpServer {
+        let server = McpServer::start(Kind::Stateless);
+        server.shared.tools.lock().unwrap().extend(names);
+        server
+    }
+
     /// A server on this address, which may have been in use before.
     pub fn on(address: SocketAddr, kind: Kind) -> McpServer {
         let tools = [
@@ -192,7 +199,14 @@ fn answer(
             let tools = shared.tools.lock().unwrap().clone();
             let tools: Vec<Value> = tools
                 .iter()
-                .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
+                .map(|name| match name.split_once("job_") {
+                    Some((kind, _)) => json!({
+                        "name": name,
+                        "description": format!("Does {kind} jobs. {}", "It takes its time. ".repeat(9)),
+                        "inputSchema": {"type": "object"},
+                    }),
+                    None => json!({"name": name, "inputSchema": {"type": "object"}}),
+                })
                 .collect();
             reply(
                 socket,

@@ -83,7 +83,8 @@ pub enum Thoughts {
 pub enum WindowQuestion {
     /// `GET /props` of llama.cpp.
     Props,
-    /// `GET /v1/models`: `max_model_len` of vLLM, `meta.n_ctx` of llama.cpp.
+    /// `GET /v1/models`: `max_model_len` of vLLM, `meta.n_ctx` of llama.cpp,
+    /// `context_length` of OpenRouter and of proxies.
     Models,
     /// `GET /api/v0/models` of LM Studio.
     LmStudio,
@@ -122,19 +123,24 @@ impl Profile {
     }
 
     /// What is known of a model there, which is asked at `host`. Where that is not the
-    /// service's own, something stands between that may have a smaller window and not
-    /// every interface.
+    /// service's own, something stands between that may not have every interface: it is
+    /// asked for its window, which else is that of a known model, or small.
     pub fn for_model(&self, model: &str, host: &str) -> Profile {
         let mut profile = *self;
+        let is_elsewhere = !self.hosts.is_empty() && !self.is_at(host);
+        if is_elsewhere {
+            profile.window = SMALL_WINDOW;
+            // What speaks Anthropic's form says nothing of windows.
+            if self.provider != "anthropic" {
+                profile.window_questions = EVERY_QUESTION;
+            }
+        }
         for list in self.families {
             if let Some(family) = list.iter().find(|family| family.holds(model)) {
                 (family.adapt)(&mut profile);
             }
         }
-        if !self.hosts.is_empty() && !self.is_at(host) {
-            profile.window = SMALL_WINDOW;
-            profile.responses = false;
-        }
+        profile.responses &= !is_elsewhere;
         profile.window = profile.window.min(LARGEST_WINDOW);
         profile.most_images = profile.most_images.min(MOST_IMAGES);
         profile
@@ -185,6 +191,13 @@ pub const EVERY_SERVER: Profile = Profile {
              of the limit; guesses (reasoning, window, PDF files); November 2026",
 };
 
+/// How to ask where any server may be.
+const EVERY_QUESTION: &[WindowQuestion] = &[
+    WindowQuestion::Models,
+    WindowQuestion::Props,
+    WindowQuestion::LmStudio,
+];
+
 /// Models that people run themselves.
 const AT_HOME: &[Family] = &[Family {
     names: &["deepseek-r1", "qwq", "qwen3*thinking"],
@@ -206,6 +219,19 @@ const GPT: &[Family] = &[
     Family {
         names: &["gpt-5"],
         adapt: |profile| profile.window = 272_000,
+        source: OPENAI_TABLES,
+    },
+    Family {
+        names: &[
+            "gpt-4.1",
+            "gpt-4o",
+            "gpt-4-turbo",
+            "chatgpt-4o",
+            "o1",
+            "o3",
+            "o4",
+        ],
+        adapt: |profile| profile.window = 128_000,
         source: OPENAI_TABLES,
     },
 ];
@@ -369,11 +395,7 @@ pub const SERVICES: &[Profile] = &[
     Profile {
         name: "Another server (`openai-compatible`)",
         provider: "openai-compatible",
-        window_questions: &[
-            WindowQuestion::Models,
-            WindowQuestion::Props,
-            WindowQuestion::LmStudio,
-        ],
+        window_questions: EVERY_QUESTION,
         source: "as of the servers above that may be behind such an address, November 2026",
         ..EVERY_SERVER
     },
@@ -399,7 +421,10 @@ mod tests {
             openai            | api.openai.com   | gpt-5              | 272000
             openai            | api.openai.com   | gpt-5.5            | 272000
             openai            | api.openai.com   | gpt-4.1-mini       | 128000
-            openai            | proxy.example    | gpt-5              | 8192
+            openai            | proxy.example    | gpt-5              | 272000
+            openai            | proxy.example    | gpt-4o-mini        | 128000
+            openai            | proxy.example    | llama              | 8192
+            anthropic         | proxy.example    | claude-x           | 200000
             anthropic         | api.anthropic.com | claude-x          | 200000
             ollama            | 127.0.0.1        | llama              | 16384
             ollama            | ollama.com       | llama              | 16384

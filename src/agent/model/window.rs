@@ -113,8 +113,8 @@ impl Asker<'_> {
             WindowQuestion::Props => lasting(said.pointer("/default_generation_settings/n_ctx")),
             WindowQuestion::Models => {
                 let item = item_of(said, model)?;
-                let tokens = item.get("max_model_len");
-                lasting(tokens.or_else(|| item.pointer("/meta/n_ctx")))
+                let members = ["/max_model_len", "/meta/n_ctx", "/context_length"];
+                lasting(members.iter().find_map(|member| item.pointer(member)))
             }
             WindowQuestion::LmStudio => {
                 let item = item_of(said, model)?;

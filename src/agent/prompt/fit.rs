@@ -112,7 +112,14 @@ pub fn fold(
     zone: &Zone,
     takes: Takes,
 ) -> Option<Fold> {
-    let part = |share: f64| ((budget.tokens as f64 * share) as usize).saturating_sub(fixed);
+    // Tools may take much of a small window: a part of the rest is left for the past.
+    let left = budget.tokens.saturating_sub(fixed);
+    let part = |share: f64| {
+        let usual = (budget.tokens as f64 * share) as usize;
+        usual
+            .saturating_sub(fixed)
+            .max((left as f64 * share / 2.0) as usize)
+    };
     let is_few = past.len() < budget.turns;
     if is_few && shown(past, 0, budget, zone, takes).tokens() <= part(COMFORTABLE) {
         return None;

@@ -16,7 +16,7 @@
 //! which of them go, and the turn has a model write the `summary` of these.
 
 pub mod fit;
-mod memories;
+pub(crate) mod memories;
 pub(crate) mod summary;
 pub(crate) mod system;
 

@@ -5,7 +5,9 @@ use crate::model::Takes;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MemoryId, MessageId, TurnId};
-use store::{Audience, Memory, Message, PastTurn, Readers, Role, Step, ToolCall, TurnState};
+use store::{
+    Audience, Memory, Message, PastTurn, Readers, Role, ShownAs, Step, ToolCall, TurnState,
+};
 
 pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
     Message {
@@ -84,6 +86,7 @@ pub fn memory(content: &str) -> Memory {
         account: None,
         created_at: Timestamp::from_millis(1_795_253_400_125),
         is_outside: false,
+        shown_as: ShownAs::default(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! A tool call passes through these functions:
 //!
 //! ```text
-//! Toolbox::from_config      the tools there are; Actor::offered: what the model sees
+//! Toolbox::from_config      the tools there are; Actor::offered: what the model may have
+//! Offer::after              what it sees of these: all, or what its window has room for
 //! check_arguments           the model's JSON against the tool's schema
 //! Actor::decide             whether it runs, a person is asked (Tool::intent), or it is refused
 //! Tool::run                 builtin | files | read_skill | web_fetch | run_command | custom* | mcp
@@ -19,6 +20,7 @@ mod custom;
 mod custom_http;
 mod definition;
 mod files;
+mod find_tools;
 mod known_address;
 pub mod output;
 mod pdf;
@@ -44,6 +46,7 @@ pub use definition::{
 };
 pub use files::READ_FILE;
 pub(crate) use files::Workspace;
+pub use find_tools::Offer;
 pub use known_address::Address;
 pub use pdf::pdf_obstacle;
 pub use read_skill::READ_SKILL;

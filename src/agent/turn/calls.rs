@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::asker::{Asker, grantee};
 use super::history::History;
 use super::turn_context::Stop;
-use super::{Progress, TurnLoop};
+use super::{Progress, TurnLoop, query};
 use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
@@ -21,7 +21,7 @@ use crate::tools::{
 use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
 use base::ids::TurnId;
-use config::Permission;
+use config::{FIND_TOOLS, Permission};
 use store::{
     Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
     UploadLimits, open_calls,
@@ -157,7 +157,8 @@ impl<'a> TurnLoop<'a, '_> {
             .steps
             .iter()
             .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
-        let tool = run.assistant.toolbox.get(&call.tool);
+        let find = self.offer.find().filter(|_| call.tool == FIND_TOOLS);
+        let tool = run.assistant.toolbox.get(&call.tool).or(find.as_ref());
         let is_of_program = PROGRAM_CHANNELS.contains(&&*run.turn.channel) && tool.is_none();
         if was_started && is_of_program && run.program.is_none() {
             // The server has stopped since. What the program returns later is added then.
@@ -186,6 +187,11 @@ impl<'a> TurnLoop<'a, '_> {
             Ok(arguments) => arguments,
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
+        if let Some(find) = find {
+            // It finds nothing that whoever asks may not have.
+            self.searches.extend(query(&call.arguments));
+            return Ok(CallDecision::Run(find, arguments));
+        }
         let seen = run.store.snapshot(&run.viewer())?;
         // Who asked may have been removed while the call before ran, or made a guest.
         self.asker = Asker::of(run, &seen)?;

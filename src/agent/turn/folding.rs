@@ -35,8 +35,7 @@ pub fn fold(run: &TurnContext<'_>) -> Result<Usage> {
     let forgotten = store.snapshot(&run.viewer())?.forgotten_memories()?;
     let history = History::open(run, run.assistant.servers.first(run.model()), false)?;
     let audience = history.audience;
-    let actor = history.asker.actor(run);
-    let offered = actor.offered(&run.assistant.toolbox);
+    let offered = history.offer()?.after([].into_iter());
     let past = history.past();
     let earlier = past
         .summary

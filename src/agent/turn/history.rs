@@ -12,11 +12,12 @@ use crate::model::fence::is_untrusted;
 use crate::model::servers::Candidate;
 use crate::model::{Takes, ToolSpec};
 use crate::prompt::fit::{TokenBudget, fit, is_comfortable};
+use crate::prompt::memories::share;
 use crate::prompt::system::{MOST_PEOPLE, SystemPrompt};
 use crate::prompt::{Context, PromptInput};
 use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::Circumstances;
-use crate::tools::{Address, READ_SKILL};
+use crate::tools::{Address, Offer, READ_SKILL};
 use base::error::Result;
 use base::ids::{AudienceId, MemoryId};
 use base::role::UserRole;
@@ -105,13 +106,14 @@ impl View {
         }
         if access.recall && may_choose && memories.is_empty() {
             is_chosen = true;
-            wants_vector =
-                vector.is_none() && run.assistant.embedder.is_some() && seen.has_many_memories()?;
+            let share = share(budget);
+            let may_ask = vector.is_none() && run.assistant.embedder.is_some();
+            wants_vector = may_ask && seen.has_many_memories(share)?;
             if !wants_vector {
                 let shown = past.turns.iter().flat_map(|turn| &turn.memories);
                 let shown: HashSet<MemoryId> = shown.map(|memory| memory.id).collect();
                 let (message, vector) = (&run.message.content, vector.flatten());
-                memories = seen.relevant_memories(message, vector.as_ref(), &shown)?;
+                memories = seen.relevant_memories(message, vector.as_ref(), &shown, share)?;
             }
         }
         let people = match turn.account {
@@ -196,7 +198,8 @@ impl<'a> History<'a> {
             view = View::read(run, budget, may_choose, Some(vector))?;
         }
         if view.is_chosen && !view.memories.is_empty() {
-            let chosen = view.memories.iter().map(|memory| memory.id).collect();
+            let shown = |memory: &Memory| (memory.id, memory.shown_as);
+            let chosen = view.memories.iter().map(shown).collect();
             run.store.note_shown(run.turn.id, chosen);
         }
         Ok(History {
@@ -240,6 +243,21 @@ impl<'a> History<'a> {
     /// The model that is shown it.
     pub fn model(&self) -> Candidate<'a> {
         self.model
+    }
+
+    /// Which tools go with the requests of this conversation.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn offer(&self) -> Result<Offer> {
+        let run = self.run;
+        let toolbox = &run.assistant.toolbox;
+        let offered = self.asker.actor(run).offered(toolbox);
+        let own = run.program.map_or(&[][..], |program| program.tools());
+        Offer::new(offered, own, toolbox, self.window, || {
+            let seen = run.store.snapshot(&run.viewer())?;
+            seen.most_called(run.turn.conversation_id)
+        })
     }
 
     /// What the model takes beside text.

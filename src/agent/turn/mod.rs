@@ -23,14 +23,15 @@ use crate::model::servers::Candidate;
 use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::prompt::{Context, waiting_note};
 pub use crate::prompt::{cut_by, said_so_far};
-use crate::tools::permission;
-use crate::tools::{Change, ConversationFiles, READ_FILE, Toolbox};
+use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::finish_reason::FinishReason;
 use base::ids::AudienceId;
+use config::FIND_TOOLS;
 pub use folding::fold;
 use history::History;
+use serde_json::Value;
 use store::{Approval, Durable, Snapshot, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
 pub use turn_context::{HandedBack, HandedCalls, Program, Stop, TurnContext};
@@ -123,6 +124,8 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         is_outside: false,
         is_noted: false,
         is_long: false,
+        offer: Offer::default(),
+        searches: Vec::new(),
         has_read: false,
     };
     let outcome = turn_loop.drive().unwrap_or_else(|stop| {
@@ -177,6 +180,9 @@ struct TurnLoop<'a, 'b> {
     is_noted: bool,
     /// Whether the past has become too long.
     is_long: bool,
+    /// Which tools the model is shown, and what it has searched for among the others.
+    offer: Offer,
+    searches: Vec<String>,
     /// Whether the past was read before, and the memories chosen that go with the message.
     has_read: bool,
 }
@@ -196,10 +202,15 @@ impl<'a> TurnLoop<'a, '_> {
         if self.steps.is_empty() && history.suspended() > 0 {
             self.note(waiting_note(history.suspended()));
         }
-        let toolbox = &run.assistant.toolbox;
-        let offered = self.with_program(self.asker.actor(run).offered(toolbox));
-        // Not noted: the descriptions go when the server does.
-        self.is_outside |= permission::describes_from_outside(toolbox, &offered);
+        self.offer = history.offer()?;
+        if self.offer.find().is_some() {
+            // What was found before stays.
+            let seen = store.snapshot(&run.viewer())?;
+            let calls = seen.arguments_of(turn.conversation_id, FIND_TOOLS)?;
+            let queries = calls.iter().filter_map(|call| query(call));
+            self.searches.extend(queries);
+        }
+        self.offered_now();
         let most_rounds = run.assistant.config.limits.tool_rounds;
         let may_not_call = (run.program).is_some_and(|program| program.options(false).may_not_call);
         let mut was_empty = false;
@@ -229,8 +240,8 @@ impl<'a> TurnLoop<'a, '_> {
                 // However the turn ends, later ones show what is shown now.
                 self.save()?;
             }
-            let offered = self.offered_now(&offered);
-            let reply = self.ask_model(&mut history, offered, !is_last)?;
+            let offered = self.offered_now();
+            let reply = self.ask_model(&mut history, &offered, !is_last)?;
             self.is_long = history.is_long(reply.usage.output);
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply, &history);
@@ -539,6 +550,12 @@ pub fn has_effect(steps: &[Step], toolbox: &Toolbox) -> bool {
         Step::Reply { calls, .. } => calls.iter().any(|call| changes(call) && is_begun(call)),
         _ => false,
     })
+}
+
+/// What a call of the tool that finds others searches for.
+fn query(arguments: &str) -> Option<String> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    arguments["query"].as_str().map(str::to_owned)
 }
 
 /// The smaller of two limits.

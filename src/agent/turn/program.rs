@@ -5,6 +5,7 @@ use super::turn_context::{HandedBack, HandedCalls, Stop};
 use super::{TurnLoop, said_so_far};
 use crate::model::ToolSpec;
 use crate::model::client_options::ClientOptions;
+use crate::tools::permission::describes_from_outside;
 use crate::tools::{Origin, ResultDetails};
 use store::{Step, ToolCall, last_round};
 
@@ -13,16 +14,6 @@ impl<'a> TurnLoop<'a, '_> {
     pub(super) fn is_of_program(&self, call: &ToolCall) -> bool {
         let program = self.run.program;
         program.is_some_and(|program| program.tools().iter().any(|one| one.name == call.tool))
-    }
-
-    /// What the model may call: the household's tools and the program's.
-    pub(super) fn with_program(&self, mut offered: Vec<ToolSpec>) -> Vec<ToolSpec> {
-        if let Some(program) = self.run.program {
-            let own = program.tools();
-            offered.retain(|tool| !own.iter().any(|one| one.name == tool.name));
-            offered.extend_from_slice(own);
-        }
-        offered
     }
 
     /// What the program wants of the next reply.
@@ -34,18 +25,18 @@ impl<'a> TurnLoop<'a, '_> {
         self.run.program.map(|program| program.options(was_called))
     }
 
-    /// Of these tools, those of the next round: a call that the program demands is one of
-    /// its own.
-    pub(super) fn offered_now<'t>(&self, all: &'t [ToolSpec]) -> &'t [ToolSpec]
-    where
-        'a: 't,
-    {
+    /// What the model may call in the next round: the household's tools and the program's. A
+    /// call that the program demands is one of its own.
+    pub(super) fn offered_now(&mut self) -> Vec<ToolSpec> {
+        let shown = self.offer.after(self.searches.iter().map(String::as_str));
+        // Not noted: the descriptions go when the server does.
+        self.is_outside |= describes_from_outside(&self.run.assistant.toolbox, &shown);
         let is_demanded = self
             .client_options()
             .is_some_and(|one| one.must_call.is_some());
         match self.run.program {
-            Some(program) if is_demanded => program.tools(),
-            _ => all,
+            Some(program) if is_demanded => program.tools().to_vec(),
+            _ => shown,
         }
     }
 

@@ -16,8 +16,9 @@ use crate::qr;
 use agent::model::probe::probe;
 use agent::skills;
 use agent::tools::permission::{Actor, Circumstances};
-use agent::tools::{Source, parameter_types};
+use agent::tools::{Offer, Source, parameter_types};
 use base::error::{Error, Result};
+use base::ids::ConversationId;
 use base::people::Audience;
 use base::secret::Secret;
 use net::tls::Trust;
@@ -105,7 +106,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }),
         Command::ListConversations(list) => service.page_of_conversations(viewer, &list),
         Command::GetMessages(get) => service.page_of_messages(viewer, &get),
-        Command::ListTools => Ok(list_tools(service, caller.identity)),
+        Command::ListTools => list_tools(service, caller.identity),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
         Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
         Command::Cancel(cancel) => service.cancel(cancel.turn_id, caller.identity),
@@ -332,12 +333,19 @@ fn delivery_state(word: Option<&str>) -> Result<Option<DeliveryState>> {
 
 /// The tools that the caller's turns may have, also those that are denied at present. A
 /// guest has no turns.
-fn list_tools(service: &Service, caller: &Identity) -> Value {
+fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
     let assistant = service.assistant();
     let config = &assistant.config;
     let of_token = caller.scope.tools.as_deref();
     let actor = Actor::of_turn(config, None, caller.person()).with_tools(of_token);
     let is_guest = caller.role < UserRole::User;
+    let offered = actor.offered(&assistant.toolbox);
+    let window = assistant.servers.first(&config.model).window();
+    let offer = Offer::new(offered, &[], &assistant.toolbox, window, || {
+        let seen = service.store.snapshot(&Viewer::server())?;
+        // As a conversation that begins now has them.
+        seen.most_called(ConversationId::from(i64::MAX))
+    })?;
     let tools = assistant
         .toolbox
         .iter()
@@ -355,9 +363,10 @@ fn list_tools(service: &Service, caller: &Identity) -> Value {
                     Source::Mcp(server) => format!("mcp:{server}"),
                 },
                 permission: permission.as_str(),
+                is_left_out: offer.left_out().any(|name| name == spec.name),
             }
         });
-    views::records("tools", tools)
+    Ok(views::records("tools", tools))
 }
 
 fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerInfo> {

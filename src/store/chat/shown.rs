@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
-use crate::home::memories::{self, Memory};
+use crate::home::memories::{self, Memory, ShownAs};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Sight, seen_columns};
 use base::error::Result;
@@ -29,13 +29,14 @@ impl Snapshot<'_> {
 impl Store {
     /// Notes the memories that the model is shown with a turn. Does not wait; a write that
     /// follows is not on disk before it. One that is forgotten is no longer among them.
-    pub fn note_shown(&self, turn: TurnId, memories: Vec<MemoryId>) {
+    pub fn note_shown(&self, turn: TurnId, memories: Vec<(MemoryId, ShownAs)>) {
         self.post(move |write| {
-            for (position, memory) in memories.into_iter().enumerate() {
+            for (place, (memory, shown_as)) in memories.into_iter().enumerate() {
+                let position = shown_as.position(place);
                 write.execute(
                     "INSERT OR REPLACE INTO shown_memories (turn_id, position, memory_id)
                      SELECT ?1, ?2, id FROM memories WHERE id = ?3",
-                    params![turn, position as i64, memory],
+                    params![turn, position, memory],
                 )?;
             }
             Ok(())
@@ -95,13 +96,16 @@ pub(crate) fn of_turn(
     turn: TurnId,
 ) -> Outcome<Vec<Memory>> {
     sight.rows(connection, SHOWN, params![turn], MOST, |row| {
-        memories::from_row(connection, &mut sight.directory(), row)
+        Ok(Memory {
+            shown_as: ShownAs::at(row.get("position")?),
+            ..memories::from_row(connection, &mut sight.directory(), row)?
+        })
     })
 }
 
 pub(crate) const SHOWN: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
-    ", m.* FROM shown_memories s CROSS JOIN memories m ON m.id = s.memory_id \
+    ", m.*, s.position FROM shown_memories s CROSS JOIN memories m ON m.id = s.memory_id \
      WHERE s.turn_id = ?1 ORDER BY s.position"
 );

@@ -1,10 +1,14 @@
 //! The steps of a turn: the model's tool calls and their results.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use rusqlite::types::FromSqlError;
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::chat::conversations::check_seen;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::rows;
@@ -16,6 +20,8 @@ use protocol::record::Attachment;
 
 /// Most steps that are read of one turn.
 const MOST_STEPS: i64 = 10_000;
+/// Most steps of which the calls are counted.
+const MOST_COUNTED: i64 = 1_000;
 
 /// One tool call of a model's reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -289,6 +295,60 @@ impl Snapshot<'_> {
         )?)
     }
 }
+
+impl Snapshot<'_> {
+    /// The tools that the household's models called most before this conversation began, of
+    /// the newest calls: the same for all of its turns. The most used ones come first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn most_called(&self, before: ConversationId) -> Result<Vec<String>> {
+        let (connection, _) = self.parts();
+        let parameters = params![before, MOST_COUNTED];
+        let steps = rows(connection, STEPS_BEFORE, parameters, step_from_row)?;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for call in steps.into_iter().flat_map(calls) {
+            *counts.entry(call.tool).or_default() += 1;
+        }
+        let mut by_count: Vec<(String, usize)> = counts.into_iter().collect();
+        by_count.sort_by_key(|(_, count)| Reverse(*count));
+        Ok(by_count.into_iter().map(|(tool, _)| tool).collect())
+    }
+
+    /// The arguments of all calls of this tool in a conversation that is seen, oldest first.
+    /// One that is not written yet has none.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn arguments_of(&self, conversation: ConversationId, tool: &str) -> Result<Vec<String>> {
+        let (connection, sight) = self.parts();
+        if check_seen(connection, sight, conversation).is_err() {
+            return Ok(Vec::new());
+        }
+        let parameters = params![conversation, tool];
+        let steps = rows(connection, STEPS_WITH, parameters, step_from_row)?;
+        let calls = steps.into_iter().flat_map(calls);
+        let of_tool = calls.filter(|call| call.tool == tool);
+        Ok(of_tool.map(|call| call.arguments).collect())
+    }
+}
+
+fn calls(step: Step) -> Vec<ToolCall> {
+    match step {
+        Step::Reply { calls, .. } => calls,
+        _ => Vec::new(),
+    }
+}
+
+/// Of the newest steps before a conversation, those that may have calls.
+pub(crate) const STEPS_BEFORE: &str = "SELECT body FROM \
+     (SELECT body FROM steps WHERE turn_id < ?1 ORDER BY turn_id DESC LIMIT ?2) \
+     WHERE instr(body, '\"calls\"') > 0";
+
+/// The steps of a conversation that may have calls of a tool.
+pub(crate) const STEPS_WITH: &str = "SELECT s.body \
+     FROM turns t CROSS JOIN steps s ON s.turn_id = t.id \
+     WHERE t.conversation_id = ?1 AND instr(s.body, ?2) > 0 ORDER BY s.id";
 
 /// Appends steps. `is_shared` says whether more people see the conversation than those
 /// for whom tools found something; that is then left out, with all that the model made

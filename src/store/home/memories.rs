@@ -12,9 +12,9 @@ use crate::chat::steps::note_told;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{each_row, from_row, not_found, row};
+use crate::engine::query::{each_row, from_row, not_found, row, rows};
 use crate::home::forgetting::{forget, plain};
-use crate::home::memory_index::Seen;
+use crate::home::memory_index::{Glance, Seen};
 use crate::home::recall::Choice;
 use crate::home::vector::Vector;
 use crate::sight::audience::{self, Audience, Directory, Readers};
@@ -30,10 +30,11 @@ const MOST: usize = 1000;
 /// Most memories that are compared with one that is to be replaced, the newest ones.
 const MOST_COMPARED: usize = 10_000;
 
-/// Bytes of all memories up to which they are shown whole: cheaper than to miss one.
-const SMALL: usize = 2_000;
-/// How many these are at most: each is shown with who said it, and when.
-const FEW: usize = 64;
+/// Bytes that a memory takes beside its text: who said it, and when.
+const LINE: usize = 40;
+
+/// Most of the memories that were shown last of which those are counted that fitted.
+const LATE: i64 = 10_000;
 
 /// Most relevant memories of a larger set.
 const MOST_RELEVANT: usize = 4;
@@ -66,6 +67,39 @@ pub struct Memory {
     pub created_at: Timestamp,
     /// Whether text from outside was in the conversation.
     pub is_outside: bool,
+    /// As what the model is shown it with a message.
+    pub shown_as: ShownAs,
+}
+
+/// As what the model is shown a memory with a message, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ShownAs {
+    /// It fits the message.
+    Match,
+    /// One of the rest.
+    #[default]
+    Other,
+    /// What was before: a newer one says something else of the same thing.
+    Former,
+}
+
+impl ShownAs {
+    /// The places of each kind.
+    const PLACES: i64 = 1_000;
+
+    /// Where the database has the one at this place among those of its kind.
+    pub(crate) fn position(self, place: usize) -> i64 {
+        self as i64 * ShownAs::PLACES + place as i64
+    }
+
+    /// What stands at this position.
+    pub(crate) fn at(position: i64) -> ShownAs {
+        match position / ShownAs::PLACES {
+            0 => ShownAs::Match,
+            1 => ShownAs::Other,
+            _ => ShownAs::Former,
+        }
+    }
 }
 
 /// A fact to remember.
@@ -135,11 +169,13 @@ impl Snapshot<'_> {
         Ok(load(connection, sight, ids)?)
     }
 
-    /// The memories to show with a message. If all that is seen is little, all of it,
-    /// oldest first; otherwise what is relevant, best first, at most four. Text from
-    /// outside is shown only where it is relevant. What the model has been shown before,
-    /// `shown`, is left out. With a vector of the message, what is near by its meaning is
-    /// relevant as well.
+    /// The memories to show with a message: all that are seen, oldest first, if they fit into
+    /// so many bytes. Otherwise what fits the message, best first, at most four, and besides
+    /// as many of the others as there is room for in the conversation: the most used of late
+    /// and the newest. Of two that say something else of the same thing, the older one comes
+    /// last, or not at all. Text from outside is shown only where it fits. What the model
+    /// has been shown before, `shown`, is left out. With a vector of the message, what is
+    /// near by its meaning fits as well.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -148,33 +184,88 @@ impl Snapshot<'_> {
         message: &str,
         vector: Option<&Vector>,
         shown: &HashSet<MemoryId>,
+        most_bytes: usize,
     ) -> Result<Vec<Memory>> {
         let (connection, sight) = self.parts();
         let index = &self.store.memory_index;
         let mut seen = index.seen(connection, sight)?;
-        let is_small = is_small(&seen);
-        let mut ids = match is_small && !seen.glances().any(|one| one.is_outside) {
+        let fit_all = fit_all(&seen, most_bytes);
+        let mut matching = match fit_all && !seen.glances().any(|one| one.is_outside) {
             true => Vec::new(),
             false => seen.choose(connection, message, vector, Choice::Relevant, MOST_RELEVANT)?,
         };
-        if is_small {
-            let whole = seen
-                .glances()
-                .filter(|one| !one.is_outside || ids.contains(&one.id));
-            ids = whole.map(|one| one.id).collect();
+        let is_outside = |id: &MemoryId| seen.glances().any(|one| one.id == *id && one.is_outside);
+        if fit_all {
+            matching.retain(is_outside);
         }
+        for (old, new) in seen.outdated(&matching) {
+            let is_known = matching.contains(&new);
+            matching.retain_mut(|id| {
+                let is_old = *id == old;
+                *id = if is_old { new } else { *id };
+                !(is_old && is_known)
+            });
+        }
+        let is_other = |one: &&Glance| {
+            !one.is_outside && !matching.contains(&one.id) && !shown.contains(&one.id)
+        };
+        let mut others: Vec<MemoryId> = match fit_all {
+            true => seen.glances().filter(is_other).map(|one| one.id).collect(),
+            false => {
+                let is_shown =
+                    |one: &&Glance| matching.contains(&one.id) || shown.contains(&one.id);
+                let taken: usize = seen.glances().filter(is_shown).map(bytes_of).sum();
+                let room = most_bytes.saturating_sub(taken);
+                let candidates: Vec<&Glance> = seen.glances().filter(is_other).collect();
+                used_or_new(connection, &candidates, room)?
+            }
+        };
+        let outdated: Vec<MemoryId> = seen
+            .outdated(&others)
+            .into_iter()
+            .map(|(old, _)| old)
+            .collect();
         drop(seen);
-        ids.retain(|id| !shown.contains(id));
-        Ok(load(connection, sight, ids)?)
+        matching.retain(|id| !shown.contains(id));
+        let mut former = Vec::new();
+        others.retain(|id| {
+            let is_former = outdated.contains(id);
+            former.extend((is_former && fit_all).then_some(*id));
+            !is_former
+        });
+        let mut memories = Vec::new();
+        for (ids, shown_as) in [
+            (matching, ShownAs::Match),
+            (others, ShownAs::Other),
+            (former, ShownAs::Former),
+        ] {
+            let loaded = load(connection, sight, ids)?.into_iter();
+            memories.extend(loaded.map(|memory| Memory { shown_as, ..memory }));
+        }
+        Ok(memories)
     }
 
-    /// Whether more is seen than is shown whole, so that it is chosen from.
+    /// Whether more is seen than fits into so many bytes, so that it is chosen from.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn has_many_memories(&self) -> Result<bool> {
+    pub fn has_many_memories(&self, most_bytes: usize) -> Result<bool> {
         let (connection, sight) = self.parts();
-        Ok(!is_small(&self.store.memory_index.seen(connection, sight)?))
+        let seen = self.store.memory_index.seen(connection, sight)?;
+        Ok(!fit_all(&seen, most_bytes))
+    }
+
+    /// The newest of the memories that are older than this one and say something else of the
+    /// same thing.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn outdated_by(&self, id: MemoryId) -> Result<Option<Memory>> {
+        let (connection, sight) = self.parts();
+        let seen = self.store.memory_index.seen(connection, sight)?;
+        let old = seen.outdated_by(id);
+        drop(seen);
+        Ok(load(connection, sight, old.into_iter().collect())?.pop())
     }
 
     /// All memories, newest first, at most 1,000.
@@ -255,10 +346,43 @@ impl Store {
     }
 }
 
-/// Whether what is seen is little enough to be shown whole.
-fn is_small(seen: &Seen<'_>) -> bool {
-    let bytes: usize = seen.glances().map(|one| one.bytes as usize).sum();
-    bytes <= SMALL && seen.glances().count() <= FEW
+/// Whether all that is seen takes no more than this.
+fn fit_all(seen: &Seen<'_>, most_bytes: usize) -> bool {
+    seen.glances().map(bytes_of).sum::<usize>() <= most_bytes
+}
+
+/// The bytes of a memory as it is shown whole.
+fn bytes_of(memory: &Glance) -> usize {
+    LINE + memory.bytes as usize
+}
+
+/// Those of the candidates for which there is room, oldest first: in half of it those that
+/// fitted most messages of late, and then the newest.
+fn used_or_new(
+    connection: &Connection,
+    candidates: &[&Glance],
+    room: usize,
+) -> Outcome<Vec<MemoryId>> {
+    if room == 0 {
+        return Ok(Vec::new());
+    }
+    let parameters = params![LATE, ShownAs::PLACES];
+    let used: Vec<MemoryId> = rows(connection, MOST_USED, parameters, |row| row.get(0))?;
+    let is_used = |id| candidates.iter().find(|one| one.id == id).copied();
+    let used = used.into_iter().filter_map(is_used);
+    let newest = candidates.iter().rev().copied();
+    let (mut left, mut chosen) = (room, Vec::new());
+    let in_half = used
+        .map(|one| (one, room / 2))
+        .chain(newest.map(|one| (one, 0)));
+    for (one, kept_free) in in_half {
+        if left >= kept_free + bytes_of(one) && !chosen.contains(&one.id) {
+            left -= bytes_of(one);
+            chosen.push(one.id);
+        }
+    }
+    chosen.sort_unstable();
+    Ok(chosen)
 }
 
 /// The memories with these ids, in this order.
@@ -346,6 +470,7 @@ fn add_or_find(
         account: new.account,
         is_outside: new.is_outside,
         created_at: write.now,
+        shown_as: ShownAs::default(),
     };
     write.execute(
         "INSERT INTO memories
@@ -390,6 +515,11 @@ fn find_to_replace(
     Ok(found.find(|(_, text)| *text == same).map(|(id, _)| id))
 }
 
+/// The memories that fitted messages of late, those that fitted most of them first.
+const MOST_USED: &str = "SELECT memory_id FROM \
+     (SELECT memory_id, position FROM shown_memories ORDER BY turn_id DESC LIMIT ?1) \
+     WHERE position < ?2 GROUP BY memory_id ORDER BY count(*) DESC, memory_id DESC";
+
 const OF_AUDIENCE: &str = concat!(
     "SELECT ",
     seen_columns!("m"),
@@ -423,5 +553,6 @@ pub(crate) fn from_row(
         readers: directory.readers(connection, thing.audience_id)?,
         account: thing.account,
         search_words: search_words::of_row(row)?,
+        shown_as: ShownAs::default(),
     }))
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::engine::failure::Outcome;
 use crate::engine::query::{each_row, length, row};
-use crate::home::recall::{Choice, Vocabulary, rank};
+use crate::home::recall::{Choice, Vocabulary, outdated, outdates, rank};
 use crate::home::vector::{Vector, nearest};
 use crate::sight::viewer::{Belongs, Sight, seen_columns};
 use base::ids::MemoryId;
@@ -109,6 +109,43 @@ impl Seen<'_> {
             .into_iter()
             .map(|place| self.index.memories[place].id);
         Ok(ids.collect())
+    }
+
+    /// Those of these of whose thing a newer memory says something else, each with the newest.
+    pub fn outdated(&self, ids: &[MemoryId]) -> Vec<(MemoryId, MemoryId)> {
+        let memories = &self.index.memories;
+        let places: Vec<usize> = ids.iter().filter_map(|id| self.place(*id)).collect();
+        let (vocabulary, is_seen) = (&self.index.vocabulary, &self.is_seen);
+        let pairs = outdated(vocabulary, is_seen, &places, |old, new| {
+            self.outranks(old, new)
+        });
+        let pairs = pairs.into_iter();
+        pairs
+            .map(|(old, new)| (memories[old].id, memories[new].id))
+            .collect()
+    }
+
+    /// The newest of the older ones of whose thing this one says something else.
+    pub fn outdated_by(&self, id: MemoryId) -> Option<MemoryId> {
+        let (vocabulary, is_seen) = (&self.index.vocabulary, &self.is_seen);
+        let new = self.place(id)?;
+        let old = outdates(vocabulary, is_seen, new, |old, new| self.outranks(old, new))?;
+        Some(self.index.memories[old].id)
+    }
+
+    fn place(&self, id: MemoryId) -> Option<usize> {
+        let place = self
+            .index
+            .memories
+            .iter()
+            .position(|known| known.id == id)?;
+        self.is_seen[place].then_some(place)
+    }
+
+    /// Whoever is outside does not correct the household.
+    fn outranks(&self, old: usize, new: usize) -> bool {
+        let memories = &self.index.memories;
+        memories[old].is_outside || !memories[new].is_outside
     }
 
     fn near(&self, connection: &Connection, vector: &Vector, limit: usize) -> Outcome<Vec<usize>> {

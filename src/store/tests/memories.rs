@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::testing::*;
-use crate::{NewMemory, Vector};
+use crate::{NewMemory, ShownAs, Target, Vector};
 use base::error::Code;
 use base::ids::MemoryId;
 
@@ -171,11 +171,19 @@ const HOUSEHOLD: [&str; 6] = [
     "granny comes to dinner on Sunday",
 ];
 
-/// What is shown with a message.
+/// Room for everything that most households know.
+const ROOM: usize = 12_000;
+
+/// What fits a message.
 fn shown(store: &TestStore, message: &str) -> Vec<String> {
+    shown_within(store, message, 0)
+}
+
+/// What is shown with a message.
+fn shown_within(store: &TestStore, message: &str, most_bytes: usize) -> Vec<String> {
     let found = store
         .seen(&all())
-        .relevant_memories(message, None, &HashSet::new())
+        .relevant_memories(message, None, &HashSet::new(), most_bytes)
         .unwrap();
     found.into_iter().map(|memory| memory.content).collect()
 }
@@ -183,12 +191,13 @@ fn shown(store: &TestStore, message: &str) -> Vec<String> {
 #[test]
 fn a_small_set_is_shown_whole_and_oldest_first() {
     let store = TestStore::new();
-    assert!(shown(&store, "anything").is_empty());
+    let shown = |message: &str| shown_within(&store, message, ROOM);
+    assert!(shown("anything").is_empty());
     for text in HOUSEHOLD {
         store.remember(fact(text, None)).unwrap();
     }
     for message in ["hello", "what may zoe not eat?", ""] {
-        assert_eq!(shown(&store, message), HOUSEHOLD, "{message}");
+        assert_eq!(shown(message), HOUSEHOLD, "{message}");
     }
     // What comes from outside would make the whole conversation one with text from
     // outside.
@@ -197,8 +206,126 @@ fn a_small_set_is_shown_whole_and_oldest_first() {
         ..fact("the parcel lies in the shed", None)
     };
     store.remember(outside).unwrap();
-    assert_eq!(shown(&store, "hello"), HOUSEHOLD);
-    assert_eq!(shown(&store, "where is the parcel?").len(), 7);
+    assert_eq!(shown("hello"), HOUSEHOLD);
+    assert_eq!(shown("where is the parcel?").len(), 7);
+}
+
+#[test]
+fn sixty_facts_are_shown_whole_with_any_message() {
+    let store = TestStore::new();
+    for number in 0..60 {
+        let text = format!("shelf {number} holds cassettes of the years {number} to {number}9");
+        store.remember(fact(&text, None)).unwrap();
+    }
+    assert_eq!(shown_within(&store, "hello", ROOM).len(), 60);
+    assert!(!store.seen(&all()).has_many_memories(ROOM).unwrap());
+}
+
+#[test]
+fn beyond_its_share_the_most_used_and_the_newest_are_shown_beside_what_fits() {
+    let store = TestStore::new();
+    let keep = |text: &str| store.remember(fact(text, None)).unwrap().id;
+    let (spade, rake) = (keep("the spade leans on the shed"), keep("Zoë likes tea"));
+    for number in 0..60 {
+        keep(&format!(
+            "shelf {number} holds cassettes of the years {number} to {number}9"
+        ));
+    }
+    for shown_as in [ShownAs::Other, ShownAs::Match] {
+        let turn = begin(&store, Target::New, "hello");
+        store.note_shown(turn.id, vec![(rake, shown_as)]);
+        finish(&store, &turn, "hi");
+    }
+    // Room for five.
+    let found = |message: &str, shown: &[MemoryId]| -> Vec<(String, ShownAs)> {
+        let known = shown.iter().copied().collect();
+        let seen = store.seen(&all());
+        let found = seen.relevant_memories(message, None, &known, 420).unwrap();
+        let found = found.into_iter();
+        found.map(|one| (one.content, one.shown_as)).collect()
+    };
+    let first = found("where is the spade?", &[]);
+    let texts: Vec<&str> = first.iter().map(|(text, _)| text.as_str()).collect();
+    let newest = [57, 58, 59]
+        .map(|number| format!("shelf {number} holds cassettes of the years {number} to {number}9"));
+    let expected = ["the spade leans on the shed", "Zoë likes tea"];
+    let expected = expected
+        .into_iter()
+        .chain(newest.iter().map(String::as_str));
+    assert_eq!(texts, expected.collect::<Vec<_>>());
+    let as_what: Vec<ShownAs> = first.iter().map(|(_, shown_as)| *shown_as).collect();
+    assert_eq!(as_what[..2], [ShownAs::Match, ShownAs::Other]);
+    // What was shown has taken its room; what fits is shown all the same.
+    let all_ids = store.seen(&all()).memories().unwrap();
+    let shown: Vec<MemoryId> = all_ids.iter().take(10).map(|one| one.id).collect();
+    assert_eq!(found("hello", &shown), []);
+    assert_eq!(found("where is the spade?", &shown).len(), 1);
+    assert_eq!(found("where is the spade?", &[spade]).len(), 4);
+}
+
+#[test]
+fn what_was_before_is_shown_as_such_and_never_alone() {
+    let store = TestStore::new();
+    let keep = |text: &str| store.remember(fact(text, None)).unwrap().id;
+    keep("the bins go out on Tuesday evening");
+    for text in HOUSEHOLD {
+        if !text.contains("bins") {
+            keep(text);
+        }
+    }
+    let newer = keep("the bins now go out on Friday evening");
+    let found = |most_bytes: usize| -> Vec<(String, ShownAs)> {
+        let seen = store.seen(&all());
+        let found = seen.relevant_memories("bins?", None, &HashSet::new(), most_bytes);
+        let found = found.unwrap().into_iter();
+        found.map(|one| (one.content, one.shown_as)).collect()
+    };
+    let whole = found(ROOM);
+    let (last, others) = whole.split_last().unwrap();
+    assert_eq!(last.0, "the bins go out on Tuesday evening");
+    assert_eq!(last.1, ShownAs::Former);
+    assert!(
+        others
+            .iter()
+            .all(|(_, shown_as)| *shown_as == ShownAs::Other)
+    );
+    assert_eq!(
+        others.last().unwrap().0,
+        "the bins now go out on Friday evening"
+    );
+    for most_bytes in [0, 100, 250] {
+        let found = found(most_bytes);
+        assert_eq!(found[0].0, "the bins now go out on Friday evening");
+        assert!(found.iter().all(|(text, _)| !text.contains("Tuesday")));
+    }
+    // Once the newer one is forgotten, the older one holds.
+    let older = store.seen(&all()).outdated_by(newer).unwrap().unwrap();
+    assert_eq!(older.content, "the bins go out on Tuesday evening");
+    store.forget(&all(), newer).unwrap();
+    let found = found(ROOM);
+    assert!(
+        found
+            .iter()
+            .all(|(_, shown_as)| *shown_as == ShownAs::Other)
+    );
+}
+
+#[test]
+fn who_is_outside_corrects_nothing() {
+    let store = TestStore::new();
+    store
+        .remember(fact("the bins go out on Tuesday evening", None))
+        .unwrap();
+    let outside = NewMemory {
+        is_outside: true,
+        ..fact("the bins now go out on Friday evening", None)
+    };
+    let newer = store.remember(outside).unwrap();
+    let seen = store.seen(&all());
+    assert!(seen.outdated_by(newer.id).unwrap().is_none());
+    let shown = seen.relevant_memories("hello", None, &HashSet::new(), ROOM);
+    let shown = shown.unwrap();
+    assert_eq!((shown.len(), shown[0].shown_as), (1, ShownAs::Other));
 }
 
 #[test]
@@ -369,13 +496,11 @@ fn what_is_near_by_its_meaning_is_shown_too() {
     };
     let others: Vec<_> = (0..60).map(|number| keep(&share(number))).collect();
     let shown = |message: &str| -> Vec<MemoryId> {
-        let found =
-            store
-                .seen(&all())
-                .relevant_memories(message, Some(&towards(3)), &HashSet::new());
+        let seen = store.seen(&all());
+        let found = seen.relevant_memories(message, Some(&towards(3)), &HashSet::new(), 0);
         found.unwrap().into_iter().map(|memory| memory.id).collect()
     };
-    assert!(store.seen(&all()).has_many_memories().unwrap());
+    assert!(store.seen(&all()).has_many_memories(0).unwrap());
     let snack = "which snack is safe?";
     assert!(shown(snack).is_empty());
     let waiting = |model: &str| store.memories_without_vector(model, 100).unwrap();

@@ -9,7 +9,7 @@ use crate::testing::*;
 fn shown(store: &TestStore, message: &str) -> Vec<String> {
     let found = store
         .seen(&all())
-        .relevant_memories(message, None, &HashSet::new())
+        .relevant_memories(message, None, &HashSet::new(), 0)
         .unwrap();
     found.into_iter().map(|memory| memory.content).collect()
 }

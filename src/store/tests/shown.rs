@@ -16,7 +16,7 @@ fn memories_stay_with_their_turn_until_they_are_forgotten() {
     let turn = begin(&store, Target::New, "hello");
     let (id, conversation) = (turn.id, turn.conversation_id);
     let kept = ["b", "a", "c"].map(|text| memory(&store, text).id);
-    store.note_shown(id, kept.to_vec());
+    store.note_shown(id, kept.map(|id| (id, ShownAs::Match)).to_vec());
     finish(&store, &turn, "hi");
     let shown = |viewer: &Viewer| {
         let memories = store.seen(viewer).shown_memories(id).unwrap();
@@ -32,7 +32,7 @@ fn memories_stay_with_their_turn_until_they_are_forgotten() {
     let known = kept[..2].iter().copied().collect();
     let more = store
         .seen(&all())
-        .relevant_memories("hello", None, &known)
+        .relevant_memories("hello", None, &known, 9_999)
         .unwrap();
     assert_eq!(more.len(), 1, "only what is new");
     assert_eq!(more[0].id, kept[2]);
@@ -41,8 +41,8 @@ fn memories_stay_with_their_turn_until_they_are_forgotten() {
     // Nobody is shown what they do not see, whenever it was shown.
     assert_eq!(shown(&Viewer::account("door")), "");
     // One that is forgotten meanwhile, and a turn that is gone, change nothing.
-    store.note_shown(id, vec![kept[1]]);
-    store.note_shown(base::ids::TurnId::from(5), vec![kept[0]]);
+    store.note_shown(id, vec![(kept[1], ShownAs::Match)]);
+    store.note_shown(base::ids::TurnId::from(5), vec![(kept[0], ShownAs::Match)]);
     store.flush().unwrap();
     assert_eq!(of_past(), "bc");
     store.delete_conversation(&all(), conversation).unwrap();
@@ -114,7 +114,7 @@ fn a_past_is_kept_until_anything_changes() {
     let memory = memory(&store, "secret");
     assert_eq!(read().0, "1 2 3");
     let turn = begin(&store, Target::Existing(id), "4");
-    store.note_shown(turn.id, vec![memory.id]);
+    store.note_shown(turn.id, vec![(memory.id, ShownAs::Other)]);
     finish(&store, &turn, "c");
     let told = || {
         let past = past(&store, id, 99, 9_999);
@@ -202,4 +202,40 @@ fn what_was_said_before_the_end_stays_with_the_reason() {
         let past = past(&store, turn.conversation_id, 9, 9_999);
         assert_eq!(past.turns[0].reply.as_ref().unwrap().finish_reason, reason);
     }
+}
+
+#[test]
+fn tools_that_were_called_are_counted_for_later_conversations() {
+    let store = TestStore::new();
+    let call = |tool: &str, arguments: &str| Step::Reply {
+        text: String::new(),
+        calls: vec![ToolCall {
+            id: arguments.to_owned(),
+            provider_id: None,
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+            extra: None,
+        }],
+        result_chars: None,
+        extra: None,
+    };
+    let turn = begin(&store, Target::New, "hello");
+    let steps = vec![call("a", "1"), call("b", "2"), call("b", "3")];
+    store
+        .record_steps(turn.id, steps, turn.audience_id)
+        .unwrap();
+    finish(&store, &turn, "hi");
+    let later = begin(&store, Target::New, "hello again");
+    let seen = store.seen(&all());
+    assert_eq!(seen.most_called(later.conversation_id).unwrap(), ["b", "a"]);
+    assert!(seen.most_called(turn.conversation_id).unwrap().is_empty());
+    assert_eq!(
+        seen.arguments_of(turn.conversation_id, "b").unwrap(),
+        ["2", "3"]
+    );
+    assert!(
+        seen.arguments_of(later.conversation_id, "b")
+            .unwrap()
+            .is_empty()
+    );
 }

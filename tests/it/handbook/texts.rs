@@ -219,7 +219,9 @@ fn says(profile: &Profile) -> Vec<String> {
     let questions: Vec<&str> = (profile.window_questions.iter())
         .map(|question| match question {
             WindowQuestion::Props => "`n_ctx` of one slot in `/props`",
-            WindowQuestion::Models => "`max_model_len` or `meta.n_ctx` in `/v1/models`",
+            WindowQuestion::Models => {
+                "`max_model_len`, `meta.n_ctx` or `context_length` in `/v1/models`"
+            }
             WindowQuestion::LmStudio => {
                 "`loaded_context_length` or `max_context_length` in `/api/v0/models`"
             }

@@ -5,6 +5,7 @@ mod client;
 mod files;
 mod http;
 mod leftovers;
+mod many_tools;
 mod peers;
 mod restarts;
 mod sse;

@@ -166,6 +166,19 @@ fn each_kind_of_server_is_asked_in_its_own_way() {
             20_000,
             vec![get_models, get_props, get_lm_studio],
         ),
+        // A proxy in front of the service.
+        (
+            "openai",
+            vec![list(json!([other, {"id": "m", "context_length": 65_536}]))],
+            65_536,
+            vec![get_models],
+        ),
+        (
+            "openai",
+            vec![gone(), gone(), gone()],
+            8192,
+            vec![get_models, get_props, get_lm_studio],
+        ),
     ] {
         assert_eq!(
             window_of(name, answers),
@@ -284,11 +297,15 @@ fn the_window_that_a_refusal_names_holds_for_a_day() {
         ..Options::default()
     };
     for (name, options, before) in [
-        ("openai", Options::default(), 8_192),
+        ("openai", Options::default(), 272_000),
         ("openai", configured, 9_000),
         ("openai-compatible", configured, 9_000),
     ] {
-        let server = TestServer::new(vec![refused(300_000), refused(4_096)]);
+        let gone = || answer(404, &json!({"error": {"message": "no"}}));
+        let asked = if before == 272_000 { 3 } else { 0 };
+        let questions = std::iter::repeat_with(gone).take(asked);
+        let refusals = [refused(300_000), refused(4_096)];
+        let server = TestServer::new(questions.chain(refusals).collect());
         let provider = provider(name, &server, options, &clock);
         let ask = Ask {
             model: "gpt-5",

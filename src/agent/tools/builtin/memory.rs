@@ -150,7 +150,33 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
         Some(old) => format!(" in place of {}", old.id),
         None => String::new(),
     };
-    Ok(format!("Remembered as {}{instead}; {readers}.", memory.id))
+    let id = memory.id;
+    let before = match instead.is_empty() {
+        true => before(id, context)?,
+        false => String::new(),
+    };
+    Ok(format!("Remembered as {id}{instead}; {readers}.{before}"))
+}
+
+/// Names the older memory of whose thing this one says something else, if there is one. It
+/// is not deleted unasked: it may be true of something else.
+fn before(id: MemoryId, context: &ToolContext<'_>) -> Result<String, String> {
+    let seen = context.store.snapshot(&context.viewer).map_err(public)?;
+    let older = seen.outdated_by(id).map_err(public)?;
+    // What outsiders said is shown where it is asked for.
+    let Some(older) = older.filter(|older| !older.is_outside) else {
+        return Ok(String::new());
+    };
+    context.shows_kept(false);
+    let mut details = lock(&context.details);
+    details.is_private = true;
+    details.memories = vec![older.id];
+    let text = shorten(&older.content, SHOWN_CHARS);
+    Ok(format!(
+        " From now on it stands for {}, \"{text}\", which is shown as what was before. Forget \
+         that one if nobody needs it.",
+        older.id
+    ))
 }
 
 /// Some models write several as one text.
@@ -326,6 +352,20 @@ mod tests {
         );
         let error = remember(corrected).unwrap_err();
         assert!(error.contains("there is no memory"), "{error}");
+    }
+
+    #[test]
+    fn what_a_new_fact_stands_for_is_named() {
+        let household = Household::new();
+        let remember = |content: &str| household.run("remember", json!({ "content": content }));
+        let first = remember("The bins go out on Tuesday.").unwrap();
+        let id = first.split([' ', ';']).nth(2).unwrap();
+        assert!(first.ends_with("sees it."), "{first}");
+        let other = remember("Zoë is allergic to peanuts.").unwrap();
+        assert!(other.ends_with("sees it."), "{other}");
+        let newer = remember("The bins now go out on Friday.").unwrap();
+        let named = format!("it stands for {id}, \"The bins go out on Tuesday.\", which is shown");
+        assert!(newer.contains(&named), "{newer}");
     }
 
     #[test]

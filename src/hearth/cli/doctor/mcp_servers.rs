@@ -2,6 +2,7 @@
 //! can be used. The running server is asked about its MCP servers, because its environment may
 //! find other programs than this shell. Without one they are started here.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,8 +12,13 @@ use crate::cli::door::Door;
 use crate::cli::row::text;
 use crate::cli::running_server::RunningServer;
 use crate::service::views;
+use agent::Assistant;
 use agent::mcp::Mcp;
 use agent::skills::{FOLDER, Skills};
+use agent::tools::Offer;
+use agent::tools::permission::Actor;
+use base::clock::Clock;
+use base::measure::count;
 use config::{Config, Settings};
 use net::cancel::Cancel;
 use serde_json::{Value, json};
@@ -38,9 +44,10 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
         Ok(start(installation, &config))
     };
     match found {
-        Ok(found) => {
+        Ok((found, left_out)) => {
             let found = found.iter();
-            found.map(|one| judge(one, settings, is_running)).collect()
+            let found = found.map(|one| judge(one, settings, is_running));
+            found.chain(judge_left_out(&left_out)).collect()
         }
         Err(error) => {
             let why = error.message();
@@ -50,8 +57,11 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     }
 }
 
+/// What there is to say of each, and the tools that are not shown to the model at first.
+type Found = (Vec<Value>, Vec<String>);
+
 /// What the running server says of them, once each of them has started or failed.
-fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Vec<Value>, CliError> {
+fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Found, CliError> {
     let deadline = Instant::now() + LIMIT;
     let mut door = Door::at(installation.directory.clone());
     loop {
@@ -70,18 +80,43 @@ fn ask_running(installation: &Installation<'_>, config: &Config) -> Result<Vec<V
             let why = "the running server has not reloaded the configuration";
             of(name).map_or_else(|| json!({ "name": name, "problem": why }), Value::clone)
         };
-        return Ok(names().map(finding).collect());
+        let listed = door.ask(&json!({"type": "list_tools"}))?;
+        let tools = listed["tools"].as_array().into_iter().flatten();
+        let left_out = tools.filter(|tool| tool["is_left_out"] == true);
+        let left_out = left_out.map(|tool| text(&tool["name"])).collect();
+        return Ok((names().map(finding).collect(), left_out));
     }
 }
 
-fn start(installation: &Installation<'_>, config: &Config) -> Vec<Value> {
+fn start(installation: &Installation<'_>, config: &Arc<Config>) -> Found {
     let mcp = Mcp::new(installation.directory.path().to_owned());
     mcp.apply(config);
     mcp.wait_until_settled(LIMIT, &Cancel::default());
     let statuses = mcp.statuses();
+    let (clock, directory) = (Clock::system(), installation.directory.path());
+    let assistant = Assistant::from_config(Arc::clone(config), &mcp, &clock, directory, false);
+    let offered = Actor::of_turn(config, None, None).offered(&assistant.toolbox);
+    let window = assistant.servers.first(&config.model).window();
+    let unused = || Ok(Vec::new());
+    let offer = Offer::new(offered, &[], &assistant.toolbox, window, unused).unwrap_or_default();
+    let left_out = offer.left_out().map(str::to_owned).collect();
     mcp.stop(true);
     let statuses = statuses.into_iter().map(views::mcp_server);
-    statuses.map(|status| json!(status)).collect()
+    (statuses.map(|status| json!(status)).collect(), left_out)
+}
+
+/// Warns of tools for which the model's window has no room.
+fn judge_left_out(left_out: &[String]) -> Option<Diagnosis> {
+    let tools = count(left_out.len() as u64, "tool");
+    let found = Diagnosis::warning(format!(
+        "the model's window has no room for {tools}: it has to find them with find_tools: {}",
+        left_out.join(", ")
+    ));
+    let found = found.advise(
+        "deny the tools that nobody needs (tool_permissions), or disable a server of mcp_servers",
+    );
+    let found = found.advise("a model with a larger window, or a higher context_tokens, has room");
+    (!left_out.is_empty()).then_some(found)
 }
 
 fn judge(server: &Value, settings: &Settings, is_running: bool) -> Diagnosis {

@@ -31,6 +31,8 @@ export async function show(household) {
     page.replaceChildren(
       h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
         household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
+      tools.some((tool) => tool.is_left_out)
+        ? h("p.quiet", "All of them take too much of the model’s window. It is not shown those that are marked “found on demand”, and looks for them when it needs them.") : null,
       tools.length ? rows : h("p", "There are no tools."),
       adding,
       ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), rowList(skills.map(skill))] : []));
@@ -78,7 +80,7 @@ export async function show(household) {
       }
     });
     return h("li",
-      h("div.grow", h("strong", tool.name), " ", h("span.badge", origin(tool.source)),
+      h("div.grow", h("strong", tool.name), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", "found on demand")] : null,
         h("p.small", tool.description),
         parameters.length ? h("p.quiet.small", "Parameters: ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
       household.isAdmin ? select : h("span.quiet", tool.permission),

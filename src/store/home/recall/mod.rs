@@ -49,6 +49,8 @@ const SHARE_OF_BEST: f64 = 0.7;
 /// The share of its weight that one of two memories has in common with the other if they
 /// say something of the same subject.
 const SAME_SUBJECT: f64 = 0.33;
+/// The same of two that no message asks for together.
+const SAME_THING: f64 = 0.4;
 /// Most matches of which outdated ones are dropped, for each that is wanted.
 const POOL: usize = 4;
 /// How little the places at the beginning of two orders differ that are made one: as
@@ -134,6 +136,13 @@ impl Vocabulary {
         self.lexicon = Some(lexicon);
     }
 
+    /// Whether a memory that is newer may say something else of the same thing: it says that
+    /// something has changed, or begins alike. The birthdays of two people are no such.
+    fn may_outdate(&self, old: usize, new: usize) -> bool {
+        let (old, new) = (&self.memories[old], &self.memories[new]);
+        new.is_update || old.first() == new.first()
+    }
+
     fn place_of(&mut self, term: Term) -> u32 {
         let new = self.kinds.len() as u32;
         let place = *self.places.entry(term.text).or_insert(new);
@@ -176,11 +185,14 @@ pub(crate) fn rank(
         matches.sort_unstable_by(by_score);
     }
     matches.truncate(POOL * limit);
+    let weights = search.weights();
     let mut found: Vec<usize> = Vec::new();
     for old in matches.iter().filter(|found| found.is_kept) {
+        let said = search.said(old.place, &weights);
         let is_newer = |new: &&Match| {
             let counts = new.is_kept || vocabulary.memories[new.place].is_update;
-            counts && new.place > old.place && search.is_same_subject(old.place, new.place)
+            let is_newer = counts && new.place > old.place;
+            is_newer && search.is_same_subject(&said, new.place, &weights, SAME_SUBJECT)
         };
         let newer = match choice {
             Choice::Any => None,
@@ -193,6 +205,43 @@ pub(crate) fn rank(
     }
     found.truncate(limit);
     found
+}
+
+/// The pairs of a memory and the newest one that says something else of the same thing, for each
+/// of these `places` where there is one that is seen. `counts` says which pairs count.
+pub(crate) fn outdated(
+    vocabulary: &Vocabulary,
+    is_seen: &[bool],
+    places: &[usize],
+    counts: impl Fn(usize, usize) -> bool,
+) -> Vec<(usize, usize)> {
+    let search = Search::new(vocabulary, is_seen, "", Choice::Relevant);
+    let weights = search.weights();
+    let newest = |old: &usize| {
+        let said = search.said(*old, &weights);
+        let newer = search.seen.iter().rev().take_while(|new| *new > old);
+        let may = |new: &usize| vocabulary.may_outdate(*old, *new) && counts(*old, *new);
+        let mut newer = newer.copied().filter(may);
+        let new = newer.find(|new| search.is_same_subject(&said, *new, &weights, SAME_THING));
+        new.map(|new| (*old, new))
+    };
+    places.iter().filter_map(newest).collect()
+}
+
+/// The newest of the older memories that are seen of whose thing this one says something else.
+pub(crate) fn outdates(
+    vocabulary: &Vocabulary,
+    is_seen: &[bool],
+    new: usize,
+    counts: impl Fn(usize, usize) -> bool,
+) -> Option<usize> {
+    let search = Search::new(vocabulary, is_seen, "", Choice::Relevant);
+    let weights = search.weights();
+    let said = search.said(new, &weights);
+    let older = search.seen.iter().rev().skip_while(|old| **old >= new);
+    let may = |old: &usize| vocabulary.may_outdate(*old, new) && counts(*old, new);
+    let mut older = older.copied().filter(may);
+    older.find(|old| search.is_same_subject(&said, *old, &weights, SAME_THING))
 }
 
 /// Makes one order of two: by score, and by nearness.
@@ -409,28 +458,66 @@ impl<'a> Search<'a> {
         first.filter(|first| self.beginning[*first] >= SUBJECT_MEMORIES)
     }
 
-    /// Whether both memories say something of the same subject.
-    fn is_same_subject(&self, old: usize, new: usize) -> bool {
-        if let (Some(old), Some(new)) = (self.subject_of(old), self.subject_of(new))
-            && old != new
+    /// What each term says, by its place.
+    fn weights(&self) -> Vec<f64> {
+        let terms = self.vocabulary.kinds.iter().zip(&self.having);
+        let memories = self.seen.len();
+        terms
+            .map(|(kind, having)| weight_of(*kind) * rarity(*having, memories))
+            .collect()
+    }
+
+    /// A memory, to be compared with others.
+    fn said(&self, place: usize, weights: &[f64]) -> Said {
+        let mut has = vec![false; weights.len()];
+        let mut sum = 0.0;
+        for (term, _) in &self.vocabulary.memories[place].terms {
+            has[*term as usize] = true;
+            sum += weights[*term as usize];
+        }
+        let subject = self.subject_of(place);
+        Said {
+            place,
+            has,
+            sum,
+            subject,
+        }
+    }
+
+    /// Whether both memories say something of the same subject: of what one of them says,
+    /// at least this `share`.
+    fn is_same_subject(&self, one: &Said, other: usize, weights: &[f64], share: f64) -> bool {
+        if let (Some(one), Some(other)) = (one.subject, self.subject_of(other))
+            && one != other
         {
             return false;
         }
         let memories = &self.vocabulary.memories;
-        let (old, new) = (&memories[old], &memories[new]);
-        let weight = |(term, _): &(u32, f32)| {
-            let having = self.having[*term as usize];
-            weight_of(self.vocabulary.kinds[*term as usize]) * rarity(having, self.seen.len())
-        };
-        let sum = |entry: &Entry| entry.terms.iter().map(weight).sum::<f64>();
-        let is_common = |(term, _): &&(u32, f32)| new.terms.iter().any(|(new, _)| new == term);
-        let common = old.terms.iter().filter(is_common).map(weight);
-        let common: Vec<f64> = common.filter(|weight| *weight > 0.0).collect();
+        let (mut sum, mut common, mut count) = (0.0, 0.0, 0);
+        for (term, _) in &memories[other].terms {
+            let weight = weights[*term as usize];
+            sum += weight;
+            if one.has[*term as usize] && weight > 0.0 {
+                common += weight;
+                count += 1;
+            }
+        }
         // A single one may be the place where both are.
-        let least = if new.is_update { 1 } else { 2 };
-        common.len() >= least
-            && common.iter().sum::<f64>() >= SAME_SUBJECT * f64::min(sum(old), sum(new))
+        let newer = &memories[one.place.max(other)];
+        let least = if newer.is_update { 1 } else { 2 };
+        count >= least && common >= share * f64::min(one.sum, sum)
     }
+}
+
+/// A memory that is compared with others.
+struct Said {
+    place: usize,
+    /// By place of a term, whether it has that.
+    has: Vec<bool>,
+    /// What its terms say together.
+    sum: f64,
+    /// The term that it and others begin with.
+    subject: Option<usize>,
 }
 
 fn weight_of(kind: Kind) -> f64 {

@@ -50,7 +50,7 @@ fn everybody_sees_their_own_part_of_everything() {
         let recalled = store.seen(viewer).recall("remember", None, 100).unwrap();
         let relevant = store
             .seen(viewer)
-            .relevant_memories("remember", None, &HashSet::new())
+            .relevant_memories("remember", None, &HashSet::new(), 9_999)
             .unwrap();
         // Those who asked and those who may answer, whoever sees the conversation.
         let asked = approvals.iter().map(|one| one.user_id);
