@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::schema::records;
 use base::clock::Timestamp;
@@ -167,15 +167,24 @@ records! {
         pub bytes: u64,
     }
 
-    /// A message that a search found.
+    /// A message that a search found, or the title of a conversation.
     pub struct SearchHit {
-        /// The message itself.
-        #[serde(flatten)]
-        pub message: Message,
+        /// The message itself; absent for a title.
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        pub message: Option<Message>,
         /// Where it was said.
         pub conversation_id: ConversationId,
-        /// The text around what was searched for.
+        /// What that is called.
+        pub title: String,
+        /// The text around what was searched for, on one line and without Markdown.
+        pub excerpt: String,
+        /// The same, for clients that know it by this name.
         pub snippet: String,
+        /// How well it fits beside the other hits; 0 if the newest were asked for.
+        pub score: Number,
+        /// The ids of the passage: the message and those before and after it that no better
+        /// hit shows, oldest first.
+        pub passage: Vec<MessageId>,
     }
 
     /// A turn: a message, and the work that produces its reply.

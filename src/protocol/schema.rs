@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use base::clock::Timestamp;
 use base::error::Code;
@@ -39,13 +39,16 @@ pub(crate) fn object(fields: &[Field], definitions: &mut Definitions) -> Map<Str
     for field in fields {
         let mut schema = (field.schema)(definitions);
         if field.serde.contains("flatten") {
-            let record = schema["$ref"].as_str().and_then(|to| to.rsplit('/').next());
+            let of_option = &schema["anyOf"][0]["$ref"];
+            let record = schema["$ref"].as_str().or(of_option.as_str());
+            let record = record.and_then(|to| to.rsplit('/').next());
             let inner = record.and_then(|name| definitions.get(name));
             let members = |key: &str| inner.map(|inner| inner[key].clone());
             if let Some(Value::Object(inner)) = members("properties") {
                 properties.extend(inner);
             }
-            if let Some(Value::Array(inner)) = members("required") {
+            let is_always_there = !field.serde.contains("skip_serializing_if");
+            if let Some(Value::Array(inner)) = members("required").filter(|_| is_always_there) {
                 required.extend(inner);
             }
             continue;
@@ -171,6 +174,7 @@ schemas! {
     bool => { "type": "boolean" };
     u32, u64, usize => { "type": "integer", "minimum": 0 };
     Value => {};
+    Number => { "type": "number" };
     Map<String, Value> => { "type": "object" };
     Timestamp => { "type": "string", "format": "date-time" };
     Code => { "enum": Code::WORDS };

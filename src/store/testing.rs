@@ -17,6 +17,7 @@ pub use base::error::{Error, Result};
 pub use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, DeliveryId};
 pub use base::testing::TemporaryDirectory;
+pub use protocol::command::SearchOrder;
 
 /// The database of a test.
 pub fn open(dir: &TemporaryDirectory) -> Store {
@@ -67,6 +68,15 @@ pub fn unwatched() -> ProgressWatcher {
 /// Who sees everything.
 pub fn all() -> Viewer {
     Viewer::server()
+}
+
+/// The newest messages with all words.
+pub fn newest_with(store: &Store, viewer: &Viewer, query: &str, limit: usize) -> Vec<Message> {
+    let found = store
+        .seen(viewer)
+        .search_messages(query, limit, SearchOrder::Newest);
+    let hits = found.unwrap().hits.into_iter();
+    hits.filter_map(|hit| hit.message).collect()
 }
 
 /// What the household remembers.

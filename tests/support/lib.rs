@@ -28,6 +28,7 @@ pub mod relay;
 #[cfg(feature = "relay")]
 pub mod relay_peers;
 pub mod schema;
+pub mod search;
 pub mod served;
 pub mod socket;
 #[cfg(feature = "relay")]

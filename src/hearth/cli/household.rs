@@ -209,7 +209,7 @@ pause ID: Pause a schedule until it is resumed
 pub const SEARCH: Command = Command::new(
     "\
 search WORD [WORD...]: Search the messages of all conversations
-Shows the newest messages that contain all the words, ignoring accents and case; also those of
+Shows what fits these words or this question, the best first; also messages of
 private conversations, because whoever owns the data directory can read it.
 --limit N  Show at most N (default: 20)",
 )

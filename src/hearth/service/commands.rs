@@ -123,11 +123,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::SearchMessages(search) => store
             .snapshot_to_search(viewer)
-            .and_then(|seen| seen.search_messages(&search.query, search.limit))
-            .map(|found| {
-                let hit = |found| views::search_hit(found, &search.query);
-                views::records("messages", found.into_iter().map(hit))
-            }),
+            .and_then(|seen| seen.search_messages(&search.query, search.limit, search.order))
+            .map(views::search_hits),
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),

@@ -46,6 +46,20 @@ impl Service {
     /// A page of the messages of a conversation: of those that are shown, or of the others.
     pub(super) fn page_of_messages(&self, viewer: &Viewer, get: &GetMessages) -> Result<Value> {
         let (id, limit, before) = (get.conversation_id, get.limit, get.before);
+        if let Some(around) = get.around {
+            let page = self.settled(|| {
+                let seen = self.store.snapshot(viewer)?;
+                seen.messages_around(id, limit, around)
+            });
+            let (page, has_newer) = page?;
+            let messages: Vec<_> = page.messages.into_iter().map(views::message).collect();
+            return Ok(json!({
+                "messages": messages,
+                "has_more": page.has_more,
+                "has_more_before": page.has_more,
+                "has_more_after": has_newer,
+            }));
+        }
         let page = self.settled(|| {
             if get.hidden {
                 self.store

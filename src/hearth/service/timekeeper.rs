@@ -27,6 +27,8 @@ const QUIET: Duration = Duration::from_secs(15);
 const PURGE: Duration = Duration::from_secs(3600);
 /// What goes out, fetched from the database at a time, of each webhook account.
 const DUE_AT_A_TIME: usize = 64;
+/// How long others may write between two parts of the index of messages.
+const INDEX_PAUSE: Duration = Duration::from_millis(5);
 /// Old conversations deleted before it looks at what else is due.
 const DELETED_AT_A_TIME: usize = 20;
 
@@ -77,6 +79,8 @@ impl Service {
         // Whether there may be conversations that are too old. Not at once: the clock
         // may be wrong until the network has been asked.
         let mut may_delete = false;
+        // Whether an upgrade has left messages that a search does not find yet.
+        let mut may_index = true;
         let mut next_purge = self.clock.now().plus(PURGE);
         let mut next_tick = Instant::now();
         let mut next_look = Instant::now();
@@ -118,6 +122,14 @@ impl Service {
             if may_delete {
                 may_delete = self.delete_idle_conversations();
             }
+            if may_index {
+                may_index = self.store.index_messages().unwrap_or_else(|error| {
+                    log::warn!(
+                        "the search index of older messages is made at the next start: {error}"
+                    );
+                    false
+                });
+            }
             if now >= next_look || next_due.is_some_and(|at| self.is_due(at)) {
                 next_look = now + LOOK;
                 self.log_failure("schedules", self.plan_in_time_zone(&mut planner));
@@ -135,6 +147,8 @@ impl Service {
                     at.since(self.clock.now())
                 }
             });
+            // Between two parts of the index others may write.
+            let wait = if may_index { INDEX_PAUSE } else { wait };
             match self.wakes.wait(wait.min(TICK)) {
                 Wake::Time => {}
                 Wake::Look => next_look = Instant::now(),

@@ -1,7 +1,7 @@
 //! The store's records as clients see them.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 use agent::mcp::ServerStatus;
 use agent::model::ModelHealth;
@@ -13,8 +13,8 @@ use config::Person;
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
-    Approval, Conversation, Delivery, Invitation, List, ListItem, ListSummary, Memory, Message,
-    Role, Schedule, Token, Turn, Usage, User, excerpt,
+    Approval, Conversation, Delivery, Found, Hit, Invitation, List, ListItem, ListSummary, Memory,
+    Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
 };
 
 /// The word for a token that sees only what is the household's.
@@ -118,13 +118,31 @@ pub fn conversation(conversation: Conversation) -> record::Conversation {
 /// Characters shown around a word that was searched for.
 const SNIPPET_CHARACTERS: usize = 160;
 
-/// A message that was found by the words of `query`.
-pub fn search_hit(found: Message, query: &str) -> record::SearchHit {
-    record::SearchHit {
-        conversation_id: found.conversation_id,
-        snippet: excerpt(&found.content, query, SNIPPET_CHARACTERS),
-        message: message(found),
-    }
+/// What a search found.
+pub fn search_hits(found: Found) -> Value {
+    let hit = |hit: Hit| {
+        let text = hit
+            .message
+            .as_ref()
+            .map_or(&hit.title, |message| &message.content);
+        let excerpt = excerpt(text, &found.words, SNIPPET_CHARACTERS);
+        let passage = [&hit.before, &hit.message, &hit.after];
+        record::SearchHit {
+            passage: passage
+                .into_iter()
+                .flatten()
+                .map(|message| message.id)
+                .collect(),
+            message: hit.message.map(message),
+            conversation_id: hit.conversation_id,
+            title: hit.title,
+            snippet: excerpt.clone(),
+            excerpt,
+            score: Number::from_f64(hit.score).unwrap_or_else(|| 0.into()),
+        }
+    };
+    let messages: Vec<record::SearchHit> = found.hits.into_iter().map(hit).collect();
+    json!({ "messages": messages, "indexing": found.is_indexing })
 }
 
 /// A turn, and its reply if it has one.

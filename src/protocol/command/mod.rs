@@ -35,8 +35,8 @@ use base::surface::Surface;
 use values::{
     any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
-    optional_query, optional_secret, part, part_length, query, secret, sequence_number, surface,
-    texts, title, true_by_default,
+    optional_query, optional_secret, part, part_length, query, search_order, secret,
+    sequence_number, surface, texts, title, true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};
@@ -44,7 +44,7 @@ pub use request::Request;
 use request::unknown;
 pub use values::{
     CHAT_MESSAGE_BYTES, ConversationCursor, Credential, LIST_DEFAULT, LIST_LIMIT, Remember,
-    check_idempotency_key, check_message,
+    SearchOrder, check_idempotency_key, check_message,
 };
 
 commands! {
@@ -156,6 +156,8 @@ commands! {
         limit: usize = limit,
         /// Only messages older than this one, to page back.
         before: Option<MessageId> = optional_id,
+        /// The page that has this one in its middle, instead.
+        around: Option<MessageId> = optional_id,
         /// Those that are not shown, instead: other versions, and what followed them.
         hidden: bool = false_by_default,
     }) -> {
@@ -163,6 +165,12 @@ commands! {
         messages: Vec<record::Message>,
         /// Whether there are older ones.
         has_more: bool,
+        /// The same, of a page `around` a message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        has_more_before: bool,
+        /// Whether there are newer ones, of such a page.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        has_more_after: bool,
     },
 
     /// Lists the tools, with their source and permission.
@@ -297,15 +305,19 @@ commands! {
         audience: Audience,
     },
 
-    /// Finds messages of the conversations that the caller may see by their words.
+    /// Finds what was said in the conversations that the caller may see.
     "search_messages" User Any SearchMessages(SearchMessages {
-        /// Words that must all occur: 1 to 1,000 characters.
+        /// Words, or a question in plain words: 1 to 1,000 characters.
         query: String = query,
         /// Most hits: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
+        /// `relevance` (the default): with any of the words, the best first; or `newest`.
+        order: SearchOrder = search_order,
     }) -> {
-        /// The newest first.
+        /// In that order. Titles are among them unless the newest were asked for.
         messages: Vec<record::SearchHit>,
+        /// True while older messages are not found yet: after an upgrade their index is made.
+        indexing: bool,
     },
 
     /// Announces a file, which then comes in parts. One without bytes is complete at once.

@@ -96,6 +96,21 @@ pub enum Remember {
     Always,
 }
 
+/// In which order a search answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SearchOrder {
+    /// The best first, with any of the words.
+    #[default]
+    Relevance,
+    /// The newest first, with all of the words or, where there is none, with any.
+    Newest,
+}
+
+base::words! { SearchOrder {
+    Relevance: "relevance",
+    Newest: "newest",
+} }
+
 /// One of these words, if it is there.
 fn word(fields: &mut Fields, name: &str, words: &[&str]) -> Result<Option<String>> {
     let word = fields.optional_string(name)?;
@@ -116,6 +131,14 @@ fn word(fields: &mut Fields, name: &str, words: &[&str]) -> Result<Option<String
 pub(super) fn surface(fields: &mut Fields, name: &str) -> Result<Option<Surface>> {
     let word = word(fields, name, &["page", "terminal", "voice", "plain"])?;
     Ok(word.as_deref().and_then(Surface::parse))
+}
+
+pub(super) fn search_order(fields: &mut Fields, name: &str) -> Result<SearchOrder> {
+    let word = word(fields, name, SearchOrder::WORDS)?;
+    Ok(word
+        .as_deref()
+        .and_then(SearchOrder::parse)
+        .unwrap_or_default())
 }
 
 impl Remember {

@@ -1,21 +1,26 @@
 //! The part of a search result that shows the match.
 
-/// Bytes of a text that are searched for the words. If they occur only later, the
-/// excerpt is the beginning of the text.
+use crate::chat::search::index;
+use crate::home::recall::terms::{Kind, fold};
+
+/// Bytes of a text that are searched for the words.
 const SEARCHED: usize = 32 * 1024;
 
-/// At most `most` characters of a text, on one line, around the first word that
-/// begins with a word of `query` in any case. If there is none, for example because
-/// only the accents differ, the beginning of the text.
-pub fn excerpt(text: &str, query: &str, most: usize) -> String {
-    let wanted: Vec<String> = words(query)
-        .map(|(_, word)| word.to_lowercase())
-        .filter(|word| !word.is_empty())
+/// At most `most` characters of a text, on one line and without Markdown, around the first
+/// of these words in any form, or what begins with it. If there is none, the beginning of
+/// the text.
+pub fn excerpt(text: &str, wanted: &[String], most: usize) -> String {
+    let wanted: Vec<(&str, String)> = wanted
+        .iter()
+        .map(|word| (word.as_str(), term_of(word)))
         .collect();
-    let searched = &text[..text.floor_char_boundary(SEARCHED)];
-    let place = words(searched).find(|(_, word)| {
-        let word = word.to_lowercase();
-        wanted.iter().any(|wanted| word.starts_with(wanted))
+    let text = without_markdown(&text[..text.floor_char_boundary(SEARCHED)]);
+    let place = words(&text).find(|(_, word)| {
+        let (word, term) = (fold(word), term_of(word));
+        wanted.iter().any(|(wanted, of_wanted)| {
+            let is_within = !wanted.is_ascii() && word.contains(wanted);
+            term == *of_wanted || word.starts_with(wanted) || is_within
+        })
     });
     let begin = match place {
         Some((place, _)) if text[..place].chars().count() > most / 2 => {
@@ -43,6 +48,49 @@ pub fn excerpt(text: &str, query: &str, most: usize) -> String {
         line.push('…');
     }
     line
+}
+
+fn term_of(word: &str) -> String {
+    let mut term = String::new();
+    index::to_term(Kind::Word, &fold(word), &mut term);
+    term
+}
+
+/// A text without the signs of Markdown, as far as an excerpt needs that: marks of emphasis and
+/// code, headings, quotes, and the addresses of links.
+fn without_markdown(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let heading = line.trim_start().trim_start_matches(['#', '>']);
+        let mut rest = match heading.len() < line.trim_start().len() && heading.starts_with(' ') {
+            true => heading,
+            false => line,
+        };
+        while let Some(place) = rest.find(['*', '`', '~', '_', '[', ']', '!']) {
+            let (before, sign) = rest.split_at(place);
+            plain.push_str(before);
+            let after = &sign[1..];
+            let is_within =
+                before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric);
+            let is_kept = match sign.as_bytes()[0] {
+                b'_' => is_within,
+                b'~' => !sign.starts_with("~~") && !before.ends_with('~'),
+                b'!' => !sign.starts_with("!["),
+                b'[' => !sign.contains("]("),
+                b']' => !sign.starts_with("]("),
+                _ => false,
+            };
+            if is_kept {
+                plain.push_str(&sign[..1]);
+            }
+            let address = sign
+                .strip_prefix("](")
+                .and_then(|address| address.split_once(')'));
+            rest = address.map_or(after, |(_, after)| after);
+        }
+        plain.push_str(rest);
+    }
+    plain
 }
 
 /// The words of a text and where they begin.
@@ -79,10 +127,19 @@ mod tests {
             ("größe zählt", "ZÄHLT", 40, "größe zählt"),
             ("", "x", 10, ""),
             ("a word", "", 10, "a word"),
+            ("all the **paintings**", "painted", 40, "all the paintings"),
+            (
+                "## Bins\n> `take` them [out](https://a.b/c) _now_, a_b",
+                "x",
+                60,
+                "Bins take them out now, a_b",
+            ),
+            ("3 * 4! [x] ~5", "x", 60, "3 4! [x] ~5"),
+            ("我们的花园很大", "花园", 40, "我们的花园很大"),
             ("abcdefghijklmnop", "abc", 5, "abcd…"),
             ("a bcdefghijklmnop", "a", 5, "a bc…"),
         ] {
-            let found = excerpt(text, query, most);
+            let found = excerpt(text, &[fold(query)], most);
             assert_eq!(found, expected, "{query}");
             assert!(found.chars().count() <= most, "{found}");
         }
@@ -96,7 +153,7 @@ mod tests {
                 .map(|place| letters[(number * 7 + place * place) % letters.len()])
                 .collect();
             for most in [1, 2, 5, 9] {
-                let found = excerpt(&text, "a ß 茶", most);
+                let found = excerpt(&text, &["a".to_owned(), "茶".to_owned()], most);
                 assert!(found.chars().count() <= most, "{text:?} {found:?}");
             }
         }

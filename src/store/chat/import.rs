@@ -8,6 +8,7 @@ use crate::chat::export::{
     ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage, ExportedSchedule,
 };
 use crate::chat::messages::Role;
+use crate::chat::search::index;
 use crate::chat::search_words;
 use crate::chat::turns::TurnState;
 use crate::engine::database::Store;
@@ -456,6 +457,7 @@ fn append(
             hidden_with,
         ],
     )?;
+    index::add(write, MessageId::from(id), &message.content)?;
     // What is counted is what is shown.
     write.execute(
         "UPDATE conversations SET updated_at = max(updated_at, ?2),

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::chat::conversations;
+use crate::chat::search::index;
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -103,6 +104,27 @@ impl Snapshot<'_> {
         before: Option<MessageId>,
     ) -> Result<MessagePage> {
         self.page(id, limit, before, PAGE_OF_HIDDEN)
+    }
+
+    /// The messages around one, about as many before it as after it: at most `limit` (at most
+    /// 1,000) and about 4 MiB of text, oldest first; and whether newer ones exist.
+    ///
+    /// # Errors
+    /// As [`Snapshot::messages`].
+    pub fn messages_around(
+        &self,
+        id: ConversationId,
+        limit: usize,
+        around: MessageId,
+    ) -> Result<(MessagePage, bool)> {
+        let limit = limit.min(PAGE);
+        let after = limit / 2;
+        let mut page = self.page(id, limit - after, Some(around), UNTIL_MESSAGE)?;
+        let (connection, _) = self.parts();
+        let parameters = params![id, around, after as i64 + 1];
+        let (newer, has_newer) = page_of_messages(connection, NEWER_MESSAGES, parameters, after)?;
+        page.messages.extend(newer);
+        Ok((page, has_newer))
     }
 
     fn page(
@@ -239,6 +261,21 @@ pub(crate) const PAGE_OF_MESSAGES: &str = concat!(
      WHERE conversation_id = ?1 AND id < ?2 AND hidden_with IS NULL ORDER BY id DESC LIMIT ?3"
 );
 
+/// The same with this message.
+pub(crate) const UNTIL_MESSAGE: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM messages m \
+     WHERE conversation_id = ?1 AND id <= ?2 AND hidden_with IS NULL ORDER BY id DESC LIMIT ?3"
+);
+
+pub(crate) const NEWER_MESSAGES: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    " FROM messages m \
+     WHERE conversation_id = ?1 AND id > ?2 AND hidden_with IS NULL ORDER BY id LIMIT ?3"
+);
+
 pub(crate) const PAGE_OF_HIDDEN: &str = concat!(
     "SELECT ",
     message_columns!(),
@@ -314,11 +351,13 @@ pub(crate) fn insert_message(
         created_at: write.now,
         attachments: Vec::new(),
     };
+    // SELECT lets SQLite undo this statement alone when the disk is full, and not with VALUES
+    // the whole transaction, which others are part of.
     write.execute(
         "INSERT INTO messages
              (id, conversation_id, turn_id, role, content, speaker, created_at, in_reply_to,
               finish_reason)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9",
         params![
             message.id,
             conversation_id,
@@ -331,6 +370,7 @@ pub(crate) fn insert_message(
             message.finish_reason.map(FinishReason::as_str),
         ],
     )?;
+    index::add(write, message.id, &message.content)?;
     write.execute(
         "UPDATE conversations
          SET updated_at = ?2, message_count = message_count + 1, latest = ?3 WHERE id = ?1",

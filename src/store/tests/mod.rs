@@ -17,6 +17,7 @@ mod notifications;
 mod people;
 mod plans;
 mod schedules;
+mod search;
 mod search_words;
 mod shown;
 mod turns;

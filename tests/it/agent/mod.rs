@@ -15,6 +15,7 @@ mod permissions;
 mod prompt_cache;
 mod recall;
 mod sandbox;
+mod search;
 mod skills;
 mod small_machines;
 mod tool_calls;

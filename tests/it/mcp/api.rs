@@ -171,7 +171,7 @@ fn clients_that_begin_with_a_handshake_use_the_tools() {
         &home,
         user,
         "search_conversations",
-        json!({"query": "boiler"}),
+        json!({"query": "which noise did the boilers make?"}),
     );
     assert!(found.contains("the boiler makes a noise"), "{found}");
 }

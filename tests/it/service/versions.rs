@@ -93,7 +93,7 @@ fn a_message_can_be_written_anew_and_both_versions_stay() {
     );
     let row = client.ask(json!({ "type": "list_conversations" }))["conversations"][0].clone();
     assert_eq!(row["message_count"], 4);
-    let search = json!({ "type": "search_messages", "query": "three" });
+    let search = json!({ "type": "search_messages", "query": "three", "order": "newest" });
     assert_eq!(client.ask(search.clone())["messages"], json!([]));
 
     home.restart();

@@ -5,11 +5,12 @@ use serde_json::json;
 use super::function::{FunctionTool, public};
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
 use crate::tools::output::minute;
-use store::{Message, Role, excerpt};
+use protocol::command::SearchOrder;
+use store::{Hit, Message, Role, excerpt};
 
-/// Messages that one answer lists, unless the model asks for another number.
+/// Passages that one answer lists, unless the model asks for another number.
 const DEFAULT_LIMIT: u64 = 5;
-/// Most messages that one answer lists.
+/// Most passages that one answer lists.
 const MAX_LIMIT: u64 = 20;
 /// Characters shown of each message.
 const SHOWN_CHARS: usize = 300;
@@ -18,9 +19,9 @@ pub(super) fn search() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "search_conversations",
-            "Search earlier conversations for all words, newest first.",
+            "Find what was said earlier, by any of the words, best first.",
             json!({
-                "query": {"type": "string", "description": "1-3 words"},
+                "query": {"type": "string", "description": "words or a question"},
                 "limit": {"type": "integer"},
             }),
             &["query"],
@@ -38,24 +39,42 @@ pub(super) fn search() -> FunctionTool {
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
     let limit = limit(arguments)?;
-    let messages = context
+    let found = context
         .store
         .snapshot_to_search(&context.viewer)
-        .and_then(|seen| seen.search_messages(query, limit))
+        .and_then(|seen| seen.search_messages(query, limit, SearchOrder::Relevance))
         .map_err(public)?;
-    if messages.is_empty() {
-        return Ok(format!("No message holds all words of {query:?}."));
+    let later = match found.is_indexing {
+        true => "\nOlder messages are not found yet: try again in some minutes.",
+        false => "",
+    };
+    if found.hits.is_empty() {
+        return Ok(format!("No message has a word of {query:?}.{later}"));
     }
-    let conversations = messages.iter().map(|message| message.conversation_id);
+    let conversations = found.hits.iter().map(|hit| hit.conversation_id);
     let store = context.store;
     let seen = store.snapshot(&context.viewer);
     let is_outside = seen.and_then(|seen| seen.have_outside_text(conversations));
     context.shows_kept(is_outside.map_err(public)?);
-    let lines: Vec<String> = messages
+    let hits: Vec<String> = found
+        .hits
         .iter()
-        .map(|message| line(message, query))
+        .map(|hit| shown(hit, &found.words))
         .collect();
-    Ok(lines.join("\n"))
+    Ok(format!("{}{later}", hits.join("\n\n")))
+}
+
+/// A hit: where it is, and what was said, one message on each line.
+fn shown(hit: &Hit, words: &[String]) -> String {
+    let mut text = format!("{} {:?}", hit.conversation_id, hit.title);
+    for message in [&hit.before, &hit.message, &hit.after]
+        .into_iter()
+        .flatten()
+    {
+        text.push('\n');
+        text.push_str(&line(message, words));
+    }
+    text
 }
 
 fn limit(arguments: &Arguments) -> Result<usize, String> {
@@ -71,17 +90,16 @@ fn limit(arguments: &Arguments) -> Result<usize, String> {
 }
 
 /// One message on one line.
-fn line(message: &Message, query: &str) -> String {
+fn line(message: &Message, words: &[String]) -> String {
     let speaker = match (message.role, &message.speaker) {
         (Role::Assistant, _) => "assistant",
         (Role::User, Some(name)) => name,
         (Role::User, None) => "user",
     };
     format!(
-        "{} ({}, {speaker}): {}",
-        message.conversation_id,
+        "({}, {speaker}): {}",
         minute(message.created_at),
-        excerpt(&message.content, query, SHOWN_CHARS),
+        excerpt(&message.content, words, SHOWN_CHARS),
     )
 }
 
@@ -131,8 +149,8 @@ mod tests {
                 attachments: Vec::new(),
             };
             assert_eq!(
-                line(&message, "two"),
-                format!("conv_0000000000002 (2026-11-21 09:30 UTC, {text}")
+                line(&message, &["two".to_owned()]),
+                format!("(2026-11-21 09:30 UTC, {text}")
             );
         }
     }
@@ -145,16 +163,20 @@ mod tests {
         let found = household
             .run("search_conversations", json!({"query": "boiler"}))
             .unwrap();
-        let lines: Vec<&str> = found.lines().collect();
-        assert_eq!(lines.len(), 2, "{found}");
-        assert!(lines[0].starts_with(&second.to_string()), "{found}");
-        assert!(lines[0].ends_with(", Ann): is the boiler quiet now?"));
-        assert!(lines[1].starts_with(&first.to_string()), "{found}");
+        let hits: Vec<&str> = found.split("\n\n").collect();
+        assert_eq!(hits.len(), 2, "{found}");
+        for (conversation, said) in [(first, "makes a noise"), (second, "quiet now?")] {
+            let hit = hits
+                .iter()
+                .find(|hit| hit.starts_with(&conversation.to_string()));
+            let line = hit.unwrap().lines().nth(1).unwrap();
+            assert!(line.contains(", Ann): ") && line.ends_with(said), "{found}");
+        }
         let one = household.run(
             "search_conversations",
-            json!({"query": "boiler", "limit": 1}),
+            json!({"query": "which boiler was noisy?", "limit": 1}),
         );
-        assert_eq!(one.unwrap(), lines[0]);
+        assert_eq!(one.unwrap().split("\n\n").count(), 1);
         assert!(
             household
                 .run("search_conversations", json!({"query": "chimney"}))

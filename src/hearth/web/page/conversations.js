@@ -89,7 +89,8 @@ export function conversations(household, go) {
       if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
       groups.at(-1).rows.push(row(one));
     }
-    if (words && found?.length) groups.push({ name: "Messages", rows: found.map(foundRow) });
+    const hits = found?.filter((hit) => hit.message_id || !matching.some((one) => one.id === hit.conversation_id));
+    if (words && hits?.length) groups.push({ name: "Messages", rows: hits.map(foundRow) });
     const empty = words
       ? (!found && words.length > 1 ? "Searching…" : !matching.length && found && !found.length && "No results.")
       : !matching.length && (household.isGuest ? "Conversations that are shared with you appear here." : "Your conversations appear here.");
@@ -122,45 +123,18 @@ export function conversations(household, go) {
     return item;
   }
 
-  function foundRow(message) {
-    const id = message.conversation_id;
+  function foundRow(hit) {
+    const id = hit.conversation_id;
     return h("li.found",
-      h("a", { href: `#/c/${id}/${message.id}`, onclick: (event) => { event.preventDefault(); go(id, message.id); } },
-        h("span.snippet", snippet(message.content, field.value.trim())),
-        h("span.quiet.small", household.conversations.get(id)?.title ?? "", " · ", moment(message.timestamp))));
+      h("a", { href: `#/c/${id}${hit.message_id ? `/${hit.message_id}` : ""}`, onclick: (event) => { event.preventDefault(); go(id, hit.message_id); } },
+        h("span.snippet", marked(hit.excerpt, field.value)),
+        hit.message_id && h("span.quiet.small", hit.title, " · ", moment(hit.timestamp))));
   }
 }
 
-function snippet(text, words) {
-  const flat = text.replace(/\s+/g, " ");
-  const place = flat.toLowerCase().indexOf(words.toLowerCase());
-  if (place < 0) return [flat.slice(0, 120)];
-  const begin = Math.max(0, place - 40);
-  return [(begin ? "…" : "") + flat.slice(begin, place), h("mark", flat.slice(place, place + words.length)), flat.slice(place + words.length, place + words.length + 80)];
-}
-
-/** The heading above the conversations of a day, a week or a month. */
-function period(timestamp) {
-  const date = new Date(timestamp);
-  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
-  return days <= 0 ? "Today" : days === 1 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : MONTH.format(date);
-}
-
-/** Asks for a new title. */
-export async function rename(household, conversation) {
-  const title = await ask({ title: "Rename conversation", value: conversation.title, action: "Rename" });
-  if (!title || title === conversation.title) return;
-  household.rename(conversation.id, title).catch(complain);
-}
-
-/** Deletes a conversation after a confirmation. */
-export async function remove(household, conversation, go) {
-  const sure = await ask({ title: "Delete conversation?", text: `“${conversation.title}” and its messages will be deleted permanently.`, action: "Delete", danger: true });
-  if (!sure) return;
-  try {
-    await household.remove(conversation.id);
-    if (household.open === conversation.id) go(null);
-  } catch (error) {
-    complain(error);
-  }
+function marked(text, query) {
+  const words = query.split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 2);
+  if (!words.length) return [text];
+  const parts = text.split(new RegExp(`(?<![\\p{L}\\p{N}])((?:${words.join("|")})[\\p{L}\\p{N}]*)`, "iu"));
+  return parts.map((part, place) => place % 2 ? h("mark", part) : part);
 }

@@ -2,7 +2,7 @@
 
 /// What a word tells.
 #[derive(Clone, Copy)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     /// A word of grammar of a language.
     Stop { language: usize },
     /// A topic: of what is asked, of what is remembered, or of both.
@@ -14,7 +14,7 @@ pub(super) enum Meaning {
 }
 
 /// The lists; made when they are first needed.
-pub(super) struct Lexicon {
+pub(crate) struct Lexicon {
     /// Words in order, and whether any ending may follow.
     words: Vec<(&'static str, bool, Meaning)>,
     /// What a word may end with, or have within, if any ending may follow.
@@ -31,14 +31,7 @@ pub(super) const LANGUAGES: usize = 8;
 
 impl Default for Lexicon {
     fn default() -> Lexicon {
-        let mut lexicon = Lexicon {
-            words: Vec::new(),
-            parts: Vec::new(),
-            anywhere: Vec::new(),
-            thai_stop_words: Vec::new(),
-            han_stop_characters: "",
-            topics: Vec::new(),
-        };
+        let mut lexicon = Lexicon::EMPTY;
         let mut languages = 0..;
         let (mut heading, mut meaning) = ("", Meaning::Stop { language: 0 });
         for line in include_str!("lexicon.txt").lines() {
@@ -74,6 +67,16 @@ impl Default for Lexicon {
 }
 
 impl Lexicon {
+    /// One that knows no word.
+    pub const EMPTY: Lexicon = Lexicon {
+        words: Vec::new(),
+        parts: Vec::new(),
+        anywhere: Vec::new(),
+        thai_stop_words: Vec::new(),
+        han_stop_characters: "",
+        topics: Vec::new(),
+    };
+
     fn add(&mut self, word: &'static str, meaning: Meaning) {
         let (text, is_open) = (word.trim_matches('-'), word.ends_with('-'));
         match (word.is_ascii(), word.starts_with('-')) {

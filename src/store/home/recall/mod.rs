@@ -6,8 +6,8 @@
 //! Words are compared as they are, and not looked up: an index would miss inflections and
 //! compounds. What each weight is worth was measured: see `tests/data/recall`.
 
-mod lexicon;
-mod terms;
+pub(crate) mod lexicon;
+pub(crate) mod terms;
 
 use std::collections::HashMap;
 

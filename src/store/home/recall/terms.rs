@@ -11,7 +11,7 @@ const RUN: usize = 2;
 
 /// Where a term comes from, which says how it is compared and what it weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Between spaces.
     Word,
     /// A run of characters of a script without spaces, or a single Chinese one.
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 /// One of the terms of a text.
-pub(super) struct Term {
+pub(crate) struct Term {
     pub text: String,
     pub kind: Kind,
     /// The topics that it tells, by bit.
@@ -37,7 +37,7 @@ impl Term {
 
 /// Whose topics are looked up.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// A message's.
     Asked,
     /// A memory's.
@@ -47,7 +47,7 @@ pub(super) enum Side {
 }
 
 /// The terms that say what a text is about, each once, its topics last; of at most so many.
-pub(super) fn terms(lexicon: &Lexicon, text: &str, most: usize, side: Side) -> Vec<Term> {
+pub(crate) fn terms(lexicon: &Lexicon, text: &str, most: usize, side: Side) -> Vec<Term> {
     let topic_of = |meaning: Meaning| match meaning {
         Meaning::Topic {
             topic,
@@ -61,7 +61,8 @@ pub(super) fn terms(lexicon: &Lexicon, text: &str, most: usize, side: Side) -> V
     // The languages of which each is a stop word.
     let mut stops: Vec<u32> = Vec::new();
     each_term(lexicon, &folded, &mut |kind, text| {
-        if terms.len() < most && !terms.iter().any(|term| term.text == text) {
+        let says_something = kind != Kind::Word || says_something(text);
+        if says_something && terms.len() < most && !terms.iter().any(|term| term.text == text) {
             let (mut topics, mut languages) = (0u32, 0);
             let meanings = lexicon.of_word(text).filter(|_| kind == Kind::Word);
             meanings.for_each(|meaning| match meaning {
@@ -110,7 +111,7 @@ enum Script {
 }
 
 /// Calls `take` with each term of a folded text, stop words among them.
-fn each_term(lexicon: &Lexicon, folded: &str, take: &mut dyn FnMut(Kind, &str)) {
+pub(crate) fn each_term(lexicon: &Lexicon, folded: &str, take: &mut dyn FnMut(Kind, &str)) {
     if folded.is_ascii() {
         // Most texts, and nearly all of their cost.
         for part in folded.split(|character: char| !character.is_ascii_alphanumeric()) {
@@ -148,13 +149,16 @@ fn each_term(lexicon: &Lexicon, folded: &str, take: &mut dyn FnMut(Kind, &str)) 
     }
 }
 
-/// Takes a part between spaces, if it says something.
 fn take_word(part: &str, take: &mut dyn FnMut(Kind, &str)) {
-    // Times and amounts are in many memories.
-    let is_short_number = part.len() < 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_short_number && part.chars().nth(1).is_some() {
+    if !part.is_empty() {
         take(Kind::Word, part);
     }
+}
+
+/// Whether a word may say what a text is about. Times and amounts are in many.
+fn says_something(word: &str) -> bool {
+    let is_short_number = word.len() < 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+    !is_short_number && word.chars().nth(1).is_some()
 }
 
 /// All parts of this many characters that follow one another.
@@ -208,7 +212,7 @@ fn script(character: char) -> Script {
 }
 
 /// A text in lower case, without accents.
-pub(super) fn fold(text: &str) -> String {
+pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }

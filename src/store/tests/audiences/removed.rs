@@ -41,13 +41,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
         !remembered.iter().any(|text| text.ends_with("diary")),
         "{remembered:?}"
     );
-    assert!(
-        store
-            .seen(&all())
-            .search_messages("diary", 10)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(newest_with(store, &all(), "diary", 10).is_empty());
     let kitchen = store.seen(&root).conversation(house.id("kitchen")).unwrap();
     assert_eq!((kitchen.owner, kitchen.owner_id), (None, None));
     let holiday = store

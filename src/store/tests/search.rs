@@ -1,0 +1,210 @@
+use base::ids::ConversationId;
+use protocol::command::SearchOrder;
+
+use crate::testing::*;
+
+fn ask(store: &Store, query: &str) -> Vec<Hit> {
+    let found = store.seen(&all());
+    let found = found.search_messages(query, 10, SearchOrder::Relevance);
+    found.unwrap().hits
+}
+
+/// The texts of the first hit: those before and after it with it.
+fn first(store: &Store, query: &str) -> Vec<String> {
+    let hits = ask(store, query);
+    let hit = hits.first();
+    let parts = hit.map(|hit| [&hit.before, &hit.message, &hit.after]);
+    let parts = parts.into_iter().flatten().flatten();
+    parts.map(|message| message.content.clone()).collect()
+}
+
+#[test]
+fn a_question_finds_the_passage_that_answers_it() {
+    let store = TestStore::new();
+    for (question, answer) in [
+        ("How was your weekend?", "We painted the shed green."),
+        (
+            "What broke this time?",
+            "The boiler, in the coldest night of the year.",
+        ),
+        ("Wo liegt der Schlüssel?", "Unter den Büchern im Flur."),
+        ("¿Qué compraste?", "Dos bicicletas para las niñas."),
+        ("我们什么时候去花园？", "下个星期天，如果不下雨。"),
+        ("サウナはどうだった？", "とても熱かった。"),
+    ] {
+        exchange(&store, Target::New, question, answer);
+    }
+    for (query, passage) in [
+        ("when did somebody paint a shed", 0),
+        ("boilers that break", 1),
+        ("in welchem Buch liegen die Schlüssel", 2),
+        ("buch", 2),
+        ("una bicicleta", 3),
+        ("花园", 4),
+        ("サウナ", 5),
+        ("the shed and a chimney", 0),
+        ("pain", 0),
+    ] {
+        let texts = first(&store, query);
+        let expected = [
+            "weekend",
+            "broke",
+            "Schlüssel",
+            "compraste",
+            "花园",
+            "サウナ",
+        ][passage];
+        assert!(
+            texts.first().is_some_and(|text| text.contains(expected)),
+            "{query}: {texts:?}"
+        );
+        assert_eq!(texts.len(), 2, "both of the exchange, {query}");
+    }
+    assert!(ask(&store, "chimney").is_empty());
+}
+
+#[test]
+fn rare_words_names_and_days_count() {
+    let store = TestStore::new();
+    let mut importing = begin_import(&store);
+    let said = |day: &str, speaker: &str, content: &str| {
+        let message = serde_json::json!({
+            "role": "user", "timestamp": format!("{day}T10:00:00Z"), "speaker": speaker,
+            "content": content,
+        });
+        (serde_json::from_value(message).unwrap(), None)
+    };
+    let filler = |day: usize| said(&format!("2026-03-{day:02}"), "Ben", "more about the garden");
+    let mut messages: Vec<_> = (1..=20).map(filler).collect();
+    messages.push(said("2026-05-02", "Ann", "the trip to the lake was cold"));
+    messages.extend((3..=20).map(|day| said(&format!("2026-05-{day:02}"), "Ben", "the garden")));
+    messages.push(said("2026-07-09", "Ben", "the trip to the lake was hot"));
+    messages.push(said(
+        "2026-07-10",
+        "Ann",
+        "a garden, a heron in the garden, and no trip",
+    ));
+    importing.add(messages).unwrap();
+    importing.finish().unwrap();
+    for (query, expected) in [
+        ("the lake in May 2026", "cold"),
+        ("the lake on 9 July 2026", "hot"),
+        ("how was Ann's trip to the lake?", "cold"),
+        ("how was Ben's trip to the lake?", "hot"),
+        ("a heron in the garden", "heron"),
+    ] {
+        let hits = ask(&store, query);
+        let text = &hits[0].message.as_ref().unwrap().content;
+        assert!(text.contains(expected), "{query}: {text}");
+        assert!(hits.is_sorted_by(|one, other| one.score >= other.score));
+    }
+}
+
+fn begin_import(store: &Store) -> Import {
+    let new = serde_json::json!({ "title": "x", "created_at": "2026-03-01T10:00:00Z" });
+    let ownership = Ownership {
+        owner: None,
+        audience: Audience::Household,
+        copy_for: None,
+    };
+    let new = serde_json::from_value(new).unwrap();
+    let begun = store.begin_import("test", new, Vec::new(), ownership);
+    begun.unwrap().unwrap()
+}
+
+#[test]
+fn a_title_is_found_unless_a_message_says_the_same() {
+    let store = TestStore::new();
+    let conversation = |text: &str| -> ConversationId {
+        exchange(&store, Target::New, text, "yes").conversation_id
+    };
+    let renamed = conversation("shall we go?");
+    conversation("zebras in the zoo");
+    let title = "Zebra crossings".to_owned();
+    store.rename_conversation(&all(), renamed, &title).unwrap();
+    let hits = ask(&store, "zebra");
+    let found: Vec<_> = hits
+        .iter()
+        .map(|hit| (hit.title.as_str(), hit.message.is_some()))
+        .collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&("Zebra crossings", false)), "{found:?}");
+    assert!(found.contains(&("zebras in the zoo", true)), "{found:?}");
+}
+
+#[test]
+fn what_an_upgrade_left_is_indexed_in_the_background_the_newest_first() {
+    let store = TestStore::new();
+    for number in 0..1_200 {
+        begin(&store, Target::New, &format!("message{number} of many"));
+    }
+    store
+        .write(|write| {
+            Ok(write.connection.execute_batch(
+                "INSERT INTO message_terms (message_terms) VALUES ('delete-all');
+                 INSERT INTO meta (key, value)
+                 SELECT 'unindexed_before', max(id) + 1 FROM messages;",
+            )?)
+        })
+        .unwrap();
+    let look = |query: &str| {
+        let found = store.seen(&all());
+        let found = found
+            .search_messages(query, 10, SearchOrder::Relevance)
+            .unwrap();
+        let messages = found.hits.iter().filter(|hit| hit.message.is_some());
+        (messages.count(), found.is_indexing)
+    };
+    let new = begin(&store, Target::New, "a new one");
+    assert_eq!(look("new"), (1, true), "at once");
+    assert_eq!(look("message1199"), (0, true));
+    assert!(store.index_messages().unwrap());
+    assert_eq!(
+        (look("message1199"), look("message0")),
+        ((1, true), (0, true))
+    );
+    // One that goes before it has its turn leaves nothing.
+    let first = newest_with(&store, &all(), "message1199", 1)[0].conversation_id;
+    store
+        .write(|write| {
+            Ok(write
+                .connection
+                .execute_batch("DELETE FROM messages WHERE content = 'message5 of many'")?)
+        })
+        .unwrap();
+    assert_ne!(first, new.conversation_id);
+    while store.index_messages().unwrap() {}
+    assert_eq!(look("message0"), (1, false));
+    assert_eq!(number(&store, "SELECT count(*) FROM message_terms"), 1_200);
+}
+
+#[test]
+fn a_page_around_a_message_has_it_in_its_middle() {
+    let store = TestStore::new();
+    let id = exchange(&store, Target::New, "0", "0!").conversation_id;
+    for number in 1..10 {
+        exchange(
+            &store,
+            Target::Existing(id),
+            &number.to_string(),
+            &format!("{number}!"),
+        );
+    }
+    let whole = store.seen(&all()).messages(id, 100, None).unwrap().messages;
+    let around = |place: usize| {
+        let found = store.seen(&all()).messages_around(id, 4, whole[place].id);
+        let (page, has_newer) = found.unwrap();
+        let texts = page.messages.into_iter().map(|message| message.content);
+        (
+            texts.collect::<Vec<_>>().join(" "),
+            page.has_more,
+            has_newer,
+        )
+    };
+    assert_eq!(around(6), ("2! 3 3! 4".to_owned(), true, true));
+    assert_eq!(around(0), ("0 0! 1".to_owned(), false, true));
+    assert_eq!(around(19), ("9 9!".to_owned(), true, false));
+    let other = exchange(&store, Target::New, "other", "!");
+    let unknown = store.seen(&all()).messages_around(id, 4, other.message_id);
+    assert_eq!(unknown.unwrap_err().code(), base::error::Code::NotFound);
+}

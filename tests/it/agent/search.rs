@@ -1,0 +1,67 @@
+//! Which messages are found for a question, over long conversations.
+
+use serde_json::json;
+
+use support::home::Home;
+use support::model::Model;
+use support::search::measure;
+
+/// The goal is 75 % of the evidence among the first ten passages.
+#[test]
+fn what_was_said_is_found_by_questions_in_plain_words() {
+    for (language, evidence) in measure() {
+        println!("{language}: {evidence:?}");
+        assert!(evidence.found >= 75.0, "{language}: {evidence:?}");
+        let floor = evidence.floor.max(evidence.floor_with_neighbours);
+        assert!(evidence.found > floor, "{language}: {evidence:?}");
+    }
+}
+
+/// What the page, a model and a program over /mcp ask for goes through one ranking.
+#[test]
+fn every_way_in_finds_the_same_passage() {
+    let model = Model::saying("It stands behind the shed, next to the oak.");
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.chat("where did we leave the **ladder**?");
+    let titled = client.chat("good morning");
+    let rename = json!({
+        "type": "rename_conversation", "title": "Ladders and ropes",
+        "conversation_id": titled["conversation_id"],
+    });
+    client.ask(rename);
+    let question = "which ladders did Ann leave?";
+    let found = client.ask(json!({ "type": "search_messages", "query": question }));
+    assert_eq!(found["indexing"], false);
+    let hits = found["messages"].as_array().unwrap();
+    let hit = hits
+        .iter()
+        .find(|hit| hit.get("message_id").is_some())
+        .unwrap();
+    assert_eq!(hit["excerpt"], "where did we leave the ladder?");
+    assert_eq!(hit["passage"].as_array().unwrap().len(), 2);
+    let title = hits
+        .iter()
+        .find(|hit| hit.get("message_id").is_none())
+        .unwrap();
+    assert_eq!(title["title"], "Ladders and ropes");
+    assert_eq!(title["conversation_id"], titled["conversation_id"]);
+    let newest = json!({ "type": "search_messages", "query": "shed", "order": "newest" });
+    let newest = client.ask(newest)["messages"].clone();
+    assert_eq!(
+        newest.as_array().unwrap().len(),
+        2,
+        "one for each reply: {newest}"
+    );
+
+    let around = json!({
+        "type": "get_messages", "conversation_id": hit["conversation_id"],
+        "around": hit["message_id"],
+    });
+    let page = client.ask(around);
+    assert_eq!(page["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&page["has_more_before"], &page["has_more_after"]),
+        (&json!(false), &json!(false))
+    );
+}

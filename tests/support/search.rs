@@ -1,0 +1,138 @@
+//! How well what was said is found: the long conversations in `tests/data/search`.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use base::clock::Clock;
+use base::people::Audience;
+use base::testing::TemporaryDirectory;
+use protocol::command::SearchOrder;
+use rusqlite::{Connection, params};
+use serde_json::{from_value, json};
+use store::{Ownership, Store, Viewer};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/search");
+/// Passages of an answer that count.
+const FIRST: usize = 10;
+
+/// The percentages of the evidence among the first ten passages of an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence {
+    pub found: f64,
+    /// By the full-text index of SQLite: any of the words, by its bm25.
+    pub floor: f64,
+    /// The same, when the messages before and after a hit count as found.
+    pub floor_with_neighbours: f64,
+}
+
+/// The languages of the corpus, with what was found of each.
+///
+/// # Panics
+/// When the corpus is not there.
+pub fn measure() -> Vec<(&'static str, Evidence)> {
+    let languages = [("English", "en"), ("German", "de")];
+    languages
+        .map(|(language, code)| (language, measure_language(code)))
+        .to_vec()
+}
+
+fn lines(name: &str) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(Path::new(CORPUS).join(name)).expect("it is in the repository");
+    let fields = |line: &str| line.split('\t').map(str::to_owned).collect();
+    text.lines().map(fields).collect()
+}
+
+fn measure_language(code: &str) -> Evidence {
+    let messages = lines(&format!("{code}.tsv"));
+    let dir = TemporaryDirectory::new();
+    let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
+    let mut ids = vec![];
+    // A conversation for each day.
+    for day in messages.chunk_by(|one, other| one[0][..10] == other[0][..10]) {
+        let new = json!({
+            "title": "New conversation", "created_at": day[0][0], "updated_at": day[0][0],
+        });
+        let ownership = Ownership {
+            owner: None,
+            audience: Audience::Household,
+            copy_for: None,
+        };
+        let new = from_value(new).expect("a conversation");
+        let begun = store.begin_import(&format!("corpus:{}", day[0][0]), new, vec![], ownership);
+        let mut import = begun.expect("the store is writable").expect("it is new");
+        let message = |line: &Vec<String>| {
+            let message = json!({
+                "role": "user", "timestamp": line[0], "speaker": line[1], "content": line[2],
+            });
+            (from_value(message).expect("a message"), None)
+        };
+        import
+            .add(day.iter().map(message).collect())
+            .expect("the store is writable");
+        let id = import.id();
+        import.finish().expect("the store is writable");
+        let page = store
+            .seen(&Viewer::server())
+            .messages(id, 100, None)
+            .expect("it is there");
+        ids.extend(page.messages.into_iter().map(|message| message.id));
+    }
+    let floor = Connection::open_in_memory().expect("SQLite");
+    let table = "CREATE VIRTUAL TABLE messages USING fts5 (content)";
+    floor.execute_batch(table).expect("FTS5");
+    for line in &messages {
+        let add = "INSERT INTO messages (content) VALUES (?1)";
+        floor
+            .execute(add, params![format!("{}: {}", line[1], line[2])])
+            .expect("SQLite");
+    }
+
+    let (mut all, mut sums) = (0.0, [0.0; 3]);
+    for question in lines(&format!("{code}.questions.tsv")) {
+        let evidence: Vec<usize> = question[2]
+            .split(' ')
+            .map(|id| id.parse().expect("a number"))
+            .collect();
+        let found = store.seen(&Viewer::server());
+        let found = found.search_messages(&question[1], FIRST, SearchOrder::Relevance);
+        let hits = found.expect("the store is readable").hits;
+        let passages = hits
+            .iter()
+            .flat_map(|hit| [&hit.before, &hit.message, &hit.after]);
+        let place = |message: &store::Message| ids.iter().position(|id| *id == message.id);
+        let found: HashSet<usize> = passages
+            .flatten()
+            .filter_map(place)
+            .map(|place| place + 1)
+            .collect();
+        let words = question[1].split(|letter: char| !letter.is_alphanumeric());
+        let words: Vec<String> = words
+            .filter(|word| !word.is_empty())
+            .map(|word| format!("\"{word}\""))
+            .collect();
+        let sql = "SELECT rowid FROM messages WHERE messages MATCH ?1 ORDER BY rank LIMIT ?2";
+        let mut statement = floor.prepare_cached(sql).expect("SQLite");
+        let rows = statement.query_map(params![words.join(" OR "), FIRST as i64], |row| row.get(0));
+        let floor: HashSet<usize> = rows
+            .expect("SQLite")
+            .map(|id: rusqlite::Result<i64>| id.expect("SQLite") as usize)
+            .collect();
+        let beside = floor.iter().flat_map(|id| [id - 1, *id, id + 1]).collect();
+        let share = |found: &HashSet<usize>| {
+            let both = evidence.iter().filter(|id| found.contains(id)).count();
+            both as f64 / evidence.len() as f64
+        };
+        all += 1.0;
+        for (sum, found) in sums.iter_mut().zip([&found, &floor, &beside]) {
+            *sum += share(found);
+        }
+    }
+    store.close();
+    let [found, floor, floor_with_neighbours] = sums.map(|sum| 100.0 * sum / all);
+    Evidence {
+        found,
+        floor,
+        floor_with_neighbours,
+    }
+}
