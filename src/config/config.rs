@@ -25,7 +25,7 @@ use super::memory::MemorySettings;
 use super::notifications::WebPush;
 use super::people::{Person, Privacy, people};
 use super::problems::suggestion;
-use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
+use super::providers::{Budget, MODEL_NAME, ModelChoice, OFFLINE, Price, ProviderName};
 use super::readable::{by_name, is_set, url};
 use super::relay::RelaySettings;
 use super::rules::{
@@ -92,6 +92,9 @@ section! {
         /// Whether the model is asked for a title of each conversation that begins in the page, with
         /// one small request after the first reply. Without it the title is the first line.
         pub titles: bool = Flag.or(true), writable;
+        /// The model of the same provider that writes titles and summaries: a small and cheap one
+        /// is enough.
+        pub side_model: Option<String> = Text(1..=200).optional("the model of the conversation"), writable;
         /// The provider's address, if it is not the usual one; required for `openai-compatible`.
         #[serde(serialize_with = "url")]
         pub base_url: Option<String> = UrlText(&["https", "http"])
@@ -128,6 +131,9 @@ section! {
         pub memory: MemorySettings = section_of();
         /// Limits on what models may cost.
         pub budget: Budget = section_of(), writable;
+        /// What tokens cost, by the name of the model: `hearth usage` then shows money, too.
+        pub prices: BTreeMap<String, Price> = map_of(MODEL_NAME, object::<Price>())
+            .or(BTreeMap::new()), writable;
         /// Whether tools run: `ask` asks before each run, `allow` runs all tools, `deny` blocks
         /// all.
         pub permission_mode: Permission = PERMISSIONS.or(Permission::Ask), writable;
@@ -259,6 +265,20 @@ pub fn schema() -> Value {
 }
 
 impl Config {
+    /// The price of a model, under its name or, as providers call one that has answered, with
+    /// the date of its version.
+    pub fn price_of(&self, model: &str) -> Option<&Price> {
+        let dated = |name: &str| {
+            let version = model.strip_prefix(name)?.strip_prefix('-')?;
+            let is_date = version
+                .bytes()
+                .all(|one| one.is_ascii_digit() || one == b'-');
+            (is_date && version.len() >= 8).then_some(())
+        };
+        let found = self.prices.iter().find(|(name, _)| dated(name).is_some());
+        self.prices.get(model).or(found.map(|(_, price)| price))
+    }
+
     /// Takes the keys that are not set from the environment.
     pub(super) fn find_keys(&mut self, environment: &dyn Fn(&str) -> Option<String>) {
         let mut first = self.first_choice();

@@ -76,7 +76,7 @@ pub use notifications::{Gotify, Notifications, Ntfy, PushService, QuietHours, We
 pub use people::{OWN_TOOLS, Person, Privacy};
 pub use problems::{Problem, Problems};
 pub use providers::{
-    Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
+    Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Price, Quirks,
 };
 pub use reader::variable;
 pub use relay::RelaySettings;

@@ -8,7 +8,7 @@ use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
 use super::readable::{is_set, url};
 use super::reader::Reader;
-use super::rules::{SecretText, Text, UrlText, choose, integer};
+use super::rules::{Number, Parsed, SecretText, Text, UrlText, choose, integer};
 use base::secret::Secret;
 
 /// The kind of API that a provider speaks.
@@ -190,6 +190,36 @@ impl ModelChoice {
             .map(|key| key.trim().to_owned())
             .filter(|key| !key.is_empty())
             .map(Secret::new);
+    }
+}
+
+/// The name of a model that has a price.
+pub(super) const MODEL_NAME: Parsed<String> = Parsed {
+    expected: "the name of a model: 1 to 200 characters",
+    parse: |text| ((1..=200).contains(&text.chars().count())).then(|| text.to_owned()),
+};
+
+section! {
+    /// `prices.MODEL`: what a million tokens of a model cost, in the household's currency.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Price {
+        /// What is sent.
+        pub input: f64 = Number(0.0..=100_000.0).required();
+        /// What is sent and was in the provider's cache.
+        pub cached: Option<f64> = Number(0.0..=100_000.0).optional("`input`");
+        /// What the model writes.
+        pub output: f64 = Number(0.0..=100_000.0).required();
+    }
+}
+
+impl Price {
+    /// What so many tokens cost, of which as many as `cached` of the input were cached.
+    pub fn of(&self, input: u64, cached: u64, output: u64) -> f64 {
+        let fresh = input.saturating_sub(cached);
+        let of_cache = self.cached.unwrap_or(self.input);
+        let sum =
+            fresh as f64 * self.input + cached as f64 * of_cache + output as f64 * self.output;
+        sum / 1_000_000.0
     }
 }
 

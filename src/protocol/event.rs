@@ -136,6 +136,13 @@ events! {
         text: String,
     },
 
+    /// A piece of what the model thinks before it answers, where its server shows that: for
+    /// those alone who subscribe to it by name. Not kept.
+    "chat.reasoning" Reasoning [] {
+        /// To be appended to what came before; never empty.
+        text: String,
+    },
+
     /// The model calls a tool.
     "chat.tool_call" ToolCall [Kept Streamed] {
         /// The tool's name, as `list_tools` has it.

@@ -342,11 +342,12 @@ records! {
         pub conversation_id: Option<ConversationId>,
         /// A webhook account that also gets the replies.
         pub webhook: Option<String>,
-        /// When it runs, if it does so repeatedly.
+        /// When it runs, if it does so repeatedly: five fields of cron, and a sixth such as
+        /// `2026-11-27/2w` for every other week from that day on.
         pub cron: Option<String>,
         /// When it runs next.
         pub next_at: Timestamp,
-        /// The same on the household's clocks, for people.
+        /// The same on the household's clocks, for people: `Thursday, 26 November, 18:00`.
         pub next: String,
         /// When it ran last.
         pub last_at: Option<Timestamp>,
@@ -768,6 +769,16 @@ records! {
         /// The month, where months were asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub month: Option<String>,
+        /// Who asked, where that was asked for; absent where nobody of the household did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub person: Option<String>,
+        /// What for, where that was asked for: `reply`, `routine`, `title`, `summary`, `program`
+        /// or `embedding`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub purpose: Option<String>,
+        /// What it cost, such as `0.0125`, where the setting `prices` names the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub cost: Option<String>,
         /// Its name; empty where no model answered.
         pub model: String,
         /// Turns that ended with it.

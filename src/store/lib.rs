@@ -74,7 +74,7 @@ pub use home::lists::{
 };
 pub use home::memories::{Memory, NewMemory, ShownAs};
 pub use home::notifications::{NewNotification, Notification, NotificationCause};
-pub use home::schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+pub use home::schedules::{NewSchedule, Schedule};
 pub use home::vector::{MOST_DIMENSIONS, Vector};
 pub use keep::backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, BackupWriter,
@@ -83,7 +83,7 @@ pub use keep::backup::{
 pub use keep::counts::Counts;
 pub use keep::idempotency::IdempotencyKey;
 pub use keep::purge::Deleted;
-pub use keep::usage::{Period, Usage, UsageRow};
+pub use keep::usage::{Period, Purpose, SCHEDULE_CHANNEL, Usage, UsageBy, UsageRow};
 pub use out::deliveries::{Attempt, Callback, Delivery, DeliveryState, NewDelivery};
 pub use out::due::{Destination, Outgoing};
 pub use people::actors::{Actors, look_up_actors};

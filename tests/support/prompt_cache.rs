@@ -1,5 +1,5 @@
 //! How much of a long conversation's input a provider reads from its cache, by the rules
-//! that Anthropic and OpenAI document. All requests come within the lifetime of the cache.
+//! that services document. All requests come within the lifetime of the cache.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,11 +13,8 @@ use crate::client::Client;
 use crate::home::Home;
 use crate::served::{Served, ok};
 
-/// Both cache nothing shorter (Anthropic: "Prompt caching", for most models; OpenAI: "Prompt
-/// caching"; both November 2026).
+/// Most keep nothing shorter.
 const LEAST_TOKENS: usize = 1_024;
-/// OpenAI: hits come in steps of so many tokens.
-const STEP: usize = 128;
 /// Anthropic: how many blocks, that of a mark included, are compared with earlier marks.
 const LOOKED_BACK: usize = 20;
 /// Tool calls in a round of many.
@@ -28,6 +25,41 @@ const MANY_CALLS: usize = 14;
 pub enum Rules {
     Anthropic,
     OpenAi,
+    Gemini,
+    DeepSeek,
+    /// A Claude there.
+    OpenRouter,
+}
+
+impl Rules {
+    pub const ALL: [Rules; 5] = [
+        Rules::Anthropic,
+        Rules::OpenAi,
+        Rules::Gemini,
+        Rules::DeepSeek,
+        Rules::OpenRouter,
+    ];
+
+    /// The fewest tokens that are kept, and in steps of how many they are read (each
+    /// service's documentation of its cache, November 2026; Gemini names no steps, and its
+    /// largest models keep nothing shorter).
+    fn steps(self) -> (usize, usize) {
+        match self {
+            Rules::Gemini => (4_096, 1_024),
+            Rules::DeepSeek => (64, 64),
+            _ => (LEAST_TOKENS, 128),
+        }
+    }
+
+    fn provider(self) -> &'static str {
+        match self {
+            Rules::Anthropic => "anthropic",
+            Rules::OpenAi => "openai",
+            Rules::Gemini => "gemini",
+            Rules::DeepSeek => "deepseek",
+            Rules::OpenRouter => "openrouter",
+        }
+    }
 }
 
 /// The input of a conversation.
@@ -72,8 +104,21 @@ fn blocks(request: &Value) -> Vec<(String, bool)> {
             Some(content) => content
                 .iter()
                 .for_each(|block| add(&message["role"], block)),
-            None => add(&nobody, message),
+            None => {
+                // The same as one part.
+                let text = json!({ "type": "text", "text": message["content"] });
+                add(&message["role"], &text);
+                // Each call becomes a block of its own.
+                for call in message["tool_calls"].as_array().into_iter().flatten() {
+                    add(&nobody, call);
+                }
+            }
         }
+    }
+    // One mark for the whole request stands at its end.
+    let is_marked = request.get("cache_control").is_some();
+    if let Some(last) = blocks.last_mut().filter(|_| is_marked) {
+        last.1 = true;
     }
     blocks
 }
@@ -92,14 +137,14 @@ impl Cache {
     fn ask(&mut self, rules: Rules, request: &Value, share: &mut Share) {
         let blocks = blocks(request);
         let (input, cached) = match rules {
-            Rules::Anthropic => self.by_marks(&blocks),
-            Rules::OpenAi => self.by_steps(&blocks),
+            Rules::Anthropic | Rules::OpenRouter => self.by_marks(&blocks),
+            _ => self.by_steps(&blocks, rules.steps()),
         };
-        let is_round = answers_calls(request) && self.last >= LEAST_TOKENS;
+        let is_round = answers_calls(request) && self.last >= rules.steps().0;
         share.requests += 1;
         share.input += input;
         share.cached += cached;
-        share.lost_rounds += usize::from(is_round && cached + STEP < self.last);
+        share.lost_rounds += usize::from(is_round && cached + rules.steps().1 < self.last);
         self.last = input;
     }
 
@@ -126,18 +171,22 @@ impl Cache {
         (bytes / 4, read.unwrap_or(0))
     }
 
-    fn by_steps(&mut self, blocks: &[(String, bool)]) -> (usize, usize) {
+    fn by_steps(
+        &mut self,
+        blocks: &[(String, bool)],
+        (least, size): (usize, usize),
+    ) -> (usize, usize) {
         let text: String = blocks.iter().map(|(text, _)| text.as_str()).collect();
         let mut hasher = DefaultHasher::new();
         let (mut read, mut hits) = (0, true);
-        for (step, part) in text.as_bytes().chunks(STEP * 4).enumerate() {
-            if part.len() < STEP * 4 {
+        for (step, part) in text.as_bytes().chunks(size * 4).enumerate() {
+            if part.len() < size * 4 {
                 break;
             }
             part.hash(&mut hasher);
-            let tokens = (step + 1) * STEP;
+            let tokens = (step + 1) * size;
             hits &= !self.beginnings.insert(hasher.finish());
-            if hits && tokens >= LEAST_TOKENS {
+            if hits && tokens >= least {
                 read = tokens;
             }
         }
@@ -180,7 +229,7 @@ fn answer(rules: Rules, request: &Value) -> Value {
             let reason = if calls > 0 { "tool_use" } else { "end_turn" };
             json!({ "content": content, "stop_reason": reason, "usage": {} })
         }
-        Rules::OpenAi if calls > 0 => {
+        _ if calls > 0 => {
             let call = |call| {
                 json!({
                     "id": format!("call_{call}"), "type": "function",
@@ -192,7 +241,7 @@ fn answer(rules: Rules, request: &Value) -> Value {
                 "role": "assistant", "content": "", "tool_calls": calls,
             }}]})
         }
-        Rules::OpenAi => json!({ "choices": [{ "finish_reason": "stop", "message": {
+        _ => json!({ "choices": [{ "finish_reason": "stop", "message": {
             "role": "assistant", "content": text,
         }}]}),
     }
@@ -217,13 +266,15 @@ pub fn play(rules: Rules, turns: usize) -> Share {
             )
         }
     });
-    let (provider, window) = match rules {
-        Rules::Anthropic => ("anthropic", 200_000),
-        Rules::OpenAi => ("openai-compatible", 128_000),
+    let (window, vendor) = match rules {
+        Rules::Anthropic => (200_000, ""),
+        Rules::OpenRouter => (200_000, "anthropic/claude-"),
+        _ => (128_000, ""),
     };
+    let model = |name: &str| format!("{vendor}{name}");
     let mut home = Home::start(json!({
-        "provider": provider, "base_url": format!("http://{}/v1", served.address),
-        "api_key": "k", "model": "one", "permission_mode": "allow", "context_tokens": window,
+        "provider": rules.provider(), "base_url": format!("http://{}/v1", served.address),
+        "api_key": "k", "model": model("one"), "permission_mode": "allow", "context_tokens": window,
         "limits": { "commands_per_second": 10_000, "commands_burst": 10_000 },
     }));
     remember(&home, (0..120).map(|number| fact(number, "old")));
@@ -235,8 +286,8 @@ pub fn play(rules: Rules, turns: usize) -> Share {
                 home.restart();
                 client = home.admin();
             }
-            _ if number == turns / 2 => set_model(&mut client, "two"),
-            _ if number == turns / 2 + turns / 50 => set_model(&mut client, "one"),
+            _ if number == turns / 2 => set_model(&mut client, &model("two")),
+            _ if number == turns / 2 + turns / 50 => set_model(&mut client, &model("one")),
             _ if number % 40 == 39 => remember(&home, [fact(number, "new")]),
             _ => {}
         }

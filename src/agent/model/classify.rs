@@ -90,6 +90,12 @@ const NO_TOOLS: [&str; 15] = [
 /// How OpenAI says that this account may not stream: "Your organization must be verified to
 /// stream this model".
 const UNVERIFIED: [&str; 1] = ["verified to stream"];
+/// How the templates of models say that they know no message of the system (Gemma, Mistral).
+const NO_SYSTEM: [&str; 3] = [
+    "system role not supported",
+    "system role is not supported",
+    "conversation roles must alternate user/assistant",
+];
 /// How they name what `tool_choice` says.
 const TOOL_CHOICE: [&str; 2] = ["tool_choice", "tool choice"];
 /// How they say that a value is out of bounds, and not that the member is unknown.
@@ -264,7 +270,7 @@ fn refused_feature(response: &ErrorResponse, context: &RequestContext<'_>) -> Op
         return Some(Feature::Responses);
     }
     // A broken server answers 500 as well, and a wrong address 404.
-    let says_which = refuses_tools(response) || says(&[SOME_PARAMETER]);
+    let says_which = refuses_tools(response) || says(&[SOME_PARAMETER]) || says(&NO_SYSTEM);
     let is_telling = matches!(response.status, 200 | 400 | 422)
         || matches!(response.status, 403) && says(&UNVERIFIED)
         || matches!(response.status, 404 | 500) && says_which;
@@ -279,11 +285,15 @@ fn refused_feature(response: &ErrorResponse, context: &RequestContext<'_>) -> Op
         return None;
     }
     let has_tools = !request.tools.is_empty() && !form.no_tools;
-    let sends_effort = effort.is_some() && !form.no_effort;
+    let sends_effort = context.effort().is_some();
     let is_unknown = is_unknown_member(response);
     // The first that the error is about.
     let about = [
         (misses_thoughts(response), Feature::BareReplies),
+        (
+            !request.system.is_empty() && says(&NO_SYSTEM),
+            Feature::SystemRole,
+        ),
         (
             request.temperature.is_some() && says(&["temperature"]),
             Feature::Temperature,
@@ -320,7 +330,10 @@ fn refused_feature(response: &ErrorResponse, context: &RequestContext<'_>) -> Op
             Feature::StreamOptions,
         ),
         (request.stream && says(&UNVERIFIED), Feature::Stream),
-        (says(&["cache_control"]), Feature::CacheMarks),
+        (
+            says(&["cache_control", "prompt_cache_key"]),
+            Feature::CacheMarks,
+        ),
         (
             has_tools && !request.may_call && says(&["tool_choice"]),
             Feature::ToolChoice,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::extra::own_members;
 use super::files::Files;
 use super::plain_schema::parameters_of;
-use super::profile::{Profile, Thoughts};
+use super::profile::{CacheMark, Profile, Thoughts};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use crate::model::client_options::{MustCall, Takes};
@@ -61,12 +61,33 @@ impl<'a> RequestContext<'a> {
     /// The `reasoning_effort` to ask for, in the words of OpenAI's API; `None`
     /// leaves it out.
     pub fn effort(&self) -> Option<&'static str> {
+        if self.request.purpose.is_aside() && !self.capabilities.no_effort {
+            // The lowest that every model that thinks takes, where it would think.
+            return match self.options.reasoning_effort {
+                Some(low @ ("none" | "minimal" | "low")) => Some(low),
+                Some(_) => Some("low"),
+                None => self.profile.thinks.then_some("low"),
+            };
+        }
         if self.capabilities.effort_none && !self.request.tools.is_empty() {
             return Some("none");
         }
         self.options
             .reasoning_effort
             .filter(|_| !self.capabilities.no_effort)
+    }
+
+    /// How a cache of the beginnings of requests is asked for.
+    pub fn cache(&self) -> Option<CacheMark> {
+        let is_wanted = !self.capabilities.no_cache_marks && !self.request.purpose.is_aside();
+        self.profile.cache.filter(|_| is_wanted)
+    }
+
+    /// The name under which OpenAI's cache keeps the beginning of the request.
+    pub fn cache_key(&self) -> Option<String> {
+        let is_named = self.cache() == Some(CacheMark::Key);
+        let conversation = self.request.conversation.filter(|_| is_named)?;
+        Some(conversation.to_string())
     }
 
     /// The temperature to ask for.

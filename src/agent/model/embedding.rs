@@ -16,7 +16,7 @@ use base::sync::lock;
 use config::{Api, Config, Preset};
 use net::cancel::Cancel;
 use net::tls::Trust;
-use store::{Snapshot, Store, Usage, Vector};
+use store::{Purpose, Snapshot, Store, Usage, Vector};
 
 /// Longest that a turn waits for the vector of its message.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -224,6 +224,6 @@ pub fn pass_on(
         input: said["usage"]["prompt_tokens"].as_u64().unwrap_or_default(),
         ..Usage::default()
     };
-    store.note_usage_of(user, usage, asked.model);
+    store.note_usage_of(user, usage, asked.model, Purpose::Embedding);
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

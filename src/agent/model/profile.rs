@@ -43,6 +43,10 @@ pub struct Profile {
     /// Wants a signature of its own with the first call of every reply, and takes this
     /// text for calls that another model has made.
     pub call_signature: Option<&'static str>,
+    /// Whether models think unless they are asked for less.
+    pub thinks: bool,
+    /// How its cache of the beginnings of requests is used, where it does not work by itself.
+    pub cache: Option<CacheMark>,
     /// Models that think use their tools only through the Responses API, or best.
     pub responses: bool,
     /// Replies begin with thoughts of which only the end is marked, unless the server
@@ -76,6 +80,15 @@ pub enum Thoughts {
     WithCalls,
     /// In this member of every reply, empty where there are none.
     WithEveryReply(&'static str),
+}
+
+/// What a service wants to know of the beginning of a request that comes again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CacheMark {
+    /// One name for all that begin alike: `prompt_cache_key`.
+    Key,
+    /// That it is to be kept: `cache_control`.
+    Control,
 }
 
 /// A way to ask a server for a model's window.
@@ -184,6 +197,8 @@ pub const EVERY_SERVER: Profile = Profile {
     message_after_results: true,
     short_call_ids: false,
     call_signature: None,
+    thinks: false,
+    cache: None,
     responses: false,
     opens_thinking: false,
     families: &[AT_HOME],
@@ -245,7 +260,7 @@ const GPT_INTERFACES: &[Family] = &[
     },
     Family {
         names: &["gpt-5", "gpt-6", "o1", "o3", "o4"],
-        adapt: |profile| profile.responses = true,
+        adapt: |profile| (profile.responses, profile.thinks) = (true, true),
         source: OPENAI_TABLES,
     },
 ];
@@ -254,6 +269,13 @@ const CLAUDE: &[Family] = &[Family {
     names: &["claude"],
     adapt: |profile| profile.window = 200_000,
     source: "common knowledge, not looked up, November 2026",
+}];
+
+/// OpenRouter passes the mark on to those that have such a cache.
+const CLAUDE_MARKS: &[Family] = &[Family {
+    names: &["claude"],
+    adapt: |profile| profile.cache = Some(CacheMark::Control),
+    source: "OpenRouter's documentation (prompt caching), November 2026",
 }];
 
 const CLAUDE_EFFORT: &[Family] = &[Family {
@@ -298,6 +320,7 @@ pub const SERVICES: &[Profile] = &[
     Profile {
         limit_name: "max_completion_tokens",
         most_images: 500,
+        cache: Some(CacheMark::Key),
         documents: Some("`file`, or `input_file` of the Responses API"),
         families: &[GPT, GPT_INTERFACES],
         source: "openai-python 3.52.0; OpenAI's documentation (images, file inputs); \
@@ -333,7 +356,7 @@ pub const SERVICES: &[Profile] = &[
     },
     Profile {
         documents: Some("`file`"),
-        families: &[GPT, CLAUDE],
+        families: &[GPT, CLAUDE, CLAUDE_MARKS],
         source: "OpenRouter's documentation (PDF inputs); a guess (window); November 2026",
         ..hosted("OpenRouter", "openrouter", &["openrouter.ai"])
     },
@@ -358,6 +381,7 @@ pub const SERVICES: &[Profile] = &[
     },
     Profile {
         thoughts: Thoughts::WithEveryReply("reasoning_content"),
+        thinks: true,
         source: "DeepSeek's documentation (thinking mode) and issues of its clients; a guess \
                  (window); November 2026",
         ..hosted("DeepSeek", "deepseek", &["deepseek.com"])

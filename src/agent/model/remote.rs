@@ -276,9 +276,7 @@ impl Remote {
         let note = (progress.had_tools && capabilities.no_tools).then(|| {
             format!("(The model {model} cannot use tools, so this is answered without them.)\n\n")
         });
-        let mut listener = |piece: &str| on(Heard::Text(piece));
-        let listener = wants_pieces.then_some(&mut listener as &mut dyn FnMut(&str));
-        let mut stream = ReplyStream::new(listener, note);
+        let mut stream = ReplyStream::new(wants_pieces.then_some(&mut *on), note);
         if capabilities.opens_thinking {
             stream = stream.expecting_thoughts();
         }

@@ -2,6 +2,8 @@
 //! is wanted: without the thoughts and the calls of tools that some models and
 //! servers leave in it.
 
+use crate::model::Heard;
+
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 const CALL: &str = "<tool_call>";
@@ -10,10 +12,13 @@ const CALL_END: &str = "</tool_call>";
 const QUOTES: [char; 7] = ['`', '"', '\'', '“', '„', '«', '('];
 const SENTENCE_ENDS: [char; 7] = ['.', '!', '?', '…', '。', '！', '？'];
 
+/// Gets text and thoughts as they arrive.
+pub type Listener<'a> = &'a mut dyn FnMut(Heard<'_>);
+
 /// Collects the text of one reply.
 pub struct ReplyStream<'a> {
     /// Gets the pieces; `None` if nothing is streamed.
-    listener: Option<&'a mut dyn FnMut(&str)>,
+    listener: Option<Listener<'a>>,
     /// Whether it got any.
     was_heard: bool,
     was_written: bool,
@@ -60,7 +65,7 @@ enum Next {
 
 impl<'a> ReplyStream<'a> {
     /// A stream that passes each piece to `listener` immediately.
-    pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> ReplyStream<'a> {
+    pub fn new(listener: Option<Listener<'a>>, note: Option<String>) -> ReplyStream<'a> {
         ReplyStream {
             listener,
             was_heard: false,
@@ -91,6 +96,13 @@ impl<'a> ReplyStream<'a> {
         self.searched = self.held.len();
         self.held.push_str(piece);
         while self.advance() {}
+    }
+
+    /// Passes on a piece of what the model thinks.
+    pub fn think(&mut self, piece: &str) {
+        if let Some(listener) = self.listener.as_mut().filter(|_| !piece.is_empty()) {
+            listener(Heard::Thought(piece));
+        }
     }
 
     /// Says that the server sends thoughts apart from the text.
@@ -163,7 +175,9 @@ impl<'a> ReplyStream<'a> {
                     while !self.held.is_char_boundary(done) {
                         done += 1;
                     }
-                    self.drop_held(done);
+                    let thought: String = self.held.drain(..done).collect();
+                    self.think(&thought);
+                    self.searched = 0;
                 }
                 has_ended
             }
@@ -279,7 +293,9 @@ impl<'a> ReplyStream<'a> {
         if self.state == State::PerhapsThinking {
             self.opens_thinking = Some(true);
         }
-        self.drop_held(place + CLOSE.len());
+        let thought: String = self.held.drain(..place).collect();
+        self.think(&thought);
+        self.drop_held(CLOSE.len());
         self.state = State::Trimming;
         true
     }
@@ -331,7 +347,7 @@ impl<'a> ReplyStream<'a> {
         }
         self.text.push_str(piece);
         if let Some(listener) = &mut self.listener {
-            listener(piece);
+            listener(Heard::Text(piece));
             self.was_heard = true;
         }
     }

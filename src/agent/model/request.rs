@@ -14,11 +14,11 @@ use crate::model::fence::{
 };
 use base::error::{Code, Error};
 use base::finish_reason::FinishReason;
-use base::ids::AttachmentId;
+use base::ids::{AttachmentId, ConversationId};
 use base::measure::byte_count;
 use base::secret::random_bytes;
 use net::cancel::Cancel;
-use store::{ToolCall, Usage};
+use store::{Purpose, ToolCall, Usage};
 
 /// One message of the model's view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -299,6 +299,10 @@ pub struct ModelRequest<'a> {
     /// Whether it may call them, or must answer in words. They are sent nevertheless:
     /// servers compare them with earlier calls, and keep the beginning of a request.
     pub may_call: bool,
+    /// What it is for: a question beside the conversation needs little thought and no cache.
+    pub purpose: Purpose,
+    /// The conversation whose later requests begin like this one.
+    pub conversation: Option<ConversationId>,
     /// What the program that asks wants of the reply. `max_tokens` and `temperature` have
     /// theirs already.
     pub client: Option<&'a ClientOptions>,
@@ -341,6 +345,8 @@ pub struct ModelReply {
 pub enum Heard<'a> {
     /// A piece of the reply's text.
     Text(&'a str),
+    /// A piece of what it thinks before that, which is no part of the reply.
+    Thought(&'a str),
     /// Its server is busy, and is asked again after this time.
     Waits(Duration),
 }

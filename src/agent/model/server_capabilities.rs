@@ -32,7 +32,9 @@ pub enum Feature {
     Stream,
     /// `stream_options`.
     StreamOptions,
-    /// `cache_control`.
+    /// A message of the system: what it says stands before the first of a person.
+    SystemRole,
+    /// `cache_control` or `prompt_cache_key`.
     CacheMarks,
     /// Tools that it must leave alone.
     ToolChoice,
@@ -78,7 +80,9 @@ pub struct ServerCapabilities {
     pub no_strict: bool,
     /// What it wants back of its own extra members.
     pub thoughts: Thoughts,
-    /// It accepts no `cache_control`.
+    /// It accepts no message of the system.
+    pub no_system_role: bool,
+    /// It accepts neither `cache_control` nor `prompt_cache_key`.
     pub no_cache_marks: bool,
     /// It accepts no reasoning effort.
     pub no_effort: bool,
@@ -165,6 +169,10 @@ impl ServerCapabilities {
             Feature::StreamOptions => {
                 self.no_stream_options = true;
                 "without stream options"
+            }
+            Feature::SystemRole => {
+                self.no_system_role = true;
+                "without a message of the system"
             }
             Feature::CacheMarks => {
                 self.no_cache_marks = true;

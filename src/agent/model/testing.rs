@@ -13,11 +13,12 @@ use crate::model::{
     ChatMessage, FileReader, Heard, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
 };
 use base::finish_reason::FinishReason;
+use base::ids::ConversationId;
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
 use net::http_client::test_server::{Act, TestServer, chunk, whole};
-use store::{ToolCall, Usage};
+use store::{Purpose, ToolCall, Usage};
 
 /// The key of every test provider.
 pub const KEY: &str = "sk-test-0123456789abcdefWXYZ";
@@ -29,6 +30,8 @@ pub struct Ask {
     pub files: Box<dyn FileReader>,
     pub tools: Vec<ToolSpec>,
     pub may_call: bool,
+    pub purpose: Purpose,
+    pub conversation: Option<ConversationId>,
     pub client: Option<ClientOptions>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
@@ -52,6 +55,8 @@ impl Ask {
                     .into(),
             }],
             may_call: true,
+            purpose: Purpose::Reply,
+            conversation: None,
             client: None,
             temperature: None,
             max_tokens: None,
@@ -71,6 +76,8 @@ impl Ask {
             files: self.files.as_ref(),
             tools: &self.tools,
             may_call: self.may_call,
+            purpose: self.purpose,
+            conversation: self.conversation,
             client: self.client.as_ref(),
             temperature: self.temperature,
             max_tokens: self.max_tokens,

@@ -15,7 +15,7 @@ use base::secret::reference;
 use config::{Config, ModelChoice};
 use net::cancel::Cancel;
 use net::tls::Trust;
-use store::Usage;
+use store::{Purpose, Usage};
 
 /// How long each may take. The first may have to wait until the model is loaded.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -152,6 +152,8 @@ impl Trial {
             files: &(),
             tools,
             may_call: true,
+            purpose: Purpose::Program,
+            conversation: None,
             client: None,
             temperature: self.temperature,
             max_tokens: self.max_tokens,

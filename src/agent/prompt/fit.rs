@@ -19,7 +19,7 @@ const ROOMY: f64 = 0.6;
 /// The share that is used after turns were hidden, so that many pass until the next time.
 const AFTERWARDS: f64 = 0.45;
 /// The newest turns of the past, whose tool results are not shortened.
-const WHOLE_TURNS: usize = 2;
+pub(crate) const WHOLE_TURNS: usize = 2;
 /// Fewest characters that are kept of a result of the present turn.
 const LEAST_RESULT: usize = 200;
 
@@ -32,6 +32,8 @@ pub struct TokenBudget {
     pub result_chars: usize,
     /// Most turns of the past.
     pub turns: usize,
+    /// Most tokens of the past.
+    pub past: usize,
 }
 
 /// Which of the oldest turns are shown otherwise from now on.
@@ -62,7 +64,7 @@ pub fn fit(input: &PromptInput<'_>, tool_tokens: usize, budget: TokenBudget) -> 
     let present_tokens = message_tokens(&present);
     let left = |earlier: &Option<String>| {
         let taken = taken(earlier) + present_tokens;
-        budget.tokens.saturating_sub(taken)
+        budget.tokens.saturating_sub(taken).min(budget.past)
     };
 
     let mut past = shown(input.past, 0, budget, input.zone, input.takes);

@@ -29,6 +29,7 @@ fn build(
         tokens,
         result_chars: 16_000,
         turns: 1_000,
+        past: usize::MAX,
     };
     fit(&input, 0, budget)
 }
@@ -148,6 +149,7 @@ fn an_overtaken_turn_stands_where_it_is_answered_and_says_so() {
             tokens: 10_000,
             result_chars: 1_000,
             turns: 100,
+            past: usize::MAX,
         };
         fit(&input, 0, budget)
     };
@@ -301,6 +303,7 @@ fn what_is_added_stands_before_the_messages_and_not_in_the_prompt() {
             tokens: 10_000,
             result_chars: 16_000,
             turns: 10,
+            past: usize::MAX,
         };
         let context = fit(&input, 0, budget);
         assert_eq!(context.system, format!("Be kind.\n\n{FORM}"));
@@ -495,6 +498,7 @@ fn messages_are_written_as_they_were() {
         tokens: 10_000,
         result_chars: 16_000,
         turns: 10,
+        past: usize::MAX,
     };
     let messages = fit(&input, 0, budget).messages;
     let texts: Vec<_> = messages.iter().map(ChatMessage::text).collect();

@@ -10,6 +10,7 @@ use super::definition::{Arguments, Definition, Source, Tool, ToolContext, requir
 use super::toolbox::Toolbox;
 use crate::model::ToolSpec;
 use crate::model::estimate::tool_tokens;
+use base::error::Result;
 use config::FIND_TOOLS;
 
 /// The share of a window that tools take at most, and what those take besides that were found
@@ -40,13 +41,16 @@ impl Offer {
     /// Of the tools that are `offered`, those that go with requests to a model with this
     /// window, beside a program's `own`: all, or the `used` ones, the most used first, and
     /// then the others in their order.
+    ///
+    /// # Errors
+    /// Those of `used`.
     pub fn new(
         mut offered: Vec<ToolSpec>,
         own: &[ToolSpec],
         toolbox: &Toolbox,
         window: usize,
-        used: impl FnOnce() -> base::error::Result<Vec<String>>,
-    ) -> base::error::Result<Offer> {
+        used: impl FnOnce() -> Result<Vec<String>>,
+    ) -> Result<Offer> {
         offered.retain(|tool| !own.iter().any(|one| one.name == tool.name));
         let mut room = (window / SHARE).saturating_sub(tool_tokens(own));
         let own = own.to_vec();
@@ -195,7 +199,11 @@ impl Tool for FindTools {
     }
 
     /// Names alone: what a server says of its tools stands in their descriptions.
-    fn run(&self, arguments: &Arguments, _: &ToolContext<'_>) -> Result<String, String> {
+    fn run(
+        &self,
+        arguments: &Arguments,
+        _: &ToolContext<'_>,
+    ) -> std::result::Result<String, String> {
         let names = |tools: &[&ToolSpec]| {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             names.join(", ")

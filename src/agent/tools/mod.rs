@@ -50,5 +50,5 @@ pub use find_tools::Offer;
 pub use known_address::Address;
 pub use pdf::pdf_obstacle;
 pub use read_skill::READ_SKILL;
-pub use schema::{check_arguments, parameter_types};
+pub use schema::{check_arguments, parameter_types, unknown_tool};
 pub use toolbox::Toolbox;

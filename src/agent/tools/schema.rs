@@ -8,9 +8,14 @@ use super::definition::Arguments;
 use super::output::shorten;
 use crate::model::ToolSpec;
 use base::error::json_problem;
+use base::nearest::nearest;
 
 /// Most problems that one answer names.
 const MAX_PROBLEMS: usize = 5;
+/// Most characters of an example.
+const EXAMPLE_CHARS: usize = 400;
+/// Most characters of the names of all tools.
+const NAMES_CHARS: usize = 1_000;
 
 /// Parses the arguments a model wrote and checks them against the tool's
 /// schema: required members, simple types and `enum`, also in nested objects and
@@ -23,32 +28,92 @@ const MAX_PROBLEMS: usize = 5;
 /// which models write in quotes or, if it is one, without brackets.
 ///
 /// # Errors
-/// At most five problems, in a sentence that tells the model how to do better.
+/// At most five problems, in a sentence that tells the model how to do better, and an
+/// example.
 pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Arguments, String> {
-    let mut members = if arguments.trim().is_empty() {
-        Map::new()
-    } else {
-        match serde_json::from_str(arguments) {
-            Ok(Value::Object(members)) => members,
-            Ok(other) => {
-                return Err(format!(
-                    "the arguments must be a JSON object, not {}",
-                    kind(&other)
-                ));
-            }
-            Err(error) => {
-                let problem = json_problem(&error);
-                return Err(format!("the arguments are not valid JSON: {problem}"));
-            }
-        }
-    };
+    let mut members = Map::new();
     let mut problems = Vec::new();
-    check_members("", &spec.parameters, &mut members, &mut problems);
+    match serde_json::from_str(arguments) {
+        _ if arguments.trim().is_empty() => {}
+        Ok(Value::Object(given)) => members = given,
+        Ok(other) => problems.push(format!(
+            "the arguments must be a JSON object, not {}",
+            kind(&other)
+        )),
+        Err(error) => {
+            let problem = json_problem(&error);
+            problems.push(format!("the arguments are not valid JSON: {problem}"));
+        }
+    }
+    if problems.is_empty() {
+        check_members("", &spec.parameters, &mut members, &mut problems);
+    }
     if problems.is_empty() {
         return Ok(members);
     }
     problems.truncate(MAX_PROBLEMS);
-    Err(problems.join("; "))
+    let example = Value::Object(example_of_members(&spec.parameters, members));
+    let example = shorten(&example.to_string(), EXAMPLE_CHARS).into_owned();
+    Err(format!("{}. For example: {example}", problems.join("; ")))
+}
+
+/// Arguments that fit the schema of an object, of those given as far as they do.
+fn example_of_members(schema: &Value, given: Map<String, Value>) -> Map<String, Value> {
+    let required = schema["required"].as_array().into_iter().flatten();
+    let required = required.filter_map(Value::as_str).map(str::to_owned);
+    let mut given: Vec<(String, Value)> = given.into_iter().collect();
+    let missing = required.filter(|name| given.iter().all(|(given, _)| given != name));
+    let missing: Vec<String> = missing.collect();
+    given.extend(missing.into_iter().map(|name| (name, Value::Null)));
+    let known = properties(schema);
+    let fitting = given.into_iter().filter_map(|(name, mut value)| {
+        let property = known?.get(&name)?;
+        let mut problems = Vec::new();
+        check_value("", property, &mut value, &mut problems);
+        let fits = problems.is_empty() && !value.is_null();
+        Some((name, if fits { value } else { example(property) }))
+    });
+    fitting.collect()
+}
+
+/// A value that fits a schema, as far as it is simple.
+fn example(schema: &Value) -> Value {
+    let listed = schema["enum"].get(0).or(schema["examples"].get(0));
+    if let Some(value) = listed.or(schema.get("default")) {
+        return value.clone();
+    }
+    match types(schema).first() {
+        Some(&"integer" | &"number") => schema.get("minimum").cloned().unwrap_or(1.into()),
+        Some(&"boolean") => true.into(),
+        Some(&"array") => vec![example(&schema["items"])].into(),
+        Some(&"object") => example_of_members(schema, Map::new()).into(),
+        Some(&"null") => Value::Null,
+        _ => "...".into(),
+    }
+}
+
+/// What to say of a tool that is not among those offered: the nearest of them, and how it
+/// is called.
+pub fn unknown_tool(name: &str, offered: &[ToolSpec]) -> String {
+    let names = || offered.iter().map(|tool| tool.name.as_str());
+    let is_part = |known: &&str| name.contains(known) || known.contains(name);
+    let near = nearest(name, names()).or_else(|| names().find(is_part));
+    let shown = shorten(name, 64);
+    match offered.iter().find(|tool| Some(&*tool.name) == near) {
+        Some(near) => {
+            let arguments = example_of_members(&near.parameters, Map::new());
+            format!(
+                "there is no tool named {shown:?}. The nearest is {:?}, for example with {}",
+                near.name,
+                Value::Object(arguments)
+            )
+        }
+        None => {
+            let names: Vec<&str> = names().collect();
+            let names = shorten(&names.join(", "), NAMES_CHARS).into_owned();
+            format!("there is no tool named {shown:?}, only {names}")
+        }
+    }
 }
 
 /// `name -> type name`, as `list_tools` shows a schema (contract section 2).
@@ -123,9 +188,13 @@ fn check_members(
         if !members.contains_key(name) && !has_default {
             let expected = property.and_then(expected);
             let expected = expected.map(|expected| format!(" and must be {expected}"));
+            let unknown = members.keys().filter(|given| !known.contains_key(*given));
+            let mistyped = nearest(name, unknown.map(String::as_str));
+            let mistyped = mistyped.map(|given| format!(", not {given:?}"));
             problems.push(format!(
-                "the argument \"{path}{name}\" is required{}",
-                expected.unwrap_or_default()
+                "the argument \"{path}{name}\" is required{}{}",
+                expected.unwrap_or_default(),
+                mistyped.unwrap_or_default()
             ));
         }
     }

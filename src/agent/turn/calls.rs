@@ -17,6 +17,7 @@ use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::{self, Circumstances};
 use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
+    unknown_tool,
 };
 use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
@@ -172,10 +173,8 @@ impl<'a> TurnLoop<'a, '_> {
             ));
         }
         let Some(tool) = tool else {
-            return Ok(CallDecision::Refuse(format!(
-                "there is no tool named {:?}",
-                call.tool
-            )));
+            let offered = self.asker.actor(run).offered(&run.assistant.toolbox);
+            return Ok(CallDecision::Refuse(unknown_tool(&call.tool, &offered)));
         };
         if call.is_withdrawn() {
             return Ok(CallDecision::Refuse(

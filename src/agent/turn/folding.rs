@@ -17,7 +17,7 @@ use crate::prompt::fit;
 use crate::prompt::summary;
 use base::error::Result;
 use config::OFFLINE;
-use store::{Past, Usage};
+use store::{Past, Purpose, Usage};
 
 /// After how many replies a summary is tried again that failed.
 const RETRY_AFTER: usize = 4;
@@ -116,6 +116,6 @@ fn summarise(
             &run.assistant.zone,
         )
     };
-    let reply = question::ask(run, summary::INSTRUCTIONS, &text, "summary", usage)?;
+    let reply = question::ask(run, summary::INSTRUCTIONS, &text, Purpose::Summary, usage)?;
     Ok(reply.and_then(|text| summary::cleaned(&text)))
 }

@@ -3,6 +3,7 @@
 //! Messages stay on disk whole: only the model's view of them is folded.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use super::asker::Asker;
 use super::turn_context::TurnContext;
@@ -11,7 +12,7 @@ use crate::model::estimate::tool_tokens;
 use crate::model::fence::is_untrusted;
 use crate::model::servers::Candidate;
 use crate::model::{Takes, ToolSpec};
-use crate::prompt::fit::{TokenBudget, fit, is_comfortable};
+use crate::prompt::fit::{TokenBudget, WHOLE_TURNS, fit, is_comfortable};
 use crate::prompt::memories::share;
 use crate::prompt::system::{MOST_PEOPLE, SystemPrompt};
 use crate::prompt::{Context, PromptInput};
@@ -19,10 +20,10 @@ use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::Circumstances;
 use crate::tools::{Address, Offer, READ_SKILL};
 use base::error::Result;
-use base::ids::{AudienceId, MemoryId};
+use base::ids::{AudienceId, MemoryId, TurnId};
 use base::role::UserRole;
 use config::Permission;
-use store::{Memory, Past, Step, Vector, WantedPast};
+use store::{Memory, Past, Purpose, Step, Vector, WantedPast};
 
 /// Most turns of the past that are read and shown.
 const MOST_TURNS: usize = 400;
@@ -34,6 +35,13 @@ const BYTES_PER_TOKEN: usize = 8;
 const READ_BYTES: (usize, usize) = (64 * 1024, 8 * 1024 * 1024);
 /// How often a model may reject what it is shown in one run: the last is a sixteenth.
 const MOST_REFUSALS: u32 = 4;
+/// Most tokens of the past that a reminder or routine is shown, by estimates: it comes when
+/// no cache holds the conversation any more, and says itself what it is about.
+const ROUTINE_PAST: usize = 1_000;
+/// After how long without a turn no service has the conversation in its cache.
+const COLD: Duration = Duration::from_secs(60 * 60);
+/// Fewest bytes of tools' results for which the past is shown in short then.
+const WORTH_FOLDING: usize = 8 * 1024;
 /// A smaller budget is of no use.
 const LEAST_BUDGET: usize = 256;
 
@@ -188,6 +196,13 @@ impl<'a> History<'a> {
             run.store.unfold(run.turn.conversation_id)?;
             view = View::read(run, budget, may_choose, None)?;
         }
+        if let Some(last) = cold(run, &view.past).filter(|_| may_choose && !run.is_resumed) {
+            // It has to be read as new in any case: the shorter, the cheaper, and later too.
+            let conversation = run.turn.conversation_id;
+            run.store.fold(conversation, None, Some(last), budget);
+            run.store.flush()?;
+            view = View::read(run, budget, may_choose, None)?;
+        }
         if let Some(embedder) = run
             .assistant
             .embedder
@@ -222,11 +237,16 @@ impl<'a> History<'a> {
     /// The next request's content, after these steps of the present turn and with these
     /// tools.
     pub fn context(&mut self, steps: &[Step], tools: &[ToolSpec]) -> Context {
+        let is_routine = self.run.purpose() == Purpose::Routine;
         let input = PromptInput {
             system_prompt: &self.system_prompt,
             zone: &self.run.assistant.zone,
-            summary: (self.past.summary.as_ref()).map(|summary| summary.content.as_str()),
-            has_gap: self.past.has_more || self.past.has_hidden,
+            summary: (self.past.summary.as_ref())
+                .filter(|_| !is_routine)
+                .map(|summary| summary.content.as_str()),
+            has_gap: self.past.has_more
+                || self.past.has_hidden
+                || is_routine && self.past.summary.is_some(),
             past: &self.past.turns,
             turn: self.run.turn.id,
             present: self.run.message,
@@ -381,8 +401,28 @@ impl<'a> History<'a> {
             // About a quarter of the request.
             result_chars: self.budget.min(MAX_RESULT_CHARS),
             turns: MOST_TURNS,
+            past: match self.run.purpose() {
+                Purpose::Routine => ROUTINE_PAST,
+                _ => usize::MAX,
+            },
         }
     }
+}
+
+/// The last turn of which the tools' results need not be shown whole any more, where that is
+/// worth it and no service has the conversation in its cache.
+fn cold(run: &TurnContext<'_>, past: &Past) -> Option<TurnId> {
+    let newest = past.turns.last()?.reply.as_ref()?;
+    if run.message.created_at.since(newest.created_at) < COLD {
+        return None;
+    }
+    let older = &past.turns[..past.turns.len().saturating_sub(WHOLE_TURNS)];
+    let whole = older.iter().filter(|turn| !turn.is_shortened);
+    let results = whole.flat_map(|turn| &turn.steps).map(|step| match step {
+        Step::Result { content, .. } => content.len(),
+        _ => 0,
+    });
+    (results.sum::<usize>() >= WORTH_FOLDING).then(|| older.last().map(|turn| turn.id))?
 }
 
 /// What is read of the past for requests of so many tokens.

@@ -32,7 +32,7 @@ use config::FIND_TOOLS;
 pub use folding::fold;
 use history::History;
 use serde_json::Value;
-use store::{Approval, Durable, Snapshot, Step, ToolCall, Usage};
+use store::{Approval, Durable, Purpose, Snapshot, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
 pub use turn_context::{HandedBack, HandedCalls, Program, Stop, TurnContext};
 
@@ -58,6 +58,8 @@ pub enum Progress<'a> {
         /// The beginning of the result, at most 200 bytes.
         summary: &'a str,
     },
+    /// A piece of what the model thinks.
+    Thought(&'a str),
     /// A call has changed something, on disk.
     Changed(&'a Change),
     /// The model's server is busy, and is asked again after this time.
@@ -408,6 +410,9 @@ impl<'a> TurnLoop<'a, '_> {
                 },
                 tools,
                 may_call,
+                purpose: run.purpose(),
+                // A routine sends another beginning.
+                conversation: (run.purpose() == Purpose::Reply).then_some(run.turn.conversation_id),
                 client,
                 temperature: client
                     .and_then(|client| client.temperature)
@@ -436,6 +441,7 @@ impl<'a> TurnLoop<'a, '_> {
                     written.push_str(text);
                     observe(Progress::Text(text));
                 }
+                Heard::Thought(thought) => observe(Progress::Thought(thought)),
                 Heard::Waits(wait) => observe(Progress::Waits(wait)),
             });
             run.assistant.meter.note(began.elapsed(), &answer);

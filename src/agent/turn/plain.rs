@@ -19,7 +19,7 @@ use base::error::{Error, Result};
 use base::ids::{AttachmentId, UserId};
 use base::secret::random_bytes;
 use net::cancel::Cancel;
-use store::{IncludedFile, Store, Usage};
+use store::{IncludedFile, Purpose, Store, Usage};
 
 /// Who asks for what.
 pub struct PlainRequest<'a> {
@@ -137,6 +137,8 @@ pub fn reply(
         files: &Reader(asked, PdfTexts::default()),
         tools: asked.tools,
         may_call: !asked.client.may_not_call,
+        purpose: Purpose::Program,
+        conversation: None,
         client: Some(asked.client),
         temperature: asked.client.temperature.or(config.temperature),
         max_tokens: of_program.into_iter().chain(config.max_tokens).min(),
@@ -154,7 +156,7 @@ pub fn reply(
     assistant.meter.note(began.elapsed(), &answer);
     let mut reply = answer.map_err(crate::model::ProviderError::into_error)?;
     let model = reply.model.as_deref().unwrap_or(&config.model);
-    store.note_usage_of(user, reply.usage, model);
+    store.note_usage_of(user, reply.usage, model, Purpose::Program);
     let is_offered = |tool: &String| asked.tools.iter().any(|one| one.name == *tool);
     let called = reply.calls.len();
     reply

@@ -8,10 +8,10 @@ use crate::model::budget;
 use crate::model::servers::Candidate;
 use crate::model::{ChatMessage, ModelRequest, ProviderError};
 use base::error::{Error, Result};
-use store::{Snapshot, Usage};
+use store::{Purpose, Snapshot, Usage};
 
 /// Asks for a text with what `text` makes for the model that is asked, and adds what it cost
-/// to `usage`. None if the model gave none, or the budget is used up; the log says why the text (`what`) is missing.
+/// to `usage`. None if the model gave none, or the budget is used up; the log says why the text is missing.
 ///
 /// # Errors
 /// When the database fails.
@@ -19,7 +19,7 @@ pub fn ask(
     run: &TurnContext<'_>,
     instructions: &str,
     text: &dyn Fn(Candidate<'_>) -> String,
-    what: &str,
+    purpose: Purpose,
     usage: &mut Usage,
 ) -> Result<Option<String>> {
     let config = &run.assistant.config;
@@ -39,6 +39,8 @@ pub fn ask(
             files: &(),
             tools: &[],
             may_call: false,
+            purpose,
+            conversation: None,
             client: None,
             temperature: config.temperature,
             max_tokens: config.max_tokens,
@@ -53,7 +55,7 @@ pub fn ask(
         run.assistant.meter.note(began.elapsed(), &answer);
         Ok::<_, Error>(answer)
     };
-    let answer = run.assistant.servers.ask(run.model(), ask)?;
+    let answer = run.assistant.servers.ask(run.side_model(), ask)?;
     match answer {
         Ok(reply) => {
             usage.add(reply.usage);
@@ -62,7 +64,7 @@ pub fn ask(
         Err(ProviderError::Cancelled) => Ok(None),
         Err(error) => {
             let error = error.into_error();
-            log::warn!("{}: no {what} yet: {error}", run.turn.id);
+            log::warn!("{}: no {} yet: {error}", run.turn.id, purpose.as_str());
             Ok(None)
         }
     }

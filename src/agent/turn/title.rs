@@ -8,7 +8,7 @@ use base::error::Result;
 use base::surface::Surface;
 use base::visible::label;
 use config::OFFLINE;
-use store::Usage;
+use store::{Purpose, Usage};
 
 const INSTRUCTIONS: &str = "\
 You name conversations. Write a title of two to six words for the one that begins like this, in its \
@@ -39,7 +39,7 @@ pub fn title(run: &TurnContext<'_>, reply: &str, usage: &mut Usage) -> Result<Op
         OUTSIDE_TAG,
         &format!("Person: {said}\n\nAssistant: {answered}"),
     );
-    let title = question::ask(run, INSTRUCTIONS, &|_| text.clone(), "title", usage)?;
+    let title = question::ask(run, INSTRUCTIONS, &|_| text.clone(), Purpose::Title, usage)?;
     Ok(title.as_deref().and_then(cleaned))
 }
 

@@ -11,7 +11,7 @@ use base::clock::Clock;
 use base::error::Error;
 use config::WebhookAccount;
 use net::cancel::Cancel;
-use store::{Message, Store, ToolCall, Turn, Usage, Viewer};
+use store::{Message, Purpose, Store, ToolCall, Turn, Usage, Viewer};
 
 /// What one run of a turn needs.
 pub struct TurnContext<'a> {
@@ -51,6 +51,17 @@ impl<'a> TurnContext<'a> {
         let of_account = || self.account.and_then(|account| account.model.as_ref());
         let chosen = self.turn.wanted_model.as_ref().or_else(of_account);
         chosen.unwrap_or(&self.assistant.config.model)
+    }
+
+    /// What its model is asked for.
+    pub fn purpose(&self) -> Purpose {
+        Purpose::of_channel(&self.turn.channel)
+    }
+
+    /// The model that is asked beside the conversation.
+    pub fn side_model(&self) -> &'a String {
+        let own = self.assistant.config.side_model.as_ref();
+        own.unwrap_or_else(|| self.model())
     }
 
     /// What the model sees: no more than everybody who reads the conversation, and no

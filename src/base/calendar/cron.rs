@@ -1,9 +1,11 @@
-//! The five fields of cron: minute, hour, day of the month, month, weekday. Own
-//! code, because the crates for it bring 10 or more others and a second calendar.
+//! The five fields of cron: minute, hour, day of the month, month, weekday, and a sixth
+//! for what crontab cannot say: `2026-11-27/2w` is that week and every second one after
+//! it, `2026-11-27/3d` that day and every third. Own code, because the crates for it bring 10 or more others and a second calendar.
 
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::ToSpan;
 use jiff::civil::{Date, DateTime};
 
 use super::zone::Zone;
@@ -15,10 +17,10 @@ const MOST_CHARACTERS: usize = 200;
 /// Days to search for the next time: 29 February may be eight years away.
 const DAYS_AHEAD: usize = 366 * 9;
 
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
-const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+pub(super) const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// Recurring times (crontab(5)). Where both the day of the month and the weekday are
 /// restricted, either is enough.
@@ -34,6 +36,17 @@ pub struct Cron {
     weekdays: u64,
     /// Neither of the two fields for the day begins with `*`.
     is_either_day: bool,
+    /// The sixth field, if there is one.
+    interval: Option<Interval>,
+}
+
+/// The days that a sixth field leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interval {
+    first: Date,
+    days: i32,
+    /// Whether whole weeks count, from Monday on.
+    is_weekly: bool,
 }
 
 /// What one of the fields may hold.
@@ -105,7 +118,8 @@ impl Cron {
             true => by_month || by_week,
             false => by_month && by_week,
         };
-        is_day && has(self.months, date.month())
+        let is_left = self.interval.is_none_or(|interval| interval.has(date));
+        is_day && is_left && has(self.months, date.month())
     }
 
     /// The times of one day, in order.
@@ -127,7 +141,16 @@ impl FromStr for Cron {
     /// `invalid_request` that names the field and what is wrong with it.
     fn from_str(text: &str) -> Result<Cron> {
         let fields: Vec<&str> = text.split_whitespace().collect();
-        let [minute, hour, day, month, weekday] = fields[..] else {
+        let (plain, interval) = match fields[..] {
+            [ref plain @ .., last] if plain.len() == 5 && last.contains('/') => {
+                match Interval::read(last) {
+                    Some(interval) => (plain, Some(interval)),
+                    None => (&fields[..], None),
+                }
+            }
+            _ => (&fields[..], None),
+        };
+        let [minute, hour, day, month, weekday] = plain[..] else {
             return Err(Error::invalid_request(format!(
                 "\"cron\" must have five fields (minute, hour, day of the month, month, weekday), \
                  such as \"30 7 * * mon-fri\", not {}",
@@ -150,8 +173,36 @@ impl FromStr for Cron {
             // Sunday is 0 and 7.
             weekdays: (weekday_bits | weekday_bits >> 7) & 0x7f,
             is_either_day: !day.starts_with('*') && !weekday.starts_with('*'),
+            interval,
             text,
         })
+    }
+}
+
+impl Interval {
+    /// Reads `2026-11-27/2w` or `2026-11-27/3d`.
+    fn read(text: &str) -> Option<Interval> {
+        let (first, step) = text.split_once('/')?;
+        let is_weekly = step.ends_with('w');
+        let step = digits(step.strip_suffix(['w', 'd'])?)?;
+        let step = i32::try_from(step)
+            .ok()
+            .filter(|step| (1..=366).contains(step))?;
+        Some(Interval {
+            first: first.parse().ok()?,
+            days: if is_weekly { step * 7 } else { step },
+            is_weekly,
+        })
+    }
+
+    fn has(self, date: Date) -> bool {
+        let passed = |from: Date| (date - from).get_days();
+        let from = match self.is_weekly {
+            true => self.first - i32::from(self.first.weekday().to_monday_zero_offset()).days(),
+            false => self.first,
+        };
+        let place = passed(from).rem_euclid(self.days);
+        date >= self.first && (place == 0 || self.is_weekly && place < 7)
     }
 }
 

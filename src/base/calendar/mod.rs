@@ -1,7 +1,8 @@
-//! Times in the household's time zone: single ones, and recurring ones by the five
-//! fields of cron.
+//! Times in the household's time zone: single ones, and recurring ones by the
+//! fields of cron or as people say them.
 
 mod cron;
+mod phrase;
 mod timing;
 mod zone;
 

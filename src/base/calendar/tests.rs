@@ -153,8 +153,17 @@ fn a_single_time_is_local_unless_it_says_otherwise() {
         ),
         ("2020-01-01T00:00:00Z", "is in the past"),
         ("+0m", "is in the past"),
-        ("2026-11-22", "must be a time such as"),
-        ("tomorrow", "must be a time such as"),
+        ("soon", "must be a time such as"),
+        ("20", "must be a time such as"),
+        ("today at 9", "is in the past"),
+        ("tomorrow at 6 or 7", "must be a time such as"),
+        ("tomorrow on Friday", "must be a time such as"),
+        ("13pm", "must be a time such as"),
+        ("on 31 February", "must be a time such as"),
+        ("every 7 minutes", "must be a time such as"),
+        ("every", "must be a time such as"),
+        ("every first Monday", "must be a time such as"),
+        ("in 200 years", "must be a time such as"),
         ("25:00", "must be a time such as"),
         ("+20", "must be a time such as"),
         ("+1.5h", "must be a time such as"),
@@ -164,6 +173,130 @@ fn a_single_time_is_local_unless_it_says_otherwise() {
     ] {
         let error = Timing::new(Some(at), None, &berlin(), now).unwrap_err();
         assert!(error.message().contains(says), "{at}: {error}");
+    }
+}
+
+#[test]
+fn a_time_is_understood_as_people_say_it() {
+    // A Saturday, 10:30 in Berlin.
+    let now = time("2026-11-21T09:30:00Z");
+    let table = "
+        6pm                          | 2026-11-21T17:00 | -
+        6 p.m.                       | 2026-11-21T17:00 | -
+        at 7                         | 2026-11-22T06:00 | -
+        at 7 in the evening          | 2026-11-21T18:00 | -
+        6.30pm                       | 2026-11-21T17:30 | -
+        12am                         | 2026-11-21T23:00 | -
+        tonight                      | 2026-11-21T20:00 | -
+        this evening                 | 2026-11-21T17:00 | -
+        in 20 minutes                | 2026-11-21T09:50 | -
+        in an hour                   | 2026-11-21T10:30 | -
+        in half an hour              | 2026-11-21T10:00 | -
+        in 2 hours and 5 minutes     | 2026-11-21T11:35 | -
+        in 3 days at 8am             | 2026-11-24T07:00 | -
+        tomorrow at 18:00            | 2026-11-22T17:00 | -
+        Tomorrow, 6pm                | 2026-11-22T17:00 | -
+        tomorrow                     | 2026-11-22T08:00 | -
+        tomorrow morning             | 2026-11-22T07:00 | -
+        the day after tomorrow at noon | 2026-11-23T11:00 | -
+        2026-11-22                   | 2026-11-22T08:00 | -
+        2026-11-22 6pm               | 2026-11-22T17:00 | -
+        on Thursday at 18:00         | 2026-11-26T17:00 | -
+        next Saturday at 10:00       | 2026-11-28T09:00 | -
+        Saturday 11:00               | 2026-11-21T10:00 | -
+        26 November, 18:00           | 2026-11-26T17:00 | -
+        on the 3rd of January at 9   | 2027-01-03T08:00 | -
+        December 24th 2027 at 5pm    | 2027-12-24T16:00 | -
+        on the 5th at 10:00          | 2026-12-05T09:00 | -
+        @daily                       | 2026-11-21T23:00 | 0 0 * * *
+        @weekly                      | 2026-11-21T23:00 | 0 0 * * 0
+        @hourly                      | 2026-11-21T10:00 | 0 */1 * * *
+        daily at 7:15                | 2026-11-22T06:15 | 15 7 * * *
+        every day at 7               | 2026-11-22T06:00 | 0 7 * * *
+        every weekday at 7           | 2026-11-23T06:00 | 0 7 * * 1,2,3,4,5
+        weekends at 10               | 2026-11-22T09:00 | 0 10 * * 0,6
+        every evening at 8           | 2026-11-21T19:00 | 0 20 * * *
+        every morning                | 2026-11-22T07:00 | 0 8 * * *
+        every day at 8 and 20:00     | 2026-11-21T19:00 | 0 8,20 * * *
+        every Monday and Thursday at 6pm | 2026-11-23T17:00 | 0 18 * * 1,4
+        fridays                      | 2026-11-27T08:00 | 0 9 * * 5
+        every other Friday           | 2026-11-27T08:00 | 0 9 * * 5 2026-11-27/2w
+        every second Friday at 18:00 | 2026-11-27T17:00 | 0 18 * * 5 2026-11-27/2w
+        every 2 weeks on Friday      | 2026-11-27T08:00 | 0 9 * * 5 2026-11-27/2w
+        every other Friday from 2026-12-04 | 2026-12-04T08:00 | 0 9 * * 5 2026-12-04/2w
+        every 3 days at 8am          | 2026-11-22T07:00 | 0 8 * * * 2026-11-22/3d
+        every 15 minutes             | 2026-11-21T09:45 | */15 * * * *
+        every 2 hours                | 2026-11-21T11:00 | 0 */2 * * *
+        every month on the 1st at 9  | 2026-12-01T08:00 | 0 9 1 * *
+        every 2nd of the month       | 2026-12-02T08:00 | 0 9 2 * *
+        every year on 24 December at 5pm | 2026-12-24T16:00 | 0 17 24 12 *
+    ";
+    for [said, expected, cron] in rows(table) {
+        let timing = Timing::new(Some(said), None, &berlin(), now);
+        let timing = timing.unwrap_or_else(|error| panic!("{said}: {error}"));
+        assert_eq!(&timing.next_at.to_string()[..16], expected, "{said}");
+        let found = timing.cron.as_ref().map(ToString::to_string);
+        assert_eq!(found.as_deref().unwrap_or("-"), cron, "{said}");
+        assert_eq!(
+            timing.is_wait,
+            said.starts_with("in ") && !said.ends_with("am"),
+            "{said}"
+        );
+        if timing.cron.is_some() {
+            assert_eq!(
+                Timing::new(None, Some(said), &berlin(), now),
+                Ok(timing.clone())
+            );
+            assert_eq!(
+                Timing::new(None, Some(cron), &berlin(), now),
+                Ok(timing),
+                "{said}"
+            );
+        }
+    }
+    let spoken = |text| utc().spoken(time(text), now);
+    assert_eq!(
+        spoken("2026-11-26T18:00:00Z"),
+        "Thursday, 26 November, 18:00"
+    );
+    assert_eq!(
+        spoken("2027-01-03T08:05:00Z"),
+        "Sunday, 3 January 2027, 08:05"
+    );
+}
+
+#[test]
+fn what_crontab_cannot_say_stands_in_a_sixth_field() {
+    for (cron, expected) in [
+        (
+            "0 9 * * 5 2026-11-27/2w",
+            ["2026-11-27T09:00", "2026-12-11T09:00"],
+        ),
+        // The week counts, whatever its days.
+        (
+            "0 9 * * 1,5 2026-11-27/2w",
+            ["2026-11-27T09:00", "2026-12-07T09:00"],
+        ),
+        (
+            "0 9 * * * 2026-11-20/3d",
+            ["2026-11-23T09:00", "2026-11-26T09:00"],
+        ),
+    ] {
+        assert_eq!(
+            next(cron, "2026-11-21T09:30:00Z", &utc(), 2),
+            expected,
+            "{cron}"
+        );
+    }
+    for wrong in [
+        "2026-11-27/0w",
+        "2026-11-27/2",
+        "2026-11-31/2w",
+        "x/2w",
+        "2026-11-27/999999999999w",
+    ] {
+        let error = format!("0 9 * * 5 {wrong}").parse::<Cron>().unwrap_err();
+        assert!(error.message().contains("not 6"), "{error}");
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use jiff::civil::{DateTime, Time};
+use jiff::civil::DateTime;
 
 use super::cron::Cron;
+use super::phrase::{self, LONGEST_WAIT, Meaning};
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -22,8 +23,9 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Reads one of the two: `at`, a single time (`2026-11-22T18:30`, `18:30`,
-    /// both local, `+20m`, or ISO 8601 with an offset), or `cron`, five fields.
+    /// Reads one of the two: `at`, a time as people say it or in digits (`tomorrow at
+    /// 6pm`, `every other Friday`, `2026-11-22T18:30`, all local, `+20m`, or ISO 8601
+    /// with an offset), or `cron`, its fields or words that repeat.
     ///
     /// # Errors
     /// `invalid_request` that says what is wrong: neither or both, no
@@ -34,27 +36,40 @@ impl Timing {
         zone: &Zone,
         now: Timestamp,
     ) -> Result<Timing> {
-        match (at, cron) {
-            (Some(at), None) => Ok(Timing {
-                cron: None,
-                next_at: future(at, zone, now)?,
-                is_wait: at.trim().starts_with('+'),
-            }),
-            (None, Some(cron)) => {
-                let cron: Cron = cron.parse()?;
+        let meaning = match (at, cron) {
+            (Some(at), None) => read(at.trim(), zone, now).ok_or_else(|| {
+                let shown: String = at.trim().chars().take(64).collect();
+                Error::invalid_request(format!(
+                    "\"at\" must be a time such as \"tomorrow at 18:30\", \"in 20 minutes\", \
+                     \"every other Friday at 9\" or 2026-11-22T18:30, not {shown:?}"
+                ))
+            })?,
+            (None, Some(cron)) => match phrase::read(cron, zone, now) {
+                Some(repeated @ Meaning::Repeated(_)) => repeated,
+                _ => Meaning::Repeated(cron.parse()?),
+            },
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Error::invalid_request(
+                    "give either \"at\", such as \"tomorrow at 18:30\", or \"cron\", such as \
+                     \"30 7 * * mon-fri\"",
+                ));
+            }
+        };
+        let (cron, next_at, is_wait) = match meaning {
+            Meaning::Wait(wait) => (None, future(now.plus(wait), zone, now)?, true),
+            Meaning::Once(time) => (None, future(time, zone, now)?, false),
+            Meaning::Repeated(cron) => {
                 let next_at = cron.next(now, zone).ok_or_else(|| {
                     Error::invalid_request(format!("\"cron\" {cron} never comes"))
                 })?;
-                Ok(Timing {
-                    cron: Some(cron),
-                    next_at,
-                    is_wait: false,
-                })
+                (Some(cron), next_at, false)
             }
-            (Some(_), Some(_)) | (None, None) => Err(Error::invalid_request(
-                "give either \"at\", for one time, or \"cron\", for recurring times",
-            )),
-        }
+        };
+        Ok(Timing {
+            cron,
+            next_at,
+            is_wait,
+        })
     }
 
     /// The next time after `now`; a single time does not change.
@@ -64,14 +79,7 @@ impl Timing {
     }
 }
 
-fn future(text: &str, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
-    let text = text.trim();
-    let time = read(text, zone, now).ok_or_else(|| {
-        let shown: String = text.chars().take(64).collect();
-        Error::invalid_request(format!(
-            "\"at\" must be a time such as 2026-11-22T18:30, 18:30 or +20m, not {shown:?}"
-        ))
-    })?;
+fn future(time: Timestamp, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
     if time <= now {
         return Err(Error::invalid_request(format!(
             "\"at\" is in the past: {}. It is now {}",
@@ -82,26 +90,17 @@ fn future(text: &str, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
     Ok(time)
 }
 
-fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Timestamp> {
+fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
     if let Some(delay) = text.strip_prefix('+') {
-        return Some(now.plus(duration(delay)?));
+        return duration(delay).map(Meaning::Wait);
     }
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
-        return Some(Timestamp::from_millis(time.as_millisecond()));
+        return Some(Meaning::Once(Timestamp::from_millis(time.as_millisecond())));
     }
-    // jiff would read a date alone as midnight.
-    if !text.contains(':') {
-        return None;
-    }
-    if let Ok(local) = text.parse::<DateTime>() {
-        return zone.instant(local);
-    }
-    let time: Time = text.parse().ok()?;
-    let today = zone.local(now)?.date();
-    let at = |date: jiff::civil::Date| zone.instant(date.to_datetime(time));
-    match at(today)? {
-        later if later > now => Some(later),
-        _ => at(today.tomorrow().ok()?),
+    match text.parse::<DateTime>() {
+        // jiff would read a date alone as midnight.
+        Ok(local) if text.contains(':') => zone.instant(local).map(Meaning::Once),
+        _ => phrase::read(text, zone, now),
     }
 }
 
@@ -119,10 +118,7 @@ fn duration(text: &str) -> Option<Duration> {
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More than a century is a mistake, and could leave the calendar.
     let count: u64 = number.parse().ok()?;
-    count
-        .checked_mul(seconds)
-        .filter(|seconds| *seconds <= 100 * 366 * 86_400)
-        .map(Duration::from_secs)
+    let wait = count.checked_mul(seconds).map(Duration::from_secs);
+    wait.filter(|wait| *wait <= LONGEST_WAIT)
 }

@@ -128,6 +128,21 @@ impl Zone {
         }
     }
 
+    /// A time to say back to whoever named it: `Thursday, 26 November, 18:00`, with the
+    /// year where that is another than at `now`.
+    pub fn spoken(&self, time: Timestamp, now: Timestamp) -> String {
+        let (Some(local), Some(today)) = (self.local(time), self.local(now)) else {
+            return time.to_string();
+        };
+        let year = match local.year() == today.year() {
+            true => String::new(),
+            false => format!(" {}", local.year()),
+        };
+        local
+            .strftime(&format!("%A, %-d %B{year}, %H:%M"))
+            .to_string()
+    }
+
     /// When a part of the day that `now` lies in ends; none outside of it. It begins and
     /// ends at these minutes after midnight, and may last over midnight.
     pub fn end_of_daily(&self, now: Timestamp, from: u16, until: u16) -> Option<Timestamp> {

@@ -62,6 +62,8 @@ pub enum Event<'a> {
     Begin,
     /// A piece of text.
     Text(&'a str),
+    /// A piece of what the model thinks, for clients that ask for it.
+    Thought(&'a str),
     /// A tool of the household is called.
     ToolCall,
     /// Nothing, for so long that the client is sent what it ignores.
@@ -221,6 +223,11 @@ impl PendingAnswer {
                 Progress::Text(text) => {
                     let text = self.sent.add(&text);
                     self.text(&text);
+                }
+                Progress::Thought(thought) => {
+                    if self.is_streamed() {
+                        self.push(Event::Thought(&thought));
+                    }
                 }
                 Progress::ToolCall => {
                     self.sent.end_round();

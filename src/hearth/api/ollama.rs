@@ -182,11 +182,12 @@ pub fn generate(exchange: Exchange<'_>) -> Result<Answer> {
 
 fn begin(
     exchange: Exchange<'_>,
-    lines: Lines,
+    mut lines: Lines,
     messages: Vec<ClientMessage>,
     stream: Option<bool>,
-    rest: Map<String, Value>,
+    mut rest: Map<String, Value>,
 ) -> Result<Answer> {
+    lines.shows_thoughts = options::take_wish(&mut rest, "think");
     let request = ReplyRequest {
         model: lines.model.clone(),
         messages,
@@ -208,6 +209,8 @@ struct Lines {
     began: Instant,
     /// Of `/api/chat`, not `/api/generate`.
     is_chat: bool,
+    /// Whether the client asks for what the model thinks.
+    shows_thoughts: bool,
 }
 
 impl Lines {
@@ -218,6 +221,7 @@ impl Lines {
             clock: exchange.service.clock().clone(),
             began: Instant::now(),
             is_chat,
+            shows_thoughts: false,
         })
     }
 
@@ -273,7 +277,15 @@ impl Form for Lines {
 
     fn piece(&mut self, event: Event<'_>) -> String {
         let line = match event {
-            Event::Begin | Event::ToolCall => return String::new(),
+            Event::Thought(thought) if self.shows_thoughts => {
+                let mut object = self.object("", false);
+                match self.is_chat {
+                    true => object["message"]["thinking"] = json!(thought),
+                    false => object["thinking"] = json!(thought),
+                }
+                object
+            }
+            Event::Begin | Event::Thought(_) | Event::ToolCall => return String::new(),
             Event::Text(text) => self.object(text, false),
             Event::KeepAlive => self.object("", false),
             Event::End(reply) => self.last("", reply),

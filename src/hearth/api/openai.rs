@@ -162,8 +162,11 @@ pub fn complete(exchange: Exchange<'_>) -> Result<Answer> {
         include_usage = options.include_usage;
         add_nested(&mut completion.rest, "stream_options", options.rest);
     }
+    let shows_thoughts = options::take_wish(&mut completion.rest, "include_reasoning")
+        || completion.rest.contains_key("reasoning_effort");
     let options = options::of_openai(completion.rest)?;
     let form = Chunks {
+        shows_thoughts,
         id: format!("chatcmpl-{}", base::secret::reference()),
         model: completion.model.clone(),
         created: exchange.service.clock().now().as_millis() / 1000,
@@ -189,6 +192,8 @@ struct Chunks {
     /// Seconds since 1970.
     created: i64,
     include_usage: bool,
+    /// Whether the client asks for what the model thinks.
+    shows_thoughts: bool,
 }
 
 impl Chunks {
@@ -279,7 +284,10 @@ impl Form for Chunks {
         match event {
             Event::Begin => self.delta(json!({ "role": "assistant", "content": "" }), None),
             Event::Text(text) => self.delta(json!({ "content": text }), None),
-            Event::ToolCall => String::new(),
+            Event::Thought(thought) if self.shows_thoughts => {
+                self.delta(json!({ "reasoning_content": thought }), None)
+            }
+            Event::Thought(_) | Event::ToolCall => String::new(),
             Event::KeepAlive => ": working\n\n".to_owned(),
             Event::End(reply) => self.end(reply),
             Event::Failed(error) => {

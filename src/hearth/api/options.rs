@@ -83,6 +83,16 @@ pub fn of_openai(members: Map<String, Value>) -> Result<OptionsRead> {
     read.checked()
 }
 
+/// Takes a wish out of a request that the form of the answer fulfils; whether it was made.
+pub fn take_wish(members: &mut Map<String, Value>, name: &str) -> bool {
+    let is_made = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+    let wish = members.get(name).is_some_and(is_made);
+    if wish {
+        members.remove(name);
+    }
+    wish
+}
+
 /// The same for Ollama's interface.
 ///
 /// # Errors

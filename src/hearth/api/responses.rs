@@ -306,7 +306,7 @@ impl Form for Events {
                     + &self.event("response.in_progress", response)
             }
             Event::Text(text) => self.piece_of_text(text),
-            Event::ToolCall => String::new(),
+            Event::Thought(_) | Event::ToolCall => String::new(),
             Event::KeepAlive => ": working\n\n".to_owned(),
             Event::End(reply) => self.end(reply),
             Event::Failed(error) => {

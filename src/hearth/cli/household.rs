@@ -133,9 +133,10 @@ Works whether or not the server runs.",
 add PROMPT [PROMPT...]: Add a prompt that runs at a time, and print its ID
 Times are in the setting time_zone. What was due while the server was stopped runs once at its
 next start, marked as late.
---at TIME          Once: 18:30, 2026-11-22T18:30, or +20m (s, m, h, d)
+--at TIME          \"6pm\", \"in 20 minutes\", \"tomorrow at 18:00\", 2026-11-22T18:30,
+                   or repeatedly: \"every weekday at 7\", \"every other Friday\"
 --cron FIELDS      Repeatedly: minute, hour, day, month, weekday,
-                   such as \"30 7 * * mon-fri\"
+                   such as \"30 7 * * mon-fri\", or @daily
 --conversation ID  Where it runs (default: its own conversation)
 --webhook NAME     The webhook account that also gets the replies",
     )
@@ -143,7 +144,9 @@ next start, marked as late.
         |arguments| {
             let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
             if at.is_some() == cron.is_some() {
-                return Err(arguments.usage("give either --at, for a single run, or --cron"));
+                return Err(
+                    arguments.usage("give either --at, such as \"tomorrow at 18:00\", or --cron")
+                );
             }
             Ok(json!({
                 "type": "create_schedule",

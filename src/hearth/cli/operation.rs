@@ -94,21 +94,26 @@ At most 100, the newest last. `hearth doctor` looks for what is wrong now.
 pub const USAGE: Command = Command::new(
     "\
 usage: Show the tokens used, by month and model
-Months and days are in UTC. Input tokens include those that the provider cached.
---by PERIOD  day or month (the default)
+Months and days are in UTC. Tokens sent include those that the provider read from its cache.
+With the setting prices, it shows what they cost.
+--by WHAT    day, month (the default), or purpose: also by person and what it was for
 --limit N    Show at most N rows (default: 50)
 --json",
 )
 .ask(|door, arguments, context| {
     let by = arguments
-        .choice("by", &["day", "month"])?
+        .choice("by", &["day", "month", "purpose"])?
         .unwrap_or("month");
     let limit = limit(arguments, LIST_DEFAULT)?;
     let data = door.ask(&json!({ "type": "get_usage", "by": by, "limit": limit }))?;
     if arguments.has("json") {
         return table::print_json(context, &data);
     }
-    let columns = if by == "day" { DAYS } else { MONTHS };
+    let columns = match by {
+        "day" => DAYS,
+        "purpose" => PURPOSES,
+        _ => MONTHS,
+    };
     let shown = Shown::List {
         member: "usage",
         columns,
@@ -135,6 +140,7 @@ const DAYS: &[Column] = &[
     IN,
     OUT,
     CACHED,
+    COST,
 ];
 const MONTHS: &[Column] = &[
     ("month", |row| text(&row["month"])),
@@ -143,6 +149,18 @@ const MONTHS: &[Column] = &[
     IN,
     OUT,
     CACHED,
+    COST,
+];
+const PURPOSES: &[Column] = &[
+    ("month", |row| text(&row["month"])),
+    ("person", |row| text(&row["person"])),
+    ("purpose", |row| text(&row["purpose"])),
+    MODEL,
+    TURNS,
+    IN,
+    OUT,
+    CACHED,
+    COST,
 ];
 const MODEL: Column = ("model", |row| {
     row["model"].as_str().unwrap_or_default().to_owned()
@@ -151,6 +169,7 @@ const TURNS: Column = ("turns", |row| text(&row["turns"]));
 const IN: Column = ("tokens in", |row| grouped(&row["input"]));
 const OUT: Column = ("tokens out", |row| grouped(&row["output"]));
 const CACHED: Column = ("cached", |row| grouped(&row["cached"]));
+const COST: Column = ("cost", |row| text(&row["cost"]));
 
 /// A number with commas between thousands.
 fn grouped(number: &Value) -> String {

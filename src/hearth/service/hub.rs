@@ -360,8 +360,10 @@ impl HubState {
         let mut readers = readers.clone();
         self.shares.update(conversation, &mut readers);
         let recipients = Recipients::Readers(readers);
-        let mut subscribed = self.subscribed(EventName::Delta, Some(turn), &recipients);
-        subscribed.next().is_some()
+        [EventName::Delta, EventName::Reasoning].iter().any(|name| {
+            let mut subscribed = self.subscribed(*name, Some(turn), &recipients);
+            subscribed.next().is_some()
+        })
     }
 
     fn subscriber(

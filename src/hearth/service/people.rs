@@ -17,7 +17,7 @@ use protocol::record;
 use serde_json::json;
 use store::{
     ExportedConversation, ExportedMessage, Identity, NewToken, OF_PROGRAM, Ownership, Period,
-    Readers, Role, SESSION, Token, TokenScope, UsageRow, User, UserRole, Viewer,
+    Readers, Role, SESSION, Token, TokenScope, UsageBy, UsageRow, User, UserRole, Viewer,
 };
 
 /// The channel of conversations in which Hearth itself tells a person something.
@@ -213,17 +213,28 @@ impl Service {
     }
 
     pub(super) fn usage(&self, get: &GetUsage) -> Result<Value> {
-        let period = match get.by.as_deref() {
-            None | Some("month") => Period::Month,
-            Some("day") => Period::Day,
-            Some(_) => return Err(Error::invalid_request("\"by\" must be day or month")),
+        let (period, by) = match get.by.as_deref() {
+            None | Some("month") => (Period::Month, UsageBy::Period),
+            Some("day") => (Period::Day, UsageBy::Period),
+            Some("purpose") => (Period::Month, UsageBy::Purpose),
+            Some(_) => {
+                let why = "\"by\" must be day, month or purpose";
+                return Err(Error::invalid_request(why));
+            }
         };
-        let rows = self.store.usage(period, get.limit)?;
+        let config = self.settings.current();
+        let rows = self.store.usage(period, by, get.limit)?;
         let row = |row: UsageRow| {
             let is_day = period == Period::Day;
             record::UsageRow {
                 day: is_day.then(|| row.period.clone()),
                 month: (!is_day).then_some(row.period),
+                person: row.person,
+                purpose: row.purpose,
+                cost: config.price_of(&row.model).map(|price| {
+                    let used = row.usage;
+                    format!("{:.4}", price.of(used.input, used.cached, used.output))
+                }),
                 model: row.model,
                 turns: row.turns,
                 tokens: views::tokens(row.usage),

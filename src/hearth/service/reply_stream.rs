@@ -28,6 +28,8 @@ const GRACE: Duration = Duration::from_secs(15);
 /// What happens before a reply ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
+    /// A piece of what the model thinks.
+    Thought(String),
     /// The model wrote more text.
     Text(String),
     /// The model called a tool: text that follows is a new beginning.
@@ -119,7 +121,18 @@ impl Watcher for Collector {
     fn event(&mut self, kind: &EventKind) {
         let mut news = lock(&self.news);
         match kind {
-            EventKind::Delta { .. } | EventKind::ToolCall { .. } if !self.is_streamed => return,
+            EventKind::Delta { .. } | EventKind::Reasoning { .. } | EventKind::ToolCall { .. }
+                if !self.is_streamed =>
+            {
+                return;
+            }
+            EventKind::Reasoning { text } => {
+                if news.bytes + text.len() > self.most_bytes {
+                    return;
+                }
+                news.bytes += text.len();
+                news.progress.push(Progress::Thought(text.clone()));
+            }
             EventKind::Delta { text } => {
                 if news.bytes + text.len() > self.most_bytes {
                     self.is_streamed = false;

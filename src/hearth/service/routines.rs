@@ -102,7 +102,8 @@ impl Service {
     }
 
     pub(super) fn schedule_view(&self, schedule: &Schedule) -> record::Schedule {
-        views::schedule(schedule, &self.settings.current().zone())
+        let zone = self.settings.current().zone();
+        views::schedule(schedule, &zone, self.clock.now())
     }
 
     /// Pauses a schedule or resumes it. What a repeating schedule missed meanwhile

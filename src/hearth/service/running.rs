@@ -10,7 +10,7 @@ use agent::turn::{self, Outcome, Program, TurnContext, said_so_far};
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
-use store::{Message, Turn, TurnEnd, Usage, Viewer};
+use store::{Message, Purpose, Turn, TurnEnd, Usage, Viewer};
 
 /// How long the next message waits for the title of its conversation.
 const TITLE_LIMIT: Duration = Duration::from_secs(20);
@@ -84,7 +84,8 @@ impl Service {
                     log::info!("{id}: waits for permission: {}", approval.reason);
                 }
                 // Before the turn is reported as waiting: whoever asked learns what it took.
-                self.store.note_usage(id, ran.usage, &ran.model);
+                self.store
+                    .note_usage(id, ran.usage, &ran.model, run.purpose());
                 self.publish_requests(&turn, &approvals);
                 self.notify_of_requests(&approvals);
                 if !self.queue.turn_suspended(id, conversation) {
@@ -146,7 +147,8 @@ impl Service {
             // The turn is unfinished on disk.
             Outcome::PutOff => {
                 log::info!("{id}: stopped; it goes on at the next start");
-                self.store.note_usage(id, ran.usage, &ran.model);
+                self.store
+                    .note_usage(id, ran.usage, &ran.model, run.purpose());
                 self.queue.turn_ended(id, conversation);
             }
             Outcome::Cancelled { said } => {
@@ -202,7 +204,8 @@ impl Service {
                 }
                 Ok(())
             });
-        self.store.note_usage(id, usage, run.model());
+        self.store
+            .note_usage(id, usage, run.side_model(), Purpose::Title);
         if let Err(error) = given {
             log::warn!("{id}: its conversation gets no title: {error}");
         }
@@ -211,13 +214,13 @@ impl Service {
     /// Folds the past of a turn's conversation, which has become too long, as far as that
     /// is done within the time of a turn and before the server stops.
     fn fold(&self, run: &TurnContext<'_>, seconds: u64) {
-        let (id, model) = (run.turn.id, run.model());
+        let (id, model) = (run.turn.id, run.side_model());
         let run = TurnContext {
             deadline: Instant::now() + Duration::from_secs(seconds),
             ..*run
         };
         match turn::fold(&run) {
-            Ok(usage) => self.store.note_usage(id, usage, model),
+            Ok(usage) => self.store.note_usage(id, usage, model, Purpose::Summary),
             Err(error) => log::warn!("{id}: its conversation stays long: {error}"),
         }
     }

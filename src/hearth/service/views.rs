@@ -8,6 +8,7 @@ use agent::model::ModelHealth;
 use agent::model::fence::provenance;
 use agent::skills::Skill;
 use base::calendar::Zone;
+use base::clock::Timestamp;
 use base::error::{Code, Error};
 use config::Person;
 use net::relay_links::LinkStatus;
@@ -253,7 +254,7 @@ pub fn item(item: &ListItem) -> record::ListItem {
 }
 
 /// A schedule.
-pub fn schedule(schedule: &Schedule, zone: &Zone) -> record::Schedule {
+pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Schedule {
     record::Schedule {
         schedule_id: schedule.id,
         prompt: schedule.prompt.clone(),
@@ -262,7 +263,7 @@ pub fn schedule(schedule: &Schedule, zone: &Zone) -> record::Schedule {
         webhook: schedule.account.clone(),
         cron: schedule.timing.cron.as_ref().map(ToString::to_string),
         next_at: schedule.timing.next_at,
-        next: zone.readable(schedule.timing.next_at),
+        next: zone.spoken(schedule.timing.next_at, now),
         last_at: schedule.last_at,
         paused: schedule.is_paused,
         created_at: schedule.created_at,

@@ -483,9 +483,10 @@ commands! {
     "create_schedule" User Schedules CreateSchedule(CreateSchedule {
         /// What the assistant is asked at that time.
         prompt: String = Fields::string,
-        /// Once, at this time; either this or `cron`.
+        /// A time as people say it (`tomorrow at 6pm`, `every other Friday`), as a date, or
+        /// `+20m`; either this or `cron`.
         at: Option<String> = Fields::optional_string,
-        /// Repeatedly: five fields.
+        /// Repeatedly: five fields of cron, or words.
         cron: Option<String> = Fields::optional_string,
         /// Where it runs; a conversation of its own when absent.
         conversation_id: Option<ConversationId> = optional_id,
@@ -714,7 +715,7 @@ commands! {
 
     /// Returns the tokens that the models used, the newest day or month first, in UTC.
     "get_usage" Admin Any GetUsage(GetUsage {
-        /// `day` or `month` (when absent).
+        /// `day`, `month` (when absent), or `purpose`: by month, person and purpose.
         by: Option<String> = Fields::optional_string,
         /// Most rows: 1 to [`LIST_LIMIT`].
         limit: usize = limit,

@@ -13,7 +13,7 @@ use crate::engine::job::Write;
 use crate::engine::query::value;
 use crate::files;
 use crate::home::notifications::{self, NewNotification};
-use crate::keep::usage::{self, Usage};
+use crate::keep::usage::{self, Purpose, Usage};
 use crate::out::deliveries::{self, Delivery, NewDelivery};
 use crate::sight::askers;
 use base::error::{Error, Result};
@@ -106,7 +106,8 @@ impl Store {
             let end = lost.clone().map_or(end, TurnEnd::failed);
             let reply = end_turn(write, &mut turn, end, in_reply_to)?;
             approvals::expire_undecided(write, id)?;
-            usage::add(write, id, usage, &model, 1)?;
+            let purpose = Purpose::of_channel(&turn.channel);
+            usage::add(write, id, usage, (&model, purpose), 1)?;
             turn.usage.add(usage);
             if lost.is_none() {
                 notifications::insert(write, notifications)?;

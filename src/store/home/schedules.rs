@@ -19,9 +19,6 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, ScheduleId, UserId};
 
-/// The channel of the turns of schedules, except those of webhook accounts.
-pub const SCHEDULE_CHANNEL: &str = "schedule";
-
 /// Most schedules: each may cost a model call a minute.
 const MOST: usize = 200;
 

@@ -1,4 +1,4 @@
-//! Token usage: of each turn, and summed by day and model.
+//! Token usage: of each turn, and summed by day, model, person and purpose.
 
 use rusqlite::{Connection, Row, params};
 
@@ -31,6 +31,54 @@ impl Usage {
     }
 }
 
+/// The channel of the turns of schedules, except those of webhook accounts.
+pub const SCHEDULE_CHANNEL: &str = "schedule";
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// The reply to a message.
+    #[default]
+    Reply,
+    /// What a reminder or routine says.
+    Routine,
+    /// The title of a conversation.
+    Title,
+    /// The summary of a long one.
+    Summary,
+    /// What a program asks, without the household.
+    Program,
+    /// Vectors of memories and messages.
+    Embedding,
+}
+
+impl Purpose {
+    /// What turns of this channel are for.
+    pub fn of_channel(channel: &str) -> Purpose {
+        match channel == SCHEDULE_CHANNEL {
+            true => Purpose::Routine,
+            false => Purpose::Reply,
+        }
+    }
+
+    /// The word for it, in the database and for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Purpose::Reply => "reply",
+            Purpose::Routine => "routine",
+            Purpose::Title => "title",
+            Purpose::Summary => "summary",
+            Purpose::Program => "program",
+            Purpose::Embedding => "embedding",
+        }
+    }
+
+    /// Whether it is a question beside the conversation, which nothing follows.
+    pub fn is_aside(self) -> bool {
+        matches!(self, Purpose::Title | Purpose::Summary)
+    }
+}
+
 /// The period over which usage is summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
@@ -40,11 +88,24 @@ pub enum Period {
     Month,
 }
 
+/// How usage is summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageBy {
+    /// By period alone.
+    Period,
+    /// By person and purpose, too.
+    Purpose,
+}
+
 /// The usage of one model in one period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
     /// 2026-11-21 or 2026-11.
     pub period: String,
+    /// Whose; none where it is summed, or nobody of the household asked.
+    pub person: Option<String>,
+    /// What for, as [`Purpose::as_str`]; none where it is summed.
+    pub purpose: Option<String>,
     /// Its name at its provider; empty when no model answered.
     pub model: String,
     /// Turns that ended with it.
@@ -80,19 +141,19 @@ impl Snapshot<'_> {
 impl Store {
     /// Adds to the usage of a turn that is not finished. Does not wait: a deferred
     /// commit, as of [`Store::begin_turn_deferred`].
-    pub fn note_usage(&self, id: TurnId, usage: Usage, model: &str) {
+    pub fn note_usage(&self, id: TurnId, usage: Usage, model: &str, purpose: Purpose) {
         if usage == Usage::default() {
             return;
         }
         let model = model.to_owned();
-        self.post(move |write| add(write, id, usage, &model, 0));
+        self.post(move |write| add(write, id, usage, (&model, purpose), 0));
     }
 
     /// Adds what a person used beside turns. Does not wait, as [`Store::note_usage`].
-    pub fn note_usage_of(&self, user: UserId, usage: Usage, model: &str) {
+    pub fn note_usage_of(&self, user: UserId, usage: Usage, model: &str, purpose: Purpose) {
         let model = model.to_owned();
         self.post(move |write| {
-            add_to_day(write, usage, &model, 0)?;
+            add_to_day(write, Some(user), usage, (&model, purpose), 0)?;
             let [input, output, cached] = numbers(usage);
             write.execute(
                 "INSERT INTO usage_by_person (user_id, day, input, output, cached)
@@ -109,7 +170,7 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn usage(&self, period: Period, limit: usize) -> Result<Vec<UsageRow>> {
+    pub fn usage(&self, period: Period, by: UsageBy, limit: usize) -> Result<Vec<UsageRow>> {
         let length = match period {
             Period::Day => 10,
             Period::Month => 7,
@@ -118,22 +179,37 @@ impl Store {
         self.read(|connection| {
             rows(
                 connection,
-                "SELECT substr(day, 1, ?1) AS period, model, sum(turns) AS turns,
-                        sum(input) AS input, sum(output) AS output, sum(cached) AS cached
-                 FROM usage GROUP BY 1, 2 ORDER BY 1 DESC, 2 LIMIT ?2",
+                match by {
+                    UsageBy::Period => BY_PERIOD,
+                    UsageBy::Purpose => BY_PURPOSE,
+                },
                 params![length, limit],
                 |row| {
                     Ok(UsageRow {
                         period: row.get("period")?,
+                        person: row.get("person")?,
+                        purpose: row.get("purpose")?,
                         model: row.get("model")?,
                         turns: row.get::<_, i64>("turns")?.unsigned_abs(),
-                        usage: usage_from_row(row, 3)?,
+                        usage: usage_from_row(row, 5)?,
                     })
                 },
             )
         })
     }
 }
+
+const BY_PERIOD: &str = "SELECT substr(day, 1, ?1) AS period, NULL AS person, NULL AS purpose,
+            model, sum(turns) AS turns,
+            sum(input) AS input, sum(output) AS output, sum(cached) AS cached
+     FROM usage GROUP BY 1, model ORDER BY 1 DESC, model LIMIT ?2";
+
+const BY_PURPOSE: &str = "SELECT substr(day, 1, ?1) AS period, u.name AS person, purpose,
+            model, sum(turns) AS turns,
+            sum(input) AS input, sum(output) AS output, sum(cached) AS cached
+     FROM usage_by_purpose LEFT JOIN users u ON u.id = user_id
+     GROUP BY 1, user_id, purpose, model
+     ORDER BY 1 DESC, sum(input + output) DESC, user_id, purpose, model LIMIT ?2";
 
 /// `day` is a text that sorts by time, and the first column of the primary key.
 pub(crate) const TOKENS_SINCE: &str =
@@ -168,7 +244,13 @@ fn numbers(usage: Usage) -> [i64; 3] {
 }
 
 /// Adds to the usage of the day, and counts `ended` turns.
-fn add_to_day(write: &Write<'_>, usage: Usage, model: &str, ended: i64) -> Outcome<()> {
+fn add_to_day(
+    write: &Write<'_>,
+    user: Option<UserId>,
+    usage: Usage,
+    (model, purpose): (&str, Purpose),
+    ended: i64,
+) -> Outcome<()> {
     let [input, output, cached] = numbers(usage);
     write.execute(
         "INSERT INTO usage (day, model, input, output, cached, turns)
@@ -176,6 +258,22 @@ fn add_to_day(write: &Write<'_>, usage: Usage, model: &str, ended: i64) -> Outco
          ON CONFLICT (day, model) DO UPDATE
          SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + ?6",
         params![day_of(write.now), model, input, output, cached, ended],
+    )?;
+    write.execute(
+        "INSERT INTO usage_by_purpose (day, user_id, purpose, model, input, output, cached, turns)
+         VALUES (?1, ifnull(?2, 0), ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (day, user_id, purpose, model) DO UPDATE
+         SET input = input + ?5, output = output + ?6, cached = cached + ?7, turns = turns + ?8",
+        params![
+            day_of(write.now),
+            user,
+            purpose.as_str(),
+            model,
+            input,
+            output,
+            cached,
+            ended
+        ],
     )?;
     Ok(())
 }
@@ -185,18 +283,20 @@ pub(crate) fn add(
     write: &Write<'_>,
     id: TurnId,
     usage: Usage,
-    model: &str,
+    (model, purpose): (&str, Purpose),
     ended: i64,
 ) -> Outcome<()> {
     let [input, output, cached] = numbers(usage);
     write.execute(
         "UPDATE turns
-         SET model = ?2, input_tokens = input_tokens + ?3, output_tokens = output_tokens + ?4,
+         SET model = iif(?6, model, ?2), input_tokens = input_tokens + ?3, output_tokens = output_tokens + ?4,
              cached_tokens = cached_tokens + ?5
          WHERE id = ?1",
-        params![id, model, input, output, cached],
+        params![id, model, input, output, cached, purpose.is_aside()],
     )?;
-    add_to_day(write, usage, model, ended)?;
+    let sql = "SELECT user_id FROM turns WHERE id = ?";
+    let user = value::<Option<UserId>>(write.connection, sql, params![id])?;
+    add_to_day(write, user.flatten(), usage, (model, purpose), ended)?;
     write.execute(
         "INSERT INTO usage_by_person (user_id, day, input, output, cached)
          SELECT u.id, ?2, ?3, ?4, ?5

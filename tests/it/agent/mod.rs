@@ -1,6 +1,7 @@
 //! The assistant: its context, memory, permissions, tools and replies.
 
 mod assistant;
+mod cost;
 mod cut_replies;
 mod embeddings;
 pub mod folding;

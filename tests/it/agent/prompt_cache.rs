@@ -15,6 +15,21 @@ fn a_long_conversation_is_read_from_the_cache_by_openai_s_rules() {
     holds(Rules::OpenAi);
 }
 
+#[test]
+fn a_long_conversation_is_read_from_the_cache_by_gemini_s_rules() {
+    holds(Rules::Gemini);
+}
+
+#[test]
+fn a_long_conversation_is_read_from_the_cache_by_deepseek_s_rules() {
+    holds(Rules::DeepSeek);
+}
+
+#[test]
+fn a_claude_at_openrouter_is_read_from_its_cache() {
+    holds(Rules::OpenRouter);
+}
+
 fn holds(rules: Rules) {
     let share = play(rules, TURNS);
     assert!(share.requests > TURNS, "{share:?}");

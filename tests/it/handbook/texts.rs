@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agent::model::profile::{
-    EVERY_SERVER, MOST_BYTES, MOST_IMAGES, Profile, SERVICES, Thoughts, WindowQuestion,
+    CacheMark, EVERY_SERVER, MOST_BYTES, MOST_IMAGES, Profile, SERVICES, Thoughts, WindowQuestion,
 };
 use base::error::Code;
 use config::{SettingDoc, declared_documentation};
@@ -215,6 +215,10 @@ fn says(profile: &Profile) -> Vec<String> {
     ] {
         says.extend(is.then(|| words.to_owned()));
     }
+    says.extend(profile.cache.map(|mark| match mark {
+        CacheMark::Key => "caches what has the same `prompt_cache_key`".to_owned(),
+        CacheMark::Control => "caches what `cache_control` marks".to_owned(),
+    }));
     says.push(format!("has a window of {} tokens", profile.window));
     let questions: Vec<&str> = (profile.window_questions.iter())
         .map(|question| match question {

@@ -187,6 +187,62 @@ fn the_model_sets_a_reminder_which_comes_back_to_the_same_conversation() {
 }
 
 #[test]
+fn a_model_that_errs_is_helped_and_hears_the_date_it_meant() {
+    let create = |when: &str| json!({ "action": "create", "prompt": "bins", "at": when });
+    let model = Model::acting(vec![
+        Act::call("shedule", create("6pm")),
+        Act::call("schedule", json!({ "acton": "create", "prompt": "bins" })),
+        Act::call("schedule", create("soon")),
+        Act::call("schedule", create("every other Friday at 18:00")),
+        Act::say("done"),
+    ]);
+    let home = Home::start(model.config_with(json!({ "time_zone": "Europe/Oslo" })));
+    home.admin().chat("remind me of the bins");
+    let results = model.requests().pop().unwrap();
+    let results = results["messages"].as_array().unwrap();
+    let results = results.iter().filter(|message| message["role"] == "tool");
+    let results: Vec<&str> = results
+        .map(|one| one["content"].as_str().unwrap())
+        .collect();
+    let [unknown, misnamed, unclear, set] = results[..] else {
+        panic!("{results:?}");
+    };
+    assert!(unknown.contains(r#"nearest is "schedule", for example with {"action":"create"}"#));
+    assert!(
+        misnamed.contains(r#"one of "create", "list", "cancel", not "acton". For example: {"#),
+        "{misnamed}"
+    );
+    assert!(unclear.contains("in 20 minutes"), "{unclear}");
+    assert!(set.contains("; it comes on Friday, "), "{set}");
+    assert!(set.contains(", 18:00, then by 0 18 * * 5 2"), "{set}");
+    assert!(
+        !results.iter().any(|result| result.contains("<outside")),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn the_terminal_understands_the_same_times() {
+    let folder = TemporaryDirectory::new();
+    let _program = Program::serve(folder.path());
+    for (when, says) in [
+        (["--at", "tomorrow at 18:00"], ", 18:00\n"),
+        (["--at", "every weekday at 7"], ", 07:00\n"),
+        (["--cron", "@daily"], ", 00:00\n"),
+    ] {
+        let added = run(
+            folder.path(),
+            &["schedule", "add", when[0], when[1], "bins"],
+        );
+        let printed = printed(&added);
+        assert!(
+            printed.contains("day, ") && printed.contains(says),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
 fn a_tool_that_asks_waits_for_a_person_though_nobody_is_there() {
     let home = Home::offline();
     let mut client = home.admin();

@@ -150,7 +150,9 @@ impl Block {
                 self.call.arguments.push_str(piece);
             }
             Some("thinking_delta") => {
-                self.append("thinking", piece("thinking").unwrap_or_default())
+                let piece = piece("thinking").unwrap_or_default();
+                self.append("thinking", piece);
+                text.think(piece);
             }
             Some("signature_delta") => {
                 self.append("signature", piece("signature").unwrap_or_default());

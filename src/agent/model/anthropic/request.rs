@@ -39,6 +39,8 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     let mut output = Map::new();
     match context.effort() {
+        // It thinks only where it is asked to.
+        _ if request.purpose.is_aside() => {}
         None => {}
         Some("none") => {
             body.put("thinking", json!({ "type": "disabled" }));
@@ -64,7 +66,8 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if !output.is_empty() {
         body.put("output_config", output);
     }
-    let cache_control = (!capabilities.no_cache_marks).then(|| json!({ "type": "ephemeral" }));
+    let is_marked = !capabilities.no_cache_marks && !request.purpose.is_aside();
+    let cache_control = is_marked.then(|| json!({ "type": "ephemeral" }));
     let mark = |block: &mut Value| {
         if let Some(cache_control) = &cache_control {
             block["cache_control"] = cache_control.clone();

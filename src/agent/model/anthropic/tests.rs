@@ -5,12 +5,16 @@ use serde_json::{Value, json};
 use super::Anthropic;
 use crate::model::client_options::ClientOptions;
 use crate::model::dialect::Options;
+use crate::model::endpoint::Endpoint;
+use crate::model::profile::Profile;
 use crate::model::remote::Remote;
 use crate::model::testing::*;
 use crate::model::{ModelReply, ModelRequest, Provider};
 use base::finish_reason::FinishReason;
+use base::secret::Secret;
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
+use store::Purpose;
 
 fn provider(server: &TestServer) -> Remote {
     super::super::testing::provider(server, Box::new(Anthropic), "anthropic")
@@ -392,4 +396,29 @@ fn a_tool_whose_arguments_must_fit_is_strict() {
     let heard = server.heard();
     assert_eq!(heard[0].json()["tools"][0]["strict"], true);
     assert_eq!(heard[1].json()["tools"][0].get("strict"), None);
+}
+
+#[test]
+fn a_side_question_leaves_no_mark_and_does_not_think() {
+    let server = TestServer::new(vec![said("Hi"), said("Hi")]);
+    let endpoint = Endpoint::new("Anthropic", &server.url(), Some(Secret::new(KEY)));
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let service = Profile::of("anthropic", "");
+    let provider = Remote::new(endpoint, Box::new(Anthropic), service, options);
+    for purpose in [Purpose::Reply, Purpose::Title] {
+        let ask = Ask {
+            purpose,
+            ..Ask::hello(false)
+        };
+        ask.reply(&provider);
+    }
+    let heard = server.heard();
+    for (place, is_whole) in [(0, true), (1, false)] {
+        let body = heard[place].json().to_string();
+        assert_eq!(body.contains("cache_control"), is_whole, "{body}");
+        assert_eq!(body.contains("thinking"), is_whole, "{body}");
+    }
 }

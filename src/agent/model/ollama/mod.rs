@@ -189,6 +189,9 @@ impl ReplyParser for OllamaReply {
 fn take_rest(value: &Value, reply: &mut ReplyBuilder<'_>) {
     if let Some(message) = value.get("message") {
         reply.has_begun = true;
+        reply
+            .text
+            .think(message[THOUGHTS].as_str().unwrap_or_default());
         if message[THOUGHTS] != "" {
             merge_member(&mut reply.members, THOUGHTS, &message[THOUGHTS]);
         }

@@ -94,6 +94,11 @@ impl ChatReply {
                 reply.calls[0].merge_function(function);
             }
         }
+        // Some send the same under two names.
+        let thoughts = ["reasoning_content", "reasoning"].map(|name| message.get(name));
+        if let Some(thought) = thoughts.into_iter().flatten().find_map(Value::as_str) {
+            reply.text.think(thought);
+        }
         for (name, value) in message.iter().filter(|(name, _)| !is_known_member(name)) {
             merge_member(&mut reply.members, name, value);
         }

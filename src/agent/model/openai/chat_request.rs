@@ -9,7 +9,7 @@ use crate::model::client_options::Format;
 use crate::model::dialect::{FunctionTool, RequestBody, RequestContext, RequestMessage};
 use crate::model::extra::{result_text, sendable};
 use crate::model::files::{FROM_RESULTS, Media, object};
-use crate::model::profile::Thoughts;
+use crate::model::profile::{CacheMark, Thoughts};
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -30,6 +30,12 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     if let Some(effort) = context.effort() {
         body.put("reasoning_effort", effort);
+    }
+    if let Some(key) = context.cache_key() {
+        body.put("prompt_cache_key", key);
+    }
+    if context.cache() == Some(CacheMark::Control) {
+        body.put("cache_control", json!({ "type": "ephemeral" }));
     }
     if let Some(max_tokens) = request.max_tokens {
         body.put(capabilities.limit_name(), max_tokens);
@@ -70,7 +76,7 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     let mut of_results = Vec::new();
     let mut messages = Vec::with_capacity(request.messages.len() + 1);
-    if !request.system.is_empty() {
+    if !request.system.is_empty() && !capabilities.no_system_role {
         messages.push(RequestMessage::text("system", request.system));
     }
     for message in request.messages {
@@ -83,9 +89,58 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     if !of_results.is_empty() {
         messages.push(behind_results(of_results));
     }
+    if capabilities.no_system_role {
+        put_before(&mut messages, request.system);
+    }
+    if context.cache() == Some(CacheMark::Control) {
+        mark_question(&mut messages);
+    }
     body.reserve_for(context);
     body.put("messages", messages);
     body
+}
+
+/// Puts the text of the system before the first message of a person, for models that know no
+/// other place for it.
+fn put_before(messages: &mut [RequestMessage<'_>], system: &str) {
+    for message in messages {
+        match message {
+            RequestMessage::Text {
+                role: "user",
+                content,
+            } => *content = format!("{system}\n\n{content}").into(),
+            RequestMessage::Whole(whole) if whole["role"] == "user" => {
+                let text = &mut whole["content"][0]["text"];
+                *text = format!("{system}\n\n{}", text.as_str().unwrap_or_default()).into();
+            }
+            _ => continue,
+        }
+        return;
+    }
+}
+
+/// Marks the newest message of a person, where the last request ended: from the end, the
+/// cache looks back over 20 blocks only, and a round of many calls has more.
+fn mark_question(messages: &mut [RequestMessage<'_>]) {
+    let texts = messages
+        .iter_mut()
+        .rev()
+        .filter_map(|message| match message {
+            RequestMessage::Text {
+                role: "user",
+                content,
+            } => {
+                let text = content.to_string();
+                Some((message, text))
+            }
+            _ => None,
+        });
+    if let Some((message, text)) = texts.into_iter().next() {
+        let part = json!({
+            "type": "text", "text": text, "cache_control": { "type": "ephemeral" },
+        });
+        *message = RequestMessage::Whole(json!({ "role": "user", "content": [part] }));
+    }
 }
 
 /// Adds what was said of the schema of a reply.

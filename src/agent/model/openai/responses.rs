@@ -22,6 +22,8 @@ use store::{ToolCall, Usage};
 pub const PATH: &str = "/responses";
 /// The member under which a reply's items are kept.
 const ITEMS: &str = "output";
+/// The member of a message that says whether it is the answer or a comment on the way.
+const PHASE: &str = "phase";
 
 /// The body of a request.
 pub fn body(context: &RequestContext<'_>) -> RequestBody {
@@ -38,6 +40,9 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
     }
     if let Some(effort) = context.effort() {
         body.put("reasoning", json!({ "effort": effort }));
+    }
+    if let Some(key) = context.cache_key() {
+        body.put("prompt_cache_key", key);
     }
     if let Some(temperature) = context.temperature() {
         body.put("temperature", temperature);
@@ -120,7 +125,13 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
                     Some(own) => items.extend(own),
                     None => {
                         if !text.trim().is_empty() {
-                            items.push(message_item("assistant", text));
+                            let mut item = message_item("assistant", text);
+                            // Models that know it answer worse without it.
+                            let own = context.own_members(extra.as_ref());
+                            if let Some(phase) = own.and_then(|own| own.get(PHASE)) {
+                                item[PHASE] = phase.clone();
+                            }
+                            items.push(item);
                         }
                         items.extend(calls.iter().map(call_item));
                     }
@@ -219,6 +230,9 @@ impl ReplyParser for ResponsesReply {
             }
             kind if kind.starts_with("response.reasoning") && kind.ends_with(".delta") => {
                 reply.has_block |= !is_empty(&event["delta"]);
+                reply
+                    .text
+                    .think(event["delta"].as_str().unwrap_or_default());
             }
             "response.output_text.delta" | "response.refusal.delta" => {
                 self.is_refusal |= kind == "response.refusal.delta";
@@ -273,7 +287,17 @@ impl ReplyParser for ResponsesReply {
             .filter(is_call)
             .map(|item| ToolCallBuilder::whole(item, "call_id", &item["arguments"]))
             .collect();
-        reply.members.insert(ITEMS.to_owned(), output.into());
+        let phases = output.iter().rev().find_map(|item| item.get(PHASE));
+        match phases.filter(|phase| phase.is_string() && reply.calls.is_empty()) {
+            // The text itself is stored: only this goes back with it.
+            Some(phase) => {
+                reply.members.insert(PHASE.to_owned(), phase.clone());
+                reply.keeps_members = true;
+            }
+            None => {
+                reply.members.insert(ITEMS.to_owned(), output.into());
+            }
+        }
         let count = |pointer: &str| self.response.pointer(pointer)?.as_u64();
         reply.usage = Usage {
             input: count("/usage/input_tokens").unwrap_or(0),

@@ -44,7 +44,11 @@ const CASES: &[(&str, &str)] = &[
 /// What comes of a reply in pieces of `size` letters, and what was heard.
 fn streamed(written: &str, size: usize, expecting: bool) -> (String, String) {
     let mut heard = String::new();
-    let mut listener = |piece: &str| heard.push_str(piece);
+    let mut listener = |piece: Heard<'_>| {
+        if let Heard::Text(piece) = piece {
+            heard.push_str(piece);
+        }
+    };
     let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
     if expecting {
         reply_stream = reply_stream.expecting_thoughts();
@@ -136,7 +140,11 @@ fn a_reply_tells_whether_the_next_one_begins_with_thoughts() {
 #[test]
 fn only_what_may_be_a_tag_is_held_back() {
     let mut heard = Vec::new();
-    let mut listener = |piece: &str| heard.push(piece.to_owned());
+    let mut listener = |piece: Heard<'_>| {
+        if let Heard::Text(piece) = piece {
+            heard.push(piece.to_owned());
+        }
+    };
     let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
     for piece in [
         "Hel",

@@ -27,6 +27,7 @@ fn budget(tokens: usize) -> TokenBudget {
         tokens,
         result_chars: tokens.min(16_000),
         turns: 100,
+        past: usize::MAX,
     }
 }
 

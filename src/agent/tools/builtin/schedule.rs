@@ -20,11 +20,11 @@ pub(super) fn schedule() -> FunctionTool {
                 "prompt": {"type": "string"},
                 "at": {
                     "type": "string",
-                    "description": "Once, local: 2026-11-22T18:30, 18:30, +20m",
+                    "description": "Local: 2026-11-22T18:30, tomorrow 6pm, in 20 minutes, every other Friday",
                 },
                 "cron": {
                     "type": "string",
-                    "description": "Repeated, local: minute hour day month weekday",
+                    "description": "Or minute hour day month weekday",
                 },
                 "webhook": {"type": "string", "description": "Account that gets replies too"},
                 "schedule_id": {"type": "string"},
@@ -120,8 +120,14 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         schedule.id,
         schedule.readers.clone(),
     )]);
-    let next = zone.minute(schedule.timing.next_at);
-    Ok(format!("Set as {}; it comes at {next}.", schedule.id))
+    let next = zone.spoken(schedule.timing.next_at, context.clock.now());
+    Ok(match &schedule.timing.cron {
+        Some(cron) => format!(
+            "Set as {}; it comes on {next}, then by {cron}.",
+            schedule.id
+        ),
+        None => format!("Set as {}; it comes on {next}.", schedule.id),
+    })
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
@@ -206,7 +212,7 @@ mod tests {
             .next()
             .unwrap();
         assert!(
-            set.contains("; it comes at 2") && set.ends_with(" 08:00."),
+            set.contains("day, ") && set.ends_with(", 08:00, then by 0 8 * * *."),
             "{set}"
         );
         let listed = run(json!({"action": "list"})).unwrap();

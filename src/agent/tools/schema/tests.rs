@@ -93,14 +93,15 @@ fn what_does_not_fit_is_explained() {
         {"room":"a","scenes":["x",1]} | the argument "scenes[1]" must be a string, not a number
         {"room":"a","fade":{}}        | the argument "fade.seconds" is required and must be a number
         {"room":"a","scenes":"[1]"}   | the argument "scenes[0]" must be a string, not a number
+        {"rom":"a"}                   | the argument "room" is required and must be a string, not "rom"
         {"level":true,"on":[]}        | the argument "room" is required and must be a string; the argument "level" must be an integer, not a boolean; the argument "on" must be a boolean, not an array
     "#;
     for [arguments, problem] in rows(table) {
-        assert_eq!(
-            check(&light(), arguments).unwrap_err(),
-            problem,
-            "{arguments}"
-        );
+        let why = check(&light(), arguments).unwrap_err();
+        let (found, example) = why.split_once(". For example: ").unwrap();
+        assert_eq!(found, problem, "{arguments}");
+        // What is shown is taken.
+        assert!(check(&light(), example).is_ok(), "{example}");
     }
     let broken = check(&light(), r#"{"room": "a"#).unwrap_err();
     assert!(
@@ -110,13 +111,48 @@ fn what_does_not_fit_is_explained() {
 }
 
 #[test]
+fn an_example_keeps_what_fits() {
+    let why = check(
+        &light(),
+        r#"{"level":"1","on":true,"colour":"green","x":1}"#,
+    )
+    .unwrap_err();
+    let (_, example) = why.split_once(". For example: ").unwrap();
+    let example: Value = serde_json::from_str(example).unwrap();
+    let expected = json!({"level": 1, "on": true, "colour": "red", "room": "...", "speed": 3});
+    assert_eq!(example, expected);
+}
+
+#[test]
+fn an_unknown_tool_is_answered_with_the_nearest() {
+    let tool = |name: &str| ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: light().into(),
+    };
+    let offered = [tool("schedule"), tool("web_fetch"), tool("get_time")];
+    for (name, near) in [
+        (
+            "shedule",
+            "\"schedule\", for example with {\"room\":\"...\",\"speed\":3}",
+        ),
+        ("functions.web_fetch", "The nearest is \"web_fetch\""),
+        ("mcp__time__get_time", "The nearest is \"get_time\""),
+        ("paint", ", only schedule, web_fetch, get_time"),
+    ] {
+        let why = unknown_tool(name, &offered);
+        assert!(why.contains(near), "{why}");
+    }
+}
+
+#[test]
 fn unknown_members_pass_unless_the_schema_is_closed() {
     let open = json!({"type": "object", "properties": {"a": {}}});
     assert!(check(&open, r#"{"b":1}"#).is_ok());
     let closed = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
     assert_eq!(
         check(&closed, r#"{"b":1}"#).unwrap_err(),
-        r#"there is no argument "b", only a"#
+        r#"there is no argument "b", only a. For example: {}"#
     );
     let none = json!({"type": "object", "additionalProperties": false});
     assert_eq!(check(&none, ""), Ok(json!({})));

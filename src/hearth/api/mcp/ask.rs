@@ -174,6 +174,7 @@ impl Form for Messages {
             Event::Begin => self.report("The assistant has begun."),
             Event::Text(_) if Instant::now() < self.next_progress => None,
             Event::Text(_) => self.report("The assistant writes."),
+            Event::Thought(_) => None,
             Event::ToolCall => self.report("The assistant uses a tool."),
             Event::KeepAlive => self
                 .report("The assistant is still at it.")

@@ -24,6 +24,9 @@ impl Hub {
             Progress::Text(text) => EventKind::Delta {
                 text: text.to_owned(),
             },
+            Progress::Thought(text) => EventKind::Reasoning {
+                text: text.to_owned(),
+            },
             Progress::ToolCall(call) => EventKind::ToolCall {
                 tool: call.tool.clone(),
                 arguments: views::arguments(&call.arguments),
@@ -42,7 +45,7 @@ impl Hub {
         if matches!(kind.name(), EventName::Delta | EventName::Waiting) {
             return self.publish_of(turn, kind);
         }
-        // The model may have put into a call what it found before.
+        // The model may have put into a call, or think of, what it found before.
         let (then, now) = (turn.readers.clone(), turn.readers.clone());
         self.publish(of_turn(turn, kind), Recipients::Finders { then, now });
     }

@@ -6,6 +6,7 @@ mod once;
 mod pictures;
 mod plain;
 mod programs;
+mod reasoning;
 mod responses;
 mod rounds;
 mod streams;

@@ -328,6 +328,8 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         files: &(),
         tools: &[],
         may_call: true,
+        purpose: Default::default(),
+        conversation: None,
         client: None,
         temperature: None,
         max_tokens: None,
@@ -352,4 +354,27 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         2,
         "nothing is sent for a stopped turn"
     );
+}
+
+#[test]
+fn a_template_without_a_system_role_gets_its_text_with_the_first_message() {
+    let refused = "Jinja Exception: System role not supported";
+    for status in [400, 500] {
+        let server = TestServer::new(vec![
+            answer(status, &json!({"error": {"message": refused}})),
+            answer(200, &said("Hi")),
+            answer(200, &said("Ho")),
+        ]);
+        let provider = provider(&server);
+        assert_eq!(hello().reply(&provider).text, "Hi");
+        assert_eq!(hello().reply(&provider).text, "Ho");
+        let heard = server.heard();
+        assert_eq!(heard[0].json()["messages"][0]["role"], "system");
+        for place in [1, 2] {
+            let messages = heard[place].json()["messages"].clone();
+            assert_eq!(messages[0]["role"], "user", "{messages}");
+            let text = messages[0]["content"].as_str().unwrap();
+            assert!(text.starts_with("You are Ada.\n\n"), "{text}");
+        }
+    }
 }

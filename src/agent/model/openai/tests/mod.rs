@@ -1,5 +1,6 @@
 //! Against a scripted server on loopback.
 
+mod costs;
 mod failures;
 mod replies;
 mod responses;

@@ -362,3 +362,33 @@ fn ids_and_schemas_take_the_form_that_a_server_wants() {
     assert_eq!(messages[3]["tool_call_id"], id);
     assert_eq!(messages[4]["tool_call_id"], "abcdefgh1");
 }
+
+#[test]
+fn the_phase_of_an_answer_goes_back_with_it() {
+    let spoken = |phase: &str, text: &str| {
+        json!({"type": "message", "id": "msg_1", "phase": phase,
+               "content": [{"type": "output_text", "text": text}]})
+    };
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let output = json!([thought, spoken("final_answer", "Hi")]);
+    let server = TestServer::new(vec![
+        needs_responses(),
+        answer(200, &json!({"status": "completed", "output": output})),
+        answer(200, &json!({"status": "completed", "output": output})),
+    ]);
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let provider = provider_with(&server, options, "openai");
+    let mut ask = with_tools(hello());
+    let reply = ask.reply(&provider);
+    ask.messages
+        .extend([assistant("Hi", Vec::new(), reply.extra), user("more")]);
+    ask.reply(&provider);
+    let again = server.heard()[2].json();
+    let expected = json!({"type": "message", "role": "assistant", "content": "Hi",
+                          "phase": "final_answer"});
+    assert_eq!(again["input"][1], expected);
+    assert!(!again.to_string().contains("rs_1"), "{again}");
+}

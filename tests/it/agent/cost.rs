@@ -1,0 +1,151 @@
+//! What requests cost: routines, cold conversations, titles, and what is shown of it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use support::home::Home;
+use support::model::{Act, Model};
+use support::program::{printed, run};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// The tokens of a request, of four bytes each.
+fn tokens(request: &Value) -> usize {
+    request.to_string().len() / 4
+}
+
+fn quick(more: Value) -> Value {
+    let mut config = json!({
+        "titles": false, "context_tokens": 128_000, "permission_mode": "allow",
+        "limits": { "commands_per_second": 10_000, "commands_burst": 10_000 },
+    });
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+#[test]
+fn a_routine_in_a_long_conversation_sends_its_own_short_context() {
+    let model = Model::saying("That is noted; ask me again whenever you want to know more of it.");
+    let home = Home::start(model.config_with(quick(json!({}))));
+    let mut client = home.admin();
+    let mut conversation = Value::Null;
+    for number in 0..200 {
+        let said = format!("Number {number}: it was a quiet day, and we had soup for dinner.");
+        let mut chat = json!({ "type": "chat", "message": said });
+        if !conversation.is_null() {
+            chat["conversation_id"] = conversation.clone();
+        }
+        conversation = client.ask(chat)["conversation_id"].clone();
+    }
+    let before = model.requests();
+    let whole = tokens(before.last().unwrap());
+    client.ask(json!({
+        "type": "create_schedule", "prompt": "Tell us the weather", "at": "+1h",
+        "conversation_id": conversation,
+    }));
+    home.server().advance_clock(HOUR);
+    let routine = model.wait_for_requests(before.len() + 1).pop().unwrap();
+    let sent = tokens(&routine);
+    assert!(whole > 8_000 && sent <= 3_000, "{whole} and {sent}");
+    let text = routine.to_string();
+    assert!(
+        text.contains("Number 199") && text.contains("Tell us the weather"),
+        "{text}"
+    );
+    // What a person asks then is shown all of it.
+    client.ask(json!({ "type": "chat", "message": "and?", "conversation_id": conversation }));
+    let after = model.requests().pop().unwrap();
+    assert!(tokens(&after) > whole && after.to_string().contains("Number 0:"));
+}
+
+#[test]
+fn results_of_tools_are_shown_in_short_once_the_cache_is_cold() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let asks = last["role"] == "user" && last["content"].to_string().contains("look");
+        match asks {
+            true => Act::call("search_conversations", json!({ "query": "soup" })),
+            false => Act::say("Soup, soup, soup. ".repeat(60).as_str()),
+        }
+    });
+    let home = Home::start(model.config_with(quick(json!({}))));
+    let mut client = home.admin();
+    for number in 0..12 {
+        client.chat(&format!("Soup number {number}"));
+    }
+    let ask = {
+        let first = client.chat("look for the soup");
+        let conversation = first["conversation_id"].clone();
+        move |client: &mut support::client::Client, message: &str| {
+            client.ask(json!({
+                "type": "chat", "message": message, "conversation_id": conversation,
+            }))
+        }
+    };
+    for _ in 0..5 {
+        ask(&mut client, "look again");
+    }
+    ask(&mut client, "and now");
+    let warm = tokens(&model.requests().pop().unwrap());
+    home.server().advance_clock(Duration::from_secs(1_800));
+    ask(&mut client, "and now");
+    let still_warm = tokens(&model.requests().pop().unwrap());
+    home.server().advance_clock(2 * HOUR);
+    ask(&mut client, "and now");
+    let cold = tokens(&model.requests().pop().unwrap());
+    assert!(still_warm > warm, "{warm} and {still_warm}");
+    assert!(cold + 1_000 < warm, "{warm} and {cold}");
+}
+
+#[test]
+fn the_side_model_writes_titles_and_what_each_purpose_cost_is_shown() {
+    let model = Model::start(|request, _| {
+        let is_title = request.to_string().contains("You name conversations");
+        let text = if is_title { "Soup" } else { "Hello." };
+        Act::json(&json!({
+            "model": request["model"],
+            "choices": [{ "finish_reason": "stop",
+                          "message": { "role": "assistant", "content": text } }],
+            "usage": { "prompt_tokens": 1_000, "completion_tokens": 100,
+                       "prompt_tokens_details": { "cached_tokens": 400 } },
+        }))
+    });
+    let home = Home::start(model.config_with(json!({
+        "titles": true, "side_model": "small", "reasoning_effort": "high",
+        "prices": { "m": { "input": 2, "cached": 0.5, "output": 10 } }, "model": "m",
+    })));
+    let mut client = home.admin();
+    client.ask(json!({ "type": "chat", "message": "hello", "surface": "page" }));
+    let requests = model.wait_for_requests(2);
+    let efforts: Vec<&Value> = requests
+        .iter()
+        .map(|one| &one["reasoning_effort"])
+        .collect();
+    assert_eq!(requests[1]["model"], "small");
+    assert_eq!(efforts, ["high", "low"]);
+    let used = support::eventually("both are counted", || {
+        let used = client.ask(json!({ "type": "get_usage", "by": "purpose" }));
+        (used["usage"].as_array().unwrap().len() == 2).then_some(used)
+    });
+    let row = |purpose: &str| {
+        let rows = used["usage"].as_array().unwrap();
+        rows.iter().find(|row| row["purpose"] == purpose).unwrap()
+    };
+    let reply = row("reply");
+    assert_eq!(reply["person"], "admin");
+    assert_eq!(
+        [&reply["input"], &reply["cached"], &reply["output"]],
+        [1_000, 400, 100]
+    );
+    // 600 at 2, 400 at 0.5 and 100 at 10 for a million.
+    assert_eq!(reply["cost"], "0.0024");
+    assert_eq!(row("title")["model"], "small");
+    assert_eq!(row("title").get("cost"), None);
+    let shown = printed(&run(home.folder.path(), &["usage", "--by", "purpose"]));
+    for part in ["PURPOSE", "reply", "title", "admin", "0.0024"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+}
