@@ -537,6 +537,7 @@ records! {
         pub permission: &'static str,
         /// Whether it is shown to a model only once that has found it with `find_tools`: all
         /// tools take too much of its window.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub is_left_out: bool,
     }
 

@@ -189,7 +189,8 @@ impl Household {
     pub(super) fn search(&mut self) -> &'static str {
         let ((person, actor), way, word) = (self.actor(), self.way(), self.word());
         let limit = 1 + self.random.below(40);
-        let request = json!({ "type": "search_messages", "query": word, "limit": limit });
+        let request = json!({ "type": "search_messages", "query": word, "limit": limit,
+            "order": "newest" });
         let allowed = self.reference.needs(actor, Role::User);
         let answer = self.ask(actor, way, request.clone());
         if let Some(data) = self.compare(&request, answer, allowed) {

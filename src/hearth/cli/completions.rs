@@ -129,7 +129,7 @@ fn values(name: &str) -> Vec<String> {
         "ROLE" => "viewer user admin",
         "MODE" => "ask allow deny",
         "STATE" => "pending held delivered dead",
-        "PERIOD" => "day month",
+        "WHAT" => "day month purpose",
         "SHELL" => "bash zsh fish",
         "PROVIDER" => return PRESETS.iter().map(|one| one.name.to_owned()).collect(),
         "KEY" => {

@@ -95,8 +95,8 @@ pub const USAGE: Command = Command::new(
     "\
 usage: Show the tokens used, by month and model
 Months and days are in UTC. Tokens sent include those that the provider read from its cache.
-With the setting prices, it shows what they cost.
---by WHAT    day, month (the default), or purpose: also by person and what it was for
+By purpose, it shows who used them, and what for. With the setting prices, it shows what they cost.
+--by WHAT    day, month or purpose (default: month)
 --limit N    Show at most N rows (default: 50)
 --json",
 )

@@ -19,7 +19,7 @@ const OFFERED: [(&str, &str, &str); 10] = [
     ("hearth user add ada --role v", "viewer", "user"),
     ("hearth completions ", "bash zsh fish", "serve"),
     ("hearth config set permission_", "permission_mode", "model"),
-    ("hearth usage --by ", "day month", "--limit"),
+    ("hearth usage --by ", "day month purpose", "--limit"),
     ("hearth serve --bind ", "", "--port"),
     ("hearth --v", "--version", "serve"),
 ];

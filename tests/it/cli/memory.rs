@@ -117,5 +117,6 @@ fn messages_are_found_in_all_conversations() {
     assert!(lines(&home.folder, &["search", "chimney"]).is_empty());
     let one = parsed(&home.folder, &["search", "hum", "--limit", "1", "--json"]);
     assert_eq!(one.as_array().unwrap().len(), 1);
-    assert_eq!(one[0]["passage"].as_array().unwrap().len(), 3);
+    let passage = one[0]["passage"].as_array().unwrap();
+    assert!((2..=3).contains(&passage.len()), "{passage:?}");
 }

@@ -141,7 +141,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn index_messages(&self) -> Result<bool> {
-        if !self.read(is_unfinished)? {
+        if !self.look(is_unfinished)?.uncommitted() {
             return Ok(false);
         }
         self.write(|write| {
