@@ -115,9 +115,10 @@ impl Household {
                 .into_iter()
                 .map(|(number, _)| self.reference.conversations[number].id.as_str())
                 .collect();
-            // What is found may itself quote what was found earlier.
+            // What was said in it may itself quote what was found earlier.
             let lines = string(&reply).lines();
             let shown: Vec<String> = lines
+                .filter(|line| line.starts_with("conv_"))
                 .flat_map(|line| ids(line, "conv_").into_iter().take(1))
                 .collect();
             for id in &shown {
@@ -126,9 +127,9 @@ impl Household {
             }
             // Its own question may be found or not: it has just been asked.
             let others = allowed.iter().filter(|id| **id != own).count();
-            // An account may be offered less.
+            // An account may be offered less, and what says the same as another is left out.
             assert!(
-                account.is_some() || shown.len() >= others.min(4),
+                account.is_some() || shown.len() >= others.min(1),
                 "{text} in {readers:?}: {reply}"
             );
         }

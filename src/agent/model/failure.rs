@@ -154,7 +154,7 @@ impl Failure {
                 }
                 let cause = response.cause(verdict);
                 let says = response.says(endpoint, model);
-                let mut error = endpoint.failed(&says, response.detail(), cause);
+                let mut error = endpoint.failed(&says, response.detail(&says), cause);
                 if let ProviderError::Failed { refusal, .. } = &mut error {
                     *refusal = response.refusal();
                 }
@@ -186,7 +186,10 @@ impl Failure {
                 refusal.apply(match refusal.status {
                     429 => Error::new(Code::RateLimited, message),
                     // A refused key is the household's, not theirs.
-                    424 | 503 => Error::server(message, endpoint.scrub(&response.detail())),
+                    424 | 503 => {
+                        let detail = endpoint.scrub(&response.detail(&message));
+                        Error::server(message, detail)
+                    }
                     _ => Error::invalid_request(message),
                 })
             }
@@ -469,15 +472,16 @@ impl ErrorResponse {
         format!("{subject} answers with status {status}: {words}")
     }
 
-    /// For the log.
-    fn detail(&self) -> String {
-        let (status, labels, message) = (self.status, &self.labels, &self.message);
+    /// For the log, which has the `public` words before it.
+    fn detail(&self, public: &str) -> String {
+        let (status, labels) = (self.status, &self.labels);
         let id = self.request_id.as_ref();
         let id = id.map(|id| format!(", x-request-id {id}"));
-        format!(
-            "{message} (HTTP {status} [{labels}]{})",
-            id.unwrap_or_default()
-        )
+        let about = format!("HTTP {status} [{labels}]{}", id.unwrap_or_default());
+        match self.message.as_str() {
+            said if public.contains(said) => about,
+            message => format!("{message} ({about})"),
+        }
     }
 
     fn too_long(&self, overflow: Overflow, endpoint: &Endpoint, model: &str) -> ProviderError {
@@ -492,8 +496,8 @@ impl ErrorResponse {
             ),
         };
         ProviderError::ContextOverflow {
+            detail: endpoint.scrub(&self.detail(&public)),
             public,
-            detail: endpoint.scrub(&self.detail()),
             refusal: self.refusal(),
             hides_window: overflow == Overflow::Unnamed,
         }

@@ -196,7 +196,13 @@ impl Servers {
                     return Ok(Ok(reply));
                 }
                 Err(error) if error.may_ask_next() => {
-                    log::warn!("{error}; {} rests for {} s", server.name, rest.as_secs());
+                    match rest.as_secs() {
+                        // The only server is asked again at once.
+                        seconds if seconds > 0 && order.len() > 1 => {
+                            log::warn!("{error}; {} rests for {seconds} s", server.name);
+                        }
+                        _ => log::warn!("{error}"),
+                    }
                     failures.push(error);
                 }
                 Err(error) => return Ok(Err(error)),

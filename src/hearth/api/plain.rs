@@ -151,7 +151,7 @@ impl PlainChat {
         match chat.messages.last() {
             Some(ChatMessage::User { .. } | ChatMessage::ToolResult { .. }) => Ok(chat),
             _ => Err(Error::invalid_request(
-                "the last of \"messages\" must be a user's, or a tool's result",
+                "the last message must be a user's, or a tool's result",
             )),
         }
     }

@@ -356,7 +356,7 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
     close_round(&mut steps);
     if pending.is_empty() {
         return Err(Error::invalid_request(
-            "the last of \"messages\" must be a user's, with text in it",
+            "the last message must be a user's, with text in it",
         ));
     }
     check_message(&pending)?;

@@ -94,38 +94,47 @@ impl Service {
             earlier_request: None,
         });
         let line = Line::open(self, asker.identity.as_ref(), waker);
-        let repeated = request
-            .as_ref()
-            .map(|request| self.repeated(&viewer, request));
-        let mut begun = repeated.transpose()?.flatten();
-        let (mut used, mut is_streamed) = (Usage::default(), question.stream);
-        if let (None, Some(results)) = (&begun, question.results.take()) {
+        let results = question.results.take();
+        let known = match &request {
+            Some(request) => self.store.snapshot(&viewer)?.turn_of_request(request)?,
+            None => None,
+        };
+        let (mut begun, mut used, mut is_streamed) = (None, Usage::default(), question.stream);
+        if let Some(results) = &results {
             let print = question.fingerprint.unwrap_or_default();
-            let message = &question.message;
-            let waiting = self.programs.waiting(credential, message, &results, print);
+            let (programs, message) = (&self.programs, &question.message);
+            let waiting = programs.waiting(credential, message, results, print, known);
             if let Some((turn, used, program)) = waiting {
                 let watch = line.watch(turn, person, question.stream);
                 request.iter().for_each(|request| {
                     self.store.note_request(request.clone(), turn);
                 });
                 program.go_on(&results.returned, Some(line.response()));
-                return Ok(line.follow(turn, watch, used, request));
+                return Ok(line.follow(turn, watch, used, request, false));
             }
-            if let Some((turn, before)) = self.programs.has_taken(credential, &results, print) {
-                begun = self.store.go_on(&viewer, turn, None)?;
+            let taken = programs.has_taken(credential, results, print);
+            if let Some((_, before)) = taken {
                 // What was streamed before is not there any more: the end brings all of it.
                 (used, is_streamed) = (before, false);
+            }
+            if let Some(turn) = known.or(taken.map(|(turn, _)| turn)) {
+                begun = self.repeat(&viewer, turn, None)?;
             }
             if begun.is_none() && question.steps.is_empty() {
                 return Err(Error::not_found(
                     "no call of this program waits for these results: send the calls with them",
                 ));
             }
+        } else if let Some(turn) = known
+            && !self.hub.is_watched(turn)
+        {
+            // Nobody else waits for it.
+            begun = self.repeat(&viewer, turn, request.as_ref())?;
         }
         if let (None, Some((message, results))) = (&begun, question.left.take()) {
             let waiting = self
                 .programs
-                .waiting(credential, &message, &results, [0; 32]);
+                .waiting(credential, &message, &results, [0; 32], None);
             if let Some((_, _, program)) = waiting {
                 program.go_on(&results.returned, None);
             }
@@ -196,19 +205,24 @@ impl Service {
         }
         self.start(begun, credential.token_id, Some(watch));
         drop(place);
-        Ok(line.follow(turn, watch, used, request))
+        Ok(line.follow(turn, watch, used, request, results.is_none()))
     }
 
-    /// The turn of a request that came before, if its answer never went out and nobody else
-    /// waits for it.
-    fn repeated(&self, viewer: &Viewer, request: &IdempotencyKey) -> Result<Option<Begun>> {
-        let turn = self.store.snapshot(viewer)?.turn_of_request(request)?;
-        match turn {
-            Some(turn) if !self.hub.is_watched(turn) => {
-                self.store.go_on(viewer, turn, Some(request))
-            }
-            _ => Ok(None),
+    /// Goes on with the turn of a request that came before.
+    fn repeat(
+        &self,
+        viewer: &Viewer,
+        turn: TurnId,
+        request: Option<&IdempotencyKey>,
+    ) -> Result<Option<Begun>> {
+        // Its client hung up. It goes on with the turn once that has ended.
+        if self.queue.is_cancelled(turn) {
+            return Err(Error::overloaded(
+                "the turn of this request is being stopped",
+                1,
+            ));
         }
+        self.store.go_on(viewer, turn, request)
     }
 
     /// Stops the turn of a request of this token. None where several have the name: two

@@ -145,19 +145,23 @@ impl Programs {
     }
 
     /// The turn of this credential that waits for these results of calls after this message, and
-    /// what it has used. It is known from now on that they were sent.
+    /// what it has used; not the turn that had the same request before. It is known from now on
+    /// that they were sent.
     pub fn waiting(
         &self,
         credential: Credential,
         message: &str,
         results: &Results,
         request: [u8; 32],
+        earlier: Option<TurnId>,
     ) -> Option<(TurnId, Usage, Arc<ProgramTurn>)> {
         let programs = lock(&self.turns);
         let mut found: Vec<_> = programs
             .iter()
-            .filter(|(_, program)| {
-                program.credential == credential && program.waits_for(message, results)
+            .filter(|(turn, program)| {
+                Some(**turn) != earlier
+                    && program.credential == credential
+                    && program.waits_for(message, results)
             })
             .collect();
         // The newest, if the same was asked twice.

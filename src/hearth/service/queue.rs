@@ -278,6 +278,13 @@ impl WorkQueue {
         Withdrawn::Taken
     }
 
+    /// Whether a turn that is running is to stop.
+    pub fn is_cancelled(&self, turn: TurnId) -> bool {
+        let state = self.lock();
+        let running = state.running.get(&turn);
+        running.is_some_and(|(_, cancel)| cancel.is_cancelled())
+    }
+
     /// Takes all turns of a conversation that is gone out of the queue, or signals their
     /// worker to stop. Returns which they were.
     pub fn withdraw_all(&self, conversation: ConversationId) -> Vec<TurnId> {

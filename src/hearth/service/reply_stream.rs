@@ -21,8 +21,8 @@ use net::wait::Waker;
 use protocol::event::EventKind;
 use store::{IdempotencyKey, Identity, TurnState, Usage, Viewer};
 
-/// How much longer a response waits for a model than the model may take: its provider ends
-/// at the deadline by itself.
+/// How much longer a response waits than the model or the turn may take: both end at the
+/// deadline by themselves.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// What happens before a reply ends.
@@ -67,8 +67,10 @@ enum Source {
         watch: Watch,
         /// The tokens that earlier responses of the turn have told of.
         used_before: Usage,
-        /// The request, until its answer has gone out.
+        /// The request.
         request: Option<IdempotencyKey>,
+        /// Whether the same request is a new one once its answer has gone out.
+        is_forgotten: bool,
     },
     Model {
         deadline: Instant,
@@ -222,12 +224,14 @@ impl Line {
         watch: Watch,
         used_before: Usage,
         request: Option<IdempotencyKey>,
+        is_forgotten: bool,
     ) -> ReplyStream {
         let source = Source::Turn {
             id,
             watch,
             used_before,
             request,
+            is_forgotten,
         };
         ReplyStream { line: self, source }
     }
@@ -305,7 +309,7 @@ impl ReplyStream {
         } else if let Some(Err(error)) = news.end {
             if error == cancelled() {
                 // A person stopped it: the same request is a new one.
-                self.answered();
+                self.forget_request();
             }
             news.end = Some(Err(self.once(error)));
         }
@@ -323,8 +327,18 @@ impl ReplyStream {
         }
     }
 
-    /// Notes that the answer goes out: the same request is a new one from now on.
+    /// Notes that the answer goes out: the same request is a new one from now on, unless it
+    /// brought results, which count once.
     pub fn answered(&self) {
+        if let Source::Turn {
+            is_forgotten: true, ..
+        } = self.source
+        {
+            self.forget_request();
+        }
+    }
+
+    fn forget_request(&self) {
         if let Source::Turn { request, .. } = &self.source
             && let Some(request) = request.clone()
         {
@@ -343,7 +357,9 @@ impl ReplyStream {
         // Where that cannot be read, it may have.
         match seen.and_then(|seen| seen.steps(id)) {
             Ok(steps) if !has_effect(&steps, &service.assistant().toolbox) => error,
-            _ => error.with_status(424),
+            _ => error
+                .rephrased(|text| format!("{text} (a tool has already run)"))
+                .with_status(424),
         }
     }
 
@@ -375,7 +391,7 @@ impl ReplyStream {
     /// How long a response may wait that may take `longest`.
     pub fn deadline(&self, longest: Duration) -> Instant {
         match self.source {
-            Source::Turn { .. } => Instant::now() + longest,
+            Source::Turn { .. } => Instant::now() + longest + GRACE,
             Source::Model { deadline, .. } => deadline + GRACE,
         }
     }

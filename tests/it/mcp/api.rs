@@ -1,6 +1,8 @@
 //! Hearth as a server of the Model Context Protocol, over real sockets.
 
 use std::io::{BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -374,6 +376,37 @@ fn what_is_no_request_is_refused_as_the_protocol_says() {
     assert!(is_error && text.contains("query"), "{text}");
     let off = Home::offline();
     assert_eq!(send(&off, &off.tokens.user, &[], ping).status, 404);
+}
+
+#[test]
+fn a_question_that_comes_again_goes_on_with_its_turn() {
+    let is_well = Arc::new(AtomicBool::new(false));
+    let well = Arc::clone(&is_well);
+    let model = Model::start(move |request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let has_result = messages.iter().any(|message| message["role"] == "tool");
+        let add = json!({"action": "add", "list": "toys", "items": ["ball"]});
+        match has_result {
+            false => Act::call("lists", add),
+            true if well.load(Ordering::SeqCst) => Act::say("It is on the list."),
+            true => Act::error(503, "Retry-After: 90\r\n", "no"),
+        }
+    });
+    let mut config = model.config();
+    config["mcp_api"] = json!({"enabled": true});
+    config["permission_mode"] = json!("allow");
+    let home = Home::start(config);
+    let ask = || {
+        let message = json!({"message": "note the ball"});
+        call(&home, &home.tokens.user, "ask", message)
+    };
+    let (text, is_error) = ask();
+    assert!(is_error, "{text}");
+    assert!(text.ends_with("(a tool has already run)"), "{text}");
+    is_well.store(true, Ordering::SeqCst);
+    assert_eq!(ask(), ("It is on the list.".to_owned(), false));
+    let asked = model.requests().len();
+    assert_eq!(asked, 3, "the tool is called once");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use agent::model::fence::MCP_CHANNEL;
 use agent::model::{ModelReply, ToolSpec};
 use agent::tools::check_arguments;
 use base::error::Error;
+use base::secret::sha256;
 use net::http::{Answer, Head, Response};
 use protocol::command::check_message;
 
@@ -75,6 +76,7 @@ pub fn ask(
     let token = request.meta("progressToken");
     let token = token.filter(|token| token.is_string() || token.is_number());
     let token = token.filter(|_| takes_stream).cloned();
+    let name = name_of(head, &request.id);
     let question = Question {
         history: Vec::new(),
         // Beside the names of the model API's programs.
@@ -86,11 +88,13 @@ pub fn ask(
         files: Vec::new(),
         instructions: None,
         idempotency: None,
-        fingerprint: None,
+        fingerprint: Some(sha256(
+            &[name.as_bytes(), exchange.request.body.as_slice()].concat(),
+        )),
         channel: MCP_CHANNEL,
         program: None,
         stream: token.is_some(),
-        request: Some(name_of(head, &request.id)),
+        request: Some(name),
     };
     let followed = new_waker(head)
         .and_then(|waker| exchange.service.follow(&exchange.asker, question, &waker));

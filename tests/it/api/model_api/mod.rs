@@ -366,7 +366,7 @@ fn what_cannot_be_done_is_refused_clearly() {
         (
             json!({ "model": "hearth", "messages": [] }),
             400,
-            "\"messages\"",
+            "the last message must be a user's",
         ),
         (json!({ "model": "hearth" }), 400, "messages"),
         (json!([]), 400, "the body cannot be read"),

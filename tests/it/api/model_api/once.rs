@@ -267,6 +267,15 @@ fn other_errors_have_the_same_headers() {
     }
 }
 
+#[test]
+fn a_turn_that_is_out_of_time_says_so() {
+    let model = Model::start(|_, _| Act::Stall("Done.".to_owned()));
+    let home = home_with(&model, json!({ "limits": { "turn_seconds": 1 } }));
+    let answer = send(&home, COMPLETIONS, &question(COMPLETIONS, false));
+    assert!(answer.status >= 500, "{answer:?}");
+    assert!(!answer.body.contains("the turn goes on"), "{answer:?}");
+}
+
 /// A person who stops the turn has stopped it.
 #[test]
 fn a_turn_that_somebody_stopped_does_not_go_on() {
@@ -364,6 +373,79 @@ fn results_without_a_second_step_are_kept() {
         assert!(shown[1].contains("it shines"), "{shown:?}");
     }
     assert_eq!((items(&home), conversations(&home).len()), (1, 1));
+}
+
+/// The response may have been lost, whatever happened to the server meanwhile.
+#[test]
+fn results_that_come_again_are_used_once() {
+    for is_late in [false, true] {
+        let model = Model::start(|request, _| {
+            let messages = request["messages"].to_string();
+            match () {
+                () if !messages.contains("water plants") => water(),
+                () if !messages.contains("it shines") => Act::call("light", json!({})),
+                () => Act::say("Both are done."),
+            }
+        });
+        let mut home = home(&model);
+        let mut messages = vec![json!({ "role": "user", "content": "on" })];
+        let calls = light_turn(&home, &messages);
+        let id = calls["tool_calls"][0]["id"].clone();
+        messages.push(calls);
+        messages.push(json!({ "role": "tool", "tool_call_id": id, "content": "it shines" }));
+        if is_late {
+            home.restart_at_once();
+            support::eventually("the turn is left", || {
+                let info = home.admin().ask(json!({ "type": "server_info" }))["turns"].take();
+                (info["running"] == 0 && info["queued"] == 0).then_some(())
+            });
+        }
+        let tool = json!({ "type": "function", "function": { "name": "light" } });
+        let body = json!({ "model": "hearth", "messages": messages, "tools": [tool] });
+        let first = send(&home, COMPLETIONS, &body);
+        let asked = model.requests().len();
+        for restarts in [false, true, false] {
+            if restarts {
+                home.restart();
+            }
+            let again = send(&home, COMPLETIONS, &body);
+            assert_eq!(again.status, 200, "{again:?}");
+            assert!(again.body.contains("Both are done."), "{again:?}");
+            let turn = again.header("x-hearth-turn");
+            assert_eq!(turn, first.header("x-hearth-turn"), "late: {is_late}");
+        }
+        assert_eq!(model.requests().len(), asked, "late: {is_late}");
+        assert_eq!((items(&home), conversations(&home).len()), (1, 1));
+    }
+}
+
+#[test]
+fn a_request_that_hung_up_goes_on_with_its_turn() {
+    let slow = json!({ "name": "slow", "description": "Test.",
+        "command": ["/bin/sh", "-c", "trap '' TERM; echo x >> started; sleep 600"] });
+    let model = Model::start(|request, _| match count_of(&request["messages"], "tool") {
+        0 => Act::call("slow", json!({})),
+        _ => Act::say("Done."),
+    });
+    let more = json!({ "permission_mode": "allow", "tools": { "custom": [slow] } });
+    let home = home_with(&model, more);
+    let body = question(COMPLETIONS, true);
+    let asked = super::streams::begin(home.address(), &home.tokens.user, &body);
+    let started = home.folder.path().join("files/started");
+    support::eventually("the tool runs", || started.exists().then_some(()));
+    drop(asked);
+    support::eventually("its end", || {
+        (super::streams::open(&home) == 1).then_some(())
+    });
+    let answer = support::eventually("an answer", || {
+        let answer = send(&home, COMPLETIONS, &body);
+        let waits = answer.status == 503 && answer.header("retry-after") == Some("1");
+        (!waits).then_some(answer)
+    });
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.body.contains("Done."), "{answer:?}");
+    assert_eq!(std::fs::read_to_string(&started).unwrap(), "x\n");
+    assert_eq!(conversations(&home).len(), 1);
 }
 
 fn shown_results(request: &Value) -> Vec<String> {

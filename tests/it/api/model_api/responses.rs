@@ -233,7 +233,7 @@ fn what_would_need_kept_responses_is_refused() {
         (json!({ "input": ["x"] }), "a text or items"),
         (json!({ "text": "x" }), "\"text\" must be an object"),
         (json!({ "input": 7 }), "a text or items"),
-        (json!({ "input": [] }), "must be a user's"),
+        (json!({ "input": [] }), "the last message must be a user's"),
     ] {
         let mut body = json!({ "model": "hearth", "input": "hello" });
         for (key, value) in more.as_object().unwrap() {
