@@ -15,6 +15,9 @@ pub fn folded(name: &str) -> String {
 /// Most characters of a user's name.
 pub const NAME_CHARACTERS: usize = 64;
 
+/// Words that stand for something else where a name may stand.
+const RESERVED_NAMES: [&str; 4] = ["owner", "household", "private", "null"];
+
 /// Whether a new user may have this name: letters and digits of one script, and `-`, `_` and
 /// `.` behind the first of them, so that no two names look the same and nothing in them hides.
 /// An accented letter must be one character ([`composed`](crate::composed::composed)).
@@ -31,6 +34,8 @@ pub fn is_user_name(name: &str) -> bool {
     };
     (1..=NAME_CHARACTERS).contains(&name.chars().count())
         && !name.starts_with(['-', '_', '.'])
+        && !name.ends_with('.')
+        && !RESERVED_NAMES.contains(&folded(name).as_str())
         && is_of_one
         && composed(name) == name
 }
@@ -131,6 +136,12 @@ mod tests {
             "ada@example.org",
             "-ada",
             ".",
+            "ada.",
+            // Words of audiences and roles.
+            "owner",
+            "Household",
+            "private",
+            "null",
             "ada\n",
             "\u{1b}[2J",
             // Of another script: Cyrillic, Greek, and letters for how words sound.

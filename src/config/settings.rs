@@ -156,6 +156,11 @@ impl Settings {
         self.refuse_unset(|one| one.left_out.is_within(&key) && one.left_out != one.path)
     }
 
+    /// What names a variable that the environment does not have, one line each.
+    pub fn unset(&self) -> Vec<String> {
+        self.with(|document| document.unset.iter().map(|one| one.line.clone()).collect())
+    }
+
     fn refuse_unset(&self, is_used: impl Fn(&Unset) -> bool) -> Result<()> {
         self.with(|document| {
             let used = document.unset.iter().filter(|one| is_used(one));

@@ -15,7 +15,7 @@ use base::secret::{Secret, reference};
 use config::{AddressPatterns, Config};
 use net::http::checks::{bearer, is_forwarded, percent_decoded};
 use net::http::{Head, Request};
-use store::{UserRole, not_spoken_for};
+use store::{Identity, UserRole, not_spoken_for};
 
 /// The header with the name of the person on whose behalf a program asks, whose token speaks
 /// for several.
@@ -87,6 +87,19 @@ pub fn asker(
         user: identity.user.clone(),
         identity: Some(identity),
     })
+}
+
+/// The holder of a token, where it speaks for nobody else.
+///
+/// # Errors
+/// `invalid_request` if a header names another person.
+pub fn holder(head: &Head, identity: Identity) -> Result<Identity> {
+    match head.header(ON_BEHALF_OF) {
+        Some(name) if folded(name) != folded(&identity.user) => Err(Error::invalid_request(
+            "X-Hearth-User counts for the model API alone; here, use a token of that person",
+        )),
+        _ => Ok(identity),
+    }
 }
 
 /// The person on whose behalf a program says it asks.

@@ -22,7 +22,7 @@ const FILE: &str = include_str!("../../../.ci/debian/avahi.service");
 /// `hearth avahi`
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
-    let config = directory.settings()?.current();
+    let config = directory.address_settings()?.current();
     let configured = config.tcp_channels().next();
     let configured = configured.map(|tcp| (tcp.bind, tcp.port));
     let server = RunningServer::find(&directory);

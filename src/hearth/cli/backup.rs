@@ -33,6 +33,7 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     match arguments.operand(0) {
         None if arguments.has("list") => list(door, arguments, context),
+        Some("-") => Err(arguments.usage("a backup is a file: give its name in place of `-`")),
         Some(file) if !arguments.has("list") => {
             back_up(door, PathBuf::from(file), arguments, context)
         }

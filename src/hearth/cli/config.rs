@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 use serde_json::{Value, json};
@@ -67,6 +67,8 @@ An editor that is given it completes and explains settings while you write.",
 
 /// The draft of `hearth config edit` in the data directory.
 const DRAFT: &str = "config.draft.json";
+/// The file as it was when the draft was begun, beside it.
+const DRAFT_BASE: &str = "config.draft.base.json";
 
 /// `hearth config check`
 fn check(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
@@ -255,34 +257,44 @@ fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
     let directory = door.directory()?.clone();
     directory.check_is_configured()?;
     let was = fs::read_to_string(directory.config())?;
-    let draft = directory.path().join(DRAFT);
-    let opened = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&draft);
-    match opened.and_then(|mut file| file.write_all(was.as_bytes())) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            context.note("This is the draft of an earlier edit.")?;
-        }
-        Err(error) => return Err(CliError::failed(StartError::unwritable(&draft, &error))),
-    }
-    let kept = format!(
-        "nothing was changed; the draft is {}, and `hearth config edit` opens it again",
-        draft.display()
+    let (draft, base) = (
+        directory.path().join(DRAFT),
+        directory.path().join(DRAFT_BASE),
     );
+    if draft.exists() {
+        if fs::read_to_string(&base).is_ok_and(|base| base == was) {
+            context.note("This is the draft of an earlier edit.")?;
+        } else {
+            let aside = set_aside(&draft)?;
+            context.note(format_args!(
+                "The file has changed since the draft of an earlier edit was begun. That draft \
+                 is now {}; this is a new one.",
+                aside.display()
+            ))?;
+        }
+    }
+    if !draft.exists() {
+        write_new(&base, &was)?;
+        write_new(&draft, &was)?;
+    }
+    let remove = || fs::remove_file(&draft).and_then(|()| fs::remove_file(&base));
     loop {
         open_editor(&draft, context)?;
-        let text = fs::read_to_string(&draft)?;
+        let text = fs::read_to_string(&draft).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => CliError::failed(format!(
+                "nothing was changed: the editor left no {}",
+                draft.display()
+            )),
+            _ => CliError::failed(format!("{}: {error}", draft.display())),
+        })?;
         if text == was {
-            fs::remove_file(&draft)?;
+            remove()?;
             return context.note("Nothing was changed.");
         }
         let request = json!({ "type": "replace_config", "text": text, "was": was });
         let error = match door.ask(&request) {
             Ok(changed) => {
-                fs::remove_file(&draft)?;
+                remove()?;
                 return report(door, "Saved in", &changed, arguments, context);
             }
             Err(error) => error,
@@ -290,11 +302,41 @@ fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
         // A server may start while the person writes.
         door.release();
         context.note(error.message())?;
+        if fs::read_to_string(directory.config())? != was {
+            let aside = set_aside(&draft)?;
+            return Err(CliError::failed(format!(
+                "nothing was saved; your draft is now {}, and `hearth config edit` opens the file \
+                 as it is now",
+                aside.display()
+            )));
+        }
         let again = Prompter::new(context).ask("Edit it again? (yes or no)", "yes")?;
         if !matches!(again.as_deref(), Some("yes" | "y")) {
-            return Err(CliError::failed(kept));
+            return Err(CliError::failed(format!(
+                "nothing was changed; the draft is {}, and `hearth config edit` opens it again",
+                draft.display()
+            )));
         }
     }
+}
+
+/// Writes a file of the owner's alone, in place of one that may be there.
+fn write_new(path: &Path, text: &str) -> CliResult {
+    let _ = fs::remove_file(path);
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    opened
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| CliError::failed(StartError::unwritable(path, &error)))
+}
+
+/// Renames a draft to a name that is free, and returns that.
+fn set_aside(draft: &Path) -> Result<PathBuf, CliError> {
+    let mut names = (1..).map(|number| draft.with_file_name(format!("config.draft.{number}.json")));
+    let aside = names.find(|path| !path.exists()).unwrap_or_default();
+    fs::rename(draft, &aside)
+        .map_err(|error| CliError::failed(StartError::unwritable(draft, &error)))?;
+    Ok(aside)
 }
 
 fn open_editor(draft: &Path, context: &CliContext) -> CliResult {
@@ -520,6 +562,48 @@ mod tests {
             same.code == 0 && same.errors.contains("Nothing was changed"),
             "{}",
             same.errors
+        );
+    }
+
+    #[test]
+    fn an_edit_never_undoes_what_somebody_else_has_changed_meanwhile() {
+        let root = DataDirectoryUnderTest::default();
+        let directory = root.data_directory();
+        let config = directory.config();
+        fs::write(&config, "{\n  \"workers\": 2\n}\n").unwrap();
+        let path = root.path().to_str().unwrap();
+        let edit = |editor: &str| {
+            let line = ["config", "edit", "--data-dir", path];
+            run_with(&line, "", &[("EDITOR", editor)])
+        };
+        let others = r#"{"workers": 7}"#;
+        let both = directory.path().join("editor");
+        let script = format!(
+            "echo '{{\"workers\": 3}}' > \"$1\"; echo '{others}' > '{}'",
+            config.display()
+        );
+        fs::write(&both, script).unwrap();
+        let refused = edit(&format!("sh '{}'", both.display()));
+        assert_eq!(refused.code, 1, "{}", refused.errors);
+        for part in ["changed the file meanwhile", "config.draft.1.json"] {
+            assert!(refused.errors.contains(part), "{}", refused.errors);
+        }
+        // A draft that was kept for another reason before the file changed.
+        assert_eq!(edit("echo '{\"workers\": 0}' >").code, 1);
+        assert!(directory.path().join(super::DRAFT).exists());
+        let others = "{\"workers\": 8}\n";
+        fs::write(&config, others).unwrap();
+        let fresh = edit("true");
+        for part in ["config.draft.2.json", "Nothing was changed"] {
+            assert!(fresh.errors.contains(part), "{}", fresh.errors);
+        }
+        assert_eq!(fs::read_to_string(&config).unwrap(), others);
+        let gone = edit("rm");
+        assert_eq!(gone.code, 1);
+        assert!(
+            gone.errors.contains("the editor left no"),
+            "{}",
+            gone.errors
         );
     }
 }

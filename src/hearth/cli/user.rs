@@ -219,6 +219,11 @@ fn remove(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> C
     let name = existing(door, arguments.required(0))?;
     let heir = arguments.text("hand-over-to")?;
     let heir = heir.map(|heir| existing(door, heir)).transpose()?;
+    if heir.as_ref() == Some(&name) {
+        return Err(CliError::failed(format!(
+            "{name} is removed, so somebody else must get what is theirs"
+        )));
+    }
     let counts = door.ask(&json!({ "type": "get_belongings", "name": name }))?;
     context.note(consequences(&name, &counts, heir.as_deref()))?;
     door.release();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::disposition;
 use super::extension::Context;
+use crate::api::access::holder;
 use crate::service::Service;
 use base::error::{Error, Result};
 use base::ids::AttachmentId;
@@ -35,7 +36,9 @@ pub fn put<'a>(
     head: &Head,
     config: &Config,
 ) -> Result<Admitted<'a>, Response> {
-    let identity = bearer(head).and_then(|token| service.identify(&token));
+    let identity = bearer(head)
+        .and_then(|token| service.identify(&token))
+        .and_then(|identity| holder(head, identity));
     let identity = identity.map_err(|error| Response::error(&error))?;
     let most = config.limits.attachment_bytes;
     let time = Duration::from_secs(config.limits.attachment_seconds);
@@ -63,7 +66,7 @@ pub fn put<'a>(
 /// `invalid_token`; `not_found` where the person does not see it.
 pub fn get(context: &Context<'_>) -> Result<Answer> {
     let (service, head) = (context.service, &context.request.head);
-    let identity = service.identify(&bearer(head)?)?;
+    let identity = holder(head, service.identify(&bearer(head)?)?)?;
     let id = head.path[BELOW.len()..].parse()?;
     file(service.store(), identity.viewer(), id, head)
 }

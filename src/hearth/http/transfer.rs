@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::disposition;
 use super::extension::Context;
+use crate::api::access::holder;
 use crate::service::Service;
 use crate::service::transfer::{WantedExport, format_of};
 use crate::transfer::ExportFormat;
@@ -27,6 +28,7 @@ const IMPORT_TIME: Duration = Duration::from_secs(2 * 60 * 60);
 pub fn export(context: &Context<'_>) -> Result<Answer> {
     let head = &context.request.head;
     let identity = context.service.identify_at(&head.peer, &bearer(head)?)?;
+    let identity = holder(head, identity)?;
     let field = |wanted: &str| {
         let mut fields = query(head.query.as_deref());
         fields
@@ -75,7 +77,9 @@ pub fn import<'a>(
     head: &Head,
     config: &Config,
 ) -> Result<Admitted<'a>, Response> {
-    let identity = bearer(head).and_then(|token| service.identify_at(&head.peer, &token));
+    let identity = bearer(head)
+        .and_then(|token| service.identify_at(&head.peer, &token))
+        .and_then(|identity| holder(head, identity));
     let identity = identity.map_err(|error| Response::error(&error))?;
     let limit = usize::try_from(config.limits.import_bytes).unwrap_or(usize::MAX);
     Ok(Admitted::streamed(limit, IMPORT_TIME, move |head, body| {

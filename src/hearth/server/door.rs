@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt;
@@ -24,7 +24,9 @@ use crate::service::session::sessions;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use base::secret::Secret;
+use base::sync::lock;
 use config::Settings;
+use net::http::Handler;
 use net::listener::{Listener, Listeners, LocalConnection};
 use store::Store;
 
@@ -39,7 +41,11 @@ const ADDRESS_BYTES: usize = 108;
 
 /// The socket of a running server. Its files go with it.
 pub struct Door {
-    listener: Listener,
+    /// The newest first. Behind it the one whose socket was removed before, for the connections
+    /// that it still has; none once the server stops.
+    listeners: Mutex<Vec<Listener>>,
+    service: Arc<Service>,
+    router: Arc<Router>,
     directory: PathBuf,
 }
 
@@ -52,34 +58,72 @@ impl Door {
         service: &Arc<Service>,
         directory: &Path,
         router: Router,
-    ) -> Result<Door, StartError> {
-        let path = directory.join(SOCKET_FILE);
-        let listener = write_key(directory, service.owner_key())
-            .and_then(|()| remove(&path))
-            .and_then(|()| at(directory, |path| UnixListener::bind(path)))
-            .and_then(|socket| {
-                rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
-                // Counted by itself: a crowd on the network must not keep the owner out.
-                let listeners = Listeners::new(
-                    Arc::clone(service.settings()),
-                    sessions(Arc::clone(service)),
-                );
-                listeners.listen_local(socket, Arc::new(router))
-            })
-            .map_err(|error| StartError::unwritable(&path, &error))?;
-        Ok(Door {
-            listener,
+    ) -> Result<Arc<Door>, StartError> {
+        let door = Arc::new(Door {
+            listeners: Mutex::default(),
+            service: Arc::clone(service),
+            router: Arc::new(router),
             directory: directory.to_owned(),
-        })
+        });
+        let listener = door.listen();
+        let listener = listener
+            .map_err(|error| StartError::unwritable(&directory.join(SOCKET_FILE), &error))?;
+        lock(&door.listeners).push(listener);
+        let looked_after = Arc::downgrade(&door);
+        service.observe_ticks(move || {
+            if let Some(door) = looked_after.upgrade() {
+                door.restore();
+            }
+        });
+        Ok(door)
+    }
+
+    fn listen(&self) -> io::Result<Listener> {
+        let (path, service) = (self.directory.join(SOCKET_FILE), &self.service);
+        write_key(&self.directory, service.owner_key())?;
+        remove(&path)?;
+        let socket = at(&self.directory, |path| UnixListener::bind(path))?;
+        rustix::fs::chmod(&path, Mode::RUSR | Mode::WUSR)?;
+        // Counted by itself: a crowd on the network must not keep the owner out.
+        let listeners = Listeners::new(
+            Arc::clone(service.settings()),
+            sessions(Arc::clone(service)),
+        );
+        listeners.listen_local(socket, Arc::clone(&self.router) as Arc<dyn Handler>)
+    }
+
+    /// Makes its files again if somebody has removed one, as those do who tidy up.
+    fn restore(&self) {
+        let is_there = |name| self.directory.join(name).exists();
+        if is_there(SOCKET_FILE) && is_there(KEY_FILE) {
+            return;
+        }
+        let mut listeners = lock(&self.listeners);
+        let Some(current) = listeners.first() else {
+            return;
+        };
+        match self.listen() {
+            Ok(listener) => {
+                log::warn!("{SOCKET_FILE} or its key was removed: both were made again");
+                current.refuse_new();
+                listeners.truncate(1);
+                listeners.insert(0, listener);
+            }
+            // The next look tries it again.
+            Err(error) => log::debug!("{SOCKET_FILE}: {error}"),
+        }
     }
 
     pub(super) fn refuse_new(&self) {
-        self.listener.refuse_new();
+        for listener in &*lock(&self.listeners) {
+            listener.refuse_new();
+        }
     }
 
     /// Ends its connections and removes its files.
-    pub(super) fn stop(self) {
-        self.listener.stop();
+    pub(super) fn stop(&self) {
+        let listeners = std::mem::take(&mut *lock(&self.listeners));
+        listeners.into_iter().for_each(Listener::stop);
         for name in [SOCKET_FILE, KEY_FILE] {
             if let Err(error) = remove(&self.directory.join(name)) {
                 log::warn!("{name}: {error}");

@@ -66,9 +66,10 @@ impl Lock {
                         COMMAND_TIME.as_secs()
                     )));
                 }
-                let process = text.lines().next().unwrap_or("unknown");
+                let process = text.lines().next();
+                let process = process.map_or_else(String::new, |id| format!(" (process {id})"));
                 return Err(StartError::new(format_args!(
-                    "another hearth (process {process}) uses {} already; stop it first, or choose \
+                    "another hearth{process} uses {} already; stop it first, or choose \
                      another directory with --data-dir",
                     data_dir.display()
                 )));
@@ -200,7 +201,11 @@ mod tests {
             "{refused}"
         );
         fs::remove_file(folder.join(LOCK_FILE)).unwrap();
-        assert!(Lock::take(&folder, Holder::Server).is_err());
+        let refused = Lock::take(&folder, Holder::Server)
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(refused.starts_with("another hearth uses"), "{refused}");
         drop(held);
         assert!(Lock::take(&folder, Holder::Server).is_ok());
     }

@@ -58,7 +58,7 @@ pub struct Server {
     workers: Workers,
     links: Arc<Links>,
     listeners: Mutex<Vec<Listener>>,
-    door: Mutex<Option<Door>>,
+    door: Mutex<Option<Arc<Door>>>,
     addrs: Vec<SocketAddr>,
     is_secure: bool,
     _lock: Lock,

@@ -297,11 +297,11 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
         Scope::Account if identity.is_narrowed => {
             "a narrowed token does nothing about the account but sign itself out"
         }
-        Scope::Schedules if identity.scope.tools.is_some() => {
-            "a token that is narrowed to some tools changes no schedules"
+        Scope::AllTools if identity.scope.tools.is_some() => {
+            "a token that is narrowed to some tools changes neither schedules nor lists"
         }
         // That a guest may is for who was made one.
-        Scope::Schedules if identity.role < UserRole::User && identity.is_narrowed => {
+        Scope::AllTools if identity.role < UserRole::User && identity.is_narrowed => {
             "a token with the role viewer changes no schedules"
         }
         _ => return None,

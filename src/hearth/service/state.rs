@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use super::backups::Copied;
@@ -90,6 +90,7 @@ pub struct Service {
     /// Requests to the model alone that are under way.
     pub(super) plain_requests: AtomicUsize,
     settings_observers: Mutex<Vec<SettingsObserver>>,
+    tick_observer: OnceLock<Box<dyn Fn() + Send + Sync>>,
     runs_mcp: AtomicBool,
 }
 
@@ -153,6 +154,7 @@ impl Service {
             voices: Voices::default(),
             plain_requests: AtomicUsize::new(0),
             settings_observers: Mutex::default(),
+            tick_observer: OnceLock::new(),
             runs_mcp: AtomicBool::new(false),
             started_at: Instant::now(),
             last_tick: Mutex::new(Instant::now()),
@@ -171,6 +173,17 @@ impl Service {
     /// Has this called after each change that may concern any setting.
     pub fn observe_settings(&self, observer: impl Fn(&Config) + Send + Sync + 'static) {
         lock(&self.settings_observers).push(Box::new(observer));
+    }
+
+    /// Has the timekeeper call this each second. The first observer stays the only one.
+    pub fn observe_ticks(&self, observer: impl Fn() + Send + Sync + 'static) {
+        let _ = self.tick_observer.set(Box::new(observer));
+    }
+
+    pub(super) fn observed_tick(&self) {
+        if let Some(observer) = self.tick_observer.get() {
+            observer();
+        }
     }
 
     /// Applies and publishes changed settings.

@@ -107,6 +107,7 @@ impl Service {
                 self.end_stalled_copies();
                 self.refill_event_numbers();
                 self.resume_deferred();
+                self.observed_tick();
                 nightly.tick(self);
                 embedding.tick(self, has_changed);
                 rest.tick(self);

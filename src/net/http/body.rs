@@ -1,7 +1,7 @@
 //! Reads the bodies of HTTP requests (RFC 9112 sections 6 and 7).
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use base::error::Error;
 
@@ -69,19 +69,22 @@ pub struct RequestBody<'a> {
     limit: usize,
     /// Bytes that further chunks may have.
     room: u64,
+    deadline: Instant,
+    /// How long it may stand still.
+    idle_time: Duration,
 }
 
 impl<'a> RequestBody<'a> {
-    /// A body of at most `limit` bytes, which must arrive by the deadline. What it
-    /// announces has been checked.
+    /// A body of at most `limit` bytes, which must arrive by the deadline, and none of whose
+    /// reads waits longer than `idle_time`. What it announces has been checked.
     pub(super) fn new(
         framing: Framing,
         limit: usize,
         deadline: Instant,
+        idle_time: Duration,
         inbox: &'a mut Inbox,
         stream: &'a mut dyn Stream,
     ) -> RequestBody<'a> {
-        stream.set_read_timeout(ReadTimeout::Until(deadline));
         RequestBody {
             inbox,
             stream,
@@ -92,6 +95,8 @@ impl<'a> RequestBody<'a> {
             },
             limit,
             room: limit as u64,
+            deadline,
+            idle_time,
         }
     }
 
@@ -172,6 +177,7 @@ impl<'a> RequestBody<'a> {
         let unread = self.inbox.unread();
         let read = if unread.is_empty() {
             self.arrived.resize(before + wanted.min(STEP), 0);
+            self.limit_wait();
             let result = self.stream.read(&mut self.arrived[before..]);
             let read = result.as_ref().copied().unwrap_or(0);
             self.arrived.truncate(before + read);
@@ -184,6 +190,11 @@ impl<'a> RequestBody<'a> {
             read
         };
         Ok(count - read as u64)
+    }
+
+    fn limit_wait(&mut self) {
+        let until = self.deadline.min(Instant::now() + self.idle_time);
+        self.stream.set_read_timeout(ReadTimeout::Until(until));
     }
 
     /// Trailers must be well-formed headers. Not inlined: their array would stay on
@@ -206,6 +217,7 @@ impl<'a> RequestBody<'a> {
                 }
                 httparse::Status::Partial => check_newlines(section)?,
             }
+            self.limit_wait();
             check_read(self.inbox.fill(self.stream))?;
         }
     }
@@ -230,6 +242,7 @@ impl<'a> RequestBody<'a> {
                 }
                 None => {}
             }
+            self.limit_wait();
             check_read(self.inbox.fill(self.stream))?;
         }
     }

@@ -279,12 +279,14 @@ impl<'a> HttpConnection<'a> {
                 .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
                 .map_err(|_| BodyError::Lost)?;
         }
+        let idle_time = seconds(self.connection.limits().body_seconds);
         let time = match &admitted.handling {
-            Handling::Whole(_) => seconds(self.connection.limits().body_seconds),
+            Handling::Whole(_) => idle_time,
             Handling::Streamed(time, _) => *time,
         };
         let deadline = Instant::now() + time;
-        let mut body = RequestBody::new(framing, limit, deadline, &mut self.inbox, self.stream);
+        let (inbox, stream) = (&mut self.inbox, &mut *self.stream);
+        let mut body = RequestBody::new(framing, limit, deadline, idle_time, inbox, stream);
         let mut request = Request {
             head,
             body: Vec::new(),

@@ -43,8 +43,8 @@ impl<'a> Admitted<'a> {
         }
     }
 
-    /// Accepts a body of at most `body_bytes` that must arrive within `time`.
-    /// `respond` reads it piece by piece. If it returns an error, the client gets
+    /// Accepts a body of at most `body_bytes` that must arrive within `time`
+    /// and may stand still for `limits.body_seconds`. `respond` reads it piece by piece. If it returns an error, the client gets
     /// that and the connection is closed.
     pub fn streamed(
         body_bytes: usize,

@@ -338,6 +338,20 @@ fn drip(client: &mut Client, bytes: impl Iterator<Item = u8>) -> String {
 }
 
 #[test]
+fn a_streamed_body_that_stands_still_is_cut_long_before_its_deadline() {
+    let limits = Limits {
+        body_seconds: 1,
+        ..limits()
+    };
+    let server = server(limits);
+    let mut client = server.connect();
+    let begun = Instant::now();
+    client.send("POST /patient HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nsome");
+    assert_eq!(client.answer().status, 408);
+    assert!(begun.elapsed() < AT_ONCE);
+}
+
+#[test]
 fn dripping_does_not_extend_a_deadline() {
     let limits = Limits {
         head_seconds: 1,

@@ -148,7 +148,8 @@ impl Handler for Echo {
         let body_bytes = match head.path.as_str() {
             "/refused" => return Err(Response::error(&Error::not_found("no such path"))),
             "/small" => 10,
-            "/streamed" => return Ok(streamed()),
+            "/streamed" => return Ok(streamed(Duration::from_secs(1))),
+            "/patient" => return Ok(streamed(Duration::from_secs(3600))),
             _ => 1024 * 1024,
         };
         Ok(Admitted::new(body_bytes, |request| {
@@ -169,8 +170,8 @@ impl Handler for Echo {
 
 /// Takes up to 300,000 bytes in pieces of 4,096 and answers with their number and
 /// sum; at the byte `!` it stops reading and answers.
-fn streamed<'a>() -> Admitted<'a> {
-    Admitted::streamed(300_000, Duration::from_secs(1), |_, body| {
+fn streamed<'a>(time: Duration) -> Admitted<'a> {
+    Admitted::streamed(300_000, time, |_, body| {
         let (length, mut pieces, mut bytes) = (body.length(), 0, 0);
         while let Some(piece) = body.next_piece(4096)? {
             assert!(piece.capacity() <= 16 * 1024, "a small buffer");

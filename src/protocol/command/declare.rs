@@ -54,9 +54,9 @@ pub enum Scope {
     /// Those that are as good as the person. Whoever holds a narrowed token need not be
     /// the person: it does nothing about the account but sign itself out.
     Account,
-    /// Those whose turns have all tools of their person, since a schedule's have. A token
-    /// that is narrowed to the role viewer is none of them.
-    Schedules,
+    /// Those whose turns have all tools of their person: a schedule's turns have, and a list is
+    /// changed by a tool. A token that is narrowed to the role viewer is none of them.
+    AllTools,
 }
 
 /// Makes, of each command's declaration, a variant of `Command`, a struct of its

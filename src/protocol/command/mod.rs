@@ -457,7 +457,7 @@ commands! {
     }) -> List,
 
     /// Changes a list: all of what is asked for or, if one part is refused, nothing. Returns it.
-    "update_list" User Any UpdateList(UpdateList {
+    "update_list" User AllTools UpdateList(UpdateList {
         /// Its name, in any case. A list that does not exist is made by what is added.
         list: String = Fields::string,
         /// Texts of new items. One that is there already is unchecked.
@@ -471,7 +471,7 @@ commands! {
     }) -> List,
 
     /// Deletes a list with all that is on it.
-    "delete_list" User Any DeleteList(DeleteList {
+    "delete_list" User AllTools DeleteList(DeleteList {
         /// Its name, in any case.
         list: String = Fields::string,
     }) -> {
@@ -480,7 +480,7 @@ commands! {
     },
 
     /// Schedules a prompt.
-    "create_schedule" User Schedules CreateSchedule(CreateSchedule {
+    "create_schedule" User AllTools CreateSchedule(CreateSchedule {
         /// What the assistant is asked at that time.
         prompt: String = Fields::string,
         /// A time as people say it (`tomorrow at 6pm`, `every other Friday`), as a date, or
@@ -501,7 +501,7 @@ commands! {
     },
 
     /// Deletes a schedule.
-    "delete_schedule" Viewer Schedules DeleteSchedule(DeleteSchedule {
+    "delete_schedule" Viewer AllTools DeleteSchedule(DeleteSchedule {
         /// As `list_schedules` names it.
         schedule_id: ScheduleId = id,
     }) -> {
@@ -510,7 +510,7 @@ commands! {
     },
 
     /// Pauses a schedule, or resumes it.
-    "pause_schedule" User Schedules PauseSchedule(PauseSchedule {
+    "pause_schedule" User AllTools PauseSchedule(PauseSchedule {
         /// As `list_schedules` names it.
         schedule_id: ScheduleId = id,
         /// False to resume it.

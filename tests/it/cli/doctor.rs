@@ -149,6 +149,39 @@ const CASES: [Case; 6] = [
 ];
 
 #[test]
+fn a_variable_that_the_server_alone_has_leaves_the_rest_to_be_checked() {
+    let folder = prepare(json!({
+        "provider": "openai-compatible", "base_url": "http://127.0.0.1:1/v1", "model": "m",
+        "api_key": "${MYKEY}",
+    }));
+    let serve = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+    let program = Program::start_in(folder.path(), &serve, &[("MYKEY", "a secret")]);
+    let (code, checks) = doctor(folder.path());
+    let unset = checks.iter().find(|(_, _, text)| text.contains("MYKEY"));
+    let (_, level, text) = unset.unwrap();
+    assert!(
+        level == "warning" && text.contains("not set in this shell"),
+        "{text}"
+    );
+    assert!(
+        checks.iter().all(|(check, _, _)| check != "provider"),
+        "{checks:?}"
+    );
+    for wanted in ["backup", "exposure", "database", "server"] {
+        assert!(
+            checks.iter().any(|(check, _, _)| check == wanted),
+            "{wanted}: {checks:?}"
+        );
+    }
+    assert_eq!(code, Some(0), "{checks:?}");
+    drop(program);
+    // A start from this shell would fail.
+    assert_eq!(doctor(folder.path()).0, Some(1));
+    let avahi = run(folder.path(), &["avahi"]);
+    assert!(avahi.status.success(), "{}", printed(&avahi));
+}
+
+#[test]
 fn what_is_wrong_is_named_and_a_problem_has_code_1() {
     for (harm, check, level, says) in CASES {
         let folder = prepare(json!({}));

@@ -439,6 +439,44 @@ fn the_socket_and_its_key_are_the_owner_s_in_no_backup_and_gone_after_a_stop() {
 }
 
 #[test]
+fn a_socket_that_somebody_removes_is_made_again() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    let _program = Program::serve(folder.path());
+    let open = UnixStream::connect(folder.path().join("hearth.sock")).unwrap();
+    let mut open = BufReader::new(open);
+    let is_there = |name: &str| folder.path().join(name).exists();
+    for removed in [
+        &["hearth.sock"][..],
+        &[KEY],
+        &["hearth.sock", "hearth.lock"],
+    ] {
+        for name in removed {
+            fs::remove_file(folder.path().join(name)).unwrap();
+        }
+        eventually("the socket", || {
+            (is_there("hearth.sock") && is_there(KEY)).then_some(())
+        });
+        let about = fs::metadata(folder.path().join("hearth.sock")).unwrap();
+        assert_eq!(about.permissions().mode() & 0o777, 0o600);
+        assert!(ok(run(folder.path(), &["user", "list"])).contains("admin"));
+        if removed.len() == 1 && removed[0] == "hearth.sock" {
+            // Whoever was connected still is.
+            let auth = json!({ "type": "auth", "token": key(folder.path()) });
+            writeln!(open.get_mut(), "{auth}").unwrap();
+            let mut line = String::new();
+            open.read_line(&mut line).unwrap();
+            assert!(line.contains("\"authenticated\":true"), "{line}");
+        }
+    }
+    let doctor = printed(&run(folder.path(), &["doctor"]));
+    assert!(doctor.contains("a server runs on"), "{doctor}");
+    let second = printed(&run(folder.path(), &["serve"]));
+    assert!(second.contains("another hearth uses"), "{second}");
+}
+
+#[test]
 fn commands_wait_for_each_other_and_a_server_for_them() {
     let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));

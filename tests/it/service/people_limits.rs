@@ -249,6 +249,15 @@ fn results_for_whoever_is_narrowed_go_to_nobody_else() {
     let narrow = admin.ask(narrow)["token"].clone();
     let mut clock = home.websocket(narrow.as_str().unwrap());
     assert_eq!(clock.refused(plan(true)), "unauthorized");
+    // No tool of its own changes a list.
+    admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk"] }));
+    for request in [
+        json!({ "type": "update_list", "list": "shopping", "remove": ["milk"] }),
+        json!({ "type": "delete_list", "list": "shopping" }),
+    ] {
+        assert_eq!(clock.refused(request), "unauthorized");
+    }
+    clock.ask(json!({ "type": "get_list", "list": "shopping" }));
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
                     directory.path().display()
                 )));
             }
-            let config = directory.settings()?.current();
+            let config = directory.address_settings()?.current();
             let channel = config.tcp_channels().next().ok_or_else(|| {
                 CliError::failed(format!(
                     "{} has no tcp channel to connect to",

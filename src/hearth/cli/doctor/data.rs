@@ -12,6 +12,7 @@ use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::health;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table::time;
+use crate::server::door::connect;
 use base::clock::{Clock, Timestamp};
 use store::{Examination, examine};
 
@@ -259,6 +260,12 @@ pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
 pub fn server(installation: &Installation<'_>) -> Vec<Diagnosis> {
     let Some(server) = RunningServer::find(installation.directory) else {
         let path = installation.directory.path().display();
+        if connect(installation.directory.path()).is_ok() {
+            let text = format!("a server runs on {path}, and hearth.lock there does not name it");
+            return vec![
+                Diagnosis::warning(text).advise("restart it, which writes the file again"),
+            ];
+        }
         let start = format!("hearth serve{}", installation.option);
         let text = format!("no server is running on {path}");
         return vec![Diagnosis::warning(text).advise(start)];

@@ -17,6 +17,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::{DataDirectory, with_option};
+use super::running_server::RunningServer;
 use super::table;
 use config::Settings;
 use diagnosis::{Diagnosis, Installation, Level};
@@ -44,18 +45,22 @@ server's.
 
 type SettingsCheck = fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>;
 
-/// Checks of the configuration and of what it refers to, in the order of the output.
-const CHECKS: [(&str, SettingsCheck); 10] = [
-    ("configuration", configuration),
-    ("exposure", exposure::check),
-    ("household", household::check),
-    ("tls", certificate::check),
-    ("provider", providers::check),
-    ("mcp server", mcp_servers::check),
-    ("skill", mcp_servers::skills),
-    ("relay", relay::check),
-    ("backup", backups::check),
-    ("sandbox", exposure::sandbox),
+/// What the checks of the models use.
+const MODEL_KEYS: &[&str] = &["provider", "model", "base_url", "api_key", "fallback"];
+
+/// Checks of the configuration and of what it refers to, in the order of the output, with the
+/// keys without which there is nothing to check.
+const CHECKS: [(&str, &[&str], SettingsCheck); 10] = [
+    ("configuration", &[], configuration),
+    ("exposure", &["channels"], exposure::check),
+    ("household", &["channels", "people"], household::check),
+    ("tls", &["tls"], certificate::check),
+    ("provider", MODEL_KEYS, providers::check),
+    ("mcp server", &["mcp_servers"], mcp_servers::check),
+    ("skill", &[], mcp_servers::skills),
+    ("relay", &["relay", "relays"], relay::check),
+    ("backup", &["backup"], backups::check),
+    ("sandbox", &[], exposure::sandbox),
 ];
 
 type InstallationCheck = fn(&Installation<'_>) -> Vec<Diagnosis>;
@@ -90,13 +95,39 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         diagnoses.push(found);
     };
-    let settings = Settings::load(&path);
+    // Variables may be set for the server alone: what needs none of them is checked.
+    let settings = Settings::load(&path).or_else(|problems| {
+        let settings = Settings::open(&path, |name| std::env::var(name).ok());
+        match settings.problems().is_empty() {
+            true => Ok(settings),
+            false => Err(problems),
+        }
+    });
+    let is_set = |settings: &Settings, keys: &[&str]| {
+        keys.iter().all(|key| settings.check_is_set(key).is_ok())
+    };
+    let unset = settings.iter().flat_map(Settings::unset);
+    let has_server = RunningServer::find(&directory).is_some();
+    for line in unset {
+        let text = format!("{line} in this shell");
+        let found = match has_server {
+            true => Diagnosis::warning(text),
+            false => Diagnosis::problem(text),
+        };
+        let advice = "What uses it is not checked here. Set it in this shell, too, to check that";
+        note("configuration", found.advise(advice));
+    }
     match &settings {
-        Ok(settings) if arguments.has("model") => {
+        Ok(settings) if arguments.has("model") && is_set(settings, MODEL_KEYS) => {
             model::check(&installation, settings, &mut |found| note("model", found));
         }
         Ok(settings) => {
-            for (name, check) in CHECKS {
+            let checks = CHECKS.into_iter().filter(|_| !arguments.has("model"));
+            for (name, keys, check) in checks {
+                // A running server is asked how its MCP servers do.
+                if !(is_set(settings, keys) || has_server && name == "mcp server") {
+                    continue;
+                }
                 let found = check(&installation, settings).into_iter();
                 found.for_each(|found| note(name, found));
             }

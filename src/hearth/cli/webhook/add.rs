@@ -85,8 +85,8 @@ pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
             "shown only once"
         };
         context.note(format_args!(
-            "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message \
-             with `hearth webhook test {name}`:\n",
+            "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message, \
+             with `hearth webhook test {name}`.\n",
             file.display()
         ))?;
     }
@@ -106,8 +106,9 @@ pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         context.print(format_args!("{}\n", sender.steps(&address, url)))?;
         context.print(format_args!("URL     {address}"))?;
         if base.contains("//127.0.0.1:") || base.contains("//[::1]:") {
-            context
-                .note("From another machine it is the address at which that reaches this one.")?;
+            context.note(
+                "On another machine, use this machine's address in the network in the URL.",
+            )?;
         }
         if let Some(shown) = shown {
             context.print(format_args!("Secret  {shown}"))?;

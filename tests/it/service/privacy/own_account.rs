@@ -54,8 +54,8 @@ const COMMANDS: &str = r#"
     g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
     g    | {"type":"list_lists"}
     g    | {"type":"get_list","list":"x"}
-    g    | {"type":"update_list","list":"x"}
-    g    | {"type":"delete_list","list":"x"}
+    gt   | {"type":"update_list","list":"x"}
+    gt   | {"type":"delete_list","list":"x"}
     ghts | {"type":"list_available_tools"}
     ghts | {"type":"add_tool","name":"x","answers":{}}
     ghts | {"type":"remove_tool","name":"x"}

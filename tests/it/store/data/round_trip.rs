@@ -262,6 +262,21 @@ fn what_somebody_brings_is_theirs_alone() {
     let own = get(&home, &home.tokens.user, "/export");
     assert_eq!(own.status, 200);
     assert_eq!(own.header("cache-control"), Some("no-store"));
+    // A name that counts for the model API must not be passed over here.
+    let bearer = format!("Bearer {}", home.tokens.user);
+    for (method, path) in [
+        ("GET", "/export"),
+        ("POST", "/attachments"),
+        ("POST", "/import"),
+    ] {
+        for (name, is_refused) in [("admin", true), ("User", false)] {
+            let headers = [("authorization", bearer.as_str()), ("x-hearth-user", name)];
+            let answer = exchange(home.address(), method, path, &headers, b"");
+            let body = String::from_utf8_lossy(&answer.body).into_owned();
+            assert_eq!(body.contains("X-Hearth-User"), is_refused, "{path}: {body}");
+            assert!(answer.status == 400 || !is_refused, "{path}: {body}");
+        }
+    }
     let exported = String::from_utf8(own.body.clone()).unwrap();
     assert!(exported.contains("how warm is it") && exported.contains("water the flowers"));
     for not_theirs in ["look at this", "of carol alone", "it rang", "milk"] {
