@@ -4,6 +4,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
+use super::door::address_settings;
 use super::running_server::RunningServer;
 use config::DEFAULT_PORT;
 
@@ -22,7 +23,7 @@ const FILE: &str = include_str!("../../../.ci/debian/avahi.service");
 /// `hearth avahi`
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
-    let config = directory.address_settings()?.current();
+    let config = address_settings(&directory)?.current();
     let configured = config.tcp_channels().next();
     let configured = configured.map(|tcp| (tcp.bind, tcp.port));
     let server = RunningServer::find(&directory);

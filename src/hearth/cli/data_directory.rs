@@ -10,7 +10,6 @@ use rustix::fs::Access;
 
 use super::arguments::Arguments;
 use super::context::{CliContext, CliError};
-use super::door::{self, Configuration};
 use crate::server::restore;
 use crate::service::backups::how_to_restore;
 use base::clock::Clock;
@@ -192,21 +191,6 @@ impl DataDirectory {
     pub fn settings(&self) -> Result<Settings, CliError> {
         self.check_is_configured()?;
         Settings::load(&self.config()).map_err(CliError::failed)
-    }
-
-    /// Loads the configuration for where the server listens. Other settings may be left to the
-    /// environment of the server.
-    ///
-    /// # Errors
-    ///
-    /// As for [`DataDirectory::settings`].
-    pub fn address_settings(&self) -> Result<Settings, CliError> {
-        self.check_is_configured()?;
-        let settings = door::settings(self, Configuration::Needed)?;
-        for key in ["channels", "tls"] {
-            settings.check_is_set(key).map_err(CliError::failed)?;
-        }
-        Ok(settings)
     }
 
     /// Checks that there is a configuration.

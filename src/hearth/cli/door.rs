@@ -362,6 +362,20 @@ pub fn settings(
     }
 }
 
+/// The settings for where the server listens. Others may be left to its environment.
+///
+/// # Errors
+///
+/// There are none, or they do not load.
+pub fn address_settings(directory: &DataDirectory) -> Result<Settings, CliError> {
+    directory.check_is_configured()?;
+    let settings = settings(directory, Configuration::Needed)?;
+    for key in ["channels", "tls"] {
+        settings.check_is_set(key).map_err(CliError::failed)?;
+    }
+    Ok(settings)
+}
+
 fn busy(directory: &DataDirectory, error: &std::io::Error) -> CliError {
     CliError::failed(match RunningServer::find(directory) {
         Some(server) if error.kind() == ErrorKind::PermissionDenied => format!(

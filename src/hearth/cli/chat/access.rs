@@ -10,7 +10,7 @@ use super::address::{not_running, parse, untrusted, websocket_url};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError};
 use crate::cli::data_directory::DataDirectory;
-use crate::cli::door::Door;
+use crate::cli::door::{Door, address_settings};
 use crate::cli::running_server::{RunningServer, reachable_here};
 use crate::cli::{http, password};
 use base::secret::Secret;
@@ -175,7 +175,7 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
                     directory.path().display()
                 )));
             }
-            let config = directory.address_settings()?.current();
+            let config = address_settings(directory)?.current();
             let channel = config.tcp_channels().next().ok_or_else(|| {
                 CliError::failed(format!(
                     "{} has no tcp channel to connect to",
