@@ -20,7 +20,7 @@ const RESERVED_NAMES: [&str; 4] = ["owner", "household", "private", "null"];
 
 /// Whether a new user may have this name: letters and digits of one script, and `-`, `_` and
 /// `.` behind the first of them, so that no two names look the same and nothing in them hides.
-/// An accented letter must be one character ([`composed`](crate::composed::composed)).
+/// An accented letter must be one character ([`composed`]).
 pub fn is_user_name(name: &str) -> bool {
     let mut letters = name.chars().filter(|letter| !"-_.".contains(*letter));
     let mut scripts = letters

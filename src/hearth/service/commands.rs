@@ -21,6 +21,7 @@ use base::error::{Error, Result};
 use base::ids::ConversationId;
 use base::people::Audience;
 use base::secret::Secret;
+use base::sync::lock;
 use net::tls::Trust;
 use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
 use protocol::record;
@@ -81,7 +82,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
     let store = &service.store;
     let user = caller.identity.user.as_str();
     let viewer = &caller.identity.viewer();
-    let ends_access = ends_access(&command);
+    let ending = ends_access(&command).then(|| lock(&service.ending));
     let answer: Result<Value> = match command {
         Command::Chat(chat) => return service.chat(caller, chat, responder),
         Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
@@ -239,7 +240,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RevokeToken(revoke) => service.revoke_token(revoke.token_id, user),
     };
     responder.send(answer);
-    if ends_access {
+    if ending.is_some() {
         service.close_revoked();
     }
 }

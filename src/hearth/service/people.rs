@@ -36,8 +36,8 @@ pub fn check_user_name(name: &str) -> Result<()> {
     }
     Err(Error::invalid_request(format!(
         "a user's name must have 1 to {NAME_CHARACTERS} letters and digits of one script, and \
-         begin with one; - _ and . may follow, no . at the end; owner, household, private and \
-         null are no names"
+         begin with one; - _ and . may follow, but no . at the end; owner, household, private and \
+         null are taken"
     )))
 }
 

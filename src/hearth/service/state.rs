@@ -55,6 +55,9 @@ pub struct Service {
     pub(super) sharing: Mutex<()>,
     /// Held while names of removed people are removed from the configuration.
     pub(super) removing: Mutex<()>,
+    /// Held by a command that ends access until its answer is out: nobody else closes the
+    /// connection of whoever sent it before.
+    pub(super) ending: Mutex<()>,
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
     pub(super) sender: Sender,
@@ -132,6 +135,7 @@ impl Service {
             event_numbers: Mutex::default(),
             sharing: Mutex::default(),
             removing: Mutex::default(),
+            ending: Mutex::default(),
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
             sender: Sender::new(of_sender, store.clone(), clock.clone(), sent_from),

@@ -198,7 +198,10 @@ impl Service {
         };
         let before = std::mem::replace(known, version);
         if before.others != version.others {
-            self.close_revoked();
+            // A command that ends access closes these as well, behind its answer.
+            if let Ok(_ending) = self.ending.try_lock() {
+                self.close_revoked();
+            }
             self.finish_removals();
         }
         before != version
