@@ -138,3 +138,29 @@ function marked(text, query) {
   const parts = text.split(new RegExp(`(?<![\\p{L}\\p{N}])((?:${words.join("|")})[\\p{L}\\p{N}]*)`, "iu"));
   return parts.map((part, place) => place % 2 ? h("mark", part) : part);
 }
+
+/** The heading above the conversations of a day, a week or a month. */
+function period(timestamp) {
+  const date = new Date(timestamp);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
+  return days <= 0 ? "Today" : days === 1 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : MONTH.format(date);
+}
+
+/** Asks for a new title. */
+export async function rename(household, conversation) {
+  const title = await ask({ title: "Rename conversation", value: conversation.title, action: "Rename" });
+  if (!title || title === conversation.title) return;
+  household.rename(conversation.id, title).catch(complain);
+}
+
+/** Deletes a conversation after a confirmation. */
+export async function remove(household, conversation, go) {
+  const sure = await ask({ title: "Delete conversation?", text: `“${conversation.title}” and its messages will be deleted permanently.`, action: "Delete", danger: true });
+  if (!sure) return;
+  try {
+    await household.remove(conversation.id);
+    if (household.open === conversation.id) go(null);
+  } catch (error) {
+    complain(error);
+  }
+}
