@@ -2,6 +2,7 @@
 //! (https://chromedevtools.github.io/devtools-protocol/).
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -205,8 +206,14 @@ impl Page {
             .send(Message::text(message.to_string()))
             .unwrap();
         loop {
-            let Message::Text(text) = self.socket.read().unwrap() else {
-                continue;
+            let text = match self.socket.read() {
+                Ok(Message::Text(text)) => text,
+                Ok(_) => continue,
+                // A process that the tests stop and continue interrupts this one.
+                Err(tungstenite::Error::Io(error)) if error.kind() == ErrorKind::Interrupted => {
+                    continue;
+                }
+                Err(error) => panic!("{method}: {error}"),
             };
             let message: Value = serde_json::from_str(&text).unwrap();
             if message["id"] == id {
