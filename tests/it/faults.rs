@@ -33,7 +33,7 @@ fn a_full_disk_is_told_and_survived() {
 }
 
 #[test]
-#[ignore = "one turn of seven was not done in one of 14 runs, which is not understood: make soak runs it"]
+#[ignore = "one turn of seven was once not done, which is not understood yet: make soak runs it"]
 fn a_read_that_fails_ends_no_turn() {
     disk::reads(6);
 }
