@@ -48,6 +48,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("privacy"),
     topic!("people"),
     topic!("security"),
+    topic!("threats"),
     topic!("encryption"),
     topic!("configuration"),
     topic!("limits"),

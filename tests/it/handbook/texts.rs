@@ -433,6 +433,40 @@ fn every_link_leads_somewhere() {
     assert!(links > 60, "only {links} links were found");
 }
 
+/// All sources below a directory, one after the other.
+fn sources_of(directory: &Path) -> String {
+    let mut sources = String::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources += &sources_of(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources += &fs::read_to_string(path).unwrap();
+        }
+    }
+    sources
+}
+
+#[test]
+fn each_test_against_an_attacker_is_there() {
+    let sources = sources_of(&project().join("tests/it"));
+    let text = text_of(&page("threats"));
+    let named = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| name.matches('_').count() > 1);
+    let mut count = 0;
+    for name in named {
+        count += 1;
+        assert!(
+            sources.contains(&format!("#[test]\nfn {name}()")),
+            "threats.md names the test {name}, which is not there"
+        );
+    }
+    assert!(count > 20, "only {count} tests were found");
+}
+
 #[test]
 fn the_readme_stays_short() {
     let lines = text_of(Path::new("README.md")).lines().count();
