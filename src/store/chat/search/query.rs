@@ -2,7 +2,7 @@
 
 use super::dates;
 use super::index::{each_word, to_term};
-use crate::home::recall::lexicon::Lexicon;
+use crate::home::recall::lexicon::LEXICON;
 use crate::home::recall::terms::{Kind, Side, fold, terms};
 use base::clock::Timestamp;
 
@@ -161,7 +161,7 @@ impl Query {
         let is_when =
             folded.iter().any(|word| dates::WHEN.contains(word)) || fold(text).contains("how long");
 
-        let of_content = terms(&Lexicon::default(), text, MOST_WORDS, Side::Neither);
+        let of_content = terms(&LEXICON, text, MOST_WORDS, Side::Neither);
         let is_content = |kind: Kind, word: &str| {
             of_content
                 .iter()

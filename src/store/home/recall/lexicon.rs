@@ -1,5 +1,7 @@
 //! The words of `lexicon.txt`, to be looked up.
 
+use std::sync::LazyLock;
+
 /// What a word tells.
 #[derive(Clone, Copy)]
 pub(crate) enum Meaning {
@@ -13,7 +15,10 @@ pub(crate) enum Meaning {
     },
 }
 
-/// The lists; made when they are first needed.
+/// The lists, read when they are first needed: that takes longer than all else of a short turn.
+pub(crate) static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::read);
+
+/// What the lists say.
 pub(crate) struct Lexicon {
     /// Words in order, and whether any ending may follow.
     words: Vec<(&'static str, bool, Meaning)>,
@@ -29,8 +34,18 @@ pub(crate) struct Lexicon {
 /// How many languages have stop words between spaces.
 pub(super) const LANGUAGES: usize = 8;
 
-impl Default for Lexicon {
-    fn default() -> Lexicon {
+impl Lexicon {
+    /// One that knows no word.
+    pub const EMPTY: Lexicon = Lexicon {
+        words: Vec::new(),
+        parts: Vec::new(),
+        anywhere: Vec::new(),
+        thai_stop_words: Vec::new(),
+        han_stop_characters: "",
+        topics: Vec::new(),
+    };
+
+    fn read() -> Lexicon {
         let mut lexicon = Lexicon::EMPTY;
         let mut languages = 0..;
         let (mut heading, mut meaning) = ("", Meaning::Stop { language: 0 });
@@ -64,18 +79,6 @@ impl Default for Lexicon {
         lexicon.words.sort_unstable_by_key(|(word, ..)| *word);
         lexicon
     }
-}
-
-impl Lexicon {
-    /// One that knows no word.
-    pub const EMPTY: Lexicon = Lexicon {
-        words: Vec::new(),
-        parts: Vec::new(),
-        anywhere: Vec::new(),
-        thai_stop_words: Vec::new(),
-        han_stop_characters: "",
-        topics: Vec::new(),
-    };
 
     fn add(&mut self, word: &'static str, meaning: Meaning) {
         let (text, is_open) = (word.trim_matches('-'), word.ends_with('-'));

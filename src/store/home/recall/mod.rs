@@ -11,7 +11,7 @@ pub(crate) mod terms;
 
 use std::collections::HashMap;
 
-use lexicon::Lexicon;
+use lexicon::LEXICON;
 use terms::{Kind, Side, Term, terms};
 
 /// Most characters of a message, and most terms in these; the rest is ignored.
@@ -69,7 +69,6 @@ pub(crate) enum Choice {
 /// The terms of memories and their search words, oldest first, without the words of grammar.
 #[derive(Default)]
 pub(crate) struct Vocabulary {
-    lexicon: Option<Box<Lexicon>>,
     places: HashMap<String, u32>,
     /// By place.
     kinds: Vec<Kind>,
@@ -100,11 +99,10 @@ impl Entry {
 impl Vocabulary {
     /// Adds memories after those that are there: their texts with their search words.
     pub fn add<'a>(&mut self, memories: impl Iterator<Item = (&'a str, &'a str)>) {
-        let lexicon = self.lexicon.take().unwrap_or_default();
-        let changed = lexicon.topic("changed").map(Kind::Topic);
+        let changed = LEXICON.topic("changed").map(Kind::Topic);
         for (text, search_words) in memories {
-            let of_text = terms(&lexicon, text, ALL_TERMS, Side::Said);
-            let of_search = terms(&lexicon, search_words, ALL_TERMS, Side::Neither);
+            let of_text = terms(&LEXICON, text, ALL_TERMS, Side::Said);
+            let of_search = terms(&LEXICON, search_words, ALL_TERMS, Side::Neither);
             let of_topic = if of_search.is_empty() {
                 1.0
             } else {
@@ -133,7 +131,6 @@ impl Vocabulary {
                 is_update,
             });
         }
-        self.lexicon = Some(lexicon);
     }
 
     /// Whether a memory that is newer may say something else of the same thing: it says that
@@ -172,6 +169,9 @@ pub(crate) fn rank(
     near: &[usize],
     limit: usize,
 ) -> Vec<usize> {
+    if !is_seen.contains(&true) {
+        return Vec::new();
+    }
     let search = Search::new(vocabulary, is_seen, message, choice);
     let mut matches = search.matches();
     let by_score = |one: &Match, other: &Match| {
@@ -290,22 +290,14 @@ impl<'a> Search<'a> {
         message: &str,
         choice: Choice,
     ) -> Search<'a> {
-        let made;
-        let lexicon = match &vocabulary.lexicon {
-            Some(lexicon) => lexicon,
-            None => {
-                made = Box::<Lexicon>::default();
-                &made
-            }
-        };
         let side = match choice {
             Choice::Any => Side::Neither,
             Choice::Relevant => Side::Asked,
         };
         let end = message.char_indices().nth(MOST_CHARACTERS);
         let beginning = &message[..end.map_or(message.len(), |(end, _)| end)];
-        let mut asked = terms(lexicon, beginning, MOST_TERMS, side);
-        let topic = |name: &str| lexicon.topic(name).map(Kind::Topic);
+        let mut asked = terms(&LEXICON, beginning, MOST_TERMS, side);
+        let topic = |name: &str| LEXICON.topic(name).map(Kind::Topic);
         let mut take = |name: &str| {
             let before = asked.len();
             asked.retain(|term| Some(term.kind) != topic(name));
