@@ -208,7 +208,11 @@ mod tests {
         ] {
             assert_eq!(look(name), look(other));
         }
-        for (name, other) in [("anna", "anne"), ("j\u{fc}rgen", "jurgen"), ("ann.m", "ann_m")] {
+        for (name, other) in [
+            ("anna", "anne"),
+            ("j\u{fc}rgen", "jurgen"),
+            ("ann.m", "ann_m"),
+        ] {
             assert_ne!(look(name), look(other));
         }
     }

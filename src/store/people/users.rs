@@ -335,7 +335,11 @@ fn check_free(connection: &Connection, name: &str) -> Outcome<()> {
     let Some(other) = names.iter().find(is_taken) else {
         return Ok(());
     };
-    let looks = if fold(other) == fold(name) { "" } else { ", whose name looks the same" };
+    let looks = if fold(other) == fold(name) {
+        ""
+    } else {
+        ", whose name looks the same"
+    };
     Err(Error::invalid_request(format!("there is already a user {other:?}{looks}")).into())
 }
 

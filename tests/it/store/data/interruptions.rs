@@ -139,6 +139,9 @@ fn what_a_killed_export_left_is_in_nobodys_way() {
         assert!(!partial.exists() && !elsewhere.exists());
         let mode = fs::symlink_metadata(&target).unwrap().mode();
         assert_eq!(mode & 0o7777, 0o600);
-        assert_eq!(fs::read_to_string(&target).unwrap(), exported(folder.path()));
+        assert_eq!(
+            fs::read_to_string(&target).unwrap(),
+            exported(folder.path())
+        );
     }
 }
