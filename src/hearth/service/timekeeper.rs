@@ -245,7 +245,7 @@ impl Service {
 
     /// The result, or none after logging the error: once, where the database cannot be written,
     /// as whoever writes it does.
-    fn logged<T>(&self, what: &str, result: Result<T>) -> Option<T> {
+    pub(super) fn logged<T>(&self, what: &str, result: Result<T>) -> Option<T> {
         result
             .inspect_err(|error| match self.store.is_writable() {
                 true => log::warn!("{what}: {error}"),

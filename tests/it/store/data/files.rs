@@ -211,7 +211,9 @@ fn another_program_that_holds_the_lock_is_noticed_once_and_holds_up_no_reader() 
     let mut client = sign_in(&program, &tokens.user);
     let conversation = client.chat("before")["conversation_id"].clone();
     // The timekeeper tries what is due with every tick.
-    let soon = base::clock::Clock::system().now().plus(Duration::from_secs(2));
+    let soon = base::clock::Clock::system()
+        .now()
+        .plus(Duration::from_secs(2));
     client.ask(json!({ "type": "create_schedule", "prompt": "bins", "at": soon.to_string() }));
     let other = Connection::open(folder.join("hearth.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
