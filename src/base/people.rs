@@ -12,6 +12,38 @@ pub fn folded(name: &str) -> String {
     name.to_lowercase()
 }
 
+/// What a name looks like: two that a reader takes for each other look the same. It knows the
+/// letters that other scripts share with Latin, and those that Latin has twice.
+pub fn look(name: &str) -> String {
+    let seen = name.chars().map(|letter| match letter {
+        'I' => 'l',
+        letter => letter,
+    });
+    let letters = folded(&seen.collect::<String>());
+    let letters = letters.chars().filter(|letter| *letter != '\u{307}');
+    let looks = letters.map(|letter| match letter {
+        '\u{3b1}' | '\u{430}' => 'a',
+        '\u{441}' => 'c',
+        '\u{501}' => 'd',
+        '\u{435}' => 'e',
+        '\u{4bb}' => 'h',
+        '\u{131}' | '\u{3b9}' | '\u{456}' => 'i',
+        '\u{237}' | '\u{3f3}' | '\u{458}' => 'j',
+        '1' | '\u{4cf}' => 'l',
+        '0' | '\u{3bf}' | '\u{43e}' | '\u{585}' => 'o',
+        '\u{3c1}' | '\u{440}' => 'p',
+        '\u{51b}' => 'q',
+        '\u{455}' => 's',
+        '\u{3c5}' | '\u{57d}' => 'u',
+        '\u{3bd}' | '\u{475}' => 'v',
+        '\u{51d}' => 'w',
+        '\u{3c7}' | '\u{445}' => 'x',
+        '\u{443}' => 'y',
+        letter => letter,
+    });
+    looks.collect()
+}
+
 /// Most characters of a user's name.
 pub const NAME_CHARACTERS: usize = 64;
 
@@ -162,6 +194,27 @@ mod tests {
         }
         assert!(is_user_name(&"x".repeat(NAME_CHARACTERS)));
         assert!(!is_user_name(&"x".repeat(NAME_CHARACTERS + 1)));
+    }
+
+    #[test]
+    fn names_that_a_reader_takes_for_each_other_look_the_same() {
+        for (name, other) in [
+            ("admin", "adm\u{131}n"),
+            ("Ali", "A1i"),
+            ("Ali", "AIi"),
+            ("otto", "0tt0"),
+            ("\u{130}lker", "ilker"),
+            ("caxapo", "\u{441}\u{430}\u{445}\u{430}\u{440}\u{43e}"),
+        ] {
+            assert_eq!(look(name), look(other));
+        }
+        for (name, other) in [
+            ("anna", "anne"),
+            ("j\u{fc}rgen", "jurgen"),
+            ("ann.m", "ann_m"),
+        ] {
+            assert_ne!(look(name), look(other));
+        }
     }
 
     #[test]

@@ -40,7 +40,8 @@ section! {
         pub model_api_body_bytes: usize = integer(KIB..=64 * MIB).or(8 * 1024 * 1024);
         /// Bytes of the body of a sign-in request.
         pub auth_body_bytes: usize = integer(256..=MIB).or(4 * 1024);
-        /// Seconds until the body of a request must be complete.
+        /// Seconds until the body of a request must be complete. Uploads and imports take as
+        /// long as they need, but none may stand still for longer.
         pub body_seconds: u64 = integer(1..=3_600).or(15);
         /// Seconds that an idle HTTP connection is kept open for its next request.
         pub idle_seconds: u64 = integer(1..=3_600).or(30);

@@ -17,6 +17,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use base::clock::Clock;
@@ -26,9 +27,10 @@ use serde_json::{Value, json};
 use store::Store;
 
 use super::{
-    Posted, Poster, check_integrity, look_into, mark_in, random, wait_until_done, with_account,
-    within,
+    Posted, Poster, chat_meanwhile, check_integrity, look_into, mark_in, random, wait_until_done,
+    with_account, within,
 };
+use support::SetOnDrop;
 use support::client::Client;
 use support::home::{PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
 use support::http::exchange;
@@ -96,18 +98,25 @@ pub fn cuts(messages: usize, cuts: usize) {
     let poster = Poster::new(program.address);
     let mut household = Household::sign_in(&program, &tokens);
     let mut kept: HashMap<String, Kept> = HashMap::new();
-    for number in 0..messages {
-        kept.extend([household.change(number)]);
-        let text = format!("tok-{number} {}", "x".repeat(random(20_000) as usize));
-        let body = json!({ "message": text, "conversation_id": format!("c{}", number % 7) });
-        match poster.post(&[], &body) {
-            Posted::Answered(202, receipt) => {
-                let turn = receipt["data"]["turn_id"].as_str().unwrap();
-                kept.insert(turn.to_owned(), TURN);
+    let is_done = AtomicBool::new(false);
+    let replies = std::thread::scope(|scope| {
+        let done = SetOnDrop(&is_done);
+        let bystander = scope.spawn(|| chat_meanwhile(program.address, &tokens.user, &is_done));
+        for number in 0..messages {
+            kept.extend([household.change(number)]);
+            let text = format!("tok-{number} {}", "x".repeat(random(20_000) as usize));
+            let body = json!({ "message": text, "conversation_id": format!("c{}", number % 7) });
+            match poster.post(&[], &body) {
+                Posted::Answered(202, receipt) => {
+                    let turn = receipt["data"]["turn_id"].as_str().unwrap();
+                    kept.insert(turn.to_owned(), TURN);
+                }
+                posted => panic!("{posted:?}"),
             }
-            posted => panic!("{posted:?}"),
         }
-    }
+        drop(done);
+        bystander.join().unwrap()
+    });
     wait_until_done(folder.path(), Duration::from_secs(60));
     program.kill();
     wait_for_end(&log);
@@ -158,7 +167,8 @@ pub fn cuts(messages: usize, cuts: usize) {
     println!(
         "power cut: {messages} messages and {} other changes of the household, {} file events, \
          {syncs} syncs; the files rebuilt after {checked} cuts (unsynced writes lost, kept, or \
-         kept in part and torn): integrity_check ok, up to {most} that were acknowledged all there",
+         kept in part and torn): integrity_check ok, up to {most} that were acknowledged all there; \
+         a bystander got {replies} replies meanwhile",
         kept.len() - messages,
         events.len() - kept.len(),
     );

@@ -21,6 +21,8 @@ use protocol::command::check_idempotency_key;
 const CHAT: &str = "x-chat";
 /// The header that names what a program asks beside a chat, such as Open WebUI's `{{TASK}}`.
 const TASK: &str = "x-task";
+/// The header in which the libraries of OpenAI and Anthropic count their further tries.
+const RETRIES: &str = "x-stainless-retry-count";
 /// Most bytes of the name of a chat.
 const MAX_CHAT_BYTES: usize = 255;
 
@@ -134,6 +136,7 @@ impl ReplyRequest {
             instructions: transcript.instructions,
             idempotency: idempotency.map(str::to_owned),
             fingerprint: Some(fingerprint),
+            is_retry: filled(head, RETRIES).is_some_and(|count| count != "0"),
             channel: self.channel,
             program: Some(program).filter(|program| *program != ProgramOptions::default()),
             stream: self.stream,

@@ -301,7 +301,7 @@ fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
         };
         // A server may start while the person writes.
         door.release();
-        context.note(error.message())?;
+        context.note(error.message().replace("; ", "\n"))?;
         if fs::read_to_string(directory.config())? != was {
             let aside = set_aside(&draft)?;
             return Err(CliError::failed(format!(
@@ -535,8 +535,17 @@ mod tests {
                 &[("EDITOR", &editor)],
             )
         };
-        let refused = edit(r#"{"workers": 0}"#);
+        let refused = edit(r#"{"workers": 0, "temperature": 9}"#);
         assert_eq!(refused.code, 1);
+        let mut lines = refused
+            .errors
+            .lines()
+            .filter(|line| line.contains("must be"));
+        assert!(
+            lines.next().is_some() && lines.next().is_some(),
+            "{}",
+            refused.errors
+        );
         for part in ["\"workers\" must be", "config.draft.json"] {
             assert!(refused.errors.contains(part), "{}", refused.errors);
         }

@@ -103,19 +103,30 @@ impl Parts<'_> {
             return Ok(());
         };
         let unwritten = |error: io::Error| unwritten(path, &error);
-        if !arguments.has("force") && fs::symlink_metadata(path).is_ok() {
-            return Err(unwritten(io::ErrorKind::AlreadyExists.into()));
+        match fs::symlink_metadata(path) {
+            Ok(_) if !arguments.has("force") => {
+                return Err(unwritten(io::ErrorKind::AlreadyExists.into()));
+            }
+            // Renaming the export over a device or a FIFO would remove it, or a link to one.
+            Ok(_) if fs::metadata(path).is_ok_and(|about| !about.is_file()) => {
+                return Err(CliError::failed(format!(
+                    "{} is no regular file and is not replaced; choose another name",
+                    path.display()
+                )));
+            }
+            _ => {}
         }
         let mut partial = path.as_os_str().to_owned();
         partial.push(PARTIAL);
         let partial = PathBuf::from(partial);
+        // What a killed export left may be readable by others, or be a link.
+        let _ = fs::remove_file(&partial);
         let file = OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
             .open(&partial)
-            .map_err(unwritten)?;
+            .map_err(|error| self::unwritten(&partial, &error))?;
         let mut writer = BufWriter::new(file);
         let written = self.copy(&mut writer, unwritten).and_then(|counts| {
             let synced = writer.get_ref().sync_all();

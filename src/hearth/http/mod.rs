@@ -126,9 +126,13 @@ impl Router {
                 })
             }
         };
-        let named = route.guard.is_of_programs();
-        let named = named.then(|| (access::REQUEST_ID, access::request_id(head)));
-        Ok(admitted.refusing_as(refusal, named))
+        Ok(match route.guard.is_of_programs() {
+            true => {
+                let named = (access::REQUEST_ID, access::request_id(head));
+                admitted.refusing_as(refusal, Some(named))
+            }
+            false => admitted,
+        })
     }
 }
 

@@ -100,7 +100,18 @@ pub fn import<'a>(
                 Ok(Answer::Now(Response::json(200, data)))
             }
         }
-    }))
+    })
+    .refusing_as(refusal, None))
+}
+
+/// The refusal of a file. One that is too large names the setting.
+fn refusal(error: &Error) -> Response {
+    match error.status() {
+        413 => Response::error(
+            &(error.clone()).rephrased(|text| format!("{text} (limits.import_bytes)")),
+        ),
+        _ => Response::error(error),
+    }
 }
 
 /// The body of a request as a file.

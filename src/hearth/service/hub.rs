@@ -15,11 +15,12 @@ mod tests;
 mod watcher;
 
 use base::ids::{ConversationId, TurnId};
-use base::sync::{Mutex, MutexGuard, lock};
+use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Readers, Turn};
 
 use events::of_conversation;
@@ -34,6 +35,8 @@ pub use watcher::{TurnEnded, Watch, Watcher};
 /// a full outbox closes its connection instead.
 pub struct Hub {
     state: Mutex<HubState>,
+    /// Notified when nobody watches a turn any longer.
+    left: Condvar,
 }
 
 #[derive(Default)]
@@ -79,6 +82,7 @@ impl Hub {
                 kept: KeptEvents::after(last),
                 ..HubState::default()
             }),
+            left: Condvar::new(),
         }
     }
 
@@ -261,6 +265,7 @@ impl Hub {
         let found = watchers.swap_remove(place);
         if watchers.is_empty() {
             state.watchers.remove(&watch.turn);
+            self.left.notify_all();
         }
         Some(found.watcher)
     }
@@ -268,6 +273,22 @@ impl Hub {
     /// Whether anybody watches this turn.
     pub fn is_watched(&self, turn: TurnId) -> bool {
         self.lock().watchers.contains_key(&turn)
+    }
+
+    /// Whether nobody watches this turn, after a wait of at most `patience` for those who do.
+    pub fn is_left(&self, turn: TurnId, patience: Duration) -> bool {
+        let is_watched = |state: &mut HubState| state.watchers.contains_key(&turn);
+        let waited = self
+            .left
+            .wait_timeout_while(self.lock(), patience, is_watched);
+        waited.is_ok_and(|(_, waited)| !waited.timed_out())
+    }
+
+    /// Whether somebody else watches the turn of this watcher.
+    pub fn is_shared(&self, watch: Watch) -> bool {
+        let state = self.lock();
+        let mut watchers = state.watchers.get(&watch.turn).into_iter().flatten();
+        watchers.any(|one| one.number != watch.number)
     }
 
     /// Notifies a turn's watchers of its end, once that is on disk; returns whether

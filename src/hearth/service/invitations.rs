@@ -101,10 +101,7 @@ impl Service {
     /// Writes the limits of a child who is about to be added, so that the child is never
     /// without them.
     pub(super) fn narrow_child(&self, name: &str) -> Result<()> {
-        if let Some(taken) = self.store.user(name)? {
-            let taken = format!("there is already a user {:?}", taken.name);
-            return Err(Error::invalid_request(taken));
-        }
+        self.store.check_name_is_free(name)?;
         self.settings.narrow_person(name, child_limits())?;
         self.config_changed(&["people".to_owned()]);
         Ok(())

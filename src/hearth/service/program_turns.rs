@@ -2,6 +2,7 @@
 //! Ollama's interface, or the Model Context Protocol.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::hub::Person;
 use super::programs::{ProgramOptions, ProgramTurn, Results};
@@ -15,6 +16,10 @@ use store::{
     Begun, Credential, Exchange, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
     ReplayedHistory, Step, Target, TokenScope, Usage, UserRole, Viewer,
 };
+
+/// How long after a hang-up its connection's thread may take to notice. Programs that give up
+/// on a request and repeat it come sooner.
+const HANG_UP: Duration = Duration::from_millis(200);
 
 /// On whose behalf a program asks.
 #[derive(Clone, Debug)]
@@ -51,6 +56,8 @@ pub struct Question {
     pub idempotency: Option<String>,
     /// A fingerprint of the request, if it is known by it when it comes again.
     pub fingerprint: Option<[u8; 32]>,
+    /// Whether the program says that it asks again, because it has given up on its first try.
+    pub is_retry: bool,
     /// Where it comes from, as in `Conversation::channel`.
     pub channel: &'static str,
     /// What the client wants beyond the household's settings, and its own tools.
@@ -126,9 +133,9 @@ impl Service {
                 ));
             }
         } else if let Some(turn) = known
-            && !self.hub.is_watched(turn)
+            && (question.is_retry || self.hub.is_left(turn, HANG_UP))
         {
-            // Nobody else waits for it.
+            // Nobody else waits for it, or whoever does has given up.
             begun = self.repeat(&viewer, turn, request.as_ref())?;
         }
         if let (None, Some((message, results))) = (&begun, question.left.take()) {

@@ -417,11 +417,12 @@ impl ReplyStream {
         self.once(Error::new(Code::ServerError, text).with_status(504))
     }
 
-    /// Stops the turn, whose client has gone. A server that stops leaves it for its next
-    /// start.
+    /// Stops the turn, whose client has gone, unless another request waits for it. A server
+    /// that stops leaves it for its next start.
     pub fn cancel(&self) {
         let service = &self.line.service;
-        if let Source::Turn { id, .. } = self.source
+        if let Source::Turn { id, watch, .. } = self.source
+            && !service.hub.is_shared(watch)
             && !service.queue.is_stopping()
         {
             service.stop_turn(id, "the program that asked (it hung up)");

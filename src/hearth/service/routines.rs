@@ -155,9 +155,8 @@ impl Service {
         // One that is not committed yet is committed with its run.
         for schedule in self.store.due_schedules(now)?.uncommitted() {
             let id = schedule.id;
-            if let Err(error) = self.run_due(schedule, now, planner) {
-                log::warn!("{id}: {error}");
-            }
+            let run = self.run_due(schedule, now, planner);
+            self.logged(&id.to_string(), run);
         }
         Ok(())
     }

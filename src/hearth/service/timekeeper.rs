@@ -116,7 +116,7 @@ impl Service {
             }
             if self.is_due(next_purge) {
                 next_purge = self.clock.now().plus(PURGE);
-                self.log_failure("purge", self.store.purge());
+                self.logged("purge", self.store.purge());
                 self.finish_removals();
                 may_delete = true;
             }
@@ -133,7 +133,7 @@ impl Service {
             }
             if now >= next_look || next_due.is_some_and(|at| self.is_due(at)) {
                 next_look = now + LOOK;
-                self.log_failure("schedules", self.plan_in_time_zone(&mut planner));
+                self.logged("schedules", self.plan_in_time_zone(&mut planner));
                 next_due = self.next_due();
                 if next_due.is_some_and(|at| self.is_due(at)) {
                     self.start_what_is_due(&mut planner);
@@ -172,29 +172,22 @@ impl Service {
 
     fn next_due(&self) -> Option<Timestamp> {
         let next = self.store.next_due().map(Provisional::uncommitted);
-        next.unwrap_or_else(|error| {
-            log::warn!("what is due: {error}");
-            None
-        })
+        self.logged("what is due", next).flatten()
     }
 
     fn start_what_is_due(&self, planner: &mut Planner) {
-        self.log_failure("approvals", self.expire_approvals());
-        self.log_failure("schedules", self.run_due_schedules(planner));
+        self.logged("approvals", self.expire_approvals());
+        self.logged("schedules", self.run_due_schedules(planner));
         let due = self.store.due_outgoing(self.clock.now(), DUE_AT_A_TIME);
         let offered = due.map(|due| self.offer(due));
-        self.log_failure("what goes out", offered);
+        self.logged("what goes out", offered);
     }
 
     /// Whether anything was committed since the last look. Another process, the command
     /// line, may have revoked tokens, whose connections are closed.
     fn notice_changes(&self, known: &mut Version) -> bool {
-        let version = match self.store.version() {
-            Ok(version) => version,
-            Err(error) => {
-                log::warn!("database: {error}");
-                return false;
-            }
+        let Some(version) = self.logged("database", self.store.version()) else {
+            return false;
         };
         let before = std::mem::replace(known, version);
         if before.others != version.others {
@@ -223,7 +216,7 @@ impl Service {
             "the clock was set {direction} by {:?}; what waits, waits as long as before",
             Duration::from_millis(step.unsigned_abs())
         );
-        self.log_failure("schedules", self.plan_after_step(step, planner));
+        self.logged("schedules", self.plan_after_step(step, planner));
         true
     }
 
@@ -250,10 +243,15 @@ impl Service {
         true
     }
 
-    fn log_failure(&self, what: &str, result: Result<()>) {
-        if let Err(error) = result {
-            log::warn!("{what}: {error}");
-        }
+    /// The result, or none after logging the error: once, where the database cannot be written,
+    /// as whoever writes it does.
+    pub(super) fn logged<T>(&self, what: &str, result: Result<T>) -> Option<T> {
+        result
+            .inspect_err(|error| match self.store.is_writable() {
+                true => log::warn!("{what}: {error}"),
+                false => log::debug!("{what}: {error}"),
+            })
+            .ok()
     }
 
     fn resume_deferred(&self) {

@@ -36,6 +36,10 @@ pub fn import(
         FileFormat::Zip => Err(Error::invalid_request(
             "it is a zip archive; unzip it and import its conversations.json",
         )),
+        FileFormat::Newer(version) => Err(Error::invalid_request(format!(
+            "a newer Hearth wrote it (version {version} of the format; this one reads {VERSION}): \
+             upgrade this one first"
+        ))),
         FileFormat::Unknown => Err(Error::invalid_request(
             "it is not a known export: it must be Hearth's own JSON Lines, or conversations.json \
              of a ChatGPT or Claude account export",
@@ -48,6 +52,8 @@ pub fn import(
 #[derive(Debug, PartialEq, Eq)]
 enum FileFormat {
     Hearth,
+    /// That of a later version.
+    Newer(u32),
     Array,
     Zip,
     Unknown,
@@ -64,6 +70,7 @@ impl FileFormat {
             Some(b'[') => FileFormat::Array,
             Some(b'{') => match serde_json::from_slice(first) {
                 Ok(Line::Head { version, .. }) if version == VERSION => FileFormat::Hearth,
+                Ok(Line::Head { version, .. }) if version > VERSION => FileFormat::Newer(version),
                 _ => FileFormat::Unknown,
             },
             _ => FileFormat::Unknown,
@@ -163,7 +170,11 @@ mod tests {
                 FileFormat::Hearth,
             ),
             (
-                b"{\"type\":\"hearth_export\",\"version\":2}\n{",
+                b"{\"type\":\"hearth_export\",\"version\":99}\n{",
+                FileFormat::Newer(99),
+            ),
+            (
+                b"{\"type\":\"hearth_export\",\"version\":0}\n{",
                 FileFormat::Unknown,
             ),
             (b"{\"mapping\": {}}", FileFormat::Unknown),

@@ -10,7 +10,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::integrity;
 use crate::engine::job::Write;
-use crate::engine::query::{self, check_changed, exists, row, rows, value};
+use crate::engine::query::{self, check_changed, exists, row, rows, value, values};
 use crate::engine::schema::OpenError;
 use crate::home::forgetting::forget_all;
 use crate::people::belongings;
@@ -23,6 +23,7 @@ use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
+use base::people::look;
 use protocol::record::Belongings;
 
 /// Most rows of one list.
@@ -106,6 +107,14 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn user(&self, name: &str) -> Result<Option<User>> {
         self.read(|connection| by_name(connection, name))
+    }
+
+    /// Checks that a new user may have this name.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is taken, in any case, or looks like another's.
+    pub fn check_name_is_free(&self, name: &str) -> Result<()> {
+        self.read(|connection| check_free(connection, name))
     }
 
     /// All users, by name, at most 10,000.
@@ -319,21 +328,33 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     Ok(user)
 }
 
+/// Checks that nobody has this name, or one that a reader takes for it.
+fn check_free(connection: &Connection, name: &str) -> Outcome<()> {
+    let names: Vec<String> = values(connection, "SELECT name FROM users", &[])?;
+    let is_taken = |other: &&String| look(other) == look(name) || fold(other) == fold(name);
+    let Some(other) = names.iter().find(is_taken) else {
+        return Ok(());
+    };
+    let looks = if fold(other) == fold(name) {
+        ""
+    } else {
+        ", whose name looks the same"
+    };
+    Err(Error::invalid_request(format!("there is already a user {other:?}{looks}")).into())
+}
+
 /// Adds a user.
 ///
 /// # Errors
-/// `invalid_request` when the name is taken, in any case, or the configuration may still
-/// say what an earlier person of this name may do.
+/// `invalid_request` when the name is taken, in any case, or looks like another's, or the
+/// configuration may still say what an earlier person of this name may do.
 pub(crate) fn insert(
     write: &Write<'_>,
     name: String,
     role: UserRole,
     password_hash: String,
 ) -> Outcome<User> {
-    if let Some(taken) = by_name(write.connection, &name)? {
-        let taken = format!("there is already a user {:?}", taken.name);
-        return Err(Error::invalid_request(taken).into());
-    }
+    check_free(write.connection, &name)?;
     removals::check_forgotten(write, &name)?;
     let user = User {
         id: write.id(),

@@ -31,6 +31,12 @@ fn names_differ_in_more_than_case() {
     assert_eq!(store.user("ÄNNE").unwrap().unwrap().name, "Änne");
     assert!(store.user("anne").unwrap().is_none());
     store.add_user("bob", UserRole::User, "hash").unwrap();
+    let alike = store.add_user("b0b", UserRole::User, "hash").unwrap_err();
+    let told = "there is already a user \"bob\", whose name looks the same";
+    assert_eq!(
+        (alike.code(), alike.message()),
+        (Code::InvalidRequest, told)
+    );
     store.add_user("Al", UserRole::User, "hash").unwrap();
     let users = store.users().unwrap();
     let names: Vec<&str> = users.iter().map(|user| user.name.as_str()).collect();

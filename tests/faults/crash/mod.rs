@@ -22,12 +22,13 @@ mod tracer;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::random;
+use super::{Poster, SOON, random};
 use commands::{COMMANDS, Task};
 use household::Template;
 use lives::{Begin, LIVES, Life, live};
@@ -35,7 +36,7 @@ use starts::STARTS;
 use support::home::TemporaryDirectory;
 use support::http::get;
 use support::program::Program;
-use support::{MAX_WAIT, eventually};
+use support::{MAX_WAIT, SetOnDrop, eventually};
 use tracer::{CALLS, Event, Point, reachable, read_log};
 
 pub use tracer::{Tracer, can_trace, threads_of};
@@ -369,7 +370,15 @@ fn try_one(begin: Begin, template: &Template, trial: &Trial<'_>) -> Tried {
         Fault::Once(_) | Fault::Lasting(_) => {
             let until = Instant::now() + LASTING;
             let lasts = matches!(trial.fault, Fault::Lasting(_));
-            live(life.as_mut(), MAX_WAIT, || !lasts || Instant::now() < until);
+            let is_done = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let done = SetOnDrop(&is_done);
+                if serves_nobody(&trial.point.thread) {
+                    scope.spawn(|| ask_meanwhile(program.address, &is_done));
+                }
+                live(life.as_mut(), MAX_WAIT, || !lasts || Instant::now() < until);
+                drop(done);
+            });
             tracer.detach();
             live(life.as_mut(), MAX_WAIT, || true);
             let log = std::fs::read_to_string(&log).unwrap();
@@ -386,6 +395,23 @@ fn try_one(begin: Begin, template: &Template, trial: &Trial<'_>) -> Tried {
         return Tried::Told;
     }
     tried
+}
+
+/// Whether a thread that fails has no part in what a bystander asks.
+fn serves_nobody(thread: &str) -> bool {
+    !thread.starts_with("conn-") && !matches!(thread, "accept" | "main")
+}
+
+/// A bystander, who is answered soon whatever fails, until the rest is done.
+fn ask_meanwhile(address: SocketAddr, is_done: &AtomicBool) {
+    let bystander = Poster::new(address);
+    while !is_done.load(Ordering::SeqCst) {
+        let began = Instant::now();
+        bystander.warm_up().unwrap();
+        let took = began.elapsed();
+        assert!(took < SOON, "a bystander waited for {took:?}");
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
 }
 
 /// The server runs well, ends when told to, and left everything in order.

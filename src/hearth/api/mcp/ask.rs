@@ -88,6 +88,7 @@ pub fn ask(
         files: Vec::new(),
         instructions: None,
         idempotency: None,
+        is_retry: false,
         fingerprint: Some(sha256(
             &[name.as_bytes(), exchange.request.body.as_slice()].concat(),
         )),

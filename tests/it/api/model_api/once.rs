@@ -220,10 +220,7 @@ fn a_refusal_for_good_is_answered_from_the_store_for_a_while() {
 
 #[test]
 fn an_answer_that_was_lost_comes_with_the_next_try() {
-    let model = Model::start(|request, _| match count_of(&request["messages"], "tool") {
-        0 => water(),
-        _ => Act::Stall("Done.".to_owned()),
-    });
+    let model = slow();
     let mut home = home(&model);
     let body = question(COMPLETIONS, false);
     let lost = super::streams::begin(home.address(), &home.tokens.user, &body);
@@ -237,6 +234,96 @@ fn an_answer_that_was_lost_comes_with_the_next_try() {
     let answer = send(&home, COMPLETIONS, &body);
     assert!(answer.body.contains("Done."), "{answer:?}");
     assert_eq!((items(&home), conversations(&home).len()), (1, 1));
+}
+
+/// Waters the plants, and says that it has once it is released.
+fn slow() -> Model {
+    Model::start(|request, _| match count_of(&request["messages"], "tool") {
+        0 => water(),
+        _ => Act::Stall("Done.".to_owned()),
+    })
+}
+
+/// Its library has given up on the first try, whose connection is still open.
+#[test]
+fn a_retry_that_says_so_joins_the_turn_that_still_runs() {
+    for stream in [false, true] {
+        let model = slow();
+        let home = home(&model);
+        let body = question(COMPLETIONS, stream);
+        let first = super::streams::begin(home.address(), &home.tokens.user, &body);
+        model.wait_for_requests(2);
+        let retry = || {
+            let authorization = bearer(&home.tokens.user);
+            let headers = [
+                ("authorization", &*authorization),
+                ("x-stainless-retry-count", "1"),
+            ];
+            post(home.address(), COMPLETIONS, &headers, &body)
+        };
+        let answer = std::thread::scope(|scope| {
+            let asked = scope.spawn(retry);
+            let is_open = |count| (super::streams::open(&home) == count).then_some(());
+            support::eventually("it is joined", || is_open(3));
+            // Whoever hangs up ends nothing that another waits for.
+            drop(first);
+            support::eventually("the first has gone", || is_open(2));
+            model.release();
+            asked.join().unwrap()
+        });
+        assert!(answer.body.contains("Done."), "{stream}: {answer:?}");
+        assert_eq!((items(&home), conversations(&home).len()), (1, 1));
+        assert_eq!(model.requests().len(), 2, "{stream}");
+        // The answer has come: the same is a new question.
+        assert_eq!(retry().status, 200);
+        assert_eq!(conversations(&home).len(), 2);
+    }
+}
+
+/// A program may want several answers to one question.
+#[test]
+fn the_same_request_beside_one_that_is_read_is_another_turn() {
+    let model = slow();
+    let home = home(&model);
+    let body = question(COMPLETIONS, false);
+    let turns: Vec<_> = std::thread::scope(|scope| {
+        let both: Vec<_> = (1..=2)
+            .map(|count| {
+                let asked = scope.spawn(|| send(&home, COMPLETIONS, &body));
+                model.wait_for_requests(2 * count);
+                asked
+            })
+            .collect();
+        model.release();
+        let answers = both.into_iter().map(|asked| asked.join().unwrap());
+        answers
+            .map(|answer| answer.header("x-hearth-turn").unwrap().to_owned())
+            .collect()
+    });
+    assert_ne!(turns[0], turns[1]);
+    assert_eq!(conversations(&home).len(), 2);
+}
+
+/// Most libraries close the connection and ask again at once.
+#[test]
+fn whoever_hangs_up_and_asks_again_at_once_gets_the_same_turn() {
+    for round in 0..8 {
+        let model = slow();
+        let home = home(&model);
+        let body = question(COMPLETIONS, false);
+        let first = super::streams::begin(home.address(), &home.tokens.user, &body);
+        model.wait_for_requests(2);
+        let mut again = support::socket::connect(home.address());
+        drop(first);
+        super::streams::send(&mut again, &home.tokens.user, &body);
+        support::eventually("it is joined", || {
+            (super::streams::open(&home) == 2).then_some(())
+        });
+        model.release();
+        super::streams::read_until(&mut std::io::BufReader::new(again), "X-Hearth-Turn");
+        assert_eq!(conversations(&home).len(), 1, "{round}");
+        assert_eq!((items(&home), model.requests().len()), (1, 2), "{round}");
+    }
 }
 
 #[test]
@@ -279,10 +366,7 @@ fn a_turn_that_is_out_of_time_says_so() {
 /// A person who stops the turn has stopped it.
 #[test]
 fn a_turn_that_somebody_stopped_does_not_go_on() {
-    let model = Model::start(|request, _| match count_of(&request["messages"], "tool") {
-        0 => water(),
-        _ => Act::Stall("Done.".to_owned()),
-    });
+    let model = slow();
     let home = home(&model);
     let body = question(COMPLETIONS, false);
     let turn = std::thread::scope(|scope| {

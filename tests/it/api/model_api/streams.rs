@@ -20,6 +20,12 @@ pub fn open(home: &Home) -> u64 {
 /// A request on a socket of its own, whose response is not read yet.
 pub fn begin(address: SocketAddr, token: &str, body: &Value) -> Socket {
     let mut socket = connect(address);
+    send(&mut socket, token, body);
+    socket
+}
+
+/// Sends a request on a socket.
+pub fn send(socket: &mut Socket, token: &str, body: &Value) {
     let body = body.to_string();
     write!(
         socket,
@@ -28,7 +34,6 @@ pub fn begin(address: SocketAddr, token: &str, body: &Value) -> Socket {
         body.len()
     )
     .unwrap();
-    socket
 }
 
 /// Reads lines until one holds this text.

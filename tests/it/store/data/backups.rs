@@ -351,7 +351,7 @@ fn a_backup_is_of_one_moment_and_its_parts_come_in_their_order() {
 }
 
 #[test]
-fn a_backup_replaces_nothing_but_a_file() {
+fn a_backup_or_export_replaces_nothing_but_a_file() {
     let folder = household();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("directory")).unwrap();
@@ -366,8 +366,12 @@ fn a_backup_replaces_nothing_but_a_file() {
     .unwrap();
     std::os::unix::fs::symlink("/dev/null", at("link")).unwrap();
     for name in ["directory", "fifo", "link"] {
-        let told = refused(folder.path(), &["backup", "--force", text(&at(name))]);
-        assert!(told.contains("no regular file"), "{told}");
+        let target = at(name);
+        let export = ["export", "--all", "--force", "--output", text(&target)];
+        for arguments in [&["backup", "--force", text(&target)][..], &export] {
+            let told = refused(folder.path(), arguments);
+            assert!(told.contains("no regular file"), "{told}");
+        }
         assert!(!at(name).metadata().unwrap().is_file());
     }
     let told = refused(folder.path(), &["backup", text(&at("missing/a.db"))]);

@@ -237,7 +237,7 @@ fn a_file_over_the_limit_is_refused_on_every_way() {
     let file = long_export(400);
     let path = folder.path().join("long.jsonl");
     fs::write(&path, &file).unwrap();
-    let says = "the body may have at most 1048576 bytes";
+    let says = "the body may have at most 1048576 bytes (limits.import_bytes)";
     for has_server in [false, true] {
         let program = has_server.then(|| Program::serve(folder.path()));
         for _ in 0..4 {

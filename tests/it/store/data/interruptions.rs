@@ -1,6 +1,7 @@
 //! What is cut short leaves nothing half done.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -121,4 +122,26 @@ fn a_full_disk_leaves_no_half_a_backup() {
         printed(&output)
     );
     assert!(!target.exists() && !folder.path().join("copy.db.partial").exists());
+}
+
+#[test]
+fn what_a_killed_export_left_is_in_nobodys_way() {
+    let folder = household();
+    let (target, partial) = (folder.path().join("all"), folder.path().join("all.partial"));
+    let elsewhere = folder.path().join("elsewhere");
+    let export = ["export", "--all", "--force", "--output", text(&target)];
+    for round in 0..2 {
+        match round {
+            0 => fs::write(&partial, "").unwrap(),
+            _ => std::os::unix::fs::symlink(&elsewhere, &partial).unwrap(),
+        }
+        good(folder.path(), &export);
+        assert!(!partial.exists() && !elsewhere.exists());
+        let mode = fs::symlink_metadata(&target).unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        assert_eq!(
+            fs::read_to_string(&target).unwrap(),
+            exported(folder.path())
+        );
+    }
 }
