@@ -13,13 +13,14 @@
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
 //!    (`ReplyStream`), tool calls (`ToolCallBuilder`), usage and finish reason.
-//! 6. `classify` says what to do about a failure.
+//! 6. `classify` says what to do about a failure, and `report` how it is told.
 //!
 //! `window` asks home servers how large the window of a model is, before a request is
 //! made for it ([`Provider::window`]).
 //!
 //! [`embedding`] asks for the vectors of texts, and [`voice`] has speech understood and made.
-//! Every request to a server goes through `Endpoint::send`.
+//! Every request to a server goes through `Endpoint::send`, and `classify` decides about each
+//! that failed.
 //!
 //! [`probe`](probe::probe) finds out whether a provider would answer, and
 //! [`trial`] asks the model for what a turn needs.
@@ -49,6 +50,7 @@ pub mod profile;
 mod remote;
 mod reply_reader;
 mod reply_stream;
+mod report;
 mod request;
 mod send;
 mod server_capabilities;

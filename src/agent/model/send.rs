@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::classify::{Asked, Retries, Verdict, classify};
 use super::dialect::bearer;
 use super::endpoint::Endpoint;
 use super::failure::{ErrorResponse, Failure};
@@ -93,12 +94,47 @@ impl Endpoint {
         })
     }
 
-    /// The JSON of a successful answer of at most so many bytes.
+    /// Sends a request, and again as long as that may help and there is time.
+    ///
+    /// # Errors
+    /// The last failure, and what can be done about it.
+    pub fn ask<T>(
+        &self,
+        request: &ServerRequest<'_>,
+        asked: Asked<'_>,
+        mut read: impl FnMut(&mut ClientResponse) -> Result<T, Failure>,
+    ) -> Result<T, (Failure, Verdict)> {
+        let mut retries = Retries::default();
+        loop {
+            let failure = match self.send(request, &mut read) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let verdict = classify(&failure, asked);
+            let left = request.deadline.saturating_duration_since(Instant::now());
+            match retries.next(verdict, failure.is_stale()) {
+                Some(wait) if wait < left && !request.cancel.is_cancelled() => {
+                    request.cancel.wait(wait);
+                }
+                _ => return Err((failure, verdict)),
+            }
+        }
+    }
+
+    /// Sends a request once for the JSON of a successful answer.
     ///
     /// # Errors
     /// As [`Endpoint::send`], and for a body that is not JSON.
     pub fn json(&self, request: &ServerRequest<'_>, most: usize) -> Result<Value, Failure> {
-        let body = self.send(request, |answer| Ok(answer.read_all(most)?))?;
-        serde_json::from_slice(&body).map_err(|error| Failure::not_json(&error, &body))
+        self.send(request, |answer| read_json(answer, most))
     }
+}
+
+/// The JSON of an answer of at most so many bytes.
+///
+/// # Errors
+/// Why it was not read, or that it is not JSON.
+pub fn read_json(answer: &mut ClientResponse, most: usize) -> Result<Value, Failure> {
+    let body = answer.read_all(most)?;
+    serde_json::from_slice(&body).map_err(|error| Failure::not_json(&error, &body))
 }

@@ -52,6 +52,10 @@ pub enum Feature {
     ImagesBeyond(usize),
     /// Single files of these kinds: `Files::accused` says which.
     Files(&'static [FileKind]),
+    /// A length of vectors.
+    VectorLength,
+    /// A list of models.
+    ModelList,
 }
 
 /// What one model of one server accepts.
@@ -211,6 +215,8 @@ impl ServerCapabilities {
                 "with only as many images as it takes"
             }
             Feature::Files(_) => "without single files",
+            Feature::VectorLength => "without a length of vectors",
+            Feature::ModelList => "without a list of models",
         };
         (self, change)
     }
