@@ -255,6 +255,41 @@ fn a_waiting_callback_can_be_hurried() {
 }
 
 #[test]
+fn what_is_due_is_found_by_ids_and_a_body_is_read_only_to_be_sent() {
+    let dir = TemporaryDirectory::new();
+    let clock = Clock::system();
+    let store = open_with(&dir, &clock);
+    let mut statements = Vec::new();
+    let mut newest = None;
+    for number in 0..20 {
+        newest = Some(deliver(&store, &number.to_string(), "{}").id);
+        let before = store.statements().all;
+        let due = store.due_outgoing(clock.now(), 256).unwrap();
+        statements.push(store.statements().all - before);
+        assert_eq!(due.len(), number + 1);
+    }
+    let most = statements.into_iter().max();
+    assert!(most < Some(16), "{most:?} statements for at most 20");
+    // A body that nobody can read hinders only the sending.
+    let spoilt = "UPDATE deliveries SET body = CAST(x'ff' AS TEXT)";
+    store
+        .write(|write| Ok(write.execute(spoilt, params![])?))
+        .unwrap();
+    let (id, now) = (newest.unwrap(), clock.now());
+    assert!(store.callback_to_send(id, now).is_err());
+    assert_eq!(store.due_outgoing(now, 256).unwrap().len(), 20);
+    let again = Attempt::Retry {
+        error: "no".to_owned(),
+        next_at: now,
+    };
+    store.record_attempt(id, again).unwrap();
+    store.retry_delivery(&all(), id).unwrap();
+    assert!(store.seen(&all()).delivery(id).is_ok());
+    assert_eq!(store.seen(&all()).deliveries(None, 99).unwrap().len(), 20);
+    store.record_attempt(id, Attempt::Delivered).unwrap();
+}
+
+#[test]
 fn what_has_served_its_time_is_purged() {
     let dir = TemporaryDirectory::new();
     let clock = Clock::system();
