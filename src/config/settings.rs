@@ -18,7 +18,7 @@ use super::providers::Preset;
 use super::reader::{Environment, is_variable};
 use super::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
-use base::role::UserRole;
+use base::people::UserRole;
 use base::sync;
 use base::url::Url;
 

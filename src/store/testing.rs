@@ -14,8 +14,8 @@ pub use crate::*;
 pub(crate) use crate::{chat::*, engine::*, home::*, keep::*, out::*, people::*, sight::*};
 pub use base::clock::Clock;
 pub use base::error::{Error, Result};
-pub use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, DeliveryId};
+pub use base::reply::FinishReason;
 pub use base::testing::TemporaryDirectory;
 pub use protocol::command::SearchOrder;
 

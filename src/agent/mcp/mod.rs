@@ -33,7 +33,6 @@ mod stdio;
 mod streamable_http;
 mod token;
 mod tools;
-mod transport;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::call::{CALL, Call, CallError, INITIALIZE, ReadTimeout};
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::Peer;
-use super::transport::{Revision, Transport};
+use super::session::{Revision, Transport};
 use crate::model::event_stream::{EventStream, Position, Source};
 use crate::tools::output::shorten;
 use base::secret::Secret;

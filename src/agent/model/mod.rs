@@ -8,7 +8,7 @@
 //! 3. `Remote::complete` asks one server over HTTP, with retries
 //!    `Offline::complete` answers from rules instead.
 //! 4. `Dialect::body` writes the request in the form that the server accepts
-//!    ([`profile`], `ServerCapabilities`), with extra members for it alone (`extra`) and
+//!    ([`profile`], `ServerCapabilities`), with extra members for it alone and
 //!    the files of messages (`files`).
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
@@ -34,13 +34,11 @@ pub mod embedding;
 mod endpoint;
 pub mod estimate;
 pub(super) mod event_stream;
-mod extra;
 mod failure;
 pub mod fence;
 mod files;
 mod learned;
 mod mended_json;
-pub mod meter;
 mod offline;
 mod ollama;
 mod openai;

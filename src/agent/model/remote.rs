@@ -19,8 +19,8 @@ use super::window::{Asker, known_window};
 use crate::model::estimate::most_reply;
 use crate::model::{Cause, Heard, ModelReply, ModelRequest, Provider, ProviderError, Takes};
 use base::clock::Clock;
-use base::finish_reason::FinishReason;
 use base::ids::AttachmentId;
+use base::reply::FinishReason;
 use store::Usage;
 
 /// How long a server on the internet may be silent while it streams. A local one

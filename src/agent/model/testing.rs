@@ -12,8 +12,8 @@ use crate::model::client_options::ClientOptions;
 use crate::model::{
     ChatMessage, FileReader, Heard, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
 };
-use base::finish_reason::FinishReason;
 use base::ids::ConversationId;
+use base::reply::FinishReason;
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;

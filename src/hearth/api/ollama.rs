@@ -17,7 +17,7 @@ use agent::model::estimate::request_tokens;
 use agent::model::fence::PROGRAM_CHANNELS;
 use base::clock::Clock;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::{hex, sha256};
 use net::http::{Answer, Response};
 use serde_json::json;

@@ -16,7 +16,7 @@ use crate::service::Service;
 use agent::model::ModelReply;
 use agent::model::fence::PROGRAM_CHANNELS;
 use base::error::{Code, Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use net::http::{Answer, Response};
 use serde_json::json;
 use store::{ToolCall, Usage};

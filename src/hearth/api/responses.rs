@@ -13,7 +13,7 @@ use super::transcript::ClientMessage;
 use super::{models, options};
 use agent::model::ModelReply;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::reference;
 use net::http::{Answer, Response};
 use store::ToolCall;

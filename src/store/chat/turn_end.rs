@@ -17,8 +17,8 @@ use crate::keep::usage::{self, Purpose, Usage};
 use crate::out::deliveries::{self, Delivery, NewDelivery};
 use crate::sight::askers;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
 use base::ids::{MessageId, TurnId};
+use base::reply::FinishReason;
 
 /// How a turn ends.
 #[derive(Clone, Debug)]

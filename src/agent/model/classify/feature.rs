@@ -2,10 +2,10 @@
 
 use crate::model::client_options::ClientOptions;
 use crate::model::dialect::RequestContext;
-use crate::model::extra::own_members;
 use crate::model::failure::ErrorResponse;
 use crate::model::profile::Thoughts;
 use crate::model::server_capabilities::{Feature, THOUGHTS};
+use crate::model::tool_call_builder::own_members;
 use crate::model::{ChatMessage, ModelRequest};
 
 /// How errors name a reasoning effort: by the member, or by what it turns on or off.
