@@ -191,7 +191,7 @@ pub fn finish(store: &Store, turn: &Turn, reply: &str) -> Finished {
 /// Ends a turn without a callback.
 pub fn end(store: &Store, turn: &Turn, end: TurnEnd) -> Finished {
     store
-        .finish_turn(turn.id, end, Usage::default(), "model", None)
+        .finish_turn(turn.id, end, Usage::default(), "model", None, Vec::new())
         .unwrap()
         .into_inner()
 }

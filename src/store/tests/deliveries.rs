@@ -12,7 +12,14 @@ use base::ids::DeliveryId;
 fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
     let turn = begin(store, named(name), "ring");
     let callback = Some(callback(body));
-    let finished = store.finish_turn(turn.id, done("yes?"), Usage::default(), "m", callback);
+    let finished = store.finish_turn(
+        turn.id,
+        done("yes?"),
+        Usage::default(),
+        "m",
+        callback,
+        Vec::new(),
+    );
     finished.unwrap().into_inner().delivery.unwrap()
 }
 
@@ -95,7 +102,7 @@ fn an_account_with_many_due_hides_no_other() {
         ..callback("{}")
     };
     let (usage, callback) = (Usage::default(), Some(to_gate));
-    let last = store.finish_turn(turn.id, done("yes?"), usage, "m", callback);
+    let last = store.finish_turn(turn.id, done("yes?"), usage, "m", callback, Vec::new());
     let last = last.unwrap().into_inner().delivery.unwrap();
     let now = store.inner.clock.now();
     let due = store.due_outgoing(now, 3).unwrap();
