@@ -22,6 +22,7 @@
 
 mod call;
 mod content;
+mod exchange;
 mod http_sse;
 mod message;
 mod output_lines;

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::access::Exchange;
 use super::answer::{Event, Form};
+use super::client_message::ClientMessage;
 use super::request::{self, ReplyRequest};
-use super::transcript::ClientMessage;
 use super::{models, options};
 use agent::model::ModelReply;
 use agent::model::estimate::request_tokens;

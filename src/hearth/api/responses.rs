@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::access::Exchange;
 use super::answer::{Event, Form};
+use super::client_message::ClientMessage;
 use super::openai::{self, CHANNEL, Metadata};
 use super::request::{self, ReplyRequest};
-use super::transcript::ClientMessage;
 use super::{models, options};
 use agent::model::ModelReply;
 use base::error::{Error, Result};

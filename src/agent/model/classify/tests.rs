@@ -1,19 +1,14 @@
 //! Against a scripted server on loopback. The texts are those of the named services, as
 //! issues of their clients quote them.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::model::anthropic::Anthropic;
 use crate::model::client_options::{ClientOptions, Format, MustCall};
 use crate::model::dialect::{Dialect, Options};
-use crate::model::files::Files;
 use crate::model::openai::OpenAi;
-use crate::model::profile::Profile;
-use crate::model::server_capabilities::ServerCapabilities;
-use crate::model::testing::{Ask, provider, provider_with, scripted};
+use crate::model::testing::{Ask, hi, provider, provider_with, scripted};
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer};
 
@@ -22,10 +17,6 @@ fn refused(status: &str, message: &str) -> Vec<Act> {
         "{status} {}",
         json!({ "error": { "message": message } })
     ))
-}
-
-fn hi() -> Vec<Act> {
-    scripted("200 {\"choices\":[{\"message\":{\"content\":\"Hi\"}}]}")
 }
 
 #[test]
@@ -431,19 +422,10 @@ fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
 /// What is done about a failure of a streamed request with a tool.
 fn verdict_on(failure: &Failure) -> Verdict {
     let ask = Ask::hello(true);
-    let request = &ask.request();
-    let profile = Profile::of("openai-compatible", "").for_model(ask.model, "");
-    let capabilities = ServerCapabilities::before(&profile);
-    let context = RequestContext {
-        request,
-        base_url: "",
-        origin_path: "",
-        capabilities,
-        options: Options::default(),
-        profile,
-        files: &Files::of(request, profile, capabilities, BTreeSet::new()),
-    };
-    classify(failure, Asked::Reply(&context, b"{}"))
+    let service = "openai-compatible";
+    ask.in_context(service, ask.capabilities(service), |context| {
+        classify(failure, Asked::Reply(context, b"{}"))
+    })
 }
 
 #[test]
