@@ -128,7 +128,7 @@ pub enum Overflow {
 
 /// What a server was asked for.
 #[derive(Clone, Copy)]
-pub enum Asked<'a> {
+pub enum RequestKind<'a> {
     /// A reply, with this body.
     Reply(&'a RequestContext<'a>, &'a [u8]),
     /// Vectors, of a length that the request names or of any.
@@ -143,12 +143,14 @@ pub enum Asked<'a> {
 }
 
 /// What to do about a failed request.
-pub fn classify(failure: &Failure, asked: Asked<'_>) -> Verdict {
-    // Where another server can be asked, nobody waits for one that is away or busy.
-    let has_next = matches!(asked, Asked::Reply(context, _) if context.request.has_next);
+pub fn classify(failure: &Failure, kind: RequestKind<'_>) -> Verdict {
+    // Where another server can be asked, nobody waits for one that is away or busy, and only a
+    // reply is worth waiting for one that is away.
+    let has_next = matches!(kind, RequestKind::Reply(context, _) if context.request.has_next);
+    let may_wait = matches!(kind, RequestKind::Reply(..)) && !has_next;
     let response = match failure {
         Failure::Reported(response) => response,
-        Failure::Client(ClientError::Unreachable(_) | ClientError::Refused(_)) if has_next => {
+        Failure::Client(ClientError::Unreachable(_) | ClientError::Refused(_)) if !may_wait => {
             return Verdict::NextServer;
         }
         Failure::Client(
@@ -163,19 +165,21 @@ pub fn classify(failure: &Failure, asked: Asked<'_>) -> Verdict {
             return Verdict::NextServer;
         }
     };
-    let overflow = match asked {
-        Asked::Reply(..) => Overflow::of(response.status, &response.labels, &response.message),
+    let overflow = match kind {
+        RequestKind::Reply(..) => {
+            Overflow::of(response.status, &response.labels, &response.message)
+        }
         _ => None,
     };
-    let feature = match asked {
-        Asked::Reply(context, body) => refused_file(response, overflow, context, body)
+    let feature = match kind {
+        RequestKind::Reply(context, body) => refused_file(response, overflow, context, body)
             .or_else(|| refused_feature(response, context).filter(|_| overflow.is_none())),
         // Of a model with one length only.
-        Asked::Vectors { has_length: true } => {
+        RequestKind::Vectors { has_length: true } => {
             matches!(response.status, 400 | 422).then_some(Feature::VectorLength)
         }
         // Some servers chat but do not list.
-        Asked::Models if response.is_json && matches!(response.status, 404 | 405 | 501) => {
+        RequestKind::Models if response.is_json && matches!(response.status, 404 | 405 | 501) => {
             Some(Feature::ModelList)
         }
         _ => None,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::classify::{Asked, Verdict};
+use super::classify::{RequestKind, Verdict};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use super::send::read_json;
@@ -152,9 +152,9 @@ impl Embedder {
             .endpoint
             .request(path, Some(body.as_bytes()), deadline, cancel);
         Snapshot::none_open();
-        let asked = Asked::Vectors { has_length };
+        let kind = RequestKind::Vectors { has_length };
         let endpoint = &self.endpoint;
-        endpoint.ask(&request, asked, |answer| read_json(answer, ANSWER_LIMIT))
+        endpoint.ask(&request, kind, |answer| read_json(answer, ANSWER_LIMIT))
     }
 
     /// The vectors of an answer.
@@ -231,7 +231,7 @@ pub fn pass_on(
     body.insert("model".to_owned(), asked.model.into());
     let body = Value::Object(body).to_string();
     let request = endpoint.request(path, Some(body.as_bytes()), asked.deadline, asked.cancel);
-    let kind = Asked::Vectors { has_length: false };
+    let kind = RequestKind::Vectors { has_length: false };
     let answer = endpoint.ask(&request, kind, |answer| {
         Ok(answer.read_all(PASSED_ON_LIMIT)?)
     });
@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn what_a_server_says_decides_whether_it_is_asked_again() {
-        let busy = || refused(503, "loading");
-        assert_eq!(ask(vec![busy(), vector()], 1), (vec![true], 2));
+        let scripts = vec![refused(503, "loading"), vector()];
+        assert_eq!(ask(scripts, 2), (vec![false, false], 1), "it is left alone");
         let fixed = || refused(400, "dimensions is not supported");
         let scripts = vec![fixed(), vector(), vector()];
         assert_eq!(ask(scripts, 2), (vec![true, true], 3), "it is remembered");
@@ -294,6 +294,6 @@ mod tests {
         let scripts = vec![refused(413, "too long"), vector()];
         assert_eq!(ask(scripts, 2), (vec![false, true], 2));
         let scripts = vec![refused(401, "no"), vector()];
-        assert_eq!(ask(scripts, 2), (vec![false, false], 1), "it is left alone");
+        assert_eq!(ask(scripts, 2), (vec![false, false], 1), "so is this");
     }
 }

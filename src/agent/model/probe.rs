@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::anthropic;
-use super::classify::{Asked, Verdict, classify};
+use super::classify::{RequestKind, Verdict, classify};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use config::{Api, ModelChoice, Preset};
@@ -199,7 +199,7 @@ impl Prober<'_> {
 
     fn without_models(&self, why: Failure) -> Finding {
         let endpoint = self.endpoint;
-        let verdict = classify(&why, Asked::Models);
+        let verdict = classify(&why, RequestKind::Models);
         let says = match why {
             Failure::Client(error) => endpoint.why_unanswered(&error, false).to_owned(),
             Failure::Reported(response) => match (verdict, response.status) {

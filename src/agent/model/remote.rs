@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::classify::{Asked, Overflow, Retries, Verdict, classify, is_about_wishes};
+use super::classify::{Overflow, RequestKind, Retries, Verdict, classify, is_about_wishes};
 use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
 use super::failure::{ErrorResponse, Failure};
@@ -318,7 +318,7 @@ impl Remote {
     ) -> Failed {
         let model = context.request.model;
         let now = self.clock.monotonic();
-        let verdict = classify(&failure, Asked::Reply(context, body));
+        let verdict = classify(&failure, RequestKind::Reply(context, body));
         let mut is_free = failure.is_stale();
         match (verdict, &failure) {
             (Verdict::Without(feature), Failure::Reported(response)) => {

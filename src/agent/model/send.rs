@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::classify::{Asked, Retries, Verdict, classify};
+use super::classify::{RequestKind, Retries, Verdict, classify};
 use super::dialect::bearer;
 use super::endpoint::Endpoint;
 use super::failure::{ErrorResponse, Failure};
@@ -94,14 +94,15 @@ impl Endpoint {
         })
     }
 
-    /// Sends a request, and again as long as that may help and there is time.
+    /// Sends a request, and again as long as that may help and there is time. For vectors nobody
+    /// waits: words find memories, too.
     ///
     /// # Errors
     /// The last failure, and what can be done about it.
     pub fn ask<T>(
         &self,
         request: &ServerRequest<'_>,
-        asked: Asked<'_>,
+        kind: RequestKind<'_>,
         mut read: impl FnMut(&mut ClientResponse) -> Result<T, Failure>,
     ) -> Result<T, (Failure, Verdict)> {
         let mut retries = Retries::default();
@@ -110,10 +111,13 @@ impl Endpoint {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
-            let verdict = classify(&failure, asked);
-            let left = request.deadline.saturating_duration_since(Instant::now());
+            let verdict = classify(&failure, kind);
+            let most = match kind {
+                RequestKind::Vectors { .. } => Duration::ZERO,
+                _ => request.deadline.saturating_duration_since(Instant::now()),
+            };
             match retries.next(verdict, failure.is_stale()) {
-                Some(wait) if wait < left && !request.cancel.is_cancelled() => {
+                Some(wait) if wait <= most && !request.cancel.is_cancelled() => {
                     request.cancel.wait(wait);
                 }
                 _ => return Err((failure, verdict)),
@@ -137,4 +141,26 @@ impl Endpoint {
 pub fn read_json(answer: &mut ClientResponse, most: usize) -> Result<Value, Failure> {
     let body = answer.read_all(most)?;
     serde_json::from_slice(&body).map_err(|error| Failure::not_json(&error, &body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::http_client::test_server::{TestServer, json as answer};
+    use serde_json::json;
+
+    #[test]
+    fn what_people_wait_for_is_asked_for_again() {
+        let vectors = RequestKind::Vectors { has_length: false };
+        for (kind, is_answered) in [(RequestKind::Speech, true), (vectors, false)] {
+            let busy = answer(503, &json!({"error": {"message": "loading"}}));
+            let server = TestServer::new(vec![busy, answer(200, &json!({"text": "hi"}))]);
+            let endpoint = Endpoint::new("S", &format!("http://{}", server.address), None);
+            let (deadline, cancel) = (Instant::now() + Duration::from_secs(60), Cancel::default());
+            let request = endpoint.request("/x", Some(b"{}"), deadline, &cancel);
+            let said = endpoint.ask(&request, kind, |answer| read_json(answer, 1_000));
+            assert_eq!(said.is_ok(), is_answered);
+            assert_eq!(server.heard().len(), 1 + usize::from(is_answered));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::classify::Asked;
+use super::classify::RequestKind;
 use super::endpoint::Endpoint;
 use super::send::{ServerRequest, read_json};
 use base::error::{Error, Result};
@@ -70,7 +70,7 @@ pub fn transcribe(
         ..server.request("/audio/transcriptions", &body)
     };
     let endpoint = &server.endpoint;
-    let answer = endpoint.ask(&request, Asked::Speech, |answer| {
+    let answer = endpoint.ask(&request, RequestKind::Speech, |answer| {
         read_json(answer, BODY_LIMIT)
     });
     let answer = answer.map_err(|(failure, verdict)| failure.into_refusal(verdict, endpoint))?;
@@ -131,7 +131,7 @@ pub fn speak(config: &Config, text: &str, patience: &Patience<'_>) -> Result<(St
         ..server.request("/audio/speech", body.as_bytes())
     };
     let endpoint = &server.endpoint;
-    let spoken = endpoint.ask(&request, Asked::Speech, |answer| {
+    let spoken = endpoint.ask(&request, RequestKind::Speech, |answer| {
         let kind = answer.header("content-type").unwrap_or_default().to_owned();
         Ok((kind, answer.read_all(AUDIO_BYTES)?))
     });

@@ -379,9 +379,9 @@ fn the_wait_is_read_from_the_header_or_the_body() {
 
 #[test]
 fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
-    let vectors = Asked::Vectors { has_length: true };
-    let of_any_length = Asked::Vectors { has_length: false };
-    for (asked, status, message, verdict) in [
+    let vectors = RequestKind::Vectors { has_length: true };
+    let of_any_length = RequestKind::Vectors { has_length: false };
+    for (kind, status, message, verdict) in [
         (
             vectors,
             400,
@@ -392,22 +392,27 @@ fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
         (vectors, 401, "no", Verdict::NextServer),
         (vectors, 413, "too long", Verdict::GiveUp),
         (vectors, 503, "loading", Verdict::Wait(None)),
-        (Asked::Speech, 415, "no such format", Verdict::GiveUp),
+        (RequestKind::Speech, 415, "no such format", Verdict::GiveUp),
         (
-            Asked::Speech,
+            RequestKind::Speech,
             429,
             "insufficient_quota",
             Verdict::NextServer,
         ),
-        (Asked::Speech, 429, "slower", Verdict::Wait(None)),
+        (RequestKind::Speech, 429, "slower", Verdict::Wait(None)),
         (
-            Asked::Models,
+            RequestKind::Models,
             405,
             "no",
             Verdict::Without(Feature::ModelList),
         ),
-        (Asked::Models, 400, "API key not valid", Verdict::NextServer),
-        (Asked::Models, 503, "loading", Verdict::Wait(None)),
+        (
+            RequestKind::Models,
+            400,
+            "API key not valid",
+            Verdict::NextServer,
+        ),
+        (RequestKind::Models, 503, "loading", Verdict::Wait(None)),
     ] {
         let failure = Failure::Reported(ErrorResponse {
             status,
@@ -415,7 +420,11 @@ fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
             is_json: true,
             ..ErrorResponse::default()
         });
-        assert_eq!(classify(&failure, asked), verdict, "{status} {message}");
+        assert_eq!(classify(&failure, kind), verdict, "{status} {message}");
+    }
+    let away = Failure::Client(ClientError::Refused("no".to_owned()));
+    for kind in [vectors, RequestKind::Speech, RequestKind::Models] {
+        assert_eq!(classify(&away, kind), Verdict::NextServer);
     }
 }
 
@@ -424,7 +433,7 @@ fn verdict_on(failure: &Failure) -> Verdict {
     let ask = Ask::hello(true);
     let service = "openai-compatible";
     ask.in_context(service, ask.capabilities(service), |context| {
-        classify(failure, Asked::Reply(context, b"{}"))
+        classify(failure, RequestKind::Reply(context, b"{}"))
     })
 }
 
