@@ -23,7 +23,7 @@ pub enum Failure {
     /// The exchange failed.
     Client(ClientError),
     /// The server reported an error.
-    Reported(ErrorResponse),
+    Reported(Box<ErrorResponse>),
     /// The body is not JSON: what is wrong, and how it begins.
     NotJson(String),
     /// The body is JSON, but holds no reply.

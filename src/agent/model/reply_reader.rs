@@ -223,7 +223,7 @@ fn parse(json: &[u8], event_name: &[u8], held: &mut Option<u16>) -> Result<Value
         inner => inner,
     };
     match reported {
-        Some(error) => Err(Failure::Reported(ErrorResponse::in_reply(error))),
+        Some(error) => Err(Failure::Reported(Box::new(ErrorResponse::in_reply(error)))),
         None => Ok(value),
     }
 }

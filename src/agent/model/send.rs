@@ -90,7 +90,9 @@ impl Endpoint {
                 return read(answer);
             }
             let body = answer.read_all(ERROR_LIMIT).unwrap_or_default();
-            Err(Failure::Reported(ErrorResponse::from_answer(answer, &body)))
+            Err(Failure::Reported(Box::new(ErrorResponse::from_answer(
+                answer, &body,
+            ))))
         })
     }
 

@@ -314,7 +314,7 @@ fn each_error_has_one_verdict() {
         429 | -     | NaN  |                                           | Wait(None)
     ";
     for [status, should_retry, wait, message, verdict] in rows(table) {
-        let failure = Failure::Reported(ErrorResponse {
+        let failure = Failure::Reported(Box::new(ErrorResponse {
             status: status.parse().unwrap(),
             message: message.to_owned(),
             labels: message.to_owned(),
@@ -322,7 +322,7 @@ fn each_error_has_one_verdict() {
             wait: wait.parse().ok(),
             is_json: true,
             ..ErrorResponse::default()
-        });
+        }));
         assert_eq!(
             format!("{:?}", verdict_on(&failure)),
             verdict,
@@ -414,12 +414,12 @@ fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
         ),
         (RequestKind::Models, 503, "loading", Verdict::Wait(None)),
     ] {
-        let failure = Failure::Reported(ErrorResponse {
+        let failure = Failure::Reported(Box::new(ErrorResponse {
             status,
             message: message.to_owned(),
             is_json: true,
             ..ErrorResponse::default()
-        });
+        }));
         assert_eq!(classify(&failure, kind), verdict, "{status} {message}");
     }
     let away = Failure::Client(ClientError::Refused("no".to_owned()));
