@@ -280,7 +280,7 @@ fn what_is_due_is_found_by_ids_and_a_body_is_read_only_to_be_sent() {
     // A body that nobody can read hinders only the sending.
     let spoilt = "UPDATE deliveries SET body = CAST(x'ff' AS TEXT)";
     store
-        .write(|write| Ok(write.execute(spoilt, params![])?))
+        .write(|write| write.execute(spoilt, params![]))
         .unwrap();
     let (id, now) = (newest.unwrap(), clock.now());
     assert!(store.callback_to_send(id, now).is_err());
