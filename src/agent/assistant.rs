@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::mcp::Mcp;
 use crate::model;
 use crate::model::embedding::Embedder;
-use crate::model::meter::ModelMeter;
+use crate::model::servers::ModelMeter;
 use crate::model::servers::Servers;
 use crate::skills::Skills;
 use crate::tools::{PdfTexts, Toolbox};

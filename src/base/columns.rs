@@ -10,8 +10,8 @@ use crate::ids::{
     ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId,
     NotificationId, PushId, ResultId, ScheduleId, TokenId, TurnId, UserId,
 };
-use crate::role::UserRole;
-use crate::surface::Surface;
+use crate::people::UserRole;
+use crate::reply::Surface;
 
 macro_rules! id_columns {
     ($($id:ty)*) => {$(

@@ -1,10 +1,44 @@
-//! People of the household: when two names are the same, and who sees a thing.
+//! People of the household: what they may do, when two names are the same, and who sees a thing.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::composed::composed;
 use crate::visible::is_hidden;
+
+/// What an actor may do. Each role includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UserRole {
+    /// May read.
+    Viewer,
+    /// May also chat.
+    User,
+    /// May also configure, decide approvals and retry deliveries.
+    Admin,
+    /// Whoever runs commands on the machine itself. No user, session, token or relay has
+    /// this role: only a connection over `hearth.sock` with the secret of this start does.
+    Owner,
+}
+
+impl UserRole {
+    /// The roles that a user or a token may have, lowest first.
+    pub const ALL: [UserRole; 3] = [UserRole::Viewer, UserRole::User, UserRole::Admin];
+
+    /// Its word in columns, on the wire and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UserRole::Viewer => "viewer",
+            UserRole::User => "user",
+            UserRole::Admin => "admin",
+            UserRole::Owner => "owner",
+        }
+    }
+
+    /// The role of a word, if a user or a token may have it.
+    pub fn parse(word: &str) -> Option<UserRole> {
+        UserRole::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
 
 /// The form of a user's name that is compared: names that differ only in case are
 /// the same name.

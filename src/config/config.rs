@@ -8,8 +8,7 @@ use serde_json::{Map, Value, json};
 
 use base::calendar::Zone;
 use base::error::{Error, Result};
-use base::people::folded;
-use base::role::UserRole;
+use base::people::{UserRole, folded};
 use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;

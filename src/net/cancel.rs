@@ -153,6 +153,30 @@ mod tests {
         assert_eq!(hooks.try_iter().collect::<Vec<_>>(), ["late work"]);
     }
 
+    /// Guards something once more when it is dropped.
+    struct Guards(Cancel);
+
+    impl Drop for Guards {
+        fn drop(&mut self) {
+            self.0.guard(|| (), || ());
+        }
+    }
+
+    #[test]
+    fn a_hook_that_is_dropped_or_called_may_use_the_same_turn() {
+        let (done, ends) = mpsc::channel();
+        thread::spawn(move || {
+            let cancel = Cancel::default();
+            let hook = |kept: Guards| move || drop(kept);
+            cancel.guard(hook(Guards(cancel.clone())), || ());
+            let kept = Guards(cancel.clone());
+            cancel.guard(hook(kept), || cancel.cancel());
+            cancel.guard(hook(Guards(cancel.clone())), || ());
+            done.send(()).unwrap();
+        });
+        assert_eq!(ends.recv_timeout(LONG), Ok(()));
+    }
+
     #[test]
     fn all_that_is_under_way_is_broken_at_once() {
         let cancel = Cancel::default();

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::record::{Callback, FailedCallback};
 use base::error::{Code, Error, Result};
-use base::finish_reason::FinishReason;
 use base::ids::{MessageId, TurnId};
+use base::reply::FinishReason;
 
 /// Longest request id, in bytes.
 const ID_BYTES: usize = 64;

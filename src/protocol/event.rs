@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::record::Message;
 use crate::schema::{self, Definitions, Schema, object, sentence};
 use base::error::{Code, Error, Result};
-use base::finish_reason::FinishReason;
 use base::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
 use base::people::Audience;
+use base::reply::FinishReason;
 
 /// One event. Its `seq` is given by the hub when it is published.
 #[derive(Clone, Debug, Serialize)]

@@ -11,12 +11,12 @@ use serde_json::{Map, Number, Value};
 use crate::schema::records;
 use base::clock::Timestamp;
 use base::error::Code;
-use base::finish_reason::FinishReason;
 use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId, ScheduleId,
     TokenId, TurnId,
 };
 use base::people::Audience;
+use base::reply::FinishReason;
 
 /// Settings by their names.
 pub type Settings = Map<String, Value>;

@@ -8,12 +8,12 @@ use serde_json::{Map, Number, Value, json};
 
 use base::clock::Timestamp;
 use base::error::Code;
-use base::finish_reason::FinishReason;
 use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId, ScheduleId,
     TokenId, TurnId,
 };
 use base::people::Audience;
+use base::reply::FinishReason;
 
 /// The schemas of records, which others refer to by name.
 pub type Definitions = BTreeMap<&'static str, Value>;

@@ -14,8 +14,8 @@ pub use crate::*;
 pub(crate) use crate::{chat::*, engine::*, home::*, keep::*, out::*, people::*, sight::*};
 pub use base::clock::Clock;
 pub use base::error::{Error, Result};
-pub use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, DeliveryId};
+pub use base::reply::FinishReason;
 pub use base::testing::TemporaryDirectory;
 pub use protocol::command::SearchOrder;
 
@@ -191,7 +191,7 @@ pub fn finish(store: &Store, turn: &Turn, reply: &str) -> Finished {
 /// Ends a turn without a callback.
 pub fn end(store: &Store, turn: &Turn, end: TurnEnd) -> Finished {
     store
-        .finish_turn(turn.id, end, Usage::default(), "model", None)
+        .finish_turn(turn.id, end, Usage::default(), "model", None, Vec::new())
         .unwrap()
         .into_inner()
 }

@@ -407,7 +407,7 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
             finish_reason: None,
         };
         store
-            .finish_turn(turn.id, end, Usage::default(), "scripted", None)
+            .finish_turn(turn.id, end, Usage::default(), "scripted", None, Vec::new())
             .unwrap();
         conversation = Some(turn.conversation_id);
         target = Target::Existing(turn.conversation_id);

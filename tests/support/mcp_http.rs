@@ -1,4 +1,4 @@
-//! A server of the Model Context Protocol over Streamable HTTP.
+//! Servers of the Model Context Protocol: one over Streamable HTTP, and scripts of a shell.
 
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -341,4 +341,29 @@ fn open_stream(socket: &mut TcpStream) -> std::io::Result<()> {
 /// One piece of a stream; an empty one ends it.
 fn event(socket: &mut TcpStream, text: &str) -> std::io::Result<()> {
     write!(socket, "{:x}\r\n{text}\r\n", text.len())
+}
+
+/// The script of a server on standard input and output, with these tools. After the list of
+/// them it does `then`, and it runs `call` for each call.
+pub fn shell_server(name: &str, tools: &Value, then: &str, call: &str) -> String {
+    let begun = json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": name, "version": "1"},
+    });
+    let list = json!({"tools": tools});
+    format!(
+        r#"
+say() {{ printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$1"; }}
+while read -r line; do
+  id=${{line#*'"id":'}}
+  id=${{id%%[,\}}]*}}
+  case $line in
+  *'"initialize"'*) say '{begun}' ;;
+  *'"tools/list"'*) say '{list}'; {then} ;;
+  *'"tools/call"'*) {call} ;;
+  esac
+done
+"#
+    )
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, bounded};
 
 use super::call::{Call, CallError, ReadTimeout};
+use super::exchange::{Exchange, Failure, Shared, is_event_stream};
 use super::message;
 use super::peer::Peer;
-use super::streamable_http::{Exchange, Failure, Shared, is_event_stream};
-use super::transport::Transport;
+use super::session::Transport;
 use crate::model::event_stream::EventStream;
 use crate::tools::output::shorten;
 use base::sync::lock;

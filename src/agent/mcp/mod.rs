@@ -22,6 +22,7 @@
 
 mod call;
 mod content;
+mod exchange;
 mod http_sse;
 mod message;
 mod output_lines;
@@ -33,7 +34,6 @@ mod stdio;
 mod streamable_http;
 mod token;
 mod tools;
-mod transport;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,14 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::call::{CallError, seconds};
+use super::exchange::Shared;
 use super::http_sse::SseTransport;
 use super::peer::Peer;
 use super::remote_tool::RemoteTool;
-use super::session::Session;
+use super::session::{Session, Transport};
 use super::stdio::StdioTransport;
-use super::streamable_http::{HttpTransport, Shared};
+use super::streamable_http::HttpTransport;
 use super::token::token_of;
-use super::transport::Transport;
 use crate::tools::Workspace;
 use base::sync::lock;
 use config::{McpServer, McpWay};

@@ -1,4 +1,5 @@
-//! One session with a server: the handshake, the list of its tools, calls.
+//! One session with a server: the revisions of the protocol, what carries its messages, the
+//! handshake, the list of its tools, calls.
 
 mod offers;
 
@@ -13,7 +14,6 @@ use super::call::{CALL, Call, CallError, INITIALIZE, Outcome, ReadTimeout};
 use super::message;
 use super::peer::Peer;
 use super::remote_tool::{Kind, RemoteTool, remote_tool};
-use super::transport::{Revision, Transport};
 use crate::tools::output::shorten;
 use net::cancel::Cancel;
 use offers::beside;
@@ -32,6 +32,63 @@ const INSTRUCTION_CHARS: usize = 2_000;
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+
+/// What carries the messages of one session.
+pub(super) trait Transport: Send + Sync {
+    /// Sends a request, whose outcome has then come to the peer or will do so.
+    fn send(&self, peer: &Peer, request: &Call<'_>) -> Result<(), CallError>;
+
+    /// Sends a message that has no answer. A failure is ignored.
+    fn notify(&self, message: Vec<u8>);
+
+    /// Tells the server that nobody waits for a request any more.
+    fn cancel(&self, message: Vec<u8>) {
+        self.notify(message);
+    }
+
+    /// The handshake has agreed on this revision of the protocol.
+    fn opened(&self, _: Revision) {}
+
+    /// Starts to receive notifications, where the transport needs a stream for
+    /// them. `subscription` is the request for them, where one is needed.
+    fn listen(&self, peer: &Arc<Peer>, subscription: Option<Vec<u8>>);
+
+    /// Ends the session, and waits for its threads and program. `at_once` gives a
+    /// program less time to exit by itself.
+    fn close(&self, at_once: bool);
+}
+
+/// A revision of the protocol, by its date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Revision {
+    /// One of those that begin with `initialize`.
+    Handshake(&'static str),
+    /// 2026-07-28: without handshake and session.
+    Stateless,
+}
+
+/// The revisions that begin with `initialize`, newest first.
+const HANDSHAKES: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+const STATELESS: &str = "2026-07-28";
+
+impl Revision {
+    /// The one that the handshake proposes.
+    pub(super) const NEWEST_HANDSHAKE: Revision = Revision::Handshake(HANDSHAKES[0]);
+
+    /// The revision of this name that begins with `initialize`, if it is known.
+    pub(super) fn of_handshake(name: &str) -> Option<Revision> {
+        let known = HANDSHAKES.iter().find(|known| **known == name)?;
+        Some(Revision::Handshake(known))
+    }
+
+    /// Its name on the wire.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Revision::Handshake(name) => name,
+            Revision::Stateless => STATELESS,
+        }
+    }
+}
 
 /// How long a request may take, and what happens meanwhile.
 #[derive(Clone, Copy)]

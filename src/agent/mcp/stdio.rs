@@ -15,7 +15,7 @@ use super::call::{Call, CallError};
 use super::message::{self, MESSAGE_BYTES};
 use super::output_lines::{LOGGED_BYTES, LineLog, Lines};
 use super::peer::Peer;
-use super::transport::Transport;
+use super::session::Transport;
 use base::secret::Secret;
 use base::sync::lock;
 use net::cancel::Cancel;

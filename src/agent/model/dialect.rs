@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::extra::own_members;
 use super::files::Files;
 use super::plain_schema::parameters_of;
 use super::profile::{CacheMark, Profile, Thoughts};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
+use super::tool_call_builder::own_members;
 use crate::model::client_options::{MustCall, Takes};
 use crate::model::{ModelRequest, ToolSpec};
 use base::secret::Secret;
@@ -53,7 +53,7 @@ pub struct RequestContext<'a> {
 }
 
 impl<'a> RequestContext<'a> {
-    /// Whose extra members go back with the request; see [`super::extra`].
+    /// Whose extra members go back with the request; see [`wrap_members`](super::tool_call_builder::wrap_members).
     pub fn origin(&self) -> String {
         format!("{}{}", self.base_url, self.origin_path)
     }

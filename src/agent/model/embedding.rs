@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use super::classify::{RequestKind, Verdict};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
+use super::send::read_json;
+use super::server_capabilities::Feature;
 use crate::model::budget;
 use base::clock::Clock;
 use base::error::{Error, Result};
@@ -20,7 +23,7 @@ use store::{Purpose, Snapshot, Store, Usage, Vector};
 
 /// Longest that a turn waits for the vector of its message.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long no turn asks again after a failure.
+/// How long no turn asks again after a failure of the server, unless that names a time.
 const PAUSE: Duration = Duration::from_secs(60);
 /// Characters of a message that count: a question, not a document.
 const MESSAGE_CHARS: usize = 2_000;
@@ -69,13 +72,18 @@ impl Embedder {
             return None;
         }
         let text: String = text.chars().take(MESSAGE_CHARS).collect();
-        match self.of(&[&text], deadline.min(now + PATIENCE), cancel) {
+        match self.make(&[&text], deadline.min(now + PATIENCE), cancel) {
             Ok(mut vectors) => vectors.pop().flatten(),
-            Err(problem) => {
-                if !cancel.is_cancelled() {
-                    log::warn!("memories are chosen by their words alone: {problem}");
-                    *lock(&self.paused_until) = Some(Instant::now() + PAUSE);
-                }
+            Err(_) if cancel.is_cancelled() => None,
+            Err((problem, verdict)) => {
+                log::warn!("memories are chosen by their words alone: {problem}");
+                let pause = match verdict {
+                    Verdict::Wait(wait) => wait.unwrap_or(PAUSE),
+                    Verdict::NextServer => PAUSE,
+                    // This message is to blame.
+                    _ => Duration::ZERO,
+                };
+                *lock(&self.paused_until) = Some(Instant::now() + pause);
                 None
             }
         }
@@ -91,48 +99,52 @@ impl Embedder {
         deadline: Instant,
         cancel: &Cancel,
     ) -> std::result::Result<Vec<Option<Vector>>, String> {
-        let takes_dimensions = *lock(&self.takes_dimensions);
-        let mut answer = self.ask(texts, takes_dimensions, deadline, cancel);
-        if takes_dimensions
-            && let Err(Failure::Reported(response)) = &answer
-            && matches!(response.status, 400 | 422)
-        {
-            // Of a model with one length only; its vectors are cut here.
+        self.make(texts, deadline, cancel)
+            .map_err(|(problem, _)| problem)
+    }
+
+    fn make(
+        &self,
+        texts: &[&str],
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> std::result::Result<Vec<Option<Vector>>, (String, Verdict)> {
+        let has_length = *lock(&self.takes_dimensions);
+        let mut answer = self.ask(texts, has_length, deadline, cancel);
+        if let Err((_, Verdict::Without(Feature::VectorLength))) = answer {
+            // They are cut here.
             answer = self.ask(texts, false, deadline, cancel);
             if answer.is_ok() {
                 *lock(&self.takes_dimensions) = false;
             }
         }
-        let answer = answer.map_err(|failure| {
+        let answer = answer.map_err(|(failure, verdict)| {
             let told = failure.told(&self.endpoint);
-            format!("no vectors of {:?}: {told}", self.model)
+            (format!("no vectors of {:?}: {told}", self.model), verdict)
         })?;
         let vectors = self.read(&answer);
-        match vectors.len() == texts.len() {
-            true => Ok(vectors),
-            false => Err(format!(
-                "{} sent {} vectors of {:?} for {} texts",
-                self.endpoint.subject,
-                vectors.len(),
-                self.model,
-                texts.len()
-            )),
+        let (sent, wanted) = (vectors.len(), texts.len());
+        if sent == wanted {
+            return Ok(vectors);
         }
+        let (subject, model) = (&self.endpoint.subject, &self.model);
+        let problem = format!("{subject} sent {sent} vectors of {model:?} for {wanted} texts");
+        Err((problem, Verdict::NextServer))
     }
 
     fn ask(
         &self,
         texts: &[&str],
-        with_dimensions: bool,
+        has_length: bool,
         deadline: Instant,
         cancel: &Cancel,
-    ) -> std::result::Result<Value, Failure> {
+    ) -> std::result::Result<Value, (Failure, Verdict)> {
         let path = match self.api {
             Api::Ollama => "/api/embed",
             _ => "/embeddings",
         };
         let mut body = json!({ "model": self.model, "input": texts });
-        if with_dimensions {
+        if has_length {
             body["dimensions"] = self.dimensions.into();
         }
         let body = body.to_string();
@@ -140,7 +152,9 @@ impl Embedder {
             .endpoint
             .request(path, Some(body.as_bytes()), deadline, cancel);
         Snapshot::none_open();
-        self.endpoint.json(&request, ANSWER_LIMIT)
+        let kind = RequestKind::Vectors { has_length };
+        let endpoint = &self.endpoint;
+        endpoint.ask(&request, kind, |answer| read_json(answer, ANSWER_LIMIT))
     }
 
     /// The vectors of an answer.
@@ -217,8 +231,11 @@ pub fn pass_on(
     body.insert("model".to_owned(), asked.model.into());
     let body = Value::Object(body).to_string();
     let request = endpoint.request(path, Some(body.as_bytes()), asked.deadline, asked.cancel);
-    let answer = endpoint.send(&request, |answer| Ok(answer.read_all(PASSED_ON_LIMIT)?));
-    let answer = answer.map_err(|failure| failure.into_refusal(&endpoint))?;
+    let kind = RequestKind::Vectors { has_length: false };
+    let answer = endpoint.ask(&request, kind, |answer| {
+        Ok(answer.read_all(PASSED_ON_LIMIT)?)
+    });
+    let answer = answer.map_err(|(failure, verdict)| failure.into_refusal(verdict, &endpoint))?;
     let said: Value = serde_json::from_slice(&answer).unwrap_or_default();
     let usage = Usage {
         input: said["usage"]["prompt_tokens"].as_u64().unwrap_or_default(),
@@ -226,4 +243,57 @@ pub fn pass_on(
     };
     store.note_usage_of(user, usage, asked.model, Purpose::Embedding);
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::http_client::test_server::{Act, TestServer, json as answer};
+
+    fn embedder(server: &TestServer) -> Embedder {
+        let url = format!("http://{}/v1", server.address);
+        Embedder {
+            endpoint: Endpoint::new("The model server", &url, None),
+            api: Api::OpenAi,
+            model: "e".to_owned(),
+            dimensions: 32,
+            paused_until: Mutex::default(),
+            takes_dimensions: Mutex::new(true),
+        }
+    }
+
+    fn refused(status: u16, message: &str) -> Vec<Act> {
+        answer(status, &json!({ "error": { "message": message } }))
+    }
+
+    fn vector() -> Vec<Act> {
+        answer(200, &json!({ "data": [{ "embedding": vec![0.5; 32] }] }))
+    }
+
+    /// Whether each message has a vector, and how many requests they took.
+    fn ask(scripts: Vec<Vec<Act>>, messages: usize) -> (Vec<bool>, usize) {
+        let server = TestServer::new(scripts);
+        let embedder = embedder(&server);
+        let has_vector = |_| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let vector = embedder.of_message("a question", deadline, &Cancel::default());
+            vector.is_some()
+        };
+        let found = (0..messages).map(has_vector).collect();
+        (found, server.heard().len())
+    }
+
+    #[test]
+    fn what_a_server_says_decides_whether_it_is_asked_again() {
+        let scripts = vec![refused(503, "loading"), vector()];
+        assert_eq!(ask(scripts, 2), (vec![false, false], 1), "it is left alone");
+        let fixed = || refused(400, "dimensions is not supported");
+        let scripts = vec![fixed(), vector(), vector()];
+        assert_eq!(ask(scripts, 2), (vec![true, true], 3), "it is remembered");
+        // A message that it does not take keeps no other from having a vector.
+        let scripts = vec![refused(413, "too long"), vector()];
+        assert_eq!(ask(scripts, 2), (vec![false, true], 2));
+        let scripts = vec![refused(401, "no"), vector()];
+        assert_eq!(ask(scripts, 2), (vec![false, false], 1), "so is this");
+    }
 }

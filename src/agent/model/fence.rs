@@ -34,9 +34,6 @@ pub(crate) const NOTE_TAG: &str = "note";
 /// The fence around the note that later messages were answered before this one.
 pub(crate) const OVERTAKEN_TAG: &str = "overtaken";
 
-const SCHEDULED: &str = "\n\n[scheduled for ";
-const LATE: &str = "\n\n[late: due at ";
-
 /// Where questions of other assistants come from (`/mcp`), as `Conversation::channel`.
 pub const MCP_CHANNEL: &str = "mcp";
 /// The channels of programs that speak a model's interface, and may run tools of their own:
@@ -89,17 +86,12 @@ pub(crate) fn fenced(tag: &str, body: &str) -> String {
 
 /// The message of a schedule that was `due` at this time.
 pub fn marked_as_scheduled(prompt: &str, due: &str, is_late: bool) -> String {
-    let mark = if is_late { LATE } else { SCHEDULED };
-    format!("{prompt}{mark}{due}]")
-}
-
-/// A message without its mark.
-pub(crate) fn unmarked(text: &str) -> &str {
-    let place = text.rfind(SCHEDULED).or_else(|| text.rfind(LATE));
-    match place {
-        Some(place) if text.ends_with(']') => &text[..place],
-        _ => text,
-    }
+    let mark = if is_late {
+        "late: due at"
+    } else {
+        "scheduled for"
+    };
+    format!("{prompt}\n\n[{mark} {due}]")
 }
 
 #[cfg(test)]
@@ -107,16 +99,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_added_and_removed() {
+    fn a_mark_says_when_a_message_was_due() {
         let time = "2026-11-22 08:00";
         let scheduled = marked_as_scheduled("Bins", time, false);
         let late = marked_as_scheduled("Bins", time, true);
         assert_eq!(scheduled, "Bins\n\n[scheduled for 2026-11-22 08:00]");
         assert_eq!(late, "Bins\n\n[late: due at 2026-11-22 08:00]");
-        for text in [scheduled.as_str(), late.as_str(), "Bins"] {
-            assert_eq!(unmarked(text), "Bins");
-        }
-        assert_eq!(unmarked("a\n\n[late: due at x"), "a\n\n[late: due at x");
     }
 
     #[test]

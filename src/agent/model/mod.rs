@@ -8,18 +8,19 @@
 //! 3. `Remote::complete` asks one server over HTTP, with retries
 //!    `Offline::complete` answers from rules instead.
 //! 4. `Dialect::body` writes the request in the form that the server accepts
-//!    ([`profile`], `ServerCapabilities`), with extra members for it alone (`extra`) and
+//!    ([`profile`], `ServerCapabilities`), with extra members for it alone and
 //!    the files of messages (`files`).
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
 //!    (`ReplyStream`), tool calls (`ToolCallBuilder`), usage and finish reason.
-//! 6. `classify` says what to do about a failure.
+//! 6. `classify` says what to do about a failure, and `report` how it is told.
 //!
 //! `window` asks home servers how large the window of a model is, before a request is
 //! made for it ([`Provider::window`]).
 //!
 //! [`embedding`] asks for the vectors of texts, and [`voice`] has speech understood and made.
-//! Every request to a server goes through `Endpoint::send`.
+//! Every request to a server goes through `Endpoint::send`, and `classify` decides about each
+//! that failed.
 //!
 //! [`probe`](probe::probe) finds out whether a provider would answer, and
 //! [`trial`] asks the model for what a turn needs.
@@ -33,13 +34,11 @@ pub mod embedding;
 mod endpoint;
 pub mod estimate;
 pub(super) mod event_stream;
-mod extra;
 mod failure;
 pub mod fence;
 mod files;
 mod learned;
 mod mended_json;
-pub mod meter;
 mod offline;
 mod ollama;
 mod openai;
@@ -49,6 +48,7 @@ pub mod profile;
 mod remote;
 mod reply_reader;
 mod reply_stream;
+mod report;
 mod request;
 mod send;
 mod server_capabilities;

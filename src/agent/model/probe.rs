@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::anthropic;
+use super::classify::{RequestKind, Verdict, classify};
 use super::endpoint::Endpoint;
 use super::failure::Failure;
 use config::{Api, ModelChoice, Preset};
@@ -165,7 +166,7 @@ impl Prober<'_> {
         // A list that anybody may read says nothing about the key.
         if let (Some(path), Some(_)) = (self.preset.quirks.key_path, self.endpoint.key())
             && let Err(Failure::Reported(response)) = self.get(path)
-            && matches!(response.status, 401 | 403)
+            && response.is_about_key()
         {
             let said = self.endpoint.quote(&response.message);
             return (Finding::BadKey(said), None);
@@ -198,21 +199,27 @@ impl Prober<'_> {
 
     fn without_models(&self, why: Failure) -> Finding {
         let endpoint = self.endpoint;
+        let verdict = classify(&why, RequestKind::Models);
         let says = match why {
             Failure::Client(error) => endpoint.why_unanswered(&error, false).to_owned(),
-            Failure::Reported(response) => match response.status {
-                401 | 403 if endpoint.key().is_none() => return Finding::NoKey,
-                401 | 403 => return Finding::BadKey(endpoint.quote(&response.message)),
-                // Some servers chat but do not list.
-                404 | 405 | 501 if self.preset.api == Api::OpenAi && response.is_json => {
+            Failure::Reported(response) => match (verdict, response.status) {
+                _ if response.is_about_key() && endpoint.key().is_none() => return Finding::NoKey,
+                _ if response.is_about_key() => {
+                    return Finding::BadKey(endpoint.quote(&response.message));
+                }
+                (Verdict::Without(_), _) if self.preset.api == Api::OpenAi => {
                     return Finding::NoList;
                 }
                 // Whoever runs the server at home can do something about it.
-                status @ 500..=599 if endpoint.is_local && !response.message.trim().is_empty() => {
+                (_, status @ 500..=599)
+                    if endpoint.is_local && !response.message.trim().is_empty() =>
+                {
                     let why = endpoint.quote(&response.message);
                     format!("failed ({status}) when asked for its models: {why}")
                 }
-                status => format!(
+                // Its address is right.
+                (Verdict::Wait(_), _) | (_, 402 | 429) => response.says(endpoint, ""),
+                (_, status) => format!(
                     "answered {status} when asked for its models: see base_url{}",
                     endpoint.path_hint
                 ),

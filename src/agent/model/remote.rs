@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::classify::{classify, is_about_wishes};
+use super::classify::{Overflow, RequestKind, Retries, Verdict, classify, is_about_wishes};
 use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
-use super::failure::{ErrorResponse, Failure, Overflow, Verdict};
+use super::failure::{ErrorResponse, Failure};
 use super::files::{Files, Guesses};
 use super::learned::Learned;
 use super::profile::{Profile, Thoughts};
@@ -19,9 +19,8 @@ use super::window::{Asker, known_window};
 use crate::model::estimate::most_reply;
 use crate::model::{Cause, Heard, ModelReply, ModelRequest, Provider, ProviderError, Takes};
 use base::clock::Clock;
-use base::finish_reason::FinishReason;
 use base::ids::AttachmentId;
-use base::secret::random_fraction;
+use base::reply::FinishReason;
 use store::Usage;
 
 /// How long a server on the internet may be silent while it streams. A local one
@@ -33,13 +32,6 @@ const LOCAL_SILENCE_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// thinks first.
 const FIRST_TOKEN: Duration = Duration::from_secs(60);
 const FIRST_TOKEN_THINKING: Duration = Duration::from_secs(180);
-/// Attempts in all, as the providers' own SDKs make them.
-const TRIES: u32 = 3;
-/// Immediate retries in all, after a change of the request or on a fresh
-/// connection. There are no more causes than this.
-const FREE_TRIES: u32 = 8;
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
 /// A shorter wait is not worth a word.
 const TOLD_WAIT: Duration = Duration::from_secs(2);
 /// Rough bytes per token, for servers that do not count.
@@ -60,8 +52,7 @@ pub struct Remote {
 struct Progress {
     /// Whether the model was not known to be without tools before.
     had_tools: bool,
-    tries: u32,
-    free_tries: u32,
+    retries: Retries,
     /// What the request leaves out because of what its client asks for, of which nothing
     /// follows for others.
     own: Option<ServerCapabilities>,
@@ -327,7 +318,7 @@ impl Remote {
     ) -> Failed {
         let model = context.request.model;
         let now = self.clock.monotonic();
-        let verdict = classify(&failure, context, body);
+        let verdict = classify(&failure, RequestKind::Reply(context, body));
         let mut is_free = failure.is_stale();
         match (verdict, &failure) {
             (Verdict::Without(feature), Failure::Reported(response)) => {
@@ -348,19 +339,7 @@ impl Remote {
         {
             self.learned.doubt_window(model, now);
         }
-        if is_free && progress.free_tries < FREE_TRIES {
-            progress.free_tries += 1;
-            let again = Some(Duration::ZERO);
-            return Failed { error, again };
-        }
-        let again = match verdict {
-            Verdict::Wait(asked) => {
-                progress.tries += 1;
-                let wait = asked.unwrap_or_else(|| backoff(progress.tries - 1));
-                (progress.tries < TRIES).then_some(wait)
-            }
-            _ => None,
-        };
+        let again = progress.retries.next(verdict, is_free);
         Failed { error, again }
     }
 
@@ -472,15 +451,6 @@ impl Provider for Remote {
     }
 }
 
-/// 0.5 s, 1 s, 2 s, ... up to 8 s, less up to a quarter, so that many callers
-/// that failed together do not come back together.
-fn backoff(tries: u32) -> Duration {
-    let wait = FIRST_WAIT
-        .saturating_mul(1 << tries.min(8))
-        .min(LONGEST_BACKOFF);
-    wait.mul_f64(1.0 - 0.25 * random_fraction())
-}
-
 /// The text of a reply that was lost after some of it was heard: it is not begun again.
 ///
 /// # Errors
@@ -564,17 +534,6 @@ mod tests {
             );
             ask.stream = false;
             assert_eq!(remote.first_token(&ask.request(), is_thinking), None);
-        }
-    }
-
-    #[test]
-    fn waits_double_up_to_a_limit() {
-        for (tries, longest) in [(0, 500), (1, 1000), (2, 2000), (4, 8000), (40, 8000)] {
-            let wait = backoff(tries).as_millis();
-            assert!(
-                wait <= longest && wait >= longest * 3 / 4,
-                "{wait} {longest}"
-            );
         }
     }
 }

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::event_stream::{Event, EventStream, Source};
-use super::extra::wrap_members;
 use super::failure::{ErrorResponse, Failure, has_error};
 use super::mended_json::mended;
 use super::reply_stream::ReplyStream;
-use super::tool_call_builder::{ToolCallBuilder, calls_in_text, finish_calls};
+use super::tool_call_builder::{ToolCallBuilder, calls_in_text, finish_calls, wrap_members};
 use crate::model::{ModelReply, ToolSpec};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
 use store::Usage;
 
@@ -224,7 +223,7 @@ fn parse(json: &[u8], event_name: &[u8], held: &mut Option<u16>) -> Result<Value
         inner => inner,
     };
     match reported {
-        Some(error) => Err(Failure::Reported(ErrorResponse::in_reply(error))),
+        Some(error) => Err(Failure::Reported(Box::new(ErrorResponse::in_reply(error)))),
         None => Ok(value),
     }
 }

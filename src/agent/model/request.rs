@@ -13,9 +13,9 @@ use crate::model::fence::{
     EARLIER_TAG, MEMORIES_TAG, NOTE_TAG, OUTSIDE_TAG, OVERTAKEN_TAG, fenced,
 };
 use base::error::{Code, Error};
-use base::finish_reason::FinishReason;
 use base::ids::{AttachmentId, ConversationId};
 use base::measure::byte_count;
+use base::reply::FinishReason;
 use base::secret::random_bytes;
 use net::cancel::Cancel;
 use store::{Purpose, ToolCall, Usage};

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::classify::{RequestKind, Retries, Verdict, classify};
 use super::dialect::bearer;
 use super::endpoint::Endpoint;
 use super::failure::{ErrorResponse, Failure};
@@ -89,16 +90,79 @@ impl Endpoint {
                 return read(answer);
             }
             let body = answer.read_all(ERROR_LIMIT).unwrap_or_default();
-            Err(Failure::Reported(ErrorResponse::from_answer(answer, &body)))
+            Err(Failure::Reported(Box::new(ErrorResponse::from_answer(
+                answer, &body,
+            ))))
         })
     }
 
-    /// The JSON of a successful answer of at most so many bytes.
+    /// Sends a request, and again as long as that may help and there is time. For vectors nobody
+    /// waits: words find memories, too.
+    ///
+    /// # Errors
+    /// The last failure, and what can be done about it.
+    pub fn ask<T>(
+        &self,
+        request: &ServerRequest<'_>,
+        kind: RequestKind<'_>,
+        mut read: impl FnMut(&mut ClientResponse) -> Result<T, Failure>,
+    ) -> Result<T, (Failure, Verdict)> {
+        let mut retries = Retries::default();
+        loop {
+            let failure = match self.send(request, &mut read) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let verdict = classify(&failure, kind);
+            let most = match kind {
+                RequestKind::Vectors { .. } => Duration::ZERO,
+                _ => request.deadline.saturating_duration_since(Instant::now()),
+            };
+            match retries.next(verdict, failure.is_stale()) {
+                Some(wait) if wait <= most && !request.cancel.is_cancelled() => {
+                    request.cancel.wait(wait);
+                }
+                _ => return Err((failure, verdict)),
+            }
+        }
+    }
+
+    /// Sends a request once for the JSON of a successful answer.
     ///
     /// # Errors
     /// As [`Endpoint::send`], and for a body that is not JSON.
     pub fn json(&self, request: &ServerRequest<'_>, most: usize) -> Result<Value, Failure> {
-        let body = self.send(request, |answer| Ok(answer.read_all(most)?))?;
-        serde_json::from_slice(&body).map_err(|error| Failure::not_json(&error, &body))
+        self.send(request, |answer| read_json(answer, most))
+    }
+}
+
+/// The JSON of an answer of at most so many bytes.
+///
+/// # Errors
+/// Why it was not read, or that it is not JSON.
+pub fn read_json(answer: &mut ClientResponse, most: usize) -> Result<Value, Failure> {
+    let body = answer.read_all(most)?;
+    serde_json::from_slice(&body).map_err(|error| Failure::not_json(&error, &body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::http_client::test_server::{TestServer, json as answer};
+    use serde_json::json;
+
+    #[test]
+    fn what_people_wait_for_is_asked_for_again() {
+        let vectors = RequestKind::Vectors { has_length: false };
+        for (kind, is_answered) in [(RequestKind::Speech, true), (vectors, false)] {
+            let busy = answer(503, &json!({"error": {"message": "loading"}}));
+            let server = TestServer::new(vec![busy, answer(200, &json!({"text": "hi"}))]);
+            let endpoint = Endpoint::new("S", &format!("http://{}", server.address), None);
+            let (deadline, cancel) = (Instant::now() + Duration::from_secs(60), Cancel::default());
+            let request = endpoint.request("/x", Some(b"{}"), deadline, &cancel);
+            let said = endpoint.ask(&request, kind, |answer| read_json(answer, 1_000));
+            assert_eq!(said.is_ok(), is_answered);
+            assert_eq!(server.heard().len(), 1 + usize::from(is_answered));
+        }
     }
 }

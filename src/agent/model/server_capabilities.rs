@@ -52,6 +52,10 @@ pub enum Feature {
     ImagesBeyond(usize),
     /// Single files of these kinds: `Files::accused` says which.
     Files(&'static [FileKind]),
+    /// A length of vectors.
+    VectorLength,
+    /// A list of models.
+    ModelList,
 }
 
 /// What one model of one server accepts.
@@ -128,90 +132,65 @@ impl ServerCapabilities {
 
     /// The same without a feature, and a description of the change.
     pub fn without(mut self, feature: Feature) -> (ServerCapabilities, &'static str) {
-        let change = match feature {
-            Feature::Temperature => {
-                self.no_temperature = true;
-                "without a temperature"
-            }
+        let (flag, change) = match feature {
+            Feature::Temperature => (&mut self.no_temperature, "without a temperature"),
             Feature::Effort => {
-                (self.no_effort, self.effort_none) = (true, false);
-                "without a reasoning effort"
+                self.effort_none = false;
+                (&mut self.no_effort, "without a reasoning effort")
             }
-            Feature::Thinking => {
-                self.effort_none = true;
-                "without thinking, so that it may use tools"
-            }
+            Feature::Thinking => (
+                &mut self.effort_none,
+                "without thinking, so that it may use tools",
+            ),
             Feature::ChatCompletions => {
-                (self.effort_none, self.needs_responses) = (false, true);
-                "through the Responses API"
+                self.effort_none = false;
+                (&mut self.needs_responses, "through the Responses API")
             }
             Feature::Responses => {
                 self.needs_responses = false;
-                "through Chat Completions"
+                return (self, "through Chat Completions");
             }
             Feature::LimitName => {
                 self.newer_limit_name = !self.newer_limit_name;
-                self.limit_name_changed = true;
-                "with the other name of the token limit"
+                (
+                    &mut self.limit_name_changed,
+                    "with the other name of the token limit",
+                )
             }
-            Feature::LongReply => {
-                self.small_limit = true;
-                "for a shorter reply"
-            }
-            Feature::Strict => {
-                self.no_strict = true;
-                "without `strict`"
-            }
-            Feature::Stream => {
-                self.no_stream = true;
-                "without a stream"
-            }
-            Feature::StreamOptions => {
-                self.no_stream_options = true;
-                "without stream options"
-            }
-            Feature::SystemRole => {
-                self.no_system_role = true;
-                "without a message of the system"
-            }
-            Feature::CacheMarks => {
-                self.no_cache_marks = true;
-                "without cache marks"
-            }
-            Feature::ToolChoice => {
-                self.no_tool_choice = true;
-                "without tools where it must answer in words"
-            }
-            Feature::Tools => {
-                self.no_tools = true;
-                "without tools"
-            }
-            Feature::FullSchemas => {
-                self.plain_schemas = true;
-                "with plainer descriptions of the tools"
-            }
+            Feature::LongReply => (&mut self.small_limit, "for a shorter reply"),
+            Feature::Strict => (&mut self.no_strict, "without `strict`"),
+            Feature::Stream => (&mut self.no_stream, "without a stream"),
+            Feature::StreamOptions => (&mut self.no_stream_options, "without stream options"),
+            Feature::SystemRole => (&mut self.no_system_role, "without a message of the system"),
+            Feature::CacheMarks => (&mut self.no_cache_marks, "without cache marks"),
+            Feature::ToolChoice => (
+                &mut self.no_tool_choice,
+                "without tools where it must answer in words",
+            ),
+            Feature::Tools => (&mut self.no_tools, "without tools"),
+            Feature::FullSchemas => (
+                &mut self.plain_schemas,
+                "with plainer descriptions of the tools",
+            ),
             Feature::BareReplies => {
                 self.thoughts = Thoughts::WithEveryReply(THOUGHTS);
-                "with the thoughts of every reply"
+                return (self, "with the thoughts of every reply");
             }
             Feature::OwnMembers => {
                 self.thoughts = Thoughts::Nothing;
-                "without its own extra members"
+                return (self, "without its own extra members");
             }
-            Feature::Kind(FileKind::Document) => {
-                self.no_documents = true;
-                "without PDF files"
-            }
-            Feature::Kind(_) => {
-                self.no_images = true;
-                "without images"
-            }
+            Feature::Kind(FileKind::Document) => (&mut self.no_documents, "without PDF files"),
+            Feature::Kind(_) => (&mut self.no_images, "without images"),
             Feature::ImagesBeyond(most) => {
                 self.most_images = Some(most);
-                "with only as many images as it takes"
+                return (self, "with only as many images as it takes");
             }
-            Feature::Files(_) => "without single files",
+            Feature::Files(_) => return (self, "without single files"),
+            Feature::VectorLength => return (self, "without a length of vectors"),
+            Feature::ModelList => return (self, "without a list of models"),
         };
+        *flag = true;
         (self, change)
     }
 }

@@ -1,6 +1,6 @@
 //! The models that the configuration names, in the order in which they are asked. What is
 //! asked is written for the server that gets it: if that does not answer, it is written anew
-//! for the next.
+//! for the next. Requests are counted.
 
 mod breaker;
 
@@ -11,7 +11,8 @@ use super::learned::Learned;
 use crate::model::{
     Cause, Heard, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError, Takes,
 };
-use base::finish_reason::FinishReason;
+use base::measure::{Counter, Histogram, MILLISECOND, SECOND};
+use base::reply::FinishReason;
 use base::sync::lock;
 use breaker::Breaker;
 
@@ -237,6 +238,64 @@ impl Servers {
         match self.0.len() {
             1 => Vec::new(),
             _ => self.0.iter().map(standing).collect(),
+        }
+    }
+}
+
+/// Buckets for the time that a model takes.
+const TIMES: &[u64] = &[
+    100 * MILLISECOND,
+    250 * MILLISECOND,
+    500 * MILLISECOND,
+    SECOND,
+    2_500 * MILLISECOND,
+    5 * SECOND,
+    10 * SECOND,
+    30 * SECOND,
+    60 * SECOND,
+    120 * SECOND,
+    300 * SECOND,
+];
+
+/// The counts. They outlive changes of the configuration.
+#[derive(Debug)]
+pub struct ModelMeter {
+    /// How long answered requests took.
+    pub answered: Histogram,
+    /// Requests that failed, except those that were stopped.
+    pub failed: Counter,
+    /// Tokens of the requests, cached ones included.
+    pub input: Counter,
+    /// Tokens of the replies.
+    pub output: Counter,
+    /// Part of `input` that providers had cached.
+    pub cached: Counter,
+}
+
+impl Default for ModelMeter {
+    fn default() -> ModelMeter {
+        ModelMeter {
+            answered: Histogram::new(TIMES),
+            failed: Counter::default(),
+            input: Counter::default(),
+            output: Counter::default(),
+            cached: Counter::default(),
+        }
+    }
+}
+
+impl ModelMeter {
+    /// Records the outcome of a request.
+    pub fn note(&self, took: Duration, answer: &Result<ModelReply, ProviderError>) {
+        match answer {
+            Ok(reply) => {
+                self.answered.note_time(took);
+                self.input.add(reply.usage.input);
+                self.output.add(reply.usage.output);
+                self.cached.add(reply.usage.cached);
+            }
+            Err(ProviderError::Cancelled) => {}
+            Err(_) => self.failed.count(),
         }
     }
 }

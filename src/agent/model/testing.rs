@@ -1,19 +1,22 @@
 //! Helpers for the tests of several providers.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::dialect::{Dialect, Options};
+use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
+use super::files::Files;
 use super::profile::Profile;
 use super::remote::Remote;
+use super::server_capabilities::ServerCapabilities;
 use crate::model::client_options::ClientOptions;
 use crate::model::{
     ChatMessage, FileReader, Heard, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
 };
-use base::finish_reason::FinishReason;
 use base::ids::ConversationId;
+use base::reply::FinishReason;
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
@@ -65,6 +68,43 @@ impl Ask {
             time: Duration::from_secs(20),
             cancel: Cancel::default(),
         }
+    }
+
+    /// What a service is known to accept of it before it is asked.
+    pub fn capabilities(&self, service: &str) -> ServerCapabilities {
+        ServerCapabilities::before(&Profile::of(service, "").for_model(self.model, ""))
+    }
+
+    /// Lets `look` see what a request to a service with these capabilities is written from.
+    pub fn in_context<T>(
+        &self,
+        service: &str,
+        capabilities: ServerCapabilities,
+        look: impl FnOnce(&RequestContext<'_>) -> T,
+    ) -> T {
+        let request = &self.request();
+        let profile = Profile::of(service, "").for_model(self.model, "");
+        look(&RequestContext {
+            request,
+            base_url: "",
+            origin_path: "",
+            capabilities,
+            options: Options::default(),
+            profile,
+            files: &Files::of(request, profile, capabilities, BTreeSet::new()),
+        })
+    }
+
+    /// The body of such a request in the form of a dialect.
+    pub fn body(
+        &self,
+        dialect: &dyn Dialect,
+        service: &str,
+        capabilities: ServerCapabilities,
+    ) -> Value {
+        self.in_context(service, capabilities, |context| {
+            serde_json::from_slice(&dialect.body(context).into_bytes()).unwrap()
+        })
     }
 
     /// As a request.
@@ -260,4 +300,9 @@ pub fn events(events: &[Value]) -> String {
         format!("event: {kind}\ndata: {event}\n\n")
     };
     events.iter().map(line).collect()
+}
+
+/// A reply in OpenAI's form.
+pub fn hi() -> Vec<Act> {
+    scripted("200 {\"choices\":[{\"message\":{\"content\":\"Hi\"}}]}")
 }

@@ -1,9 +1,5 @@
 //! Tests of all providers.
 
-use std::collections::BTreeSet;
-
-use super::dialect::RequestContext;
-use super::files::Files;
 use super::server_capabilities::ServerCapabilities;
 use super::testing::{Ask, assistant, call, tool_result};
 use super::*;
@@ -82,20 +78,8 @@ fn provider_errors_become_errors_of_hearth() {
     }
 }
 
-/// The body of a request, in the form of a dialect.
 fn body(dialect: &dyn Dialect, ask: &Ask, capabilities: ServerCapabilities) -> Value {
-    let request = &ask.request();
-    let profile = Profile::of("openai-compatible", "").for_model(ask.model, "");
-    let context = RequestContext {
-        request,
-        base_url: "",
-        origin_path: "",
-        capabilities,
-        options: Options::default(),
-        profile,
-        files: &Files::of(request, profile, capabilities, BTreeSet::new()),
-    };
-    serde_json::from_slice(&dialect.body(&context).into_bytes()).unwrap()
+    ask.body(dialect, "openai-compatible", capabilities)
 }
 
 #[test]

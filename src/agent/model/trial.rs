@@ -10,7 +10,7 @@ use super::remote::Remote;
 use super::{options_of, remote_of};
 use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use base::clock::Clock;
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::reference;
 use config::{Config, ModelChoice};
 use net::cancel::Cancel;

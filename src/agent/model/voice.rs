@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::classify::RequestKind;
 use super::endpoint::Endpoint;
-use super::send::ServerRequest;
+use super::send::{ServerRequest, read_json};
 use base::error::{Error, Result};
 use base::secret::{Secret, base32_lower, random_bytes};
 use config::{Config, Speech, Transcription};
@@ -69,8 +70,10 @@ pub fn transcribe(
         ..server.request("/audio/transcriptions", &body)
     };
     let endpoint = &server.endpoint;
-    let answer = endpoint.json(&request, BODY_LIMIT);
-    let answer = answer.map_err(|failure| failure.into_refusal(endpoint))?;
+    let answer = endpoint.ask(&request, RequestKind::Speech, |answer| {
+        read_json(answer, BODY_LIMIT)
+    });
+    let answer = answer.map_err(|(failure, verdict)| failure.into_refusal(verdict, endpoint))?;
     let text = answer["text"].as_str().map(|text| text.trim().to_owned());
     text.ok_or_else(|| {
         let subject = &endpoint.subject;
@@ -127,11 +130,12 @@ pub fn speak(config: &Config, text: &str, patience: &Patience<'_>) -> Result<(St
         accept: "*/*",
         ..server.request("/audio/speech", body.as_bytes())
     };
-    let spoken = server.endpoint.send(&request, |answer| {
+    let endpoint = &server.endpoint;
+    let spoken = endpoint.ask(&request, RequestKind::Speech, |answer| {
         let kind = answer.header("content-type").unwrap_or_default().to_owned();
         Ok((kind, answer.read_all(AUDIO_BYTES)?))
     });
-    spoken.map_err(|failure| failure.into_refusal(&server.endpoint))
+    spoken.map_err(|(failure, verdict)| failure.into_refusal(verdict, endpoint))
 }
 
 /// A server of speech.

@@ -26,8 +26,8 @@ use crate::model::fence::{is_untrusted, printable_name};
 use crate::model::{ChatMessage, Content, FileKind, ModelFile, Takes};
 use crate::tools::pdf_obstacle;
 use base::calendar::Zone;
-use base::finish_reason::FinishReason;
 use base::ids::TurnId;
+use base::reply::FinishReason;
 use store::{
     Attachment, Memory, Message, PageRange, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall, TurnState,
 };

@@ -7,8 +7,8 @@
 //! and those for the person who asks, which must have the last word. Who speaks, each message says.
 
 use crate::model::fence::printable_name;
-use base::role::UserRole;
-use base::surface::Surface;
+use base::people::UserRole;
+use base::reply::Surface;
 use config::{Config, SYSTEM_PROMPT};
 
 /// Most people who are named.

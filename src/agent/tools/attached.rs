@@ -168,7 +168,10 @@ mod tests {
     use super::*;
     use crate::tools::pdf::pdf_obstacle;
     use crate::tools::pdf::samples::letter;
+    use crate::tools::testing::Household;
     use base::testing::{TemporaryDirectory, skipped};
+    use serde_json::json;
+    use store::{IncludedFile, NewAttachments, UploadLimits};
 
     #[test]
     fn a_pdf_is_read_once_and_what_is_not_its_fault_is_tried_again() {
@@ -199,6 +202,36 @@ mod tests {
         }
         assert_eq!(lock(&pdfs.0).len(), MOST_PDFS);
         assert!(read(1, None, 60).is_err(), "the oldest went");
+    }
+
+    #[test]
+    fn reading_on_in_a_pdf_does_not_read_the_file_again() {
+        let mut household = Household::new();
+        let limits = UploadLimits {
+            bytes: 1_000,
+            total_bytes: 1_000,
+            time: Duration::from_secs(60),
+        };
+        let bill = IncludedFile {
+            name: "bill.pdf".to_owned(),
+            declared_type: None,
+            data: b"%PDF-1.7 of which nothing can be read".to_vec(),
+        };
+        let files = NewAttachments::Included(vec![bill], limits);
+        household.conversation_id = household.say_with("the bill", files);
+        let seen = household.store().snapshot(&Viewer::server()).unwrap();
+        let messages = seen.messages(household.conversation_id, 1, None).unwrap();
+        let id = messages.messages[0].attachments[0].attachment_id;
+        drop(seen);
+        lock(&household.pdfs.0).push((id, Ok("x".repeat(40_000))));
+        for offset in [0, 15_000, 30_000] {
+            let arguments = json!({ "path": id.to_string(), "offset": offset });
+            let page = household.run("read_file", arguments).unwrap();
+            assert!(
+                page.contains(&format!("\n[characters {offset} to ")),
+                "{page}"
+            );
+        }
     }
 
     #[test]

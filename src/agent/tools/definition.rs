@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
+use super::attached::PdfTexts;
 use super::known_address::Address;
 use super::output;
 use crate::model::ToolSpec;
@@ -247,6 +248,8 @@ pub struct ToolContext<'a> {
     pub cancel: &'a Cancel,
     /// Where programs run by default.
     pub data_dir: &'a Path,
+    /// The attached PDFs that were read.
+    pub pdfs: &'a PdfTexts,
 }
 
 impl ToolContext<'_> {

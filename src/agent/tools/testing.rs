@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::attached::PdfTexts;
 use super::definition::{Origin, ResultDetails, Start, Tool, ToolContext};
 use super::schema::check_arguments;
 use super::toolbox::Toolbox;
@@ -13,7 +14,7 @@ use base::ids::{ConversationId, TurnId, UserId};
 use base::testing::TemporaryDirectory;
 use config::Config;
 use net::cancel::Cancel;
-use store::{Audience, Begun, NewTurn, Readers, Store, Target, UserRole, Viewer};
+use store::{Audience, Begun, NewAttachments, NewTurn, Readers, Store, Target, UserRole, Viewer};
 
 /// A database in a temporary directory, removed at the end.
 pub struct Household {
@@ -32,6 +33,8 @@ pub struct Household {
     pub is_narrowed: bool,
     /// Whether an address leads to no other host.
     pub stays_on_host: bool,
+    /// The PDFs that were read.
+    pub pdfs: PdfTexts,
 }
 
 impl Household {
@@ -51,6 +54,7 @@ impl Household {
             channel: "websocket",
             is_narrowed: false,
             stays_on_host: false,
+            pdfs: PdfTexts::default(),
         };
         household.conversation_id = household.say("hello");
         household
@@ -111,6 +115,7 @@ impl Household {
             deadline: Instant::now() + Duration::from_secs(20),
             cancel: &cancel,
             data_dir: &self.directory,
+            pdfs: &self.pdfs,
             is_narrowed: self.is_narrowed,
             stays_on_host: self.stays_on_host,
             is_outside: false,
@@ -122,11 +127,17 @@ impl Household {
 
     /// Stores a message in a conversation of its own.
     pub fn say(&self, message: &str) -> ConversationId {
+        self.say_with(message, NewAttachments::default())
+    }
+
+    /// The same with files.
+    pub fn say_with(&self, message: &str, attachments: NewAttachments) -> ConversationId {
         let begun = self
             .store
             .begin_turn(NewTurn {
                 owner: Some(self.ann),
                 speaker: Some("Ann".to_owned()),
+                attachments,
                 ..NewTurn::new(
                     Viewer::server(),
                     Target::New,

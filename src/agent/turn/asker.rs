@@ -5,7 +5,7 @@ use crate::model::fence::{MCP_CHANNEL, is_untrusted};
 use crate::tools::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
-use base::role::UserRole;
+use base::people::UserRole;
 use config::Person;
 use store::{Readers, Snapshot, User};
 

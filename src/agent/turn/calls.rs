@@ -308,6 +308,7 @@ impl<'a> TurnLoop<'a, '_> {
             deadline: run.deadline,
             cancel: run.cancel,
             data_dir: run.data_dir,
+            pdfs: &run.assistant.pdfs,
         }
     }
 

@@ -21,7 +21,7 @@ use crate::tools::permission::Circumstances;
 use crate::tools::{Address, Offer, READ_SKILL};
 use base::error::Result;
 use base::ids::{AudienceId, MemoryId, TurnId};
-use base::role::UserRole;
+use base::people::UserRole;
 use config::Permission;
 use store::{Memory, Past, Purpose, Step, Vector, WantedPast};
 

@@ -5,7 +5,7 @@ use super::turn_context::TurnContext;
 use crate::model::fence::{OUTSIDE_TAG, fenced};
 use crate::tools::output::{cap_text, shorten};
 use base::error::Result;
-use base::surface::Surface;
+use base::reply::Surface;
 use base::visible::label;
 use config::OFFLINE;
 use store::{Purpose, Usage};

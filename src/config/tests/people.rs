@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::problems::check_says;
 use super::*;
 use base::error::Code;
-use base::people::Audience;
-use base::role::UserRole;
+use base::people::{Audience, UserRole};
 use base::testing::rows;
 
 #[test]

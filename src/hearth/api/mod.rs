@@ -20,6 +20,7 @@
 
 pub(crate) mod access;
 mod answer;
+mod client_message;
 pub(crate) mod embeddings;
 pub(crate) mod mcp;
 mod models;

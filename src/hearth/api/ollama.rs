@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 
 use super::access::Exchange;
 use super::answer::{Event, Form};
+use super::client_message::ClientMessage;
 use super::request::{self, ReplyRequest};
-use super::transcript::ClientMessage;
 use super::{models, options};
 use agent::model::ModelReply;
 use agent::model::estimate::request_tokens;
 use agent::model::fence::PROGRAM_CHANNELS;
 use base::clock::Clock;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::{hex, sha256};
 use net::http::{Answer, Response};
 use serde_json::json;

@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 use super::access::Exchange;
 use super::answer::{Event, Form};
+use super::client_message::ClientMessage;
 use super::models;
 use super::options;
 use super::request::{self, ReplyRequest};
-use super::transcript::ClientMessage;
 use crate::service::Service;
 use agent::model::ModelReply;
 use agent::model::fence::PROGRAM_CHANNELS;
 use base::error::{Code, Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use net::http::{Answer, Response};
 use serde_json::json;
 use store::{ToolCall, Usage};

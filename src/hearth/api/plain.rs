@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
+use super::client_message::{ClientMessage, Part, Role};
 use super::options::OptionsRead;
-use super::transcript::{ClientMessage, Part, Role, append, called_tool};
+use super::transcript::{append, called_tool};
 use crate::service::reply_stream::Work;
 use agent::model::{ChatMessage, ModelReply};
 use agent::turn::plain::{self, BroughtFiles, PlainRequest};

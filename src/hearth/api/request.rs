@@ -7,8 +7,9 @@ use serde::de::DeserializeOwned;
 
 use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
+use super::client_message::ClientMessage;
 use super::options::{self, OptionsRead};
-use super::transcript::{self, ClientMessage};
+use super::transcript;
 use super::{models, plain};
 use crate::service::program_turns::Question;
 use crate::service::programs::{ProgramOptions, Results};

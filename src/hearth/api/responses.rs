@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::access::Exchange;
 use super::answer::{Event, Form};
+use super::client_message::ClientMessage;
 use super::openai::{self, CHANNEL, Metadata};
 use super::request::{self, ReplyRequest};
-use super::transcript::ClientMessage;
 use super::{models, options};
 use agent::model::ModelReply;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::reference;
 use net::http::{Answer, Response};
 use store::ToolCall;

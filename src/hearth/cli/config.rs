@@ -1,10 +1,6 @@
 //! `hearth config`: the configuration file, changed by the service as everything else.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command as Process;
+mod edit;
 
 use serde_json::{Value, json};
 
@@ -13,10 +9,9 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::{DataDirectory, with_option};
 use super::door::{Configuration, Door, settings};
-use super::prompter::Prompter;
 use super::{password, table};
 use crate::handbook::{CONFIG_SCHEMA, unpack};
-use crate::server::{self, StartError};
+use crate::server;
 use config::quoted;
 
 pub const COMMAND: Command = Command::new(
@@ -54,7 +49,7 @@ edit: Change the configuration in an editor
 Opens a copy in $VISUAL, $EDITOR or vi, checks it, and asks again if something is wrong. What is
 not saved stays as a draft, which the next `hearth config edit` opens.",
     )
-    .ask_with(Configuration::Mended, edit),
+    .ask_with(Configuration::Mended, edit::edit),
     Command::new("path: Print the path of the configuration file\n--data-dir").run(path),
     Command::new("keys: Explain every setting\n--json").run(keys),
     Command::new(
@@ -64,11 +59,6 @@ An editor that is given it completes and explains settings while you write.",
     )
     .run(schema),
 ]);
-
-/// The draft of `hearth config edit` in the data directory.
-const DRAFT: &str = "config.draft.json";
-/// The file as it was when the draft was begun, beside it.
-const DRAFT_BASE: &str = "config.draft.base.json";
 
 /// `hearth config check`
 fn check(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
@@ -252,114 +242,6 @@ pub fn texts(list: &Value) -> impl Iterator<Item = &str> {
         .filter_map(Value::as_str)
 }
 
-/// `hearth config edit`
-fn edit(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let directory = door.directory()?.clone();
-    directory.check_is_configured()?;
-    let was = fs::read_to_string(directory.config())?;
-    let (draft, base) = (
-        directory.path().join(DRAFT),
-        directory.path().join(DRAFT_BASE),
-    );
-    if draft.exists() {
-        if fs::read_to_string(&base).is_ok_and(|base| base == was) {
-            context.note("This is the draft of an earlier edit.")?;
-        } else {
-            let aside = set_aside(&draft)?;
-            context.note(format_args!(
-                "The file has changed since the draft of an earlier edit was begun. That draft \
-                 is now {}; this is a new one.",
-                aside.display()
-            ))?;
-        }
-    }
-    if !draft.exists() {
-        write_new(&base, &was)?;
-        write_new(&draft, &was)?;
-    }
-    let remove = || fs::remove_file(&draft).and_then(|()| fs::remove_file(&base));
-    loop {
-        open_editor(&draft, context)?;
-        let text = fs::read_to_string(&draft).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => CliError::failed(format!(
-                "nothing was changed: the editor left no {}",
-                draft.display()
-            )),
-            _ => CliError::failed(format!("{}: {error}", draft.display())),
-        })?;
-        if text == was {
-            remove()?;
-            return context.note("Nothing was changed.");
-        }
-        let request = json!({ "type": "replace_config", "text": text, "was": was });
-        let error = match door.ask(&request) {
-            Ok(changed) => {
-                remove()?;
-                return report(door, "Saved in", &changed, arguments, context);
-            }
-            Err(error) => error,
-        };
-        // A server may start while the person writes.
-        door.release();
-        context.note(error.message().replace("; ", "\n"))?;
-        if fs::read_to_string(directory.config())? != was {
-            let aside = set_aside(&draft)?;
-            return Err(CliError::failed(format!(
-                "nothing was saved; your draft is now {}, and `hearth config edit` opens the file \
-                 as it is now",
-                aside.display()
-            )));
-        }
-        let again = Prompter::new(context).ask("Edit it again? (yes or no)", "yes")?;
-        if !matches!(again.as_deref(), Some("yes" | "y")) {
-            return Err(CliError::failed(format!(
-                "nothing was changed; the draft is {}, and `hearth config edit` opens it again",
-                draft.display()
-            )));
-        }
-    }
-}
-
-/// Writes a file of the owner's alone, in place of one that may be there.
-fn write_new(path: &Path, text: &str) -> CliResult {
-    let _ = fs::remove_file(path);
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    opened
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| CliError::failed(StartError::unwritable(path, &error)))
-}
-
-/// Renames a draft to a name that is free, and returns that.
-fn set_aside(draft: &Path) -> Result<PathBuf, CliError> {
-    let mut names = (1..).map(|number| draft.with_file_name(format!("config.draft.{number}.json")));
-    let aside = names.find(|path| !path.exists()).unwrap_or_default();
-    fs::rename(draft, &aside)
-        .map_err(|error| CliError::failed(StartError::unwritable(draft, &error)))?;
-    Ok(aside)
-}
-
-fn open_editor(draft: &Path, context: &CliContext) -> CliResult {
-    let editor = context
-        .variable("VISUAL")
-        .or_else(|| context.variable("EDITOR"));
-    let editor = editor.unwrap_or_else(|| "vi".to_owned());
-    // Its name may come with arguments, as for other programs.
-    let mut process = Process::new("sh");
-    process
-        .args(["-c", &format!("{editor} \"$1\""), "sh"])
-        .arg(draft);
-    match process.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(CliError::failed(format!(
-            "{editor:?} failed; nothing was changed"
-        ))),
-        Err(error) => Err(CliError::failed(format!(
-            "{editor:?} cannot be started: {error}"
-        ))),
-    }
-}
-
 /// `hearth config path`
 fn path(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
@@ -522,7 +404,7 @@ mod tests {
     fn an_edited_copy_is_checked_and_a_refused_one_kept() {
         let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
-        let draft = directory.path().join(super::DRAFT);
+        let draft = directory.path().join(super::edit::DRAFT);
         let new = directory.path().join("new");
         fs::write(directory.config(), "nonsense").unwrap();
         let path = root.path().to_str().unwrap();
@@ -599,7 +481,7 @@ mod tests {
         }
         // A draft that was kept for another reason before the file changed.
         assert_eq!(edit("echo '{\"workers\": 0}' >").code, 1);
-        assert!(directory.path().join(super::DRAFT).exists());
+        assert!(directory.path().join(super::edit::DRAFT).exists());
         let others = "{\"workers\": 8}\n";
         fs::write(&config, others).unwrap();
         let fresh = edit("true");

@@ -14,8 +14,7 @@ use super::table;
 use crate::qr;
 use crate::service::people::check_user_name;
 use base::measure::count;
-use base::people::folded;
-use base::role::UserRole;
+use base::people::{UserRole, folded};
 use base::secret::Secret;
 
 pub const COMMAND: Command = Command::new(

@@ -79,6 +79,7 @@ impl Service {
             deadline: Instant::now() + LIMIT,
             cancel: &cancel,
             data_dir: &self.data_dir,
+            pdfs: &assistant.pdfs,
         };
         let result = tool.run(&arguments, &context);
         for change in context.into_details().changes {

@@ -241,9 +241,9 @@ impl Service {
         let ending = end.clone();
         let notifications = self.notifications_of(turn, &end);
         let notifies = !notifications.is_empty();
-        let finished =
-            self.store
-                .finish_turn_and_notify(turn.id, end, usage, model, delivery, notifications);
+        let finished = self
+            .store
+            .finish_turn(turn.id, end, usage, model, delivery, notifications);
         let finished = match finished {
             Ok(finished) => finished,
             Err(error) if error.code() == Code::NotFound => {

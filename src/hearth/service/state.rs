@@ -21,7 +21,7 @@ use crate::outgoing::Sender;
 use crate::transfer::Exporter;
 use agent::Assistant;
 use agent::mcp::Mcp;
-use agent::model::meter::ModelMeter;
+use agent::model::servers::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::{ConversationId, TurnId, UserId};

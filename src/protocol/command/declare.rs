@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::schema::{Definitions, sentence};
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// A command as it is declared, for error messages and documentation.
 #[derive(Clone, Copy, Debug)]

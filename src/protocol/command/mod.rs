@@ -28,10 +28,9 @@ use base::ids::{
     ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
     TurnId,
 };
-use base::people::Audience;
-use base::role::UserRole;
+use base::people::{Audience, UserRole};
+use base::reply::Surface;
 use base::secret::Secret;
-use base::surface::Surface;
 use values::{
     any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,

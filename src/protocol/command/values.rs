@@ -13,8 +13,8 @@ use crate::schema::{Definitions, Schema};
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId};
 use base::people::Audience;
+use base::reply::Surface;
 use base::secret::Secret;
-use base::surface::Surface;
 
 /// Longest chat message, in bytes of UTF-8.
 pub const CHAT_MESSAGE_BYTES: usize = 256 * 1024;

@@ -12,7 +12,7 @@ use crate::sight::viewer::{BELONGS, Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, UserId};
-use base::surface::Surface;
+use base::reply::Surface;
 use base::visible::label;
 
 /// Longest title made from a message, in characters.

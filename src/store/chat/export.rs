@@ -14,9 +14,8 @@ use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::seen_columns;
 use base::clock::Timestamp;
 use base::error::Result;
-use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, MemoryId, MessageId, ScheduleId};
-use base::surface::Surface;
+use base::reply::{FinishReason, Surface};
 use protocol::record::Attachment;
 
 /// A conversation, without its messages.

@@ -24,12 +24,11 @@ use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
 use base::ids::{
     self, AttachmentId, AudienceId, ConversationId, MemoryId, MessageId, ScheduleId, TurnId, UserId,
 };
 use base::people::by_webhook;
-use base::surface::Surface;
+use base::reply::{FinishReason, Surface};
 use base::visible::label;
 
 /// The channel of conversations from other assistants.

@@ -15,8 +15,8 @@ use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{SEEN_COLUMNS, seen_columns};
 use base::clock::Timestamp;
 use base::error::Result;
-use base::finish_reason::FinishReason;
 use base::ids::{ConversationId, MessageId, TurnId};
+use base::reply::FinishReason;
 use protocol::record::Attachment;
 
 /// Most messages of one page, whatever a caller asks for.

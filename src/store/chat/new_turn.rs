@@ -22,7 +22,7 @@ use crate::sight::audience::{self, Audience, UnknownName, intern};
 use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
-use base::surface::Surface;
+use base::reply::Surface;
 
 /// Where a new message goes.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ use crate::keep::usage::{self, Purpose, Usage};
 use crate::out::deliveries::{self, Delivery, NewDelivery};
 use crate::sight::askers;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
 use base::ids::{MessageId, TurnId};
+use base::reply::FinishReason;
 
 /// How a turn ends.
 #[derive(Clone, Debug)]
@@ -66,29 +66,14 @@ pub struct Finished {
 }
 
 impl Store {
-    /// Ends the turn: stores its state, reply, usage (of `model`, by day) and
-    /// delivery in one commit. Its undecided approvals become `expired`. Where whoever
+    /// Ends the turn: stores its state, reply, usage (of `model`, by day), delivery and what
+    /// phones are told of it in one commit. Its undecided approvals become `expired`. Where whoever
     /// asked does not see the conversation any longer, it fails with `not_found`
     /// instead: they get no answer, and nothing made for them is kept.
     ///
     /// # Errors
     /// `not_found` when the turn is gone or has ended.
     pub fn finish_turn(
-        &self,
-        id: TurnId,
-        end: TurnEnd,
-        usage: Usage,
-        model: &str,
-        delivery: Option<NewDelivery>,
-    ) -> Result<Durable<Finished>> {
-        self.finish_turn_and_notify(id, end, usage, model, delivery, Vec::new())
-    }
-
-    /// The same with what phones are told of it, in the same commit.
-    ///
-    /// # Errors
-    /// As [`Store::finish_turn`].
-    pub fn finish_turn_and_notify(
         &self,
         id: TurnId,
         end: TurnEnd,

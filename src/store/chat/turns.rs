@@ -22,7 +22,7 @@ use crate::sight::viewer::{SEEN_COLUMNS, Sight, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, MessageId, TurnId, UserId};
-use base::surface::Surface;
+use base::reply::Surface;
 use protocol::record::Attachment;
 
 /// Most unfinished turns that are read at the start: far more than may queue.

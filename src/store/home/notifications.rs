@@ -21,7 +21,7 @@ use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, TurnId, UserId};
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.
 const MOST_WAITING: i64 = 100;

@@ -11,7 +11,7 @@ use crate::people::users::{self, NO_PASSWORD, User};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::UserId;
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// A link to store.
 #[derive(Clone, Debug)]

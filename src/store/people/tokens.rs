@@ -12,7 +12,7 @@ use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{TokenId, UserId};
-pub use base::role::UserRole;
+pub use base::people::UserRole;
 
 /// The name of every session token, and of no API token.
 pub const SESSION: &str = "session";

@@ -5,7 +5,7 @@ use rusqlite::Row;
 use crate::engine::query::from_row;
 use base::clock::Timestamp;
 use base::ids::UserId;
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// What a person has as password who was invited and has not chosen one yet: no hash,
 /// which no password matches.

@@ -8,7 +8,7 @@ use crate::sight::audience;
 use crate::sight::viewer::{Belongs, seen_columns};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, TurnId, UserId};
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// Whether whoever asked in a turn sees its conversation. Of a turn that nobody asked,
 /// or somebody who was removed since, nobody gets the answer but its readers.

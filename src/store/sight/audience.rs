@@ -12,7 +12,7 @@ use crate::people::user::{self, User};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
 pub use base::people::Audience;
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// Who may see a thing, for what is sent to many: no query is needed to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

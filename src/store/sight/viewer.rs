@@ -17,7 +17,7 @@ pub(crate) use crate::sight::audience::{BELONGS, Belongs, SEEN_COLUMNS, seen_col
 use crate::sight::audience::{Directory, Readers};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
-use base::role::UserRole;
+use base::people::UserRole;
 
 /// Who reads. What they may not see does not exist for them.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::testing::*;
 use base::error::Code;
 use base::ids::{AttachmentId, UserId};
-use base::role::UserRole;
+use base::people::UserRole;
 use protocol::record::Attachment;
 
 const LIMITS: UploadLimits = UploadLimits {

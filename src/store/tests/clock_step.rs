@@ -13,9 +13,14 @@ const HOUR: i64 = 3_600_000;
 /// A callback that waits an hour for its second attempt.
 fn retried(store: &Store, name: &str) -> DeliveryId {
     let turn = begin(store, named(name), "ring");
-    let finished = store.finish_turn(turn.id, done("yes?"), Usage::default(), "m", {
-        Some(callback("{}"))
-    });
+    let finished = store.finish_turn(
+        turn.id,
+        done("yes?"),
+        Usage::default(),
+        "m",
+        Some(callback("{}")),
+        Vec::new(),
+    );
     let id = finished.unwrap().into_inner().delivery.unwrap().id;
     let next_at = store.inner.clock.now().shifted(HOUR);
     let error = "refused".to_owned();
@@ -135,7 +140,14 @@ fn at_a_start_with_a_clock_in_the_past_callbacks_wait_as_long_as_before() {
         delay: Duration::from_secs(60),
         ..callback("{}")
     };
-    let finished = store.finish_turn(turn.id, done("x"), Usage::default(), "m", Some(delayed));
+    let finished = store.finish_turn(
+        turn.id,
+        done("x"),
+        Usage::default(),
+        "m",
+        Some(delayed),
+        Vec::new(),
+    );
     let new = finished.unwrap().into_inner().delivery.unwrap().id;
     store.close();
     clock.set_by(-DAY);

@@ -135,7 +135,7 @@ fn a_deleted_conversation_leaves_nothing() {
     let allow = decision(Verdict::ApprovedConversation);
     store.decide(approvals[0].id, allow).unwrap();
     let (end, delivery) = (done("the word goes too"), Some(callback("{}")));
-    let finished = store.finish_turn(turn.id, end, Usage::default(), "m", delivery);
+    let finished = store.finish_turn(turn.id, end, Usage::default(), "m", delivery, Vec::new());
     finished.unwrap();
     assert_eq!(newest_with(&store, &all(), "word", 10).len(), 3);
 

@@ -12,7 +12,14 @@ use base::ids::DeliveryId;
 fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
     let turn = begin(store, named(name), "ring");
     let callback = Some(callback(body));
-    let finished = store.finish_turn(turn.id, done("yes?"), Usage::default(), "m", callback);
+    let finished = store.finish_turn(
+        turn.id,
+        done("yes?"),
+        Usage::default(),
+        "m",
+        callback,
+        Vec::new(),
+    );
     finished.unwrap().into_inner().delivery.unwrap()
 }
 
@@ -95,7 +102,7 @@ fn an_account_with_many_due_hides_no_other() {
         ..callback("{}")
     };
     let (usage, callback) = (Usage::default(), Some(to_gate));
-    let last = store.finish_turn(turn.id, done("yes?"), usage, "m", callback);
+    let last = store.finish_turn(turn.id, done("yes?"), usage, "m", callback, Vec::new());
     let last = last.unwrap().into_inner().delivery.unwrap();
     let now = store.inner.clock.now();
     let due = store.due_outgoing(now, 3).unwrap();
@@ -252,6 +259,41 @@ fn a_waiting_callback_can_be_hurried() {
     assert_eq!(due(&store, Duration::ZERO), [id]);
     store.record_attempt(id, Attempt::Delivered).unwrap();
     assert_eq!(store.next_due().unwrap().uncommitted(), None);
+}
+
+#[test]
+fn what_is_due_is_found_by_ids_and_a_body_is_read_only_to_be_sent() {
+    let dir = TemporaryDirectory::new();
+    let clock = Clock::system();
+    let store = open_with(&dir, &clock);
+    let mut statements = Vec::new();
+    let mut newest = None;
+    for number in 0..20 {
+        newest = Some(deliver(&store, &number.to_string(), "{}").id);
+        let before = store.statements().all;
+        let due = store.due_outgoing(clock.now(), 256).unwrap();
+        statements.push(store.statements().all - before);
+        assert_eq!(due.len(), number + 1);
+    }
+    let most = statements.into_iter().max();
+    assert!(most < Some(16), "{most:?} statements for at most 20");
+    // A body that nobody can read hinders only the sending.
+    let spoilt = "UPDATE deliveries SET body = CAST(x'ff' AS TEXT)";
+    store
+        .write(|write| write.execute(spoilt, params![]))
+        .unwrap();
+    let (id, now) = (newest.unwrap(), clock.now());
+    assert!(store.callback_to_send(id, now).is_err());
+    assert_eq!(store.due_outgoing(now, 256).unwrap().len(), 20);
+    let again = Attempt::Retry {
+        error: "no".to_owned(),
+        next_at: now,
+    };
+    store.record_attempt(id, again).unwrap();
+    store.retry_delivery(&all(), id).unwrap();
+    assert!(store.seen(&all()).delivery(id).is_ok());
+    assert_eq!(store.seen(&all()).deliveries(None, 99).unwrap().len(), 20);
+    store.record_attempt(id, Attempt::Delivered).unwrap();
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn ended(store: &Store, user: &User) -> Turn {
     let told = vec![new(user, turn.conversation_id, Some(turn.id.as_i64()))];
     let usage = Usage::default();
     store
-        .finish_turn_and_notify(turn.id, done("at last"), usage, "m", None, told)
+        .finish_turn(turn.id, done("at last"), usage, "m", None, told)
         .unwrap();
     turn
 }

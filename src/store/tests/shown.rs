@@ -145,7 +145,7 @@ fn turns_stand_in_the_order_in_which_they_ended() {
     let [second, third, fourth] =
         ["fails", "stopped", "answered"].map(|text| begin(&store, Target::Existing(id), text));
     let end = |turn: &Turn, end: TurnEnd| {
-        let ended = store.finish_turn(turn.id, end, Usage::default(), "m", None);
+        let ended = store.finish_turn(turn.id, end, Usage::default(), "m", None, Vec::new());
         ended.unwrap();
     };
     let order = || {

@@ -132,7 +132,7 @@ fn a_turn_goes_from_its_message_to_its_reply() {
         output: 20,
         cached: 5,
     };
-    let finished = store.finish_turn(turn.id, done("noon"), usage, "m", None);
+    let finished = store.finish_turn(turn.id, done("noon"), usage, "m", None, Vec::new());
     let reply = finished.unwrap().into_inner().reply.unwrap();
     assert_eq!(reply.role, Role::Assistant);
     let stored = store.seen(&all()).turn(turn.id).unwrap();
@@ -166,7 +166,14 @@ fn an_ended_turn_takes_nothing_more() {
         testing::end(&store, &turn, end.clone());
         for error in [
             store
-                .finish_turn(turn.id, end.clone(), Usage::default(), "m", None)
+                .finish_turn(
+                    turn.id,
+                    end.clone(),
+                    Usage::default(),
+                    "m",
+                    None,
+                    Vec::new(),
+                )
                 .unwrap_err(),
             store
                 .record_steps(turn.id, steps(), turn.audience_id)
@@ -308,7 +315,14 @@ fn a_callback_is_given_the_question_that_others_overtook() {
             body: Box::new(|_, question| format!("{question:?}")),
             ..callback("")
         };
-        let finished = store.finish_turn(turn.id, done("x"), Usage::default(), "m", Some(new));
+        let finished = store.finish_turn(
+            turn.id,
+            done("x"),
+            Usage::default(),
+            "m",
+            Some(new),
+            Vec::new(),
+        );
         let delivery = finished.unwrap().into_inner().delivery.unwrap();
         body(&store, delivery.id)
     };

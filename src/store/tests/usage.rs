@@ -20,7 +20,14 @@ fn usage_is_kept_by_turn_day_and_month() {
     let first = begin(&store, Target::New, "one");
     store.note_usage(first.id, used(100, 10, 50), "a", Purpose::Reply);
     store
-        .finish_turn(first.id, done("hi"), used(200, 20, 0), "b", None)
+        .finish_turn(
+            first.id,
+            done("hi"),
+            used(200, 20, 0),
+            "b",
+            None,
+            Vec::new(),
+        )
         .unwrap();
     let turn = store.seen(&all()).turn(first.id).unwrap();
     assert_eq!(turn.usage, used(300, 30, 50));
@@ -43,7 +50,7 @@ fn usage_is_kept_by_turn_day_and_month() {
     );
     let second = begin(&store, Target::New, "two");
     store
-        .finish_turn(second.id, done("hi"), used(1, 2, 0), "b", None)
+        .finish_turn(second.id, done("hi"), used(1, 2, 0), "b", None, Vec::new())
         .unwrap();
     assert_eq!(
         store
@@ -82,7 +89,14 @@ fn usage_is_summed_by_person_and_purpose() {
     let ann = store.add_user("ann", UserRole::User, "hash").unwrap();
     let turn = begin(&store, Target::New, "one");
     store
-        .finish_turn(turn.id, done("hi"), used(200, 20, 100), "large", None)
+        .finish_turn(
+            turn.id,
+            done("hi"),
+            used(200, 20, 100),
+            "large",
+            None,
+            Vec::new(),
+        )
         .unwrap();
     store.note_usage(turn.id, used(50, 5, 0), "small", Purpose::Title);
     store.note_usage_of(ann.id, used(7, 0, 0), "vectors", Purpose::Embedding);

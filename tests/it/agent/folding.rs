@@ -257,7 +257,7 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
                         finish_reason: None,
                     };
                     store
-                        .finish_turn(*turn, end, Usage::default(), "m", None)
+                        .finish_turn(*turn, end, Usage::default(), "m", None, Vec::new())
                         .unwrap();
                 }
             });

@@ -11,6 +11,7 @@ use net::process::has_landlock;
 use support::client::Client;
 use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
+use support::mcp_http::shell_server;
 use support::program::{Program, binary, skipped};
 
 /// The user as whom the server runs when root runs the tests: root reads
@@ -62,19 +63,8 @@ while (sysread(S, my $part, 65536)) {
 exit 1;
 "#;
 
-/// A server of the Model Context Protocol with one tool, which runs the probe.
-const MCP_SERVER: &str = r#"
-say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
-while read -r line; do
-  id=${line#*'"id":'}
-  id=${id%%[,\}]*}
-  case $line in
-  *'"initialize"'*) say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"probe","version":"1"}}' ;;
-  *'"tools/list"'*) say '{"tools":[{"name":"probe","inputSchema":{"type":"object"}}]}' ;;
-  *'"tools/call"'*) say "{\"content\":[{\"type\":\"text\",\"text\":\"$(probe)\"}]}" ;;
-  esac
-done
-"#;
+/// What an MCP server says whose one tool runs the probe.
+const SAY_PROBE: &str = r#"say "{\"content\":[{\"type\":\"text\",\"text\":\"$(probe)\"}]}""#;
 
 /// What a program in a sandbox can do.
 const CONFINED: &str = "own workspace temporary devices system";
@@ -150,7 +140,9 @@ fn check(launch: &[String], as_root: bool) {
     };
     let probe = fill(PROBE);
     // Its own $PPID is that of the shell that it is in.
-    let server = format!("probe() {{\n{probe}}}\n{MCP_SERVER}");
+    let tools = json!([{"name": "probe", "inputSchema": {"type": "object"}}]);
+    let server = shell_server("probe", &tools, ":", SAY_PROBE);
+    let server = format!("probe() {{\n{probe}}}\n{server}");
     for (name, text) in [
         ("lamp.conf", "x"),
         ("probe.sh", &probe),

@@ -261,6 +261,28 @@ fn a_server_that_is_gone_is_down_until_it_is_back() {
     home.stop();
 }
 
+#[test]
+fn a_call_waits_for_a_server_that_is_starting_again() {
+    let address = (Ipv4Addr::LOCALHOST, free_port()).into();
+    let server = McpServer::on(address, Kind::Sessions);
+    let (mut home, mut client) = ready(&server, json!({}));
+    eventually("it listens", || server.requests("GET").pop());
+    drop(server);
+    client.send(&json!({"type": "chat", "message": "run mcp_web_plain"}));
+    let mut other = home.admin();
+    eventually("the call finds it gone", || {
+        let info = other.ask(json!({"type": "server_info"}));
+        (info["mcp_servers"][0]["state"] == "down").then_some(())
+    });
+    let server = McpServer::on(address, Kind::Sessions);
+    let answer = client.response();
+    let said = answer["data"]["response"].as_str().unwrap();
+    assert!(said.ends_with("answered: plain"), "{said}");
+    assert_eq!(server.requests("initialize").len(), 1);
+    assert_eq!(calls(&server, "plain"), 1);
+    home.stop();
+}
+
 /// A router that starts anew takes the stream of notifications away, but not the session.
 #[test]
 fn a_session_outlives_its_stream_of_notifications() {

@@ -9,6 +9,7 @@ use serde_json::json;
 use support::client::Client;
 use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
+use support::mcp_http::shell_server;
 use support::program::Program;
 
 /// Notes in `$FOLDER/NAME.*` its own id, and those of a child in its group, of one in a
@@ -23,20 +24,6 @@ setsid sh -c 'trap "" TERM; echo $$ >"$FOLDER/$NAME.session"; while :; do sleep 
 /// One that has lost its parent and its environment, and is still in the group.
 const BARE: &str = r#"
 (env -i sh -c 'echo $$ >"$1"; exec sleep 600' - "$FOLDER/$NAME.bare" &)
-"#;
-
-/// An MCP server that hears nothing any more once it was listed.
-const DEAF_SERVER: &str = r#"
-say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
-while read -r line; do
-  id=${line#*'"id":'}
-  id=${id%%[,\}]*}
-  case $line in
-  *'"initialize"'*) say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"deaf","version":"1"}}' ;;
-  *'"tools/list"'*) say '{"tools":[]}'; break ;;
-  esac
-done
-while :; do sleep 600; done
 "#;
 
 /// A process that no tool has started.
@@ -86,6 +73,8 @@ fn nothing_outlives_a_server_that_is_killed() {
             "read_only": true,
         })
     };
+    // It hears nothing any more once its tools were listed.
+    let deaf = shell_server("deaf", &json!([]), "while :; do sleep 600; done", ":");
     let mut config = json!({
         "permission_mode": "allow",
         "tools": {
@@ -97,7 +86,7 @@ fn nothing_outlives_a_server_that_is_killed() {
         },
         "mcp_servers": {"deaf": {
             "command": "sh",
-            "args": ["-c", format!("{{ {LEAVE} {BARE} }} >&2\n{DEAF_SERVER}")],
+            "args": ["-c", format!("{{ {LEAVE} {BARE} }} >&2\n{deaf}")],
             "env": environment("deaf"),
         }},
     });

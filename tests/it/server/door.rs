@@ -10,7 +10,7 @@ use std::process::{Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use base::role::UserRole;
+use base::people::UserRole;
 use protocol::command::DECLARATIONS;
 use rustix::fs::FlockOperation;
 use rustix::process::Uid;

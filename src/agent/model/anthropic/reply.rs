@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::model::extra::arguments_object;
 use crate::model::reply_reader::{ReplyBuilder, ReplyParser, is_empty};
 use crate::model::reply_stream::ReplyStream;
-use crate::model::tool_call_builder::ToolCallBuilder;
+use crate::model::tool_call_builder::{ToolCallBuilder, arguments_object};
 use store::Usage;
 
 /// Parses one reply.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use crate::model::ChatMessage;
 use crate::model::client_options::{Format, MustCall};
 use crate::model::dialect::{RequestBody, RequestContext};
-use crate::model::extra::arguments_object;
 use crate::model::files::{Media, object};
+use crate::model::tool_call_builder::arguments_object;
 use serde_json::json;
 use store::ToolCall;
 

@@ -10,7 +10,7 @@ use crate::model::profile::Profile;
 use crate::model::remote::Remote;
 use crate::model::testing::*;
 use crate::model::{ModelReply, ModelRequest, Provider};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::Secret;
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};

@@ -1,19 +1,14 @@
 //! Against a scripted server on loopback. The texts are those of the named services, as
 //! issues of their clients quote them.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::model::anthropic::Anthropic;
 use crate::model::client_options::{ClientOptions, Format, MustCall};
 use crate::model::dialect::{Dialect, Options};
-use crate::model::files::Files;
 use crate::model::openai::OpenAi;
-use crate::model::profile::Profile;
-use crate::model::server_capabilities::ServerCapabilities;
-use crate::model::testing::{Ask, provider, provider_with, scripted};
+use crate::model::testing::{Ask, hi, provider, provider_with, scripted};
 use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer};
 
@@ -22,10 +17,6 @@ fn refused(status: &str, message: &str) -> Vec<Act> {
         "{status} {}",
         json!({ "error": { "message": message } })
     ))
-}
-
-fn hi() -> Vec<Act> {
-    scripted("200 {\"choices\":[{\"message\":{\"content\":\"Hi\"}}]}")
 }
 
 #[test]
@@ -314,6 +305,7 @@ fn each_error_has_one_verdict() {
         400 | -     | -    | must be verified to stream this model     | Without(Stream)
         400 | -     | -    | stream_options: extra fields              | Without(StreamOptions)
         401 | -     | -    |                                           | NextServer
+        400 | -     | -    | API key not valid. Please pass another.   | NextServer
         404 | -     | -    | The model `m` does not exist              | NextServer
         400 | true  | -    | messages: bad                             | Wait(None)
         500 | false | -    |                                           | NextServer
@@ -322,7 +314,7 @@ fn each_error_has_one_verdict() {
         429 | -     | NaN  |                                           | Wait(None)
     ";
     for [status, should_retry, wait, message, verdict] in rows(table) {
-        let failure = Failure::Reported(ErrorResponse {
+        let failure = Failure::Reported(Box::new(ErrorResponse {
             status: status.parse().unwrap(),
             message: message.to_owned(),
             labels: message.to_owned(),
@@ -330,7 +322,7 @@ fn each_error_has_one_verdict() {
             wait: wait.parse().ok(),
             is_json: true,
             ..ErrorResponse::default()
-        });
+        }));
         assert_eq!(
             format!("{:?}", verdict_on(&failure)),
             verdict,
@@ -352,22 +344,97 @@ fn each_error_has_one_verdict() {
     }
 }
 
+#[test]
+fn the_wait_is_read_from_the_header_or_the_body() {
+    // As Groq and Gemini write them; only a used-up account is not asked again.
+    for (body, wait, is_quota) in [
+        (
+            json!({ "error": { "code": "rate_limit_exceeded", "message": "Rate limit reached \
+                for model on tokens per minute (TPM): Limit 12000, Used 2542. Please try \
+                again in 1.5s. Upgrade at https://console.groq.com/settings/billing" } }),
+            Some(1.5),
+            false,
+        ),
+        (
+            json!([{ "error": { "code": 429, "message": "You exceeded your current quota, \
+                please check your plan and billing details.",
+                "details": [{ "retryDelay": "2s" }] } }]),
+            Some(2.0),
+            false,
+        ),
+        (
+            json!({ "error": { "code": "insufficient_quota", "message": "You exceeded your \
+                current quota, please check your plan and billing details." } }),
+            None,
+            true,
+        ),
+    ] {
+        let response = ErrorResponse {
+            status: 429,
+            ..ErrorResponse::from_value(&body)
+        };
+        assert_eq!((response.wait, response.is_quota()), (wait, is_quota));
+    }
+}
+
+#[test]
+fn requests_for_something_else_than_a_reply_go_by_the_same_table() {
+    let vectors = RequestKind::Vectors { has_length: true };
+    let of_any_length = RequestKind::Vectors { has_length: false };
+    for (kind, status, message, verdict) in [
+        (
+            vectors,
+            400,
+            "dimensions",
+            Verdict::Without(Feature::VectorLength),
+        ),
+        (of_any_length, 400, "dimensions", Verdict::GiveUp),
+        (vectors, 401, "no", Verdict::NextServer),
+        (vectors, 413, "too long", Verdict::GiveUp),
+        (vectors, 503, "loading", Verdict::Wait(None)),
+        (RequestKind::Speech, 415, "no such format", Verdict::GiveUp),
+        (
+            RequestKind::Speech,
+            429,
+            "insufficient_quota",
+            Verdict::NextServer,
+        ),
+        (RequestKind::Speech, 429, "slower", Verdict::Wait(None)),
+        (
+            RequestKind::Models,
+            405,
+            "no",
+            Verdict::Without(Feature::ModelList),
+        ),
+        (
+            RequestKind::Models,
+            400,
+            "API key not valid",
+            Verdict::NextServer,
+        ),
+        (RequestKind::Models, 503, "loading", Verdict::Wait(None)),
+    ] {
+        let failure = Failure::Reported(Box::new(ErrorResponse {
+            status,
+            message: message.to_owned(),
+            is_json: true,
+            ..ErrorResponse::default()
+        }));
+        assert_eq!(classify(&failure, kind), verdict, "{status} {message}");
+    }
+    let away = Failure::Client(ClientError::Refused("no".to_owned()));
+    for kind in [vectors, RequestKind::Speech, RequestKind::Models] {
+        assert_eq!(classify(&away, kind), Verdict::NextServer);
+    }
+}
+
 /// What is done about a failure of a streamed request with a tool.
 fn verdict_on(failure: &Failure) -> Verdict {
     let ask = Ask::hello(true);
-    let request = &ask.request();
-    let profile = Profile::of("openai-compatible", "").for_model(ask.model, "");
-    let capabilities = ServerCapabilities::before(&profile);
-    let context = RequestContext {
-        request,
-        base_url: "",
-        origin_path: "",
-        capabilities,
-        options: Options::default(),
-        profile,
-        files: &Files::of(request, profile, capabilities, BTreeSet::new()),
-    };
-    classify(failure, &context, b"{}")
+    let service = "openai-compatible";
+    ask.in_context(service, ask.capabilities(service), |context| {
+        classify(failure, RequestKind::Reply(context, b"{}"))
+    })
 }
 
 #[test]
@@ -489,4 +556,15 @@ fn servers_say_in_their_own_words_that_a_request_is_too_long() {
     }
     let by_label = Overflow::of(400, "context_length_exceeded", "Too long.");
     assert_eq!(by_label, Some(Unnamed));
+}
+
+#[test]
+fn waits_double_up_to_a_limit() {
+    for (tries, longest) in [(0, 500), (1, 1000), (2, 2000), (4, 8000), (40, 8000)] {
+        let wait = backoff(tries).as_millis();
+        assert!(
+            wait <= longest && wait >= longest * 3 / 4,
+            "{wait} {longest}"
+        );
+    }
 }

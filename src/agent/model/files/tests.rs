@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::FileReader;
 use crate::model::anthropic::Anthropic;
-use crate::model::dialect::{Dialect, Options, RequestContext};
+use crate::model::dialect::Dialect;
 use crate::model::ollama::Ollama;
 use crate::model::openai::OpenAi;
-use crate::model::profile::{MOST_BYTES, Profile};
-use crate::model::testing::{Ask, assistant, call, scripted, tool_result, user};
-use net::http_client::test_server::Act;
+use crate::model::profile::MOST_BYTES;
+use crate::model::testing::{Ask, assistant, call, tool_result, user};
 
 /// Files by their ids; an image holds its id, so that it is known in a request.
 pub struct Held(pub BTreeMap<AttachmentId, Vec<u8>>);
@@ -87,27 +86,12 @@ pub fn ask() -> Ask {
     ask
 }
 
-pub fn hi() -> Vec<Act> {
-    scripted("200 {\"choices\":[{\"message\":{\"content\":\"Hi\"}}]}")
-}
-
 /// The request to a service.
 fn sent(dialect: &dyn Dialect, service: &str, needs_responses: bool) -> Value {
     let ask = ask();
-    let request = &ask.request();
-    let profile = Profile::of(service, "").for_model(ask.model, "");
-    let mut capabilities = ServerCapabilities::before(&profile);
+    let mut capabilities = ask.capabilities(service);
     capabilities.needs_responses = needs_responses;
-    let context = RequestContext {
-        request,
-        base_url: "",
-        origin_path: "",
-        capabilities,
-        options: Options::default(),
-        profile,
-        files: &Files::of(request, profile, capabilities, BTreeSet::new()),
-    };
-    serde_json::from_slice(&dialect.body(&context).into_bytes()).unwrap()
+    ask.body(dialect, service, capabilities)
 }
 
 /// What follows the message's own text, without the codes of its fences.

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::model::fence::unmarked;
 use crate::model::{
-    ChatMessage, Heard, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
+    ChatMessage, Content, Heard, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
+    make_call_id,
 };
 use config::OFFLINE;
 use intent::{Intent, intent_of};
@@ -89,7 +89,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         .enumerate()
         .rev()
         .find_map(|(place, message)| match message {
-            ChatMessage::User { content, .. } => Some((place, unmarked(&content.text))),
+            ChatMessage::User { content, .. } => Some((place, said(content))),
             _ => None,
         });
     let Some((place, text)) = newest else {
@@ -133,6 +133,15 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
             shorten(text)
         )),
     }
+}
+
+/// What somebody asks for. The message of a schedule, which has a note, ends with a paragraph
+/// of the server's.
+fn said(content: &Content) -> &str {
+    let prompt = content.text.rsplit_once("\n\n").map(|(prompt, _)| prompt);
+    prompt
+        .filter(|_| !content.notes.is_empty())
+        .unwrap_or(&content.text)
 }
 
 fn greeting(tools: &[ToolSpec]) -> String {
@@ -226,7 +235,7 @@ fn is_memory_id(word: &str) -> bool {
 
 fn repeat(earlier: &[ChatMessage]) -> String {
     let said = earlier.iter().rev().find_map(|message| match message {
-        ChatMessage::User { content, .. } => Some(unmarked(&content.text)),
+        ChatMessage::User { content, .. } => Some(said(content)),
         _ => None,
     });
     match said {

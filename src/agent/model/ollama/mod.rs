@@ -6,11 +6,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext, RequestMessage};
-use super::extra::{arguments_object, result_text};
 use super::files::{FROM_RESULTS, Media};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
-use super::tool_call_builder::{ToolCallBuilder, merge_member};
+use super::tool_call_builder::{ToolCallBuilder, arguments_object, merge_member, result_text};
 use crate::model::ChatMessage;
 use crate::model::client_options::{Format, Takes};
 use serde_json::json;

@@ -6,7 +6,7 @@ use super::Ollama;
 use crate::model::dialect::Options;
 use crate::model::remote::Remote;
 use crate::model::testing::*;
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use net::http_client::test_server::{TestServer, json as answer, whole};
 
 const NDJSON: &str = "application/x-ndjson";

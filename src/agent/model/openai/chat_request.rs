@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::model::ChatMessage;
 use crate::model::client_options::Format;
 use crate::model::dialect::{FunctionTool, RequestBody, RequestContext, RequestMessage};
-use crate::model::extra::{result_text, sendable};
 use crate::model::files::{FROM_RESULTS, Media, object};
 use crate::model::profile::{CacheMark, Thoughts};
+use crate::model::tool_call_builder::{result_text, sendable};
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 

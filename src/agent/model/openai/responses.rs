@@ -10,11 +10,10 @@ use super::chat_request::add_to_schema;
 use crate::model::ChatMessage;
 use crate::model::client_options::Format;
 use crate::model::dialect::{RequestBody, RequestContext};
-use crate::model::extra::{result_text, sendable};
 use crate::model::files::{Media, object};
 use crate::model::profile::Thoughts;
 use crate::model::reply_reader::{ReplyBuilder, ReplyParser, is_empty};
-use crate::model::tool_call_builder::ToolCallBuilder;
+use crate::model::tool_call_builder::{ToolCallBuilder, result_text, sendable};
 use serde_json::json;
 use store::{ToolCall, Usage};
 

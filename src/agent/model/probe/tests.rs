@@ -53,6 +53,7 @@ fn each_finding_has_its_cause() {
         ollama            | qwen3:8b | - | 200 TAGS                   | NoModel { others: ["qwen3:latest", "llama3:8b"], is_served: false }
         openai            | m        | k | 401                        | BadKey("no")
         openai            | m        | - | 401                        | NoKey
+        gemini            | m        | K | 400 {"error":{"message":"API key not valid."}} | BadKey("API key not valid.")
         openrouter        | m        | k | 401                        | BadKey("no")
         openai-compatible | m        | - | 404                        | NoList
         anthropic         | claude   | k | 200 LIST claude-1; 200 {}  | Good { has_key: true }
@@ -73,6 +74,10 @@ fn each_finding_has_its_cause() {
             "failed (500) when asked for its models: no",
         ),
         (vec![whole(404, "", "Not Found")], "usually ends in /v1"),
+        (
+            vec![whole(503, "", "")],
+            "is overloaded or still loading the model (503)",
+        ),
     ] {
         match find("openai-compatible", "m", None, scripts) {
             Finding::Unavailable(text) => assert!(text.contains(expected), "{text}"),

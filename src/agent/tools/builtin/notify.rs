@@ -7,7 +7,7 @@ use serde_json::json;
 use super::function::{FunctionTool, public};
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
 use base::error::Error;
-use base::role::UserRole;
+use base::people::UserRole;
 use config::PushService;
 use store::{NewNotification, NotificationCause, PUSH, Store, User, Viewer};
 

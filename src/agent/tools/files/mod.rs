@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use serde_json::{Value, json};
 
-use super::attached::{ConversationFiles, PdfTexts};
+use super::attached::ConversationFiles;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, text_of};
 use base::clock::Timestamp;
@@ -195,7 +195,7 @@ fn read_attached(
         data_dir: context.data_dir,
         deadline: context.deadline,
         cancel: context.cancel,
-        pdfs: &PdfTexts::default(),
+        pdfs: context.pdfs,
     };
     let (text, after) = files.whole_text(id)?;
     Ok(context.page(&text, arguments)? + &after)

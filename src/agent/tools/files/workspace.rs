@@ -408,11 +408,22 @@ fn regular(steps: &Steps<'_>, stat: Result<Stat, Errno>) -> Result<Stat, String>
 
 /// Opens a directory below another one.
 fn open_below(root: OwnedFd, names: &[&str]) -> Result<OwnedFd, Errno> {
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    open_by(root, names, |root, path| {
+        openat2(root, path, DIRECTORY, Mode::empty(), beneath)
+    })
+}
+
+/// The same by `resolve`, where the kernel has that.
+fn open_by(
+    root: OwnedFd,
+    names: &[&str],
+    resolve: impl FnOnce(&OwnedFd, String) -> Result<OwnedFd, Errno>,
+) -> Result<OwnedFd, Errno> {
     if names.is_empty() {
         return Ok(root);
     }
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match openat2(&root, names.join("/"), DIRECTORY, Mode::empty(), beneath) {
+    match resolve(&root, names.join("/")) {
         // Linux before 5.6, or a sandbox.
         Err(Errno::NOSYS | Errno::PERM) => walk(root, names),
         opened => opened,

@@ -10,7 +10,7 @@ use super::approval::Approval;
 use super::approvals::Approvals;
 use super::listing::{conversations, short};
 use agent::turn::cut_by;
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use serde_json::json;
 use waiting::{Listing, list_approvals};
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Person;
 use base::error::{Error, Result};
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use protocol::record;
 use store::{Durable, Message, Readers, Turn, TurnState, Usage};
 

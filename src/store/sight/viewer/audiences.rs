@@ -6,7 +6,7 @@ use super::{Actor, Person};
 use crate::engine::failure::Outcome;
 use crate::sight::audience::{Directory, Readers};
 use base::ids::{AudienceId, ConversationId, UserId};
-use base::role::UserRole;
+use base::people::UserRole;
 
 impl Directory {
     /// A person, as whom the model acts.

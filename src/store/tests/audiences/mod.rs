@@ -124,7 +124,14 @@ impl House {
         let turn = begun.turn().clone();
         let reply = testing::done(&format!("answered {name}"));
         store
-            .finish_turn(turn.id, reply, Usage::default(), "m", Some(callback(name)))
+            .finish_turn(
+                turn.id,
+                reply,
+                Usage::default(),
+                "m",
+                Some(callback(name)),
+                Vec::new(),
+            )
             .unwrap();
         let waiting = begin(store, Target::Existing(turn.conversation_id), name);
         let far = Timestamp::from_millis(i64::MAX / 2);

@@ -153,7 +153,7 @@ fn usage_is_counted_for_each_person() {
             cached: 0,
         };
         store
-            .finish_turn(turn, done("hi"), usage, "m", None)
+            .finish_turn(turn, done("hi"), usage, "m", None, Vec::new())
             .unwrap();
     }
     let now = Clock::system().now();

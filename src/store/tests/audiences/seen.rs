@@ -374,7 +374,14 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
         body: Box::new(|lost, _| format!("{lost:?}")),
         ..callback("")
     };
-    let ended = store.finish_turn(turn.id, done("4711"), Usage::default(), "m", Some(callback));
+    let ended = store.finish_turn(
+        turn.id,
+        done("4711"),
+        Usage::default(),
+        "m",
+        Some(callback),
+        Vec::new(),
+    );
     let ended = ended.unwrap().into_inner();
     assert_eq!(ended.turn.state, TurnState::Failed);
     assert_eq!(ended.turn.error.as_ref(), Some(&nothing));

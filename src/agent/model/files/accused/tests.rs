@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::model::anthropic::Anthropic;
 use crate::model::dialect::Dialect;
-use crate::model::files::tests::{Held, ask, hi, image, with};
+use crate::model::files::tests::{Held, ask, image, with};
 use crate::model::openai::OpenAi;
-use crate::model::testing::{Ask, provider, scripted, user};
+use crate::model::testing::{Ask, hi, provider, scripted, user};
 use crate::model::{ChatMessage, Provider, ProviderError};
 use base::ids::AttachmentId;
 use net::http_client::test_server::{Act, TestServer};

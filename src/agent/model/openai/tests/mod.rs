@@ -21,7 +21,7 @@ use crate::model::testing::{
 };
 use crate::model::{ModelRequest, Provider, ProviderError, ToolSpec};
 use base::clock::Clock;
-use base::finish_reason::FinishReason;
+use base::reply::FinishReason;
 use base::secret::Secret;
 use base::testing::rows;
 use net::http_client::test_server::{

@@ -1,8 +1,28 @@
-//! Why a reply is not whole.
+//! Where a reply is read, and why it is not whole.
 
 use serde::{Deserialize, Serialize};
 
 use crate::words;
+
+/// Where the replies of a conversation are read, or heard: the model writes for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// A page that renders Markdown.
+    Page,
+    /// A terminal, which shows text as it is.
+    Terminal,
+    /// A loudspeaker.
+    Voice,
+    /// A program that shows text as it is, or passes it on.
+    Plain,
+}
+
+words! { Surface {
+    Page: "page",
+    Terminal: "terminal",
+    Voice: "voice",
+    Plain: "plain",
+} }
 
 /// Why a reply ends before its end. One that is whole has none (protocol section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

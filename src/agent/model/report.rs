@@ -1,0 +1,186 @@
+//! How a person, a program and the log read that a request to a model server failed.
+
+use super::classify::{Overflow, Verdict};
+use super::endpoint::Endpoint;
+use super::failure::{ErrorResponse, Failure};
+use crate::model::{Cause, ProviderError, Refusal};
+use base::error::{Code, Error};
+use net::http_client::ClientError;
+
+impl Failure {
+    /// The error to report for a request to `model`. `answered` says whether the head of a
+    /// successful reply had arrived.
+    pub fn into_error(
+        self,
+        verdict: Verdict,
+        endpoint: &Endpoint,
+        model: &str,
+        answered: bool,
+    ) -> ProviderError {
+        let (says, detail) = match self {
+            Failure::Client(error @ ClientError::Interrupted { .. }) if answered => {
+                ("cut the reply short".to_owned(), error.to_string())
+            }
+            Failure::Client(error) => return endpoint.unanswered(&error, answered),
+            Failure::NotJson(detail) => ("answered something that is not JSON".to_owned(), detail),
+            Failure::NoReply => (
+                "answered without a reply in it".to_owned(),
+                "the JSON has not the form of a reply".to_owned(),
+            ),
+            Failure::NoWord => (
+                "did not begin its reply in time".to_owned(),
+                "the stream brought no text and no reasoning".to_owned(),
+            ),
+            Failure::CutShort => (
+                "cut the reply short".to_owned(),
+                "the stream ended before it said that the reply is complete".to_owned(),
+            ),
+            Failure::Withheld(reason) => (
+                "withheld the reply because of its content filter".to_owned(),
+                reason,
+            ),
+            Failure::Reported(response) => {
+                if let Verdict::Shorter(overflow) = verdict {
+                    return response.too_long(overflow, endpoint, model);
+                }
+                let cause = verdict.cause(&response);
+                let says = response.says(endpoint, model);
+                let mut error = endpoint.failed(&says, response.detail(&says), cause);
+                if let ProviderError::Failed { refusal, .. } = &mut error {
+                    *refusal = response.refusal();
+                }
+                return error;
+            }
+        };
+        let cause = match verdict {
+            Verdict::GiveUp => Cause::Request,
+            _ => Cause::Server,
+        };
+        endpoint.failed(&says, detail, cause)
+    }
+
+    /// What the log reads of a request for something else than a reply.
+    pub fn told(self, endpoint: &Endpoint) -> String {
+        match self {
+            Failure::Reported(response) => response.told(endpoint),
+            failure => (failure.into_error(Verdict::NextServer, endpoint, "", false)).to_string(),
+        }
+    }
+
+    /// What the person or the program reads who made such a request.
+    pub fn into_refusal(self, verdict: Verdict, endpoint: &Endpoint) -> Error {
+        let subject = &endpoint.subject;
+        match self {
+            Failure::Reported(response) => {
+                let message = response.told(endpoint);
+                let refusal = response.refusal();
+                refusal.apply(match refusal.status {
+                    429 => Error::new(Code::RateLimited, message),
+                    // A refused key is the household's, not theirs.
+                    424 | 503 => {
+                        let detail = endpoint.scrub(&response.detail(&message));
+                        Error::server(message, detail)
+                    }
+                    _ => Error::invalid_request(message),
+                })
+            }
+            failure => match failure.into_error(verdict, endpoint, "", false) {
+                error @ ProviderError::Failed { .. } => error.into_error(),
+                error => Error::server(format_args!("{subject} did not answer in time"), error)
+                    .with_status(504),
+            },
+        }
+    }
+}
+
+impl ErrorResponse {
+    /// What a program reads that asked.
+    fn refusal(&self) -> Refusal {
+        let status = match self.status {
+            404 if !self.is_about_model() => 424,
+            // The error stood in a reply.
+            200 if self.retry().is_some() => 503,
+            status => status,
+        };
+        Refusal::of(status, self.wait, self.is_quota())
+    }
+
+    /// What happened, as the end of a sentence about the server.
+    pub fn says(&self, endpoint: &Endpoint, model: &str) -> String {
+        let status = self.status;
+        let quoted = || endpoint.quote(&self.message);
+        match status {
+            300..=399 => {
+                let place = self.location.as_deref().unwrap_or("another address");
+                let place = endpoint.quote(place);
+                format!(
+                    "answers with a redirect to {place} ({status}): set base_url to the final address"
+                )
+            }
+            401 if endpoint.key().is_none() => {
+                format!("requires an API key ({status}): set api_key")
+            }
+            401 => format!("refused the API key ({status})"),
+            402 => format!("says that the account has no credit left ({status})"),
+            403 => format!("forbids this request ({status})"),
+            // OpenRouter: no service behind it takes what the request has.
+            404 if self.mentions(&["no endpoints found"]) => {
+                format!("refused the request ({status}): {}", quoted())
+            }
+            404 if self.is_about_model() => {
+                format!("does not know the model {model:?} ({status})")
+            }
+            404 => format!(
+                "has no chat API at this address ({status}): see base_url{}",
+                endpoint.path_hint
+            ),
+            429 if self.is_quota() => {
+                format!("says that the account's quota is used up ({status})")
+            }
+            429 => format!("gets too many requests ({status}): try again later"),
+            503 => format!("is overloaded or still loading the model ({status})"),
+            529 => format!("is overloaded ({status})"),
+            408 | 409 | 500..=599 => format!("failed ({status})"),
+            200 => format!("reported an error: {}", quoted()),
+            _ => format!("refused the request ({status}): {}", quoted()),
+        }
+    }
+
+    /// The same of a request for something else than a reply.
+    fn told(&self, endpoint: &Endpoint) -> String {
+        let (subject, status) = (&endpoint.subject, self.status);
+        let words = endpoint.quote(&self.message);
+        format!("{subject} answers with status {status}: {words}")
+    }
+
+    /// For the log, which has the `public` words before it.
+    fn detail(&self, public: &str) -> String {
+        let (status, labels) = (self.status, &self.labels);
+        let id = self.request_id.as_ref();
+        let id = id.map(|id| format!(", x-request-id {id}"));
+        let about = format!("HTTP {status} [{labels}]{}", id.unwrap_or_default());
+        match self.message.as_str() {
+            said if public.contains(said) => about,
+            message => format!("{message} ({about})"),
+        }
+    }
+
+    fn too_long(&self, overflow: Overflow, endpoint: &Endpoint, model: &str) -> ProviderError {
+        let status = self.status;
+        let subject = &endpoint.subject;
+        let public = match overflow {
+            Overflow::Perhaps => format!(
+                "{subject} refused the conversation without a reason ({status}): it may be too long for the model {model:?}"
+            ),
+            _ => format!(
+                "{subject} refused the conversation: it is too long for the model {model:?} ({status})"
+            ),
+        };
+        ProviderError::ContextOverflow {
+            detail: endpoint.scrub(&self.detail(&public)),
+            public,
+            refusal: self.refusal(),
+            hides_window: overflow == Overflow::Unnamed,
+        }
+    }
+}
