@@ -136,7 +136,7 @@ impl ReplyRequest {
             fingerprint: Some(fingerprint),
             channel: self.channel,
             program: Some(program).filter(|program| *program != ProgramOptions::default()),
-            stream: self.stream,
+            stream: self.stream || self.form.wants_thoughts(),
             request: None,
         };
         let stream = service.follow(asker, question, &waker)?;
