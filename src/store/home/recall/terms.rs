@@ -121,7 +121,7 @@ pub(crate) fn languages(lexicon: &Lexicon, text: &str) -> u32 {
     each_term(lexicon, &folded, &mut |_, text| {
         for meaning in lexicon.of_word(text) {
             if let Meaning::Stop { language } = meaning {
-                counts[usize::from(language)] += 1;
+                counts[language] += 1;
             }
         }
     });
