@@ -401,6 +401,32 @@ fn lists_are_kept_by_mouse_and_keyboard_and_change_live() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
+fn an_admin_sees_what_was_used_by_whom_and_what_it_cost() {
+    let model = Model::start(|_, _| {
+        Act::json(&json!({
+            "model": "m",
+            "choices": [{ "message": { "content": "Hello." }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 1_000, "completion_tokens": 100,
+                       "prompt_tokens_details": { "cached_tokens": 400 } },
+        }))
+    });
+    let prices = json!({ "m": { "input": 2, "cached": 0.5, "output": 10 } });
+    let home = Home::start(model.config_with(json!({ "model": "m", "prices": prices })));
+    home.admin().chat("hello");
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "status");
+    let cells = "[...document.querySelectorAll('.page td')].slice(1).map((one) => one.textContent)";
+    let shown = page.evaluate(cells);
+    let row = json!(["admin", "reply", "m", "1,000", "400", "100", "0.0024"]);
+    assert_eq!(shown, row);
+    look(&mut page, "usage");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
 fn the_status_shows_relays_and_backups() {
     let relay = super::relayed::start(0, |_| {});
     // Nobody listens there.

@@ -319,7 +319,8 @@ fn fact(number: usize, age: &str) -> String {
     )
 }
 
-fn remember(home: &Home, facts: impl IntoIterator<Item = String>) {
+/// Writes memories straight into the database of a server that runs.
+pub fn remember(home: &Home, facts: impl IntoIterator<Item = String>) {
     let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
     for content in facts {
         let new = NewMemory {

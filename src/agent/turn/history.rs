@@ -38,6 +38,8 @@ const MOST_REFUSALS: u32 = 4;
 /// Most tokens of the past that a reminder or routine is shown, by estimates: it comes when
 /// no cache holds the conversation any more, and says itself what it is about.
 const ROUTINE_PAST: usize = 1_000;
+/// Most bytes of the memories of one, beside those that fit it.
+const ROUTINE_MEMORIES: usize = 2_000;
 /// After how long without a turn no service has the conversation in its cache.
 const COLD: Duration = Duration::from_secs(60 * 60);
 /// Fewest bytes of tools' results for which the past is shown in short then.
@@ -114,11 +116,17 @@ impl View {
         }
         if access.recall && may_choose && memories.is_empty() {
             is_chosen = true;
-            let share = share(budget);
+            let is_routine = run.purpose() == Purpose::Routine;
+            let share = match is_routine {
+                true => share(budget).min(ROUTINE_MEMORIES),
+                false => share(budget),
+            };
             let may_ask = vector.is_none() && run.assistant.embedder.is_some();
             wants_vector = may_ask && seen.has_many_memories(share)?;
             if !wants_vector {
-                let shown = past.turns.iter().flat_map(|turn| &turn.memories);
+                // A routine is shown hardly any of the past.
+                let turns = past.turns.iter().filter(|_| !is_routine);
+                let shown = turns.flat_map(|turn| &turn.memories);
                 let shown: HashSet<MemoryId> = shown.map(|memory| memory.id).collect();
                 let (message, vector) = (&run.message.content, vector.flatten());
                 memories = seen.relevant_memories(message, vector.as_ref(), &shown, share)?;

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
+use crate::chat::search::index;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -104,6 +105,7 @@ impl Store {
                 "UPDATE conversations SET title = ?2 WHERE id = ?1",
                 params![id, title],
             )?;
+            index::add_title(write, id)?;
             Ok(audience::readers(write.connection, thing.audience_id)?)
         })
     }
@@ -130,6 +132,7 @@ impl Store {
             Ok(match changed {
                 0 => None,
                 _ => {
+                    index::add_title(write, id)?;
                     let thing = check_seen(write.connection, &sight, id)?;
                     Some(audience::readers(write.connection, thing.audience_id)?)
                 }
@@ -318,6 +321,7 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
             new.surface,
         ],
     )?;
+    index::add_title(write, conversation_id)?;
     Ok(Placement {
         conversation_id,
         external_name,

@@ -274,6 +274,7 @@ fn begin(
             new.outside.unwrap_or(true),
         ],
     )?;
+    index::add_title(write, id.into())?;
     for (user, marks) in marks {
         write.execute(
             "INSERT OR IGNORE INTO conversation_marks

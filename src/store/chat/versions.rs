@@ -8,6 +8,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::chat::conversations;
 use crate::chat::messages::{Role, versions_of};
+use crate::chat::search::index;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -316,7 +317,7 @@ fn retitle(write: &Write<'_>, conversation: ConversationId, former: &[String]) -
             conversations::title(&first.unwrap_or_default())
         ],
     )?;
-    Ok(())
+    index::add_title(write, conversation)
 }
 
 /// A summary that covers the message is made anew, without it.

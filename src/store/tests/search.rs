@@ -132,6 +132,37 @@ fn a_title_is_found_unless_a_message_says_the_same() {
     assert!(found.contains(&("zebras in the zoo", true)), "{found:?}");
 }
 
+/// However many newer conversations there are, and also once an upgrade has left it.
+#[test]
+fn an_old_title_is_found_among_many() {
+    let store = TestStore::new();
+    let old = exchange(&store, Target::New, "shall we go?", "yes").conversation_id;
+    let title = "Zebra crossings".to_owned();
+    store.rename_conversation(&all(), old, &title).unwrap();
+    let newer = "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+         INSERT INTO conversations
+             (id, title, channel, created_at, updated_at, message_count, latest, audience_id)
+         SELECT c.id + i, 'Other', 'websocket', 0, 0, 0, c.latest + i, c.audience_id
+         FROM n CROSS JOIN conversations c;";
+    let upgrade = "INSERT INTO title_terms (title_terms) VALUES ('delete-all');
+         INSERT INTO meta (key, value)
+         SELECT 'untitled_before', max(id) + 1 FROM conversations;";
+    let run = |sql: &'static str| {
+        let ran = store.write(move |write| Ok(write.connection.execute_batch(sql)?));
+        ran.unwrap();
+    };
+    let found = || ask(&store, "zebras").iter().any(|hit| hit.title == title);
+    run(newer);
+    assert!(found());
+    run(upgrade);
+    assert!(!found());
+    while store.index_messages().unwrap() {}
+    assert!(found());
+    store.delete_conversation(&all(), old).unwrap();
+    assert!(!found());
+    assert_eq!(number(&store, "SELECT count(*) FROM title_terms"), 2_500);
+}
+
 #[test]
 fn what_an_upgrade_left_is_indexed_in_the_background_the_newest_first() {
     let store = TestStore::new();

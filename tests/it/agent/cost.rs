@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use support::home::Home;
 use support::model::{Act, Model};
 use support::program::{printed, run};
+use support::prompt_cache::remember;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -31,6 +32,14 @@ fn a_routine_in_a_long_conversation_sends_its_own_short_context() {
     let model = Model::saying("That is noted; ask me again whenever you want to know more of it.");
     let home = Home::start(model.config_with(quick(json!({}))));
     let mut client = home.admin();
+    let fact = |number| {
+        format!(
+            "The key of box {number} is on shelf {} in the cellar.",
+            number % 9
+        )
+    };
+    let weather = "The weather station is on the roof.".to_owned();
+    remember(&home, [weather].into_iter().chain((0..120).map(fact)));
     let mut conversation = Value::Null;
     for number in 0..200 {
         let said = format!("Number {number}: it was a quiet day, and we had soup for dinner.");
@@ -53,6 +62,11 @@ fn a_routine_in_a_long_conversation_sends_its_own_short_context() {
     let text = routine.to_string();
     assert!(
         text.contains("Number 199") && text.contains("Tell us the weather"),
+        "{text}"
+    );
+    // What fits it, although the conversation was shown that long ago.
+    assert!(
+        text.contains("The weather station is on the roof."),
         "{text}"
     );
     // What a person asks then is shown all of it.

@@ -3,6 +3,8 @@
 import { h, card, duration, moment } from "./dom.js";
 
 const EVERY = 10000;
+/** Most rows of the table of what was used. */
+const USAGE_ROWS = 60;
 const NUMBER = new Intl.NumberFormat();
 
 /** The page. */
@@ -14,7 +16,10 @@ export async function show(household) {
   return { element: page, close: () => clearInterval(timer) };
 
   async function draw() {
-    const info = await household.request("server_info");
+    const [info, used] = await Promise.all([
+      household.request("server_info"),
+      household.isAdmin && household.request("get_usage", { by: "purpose", limit: USAGE_ROWS }),
+    ]);
     const facts = [
       ["Version", info.version],
       ["Uptime", duration(info.uptime_seconds)],
@@ -25,6 +30,7 @@ export async function show(household) {
     page.replaceChildren(...[
       h("dl.facts", facts.map(([name, value]) => h("div", h("dt", name), h("dd", value)))),
       bars("Tokens used", { input: info.tokens.input, "of which cached": info.tokens.cached, output: info.tokens.output }, "No model has been used yet."),
+      used && usage(used.usage),
       bars("Messages in progress", info.turns, "No messages are waiting for a reply."),
       household.isAdmin && bars("Webhook deliveries", info.deliveries, "There are no undelivered callbacks."),
       budget(info.budget),
@@ -45,6 +51,24 @@ function bars(title, numbers, empty) {
       h("span", name), h("progress", { max: String(most), value: String(count), "aria-label": name }), h("span", NUMBER.format(count)),
     ]))
     : h("p.quiet", empty));
+}
+
+/** What was used by whom and what for, and what that cost where prices are set. */
+function usage(rows) {
+  if (!rows.length) return null;
+  const columns = [
+    ["Month", (row) => row.month],
+    ["Person", (row) => row.person ?? ""],
+    ["For", (row) => row.purpose],
+    ["Model", (row) => row.model],
+    ["Sent", (row) => NUMBER.format(row.input)],
+    ["From the cache", (row) => NUMBER.format(row.cached)],
+    ["Answered", (row) => NUMBER.format(row.output)],
+    ...(rows.some((row) => row.cost) ? [["Cost", (row) => row.cost ?? ""]] : []),
+  ];
+  return card("Tokens by person and purpose", h("div.table", { tabindex: 0, role: "group", "aria-label": "Tokens by person and purpose" },
+    h("table", h("thead", h("tr", columns.map(([name]) => h("th", name)))),
+      h("tbody", rows.map((row) => h("tr", columns.map(([, cell]) => h("td", cell(row)))))))));
 }
 
 /** A list of components with their state and problem. */

@@ -1,8 +1,8 @@
-//! The full-text index of messages.
+//! The full-text index of messages and titles.
 //!
 //! SQLite stores and finds terms; which terms a text has is decided here. What is stored was
 //! made by these rules, so a change of them needs a migration that empties the index and sets
-//! `unindexed_before`: then it is made again in the background.
+//! the keys of [`PARTS`]: then it is made again in the background.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::engine::query::{each_row, value};
 use crate::home::recall::lexicon::Lexicon;
 use crate::home::recall::terms::{Kind, each_term, fold};
 use base::error::Result;
-use base::ids::MessageId;
+use base::ids::{ConversationId, MessageId};
 
 /// Most messages, and about the most text, that one write adds in the background.
 const AT_ONCE: i64 = 250;
@@ -26,8 +26,18 @@ const LONGEST: usize = 40;
 
 /// Adds a message.
 pub(crate) fn add(write: &Write<'_>, id: MessageId, text: &str) -> Outcome<()> {
-    let add = "INSERT OR REPLACE INTO message_terms (rowid, terms) VALUES (?1, ?2)";
-    write.execute(add, params![id, terms_of(text)])?;
+    write.execute(MESSAGES.add, params![id, terms_of(text)])?;
+    Ok(())
+}
+
+/// Adds the title that a conversation has now.
+pub(crate) fn add_title(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+    let sql = "SELECT title FROM conversations WHERE id = ?1";
+    let title: Option<String> = value(write.connection, sql, params![id])?;
+    write.execute(
+        TITLES.add,
+        params![id, terms_of(&title.unwrap_or_default())],
+    )?;
     Ok(())
 }
 
@@ -126,17 +136,47 @@ fn has_vowel(word: &str) -> bool {
     word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
 }
 
-/// Before which message the index is still to be made.
-const UNINDEXED: &str = "SELECT value FROM meta WHERE key = 'unindexed_before'";
+/// One of the indexes.
+struct Part {
+    /// Where it is kept before what it is still to be made.
+    key: &'static str,
+    /// The newest texts before that.
+    texts: &'static str,
+    /// Adds one.
+    add: &'static str,
+}
+
+const MESSAGES: Part = Part {
+    key: "unindexed_before",
+    texts: "SELECT id, content FROM messages WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
+    add: "INSERT OR REPLACE INTO message_terms (rowid, terms) VALUES (?1, ?2)",
+};
+
+const TITLES: Part = Part {
+    key: "untitled_before",
+    texts: "SELECT id, title FROM conversations WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
+    add: "INSERT OR REPLACE INTO title_terms (rowid, terms) VALUES (?1, ?2)",
+};
+
+/// The part that is still to be made, and before what; there may be another one.
+fn unfinished(connection: &Connection) -> Outcome<Option<(Part, i64)>> {
+    for part in [TITLES, MESSAGES] {
+        let sql = "SELECT value FROM meta WHERE key = ?1";
+        if let Some(before) = value(connection, sql, params![part.key])? {
+            return Ok(Some((part, before)));
+        }
+    }
+    Ok(None)
+}
 
 /// Whether older messages are not found yet.
 pub(super) fn is_unfinished(connection: &Connection) -> Outcome<bool> {
-    Ok(value::<i64>(connection, UNINDEXED, params![])?.is_some())
+    Ok(unfinished(connection)?.is_some())
 }
 
 impl Store {
-    /// Adds the newest messages that are missing in the full-text index, and returns whether
-    /// there may be more. An upgrade leaves them.
+    /// Adds the newest titles, or messages, that are missing in the full-text index, and returns
+    /// whether there may be more. An upgrade leaves them.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -145,38 +185,33 @@ impl Store {
             return Ok(false);
         }
         self.write(|write| {
-            let Some(before) = value::<i64>(write.connection, UNINDEXED, params![])? else {
+            let Some((part, before)) = unfinished(write.connection)? else {
                 return Ok(false);
             };
-            let newest = "SELECT id, content FROM messages WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
-            let mut messages: Vec<(MessageId, String)> = Vec::new();
+            let mut texts: Vec<(i64, String)> = Vec::new();
             let mut bytes = 0;
-            each_row(
-                write.connection,
-                newest,
-                params![before, AT_ONCE],
-                &mut |row| {
-                    let text: String = row.get(1)?;
-                    bytes += text.len();
-                    messages.push((row.get(0)?, text));
-                    Ok(match bytes < BYTES_AT_ONCE {
-                        true => ControlFlow::Continue(()),
-                        false => ControlFlow::Break(()),
-                    })
-                },
-            )?;
+            let batch = params![before, AT_ONCE];
+            each_row(write.connection, part.texts, batch, &mut |row| {
+                let text: String = row.get(1)?;
+                bytes += text.len();
+                texts.push((row.get(0)?, text));
+                Ok(match bytes < BYTES_AT_ONCE {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            })?;
             // SQLite writes what comes in rising order at once.
-            for (id, text) in messages.iter().rev() {
-                add(write, *id, text)?;
+            for (id, text) in texts.iter().rev() {
+                write.execute(part.add, params![id, terms_of(text)])?;
             }
-            match messages.last() {
+            match texts.last() {
                 Some((oldest, _)) => write.execute(
-                    "UPDATE meta SET value = ?1 WHERE key = 'unindexed_before'",
-                    params![oldest],
+                    "UPDATE meta SET value = ?2 WHERE key = ?1",
+                    params![part.key, oldest],
                 )?,
-                None => write.execute("DELETE FROM meta WHERE key = 'unindexed_before'", &[])?,
+                None => write.execute("DELETE FROM meta WHERE key = ?1", params![part.key])?,
             };
-            Ok(!messages.is_empty())
+            is_unfinished(write.connection)
         })
     }
 }

@@ -18,7 +18,7 @@ use rusqlite::{Connection, Row, params};
 use crate::chat::conversations;
 use crate::chat::messages::{Message, PAGE, Page, find_message};
 use crate::engine::failure::Outcome;
-use crate::engine::query::{row, rows, value};
+use crate::engine::query::{exists, row, rows, value};
 use crate::home::recall::terms::Kind;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{BELONGS, Seen, Sight, seen_columns};
@@ -33,8 +33,10 @@ const MOST_CANDIDATES: usize = 8_000;
 const MOST_READ: usize = 200;
 /// In how many messages a word is that is only a hint, at most.
 const MOST_OF_HINT: usize = 1_000;
-/// Most titles that are looked at, of the newest conversations, and most that are found.
-const MOST_TITLES: i64 = 2_000;
+/// Most titles with a word that are looked at, the newest, most that are compared, and most that
+/// are found.
+const MOST_OF_TITLES: i64 = 1_000;
+const MOST_TITLES: usize = 300;
 const TITLES_FOUND: usize = 3;
 /// The share of a question that a title needs.
 const TITLE_SHARE: f64 = 0.4;
@@ -171,6 +173,7 @@ impl<'a> Search<'a> {
                 && place == last
                 && !asked.is_hint
                 && asked.word.chars().nth(1).is_some()
+                && !exists(connection, IN_TITLES, params![asked.expression()])?
             {
                 asked.widen();
                 messages = count(asked.expression(), most)?;
@@ -497,18 +500,33 @@ impl<'a> Search<'a> {
     }
 
     /// The titles that are seen and have something of the question, and how much of each word.
+    /// Those with the rarest words come first.
     fn titles(&self) -> Outcome<Vec<(ConversationId, String, Vec<f32>)>> {
-        let read = |row: &Row<'_>| {
-            let title: String = row.get("title")?;
-            let (has, _, _) = self.compare(&title);
-            Ok((row.get("id")?, title, has))
+        let messages = |place: &usize| {
+            let mut counted = self.counted.iter();
+            let known = counted.find(|(_, counted)| counted == place);
+            known.map_or(0, |(messages, _)| *messages)
         };
-        let limit = params![MOST_TITLES];
-        let mut found = self
-            .sight
-            .rows(self.connection, TITLES, limit, usize::MAX, read)?;
-        found.retain(|(_, _, has)| has.iter().any(|has| *has > 0.0));
-        Ok(found)
+        let asked = &self.query.asked;
+        let mut places: Vec<usize> = (0..asked.len())
+            .filter(|place| !asked[*place].is_hint)
+            .collect();
+        places.sort_by_key(messages);
+        let mut titles: Vec<(ConversationId, String)> = Vec::new();
+        for place in places {
+            let parameters = params![asked[place].expression(), MOST_OF_TITLES];
+            let room = MOST_TITLES.saturating_sub(titles.len());
+            let read = |row: &Row<'_>| Ok((row.get("id")?, row.get("title")?));
+            let sight = self.sight;
+            titles.extend(sight.rows(self.connection, TITLES, parameters, room, read)?);
+        }
+        titles.sort_unstable();
+        titles.dedup();
+        let compared = titles.into_iter().map(|(id, title)| {
+            let (has, _, _) = self.compare(&title);
+            (id, title, has)
+        });
+        Ok(compared.collect())
     }
 
     /// How much a text has of each word that is asked, how many words it has, and whether it
@@ -683,11 +701,13 @@ const OF_TIME: &str = "SELECT id, conversation_id FROM messages \
 
 const TITLE: &str = "SELECT title FROM conversations WHERE id = ?1";
 
-/// Bounded by its limit.
+const IN_TITLES: &str = "SELECT 1 FROM title_terms WHERE title_terms MATCH ?1 LIMIT 1";
+
 const TITLES: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
-    ", c.id, c.title FROM conversations c ORDER BY c.latest DESC LIMIT ?1"
+    ", c.id, c.title FROM title_terms f CROSS JOIN conversations c ON c.id = f.rowid \
+     WHERE title_terms MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2"
 );
 
 macro_rules! read {

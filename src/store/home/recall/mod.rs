@@ -12,7 +12,7 @@ pub(crate) mod terms;
 use std::collections::HashMap;
 
 use lexicon::LEXICON;
-use terms::{Kind, Side, Term, terms};
+use terms::{Kind, Side, Term, languages, terms};
 
 /// Most characters of a message, and most terms in these; the rest is ignored.
 const MOST_CHARACTERS: usize = 4_000;
@@ -46,6 +46,11 @@ const FLOOR: f64 = 0.3;
 const LONE_FLOOR: f64 = 0.5;
 /// The share of the best score that a memory needs besides.
 const SHARE_OF_BEST: f64 = 0.7;
+/// How many memories are few and very many, and how much more of both a match needs among very
+/// many: of more memories, more fit by chance.
+const FEW: f64 = 60.0;
+const VERY_MANY: f64 = 5_000.0;
+const CHANCE: f64 = 0.12;
 /// The share of its weight that one of two memories has in common with the other if they
 /// say something of the same subject.
 const SAME_SUBJECT: f64 = 0.33;
@@ -82,6 +87,8 @@ struct Entry {
     text_terms: u32,
     /// Whether it says that something has changed.
     is_update: bool,
+    /// Those that it may be in, by bit.
+    languages: u32,
 }
 
 impl Entry {
@@ -129,6 +136,7 @@ impl Vocabulary {
                 terms: entry.into(),
                 text_terms,
                 is_update,
+                languages: languages(&LEXICON, text),
             });
         }
     }
@@ -276,6 +284,8 @@ struct Search<'a> {
     /// The topics of which every memory is wanted: an emergency, what everybody eats.
     wanted_whole: Vec<Kind>,
     seen: Vec<usize>,
+    /// Those that the message may be in, by bit.
+    languages: u32,
     /// By place of a term, how many of the memories that are seen have it, and begin with it.
     having: Vec<u32>,
     beginning: Vec<u32>,
@@ -334,6 +344,7 @@ impl<'a> Search<'a> {
             asked,
             is_general,
             wanted_whole,
+            languages: languages(&LEXICON, beginning),
             seen,
             having,
             beginning: begun,
@@ -399,7 +410,9 @@ impl<'a> Search<'a> {
         });
         let scores: Vec<f64> = scores.collect();
         let best = scores.iter().copied().fold(0.0, f64::max);
-        let least = FLOOR.max(SHARE_OF_BEST * best);
+        let share_of_many = (self.seen.len() as f64 / FEW).ln() / (VERY_MANY / FEW).ln();
+        let chance = CHANCE * share_of_many.clamp(0.0, 1.0);
+        let least = (FLOOR + chance).max((SHARE_OF_BEST + chance) * best);
         let matches = found
             .iter()
             .zip(scores)
@@ -412,7 +425,9 @@ impl<'a> Search<'a> {
                 } else {
                     least
                 };
-                let is_relevant = !self.is_general && (score >= floor || self.is_wanted(*place));
+                let is_chance = chance > 0.0 && self.is_foreign(*place, shared);
+                let fits = !self.is_general && !is_chance;
+                let is_relevant = fits && (score >= floor || self.is_wanted(*place));
                 Match {
                     place: *place,
                     score,
@@ -420,6 +435,17 @@ impl<'a> Search<'a> {
                 }
             });
         matches.collect()
+    }
+
+    /// Whether a memory shares a topic alone, and is in another language. Among few memories,
+    /// that may be all that there is.
+    fn is_foreign(&self, place: usize, shared: &[f64]) -> bool {
+        let theirs = self.vocabulary.memories[place].languages;
+        let is_known = theirs != 0 && self.languages != 0;
+        let mut asked = self.asked.iter().zip(shared);
+        let is_topic =
+            |(term, shared): (&Term, &f64)| *shared == 0.0 || matches!(term.kind, Kind::Topic(_));
+        is_known && theirs & self.languages == 0 && asked.all(is_topic)
     }
 
     /// Whether every memory of its topics is wanted.

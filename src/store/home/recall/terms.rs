@@ -99,6 +99,37 @@ pub(crate) fn terms(lexicon: &Lexicon, text: &str, most: usize, side: Side) -> V
     terms
 }
 
+/// The languages that a text may be in, by bit: those of its scripts, or those of which it has
+/// most words of grammar. None if nothing tells.
+pub(crate) fn languages(lexicon: &Lexicon, text: &str) -> u32 {
+    let folded = fold(text);
+    let scripts = folded.chars().map(script);
+    let of_script = scripts.fold(0, |all, script| match script {
+        Script::Thai => all | 1 << LANGUAGES,
+        Script::Hiragana | Script::Katakana => all | 2 << LANGUAGES,
+        Script::Han => all | 4 << LANGUAGES,
+        _ => all,
+    });
+    if of_script != 0 {
+        // Japanese has Chinese characters, too.
+        return match of_script >> LANGUAGES & 2 {
+            0 => of_script,
+            _ => of_script & !(4 << LANGUAGES),
+        };
+    }
+    let mut counts = [0; LANGUAGES];
+    each_term(lexicon, &folded, &mut |_, text| {
+        for meaning in lexicon.of_word(text) {
+            if let Meaning::Stop { language } = meaning {
+                counts[language] += 1;
+            }
+        }
+    });
+    let most = counts.iter().max().copied().unwrap_or(0);
+    let likely = (0..LANGUAGES).filter(|language| most > 0 && counts[*language] == most);
+    likely.fold(0, |all, language| all | 1 << language)
+}
+
 /// The script of a part of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
