@@ -20,22 +20,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::{Arguments, Definition, Origin, READ_SKILL, Source, Tool, Toolbox};
+use super::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::model::ToolSpec;
-use base::visible::{head_and_tail, one_line};
 use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
-use store::{Store, Viewer};
 
 /// The tool that sets up turns.
 const SCHEDULE: &str = "schedule";
-
-/// Longest question in characters. The arguments beside it are always whole.
-const QUESTION_CHARS: usize = 2_000;
-
-/// Begins the question about a call that tells others what is said in the conversation.
-pub const WIDENS: &str = "More people than see this conversation will know it. ";
 
 /// Who causes a call, and by what that is narrowed.
 #[derive(Clone, Copy, Debug)]
@@ -276,45 +266,5 @@ fn lesser(one: Permission, other: Permission) -> Permission {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
         (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,
         (Permission::Allow, Permission::Allow) => Permission::Allow,
-    }
-}
-
-/// The question for a person: what the tool is going to do, in its own words or
-/// by its name and arguments. It is one line in which nothing hides, and of one that
-/// is too long it shows the beginning and the end.
-pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store, viewer: &Viewer) -> String {
-    let action = match tool.intent(arguments, store, viewer) {
-        Some(intent) => one_line(intent.trim()),
-        None => call(tool, arguments),
-    };
-    let action = head_and_tail(&action, QUESTION_CHARS);
-    format!("The assistant wants to {action}")
-}
-
-fn call(tool: &dyn Tool, arguments: &Arguments) -> String {
-    let name = one_line(&tool.spec().name);
-    let action = match &tool.definition().source {
-        Source::Builtin | Source::Custom => format!("run \"{name}\""),
-        Source::Mcp(server) => {
-            let server = one_line(server);
-            format!("use \"{name}\" of the MCP server \"{server}\"")
-        }
-    };
-    match arguments.is_empty() {
-        true => action,
-        false => format!("{action} with {}", visible(&arguments.clone().into())),
-    }
-}
-
-/// A value in whose strings nothing hides.
-fn visible(value: &Value) -> Value {
-    match value {
-        Value::String(text) => one_line(text).into(),
-        Value::Array(values) => values.iter().map(visible).collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (one_line(name), visible(value)))
-            .collect(),
-        other => other.clone(),
     }
 }

@@ -10,7 +10,9 @@ use super::definition::{
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
+use super::wording::Intent;
 use crate::skills;
+use base::language::Words;
 use net::process::{ExitReason, describe_exit};
 use store::{Store, Viewer};
 
@@ -50,9 +52,13 @@ impl Tool for RunCommand {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
         let command = arguments.get("command")?.as_str()?;
-        Some(format!("run the command: {command}"))
+        Some(
+            words
+                .say("action.run_command", &[("command", command)])
+                .into(),
+        )
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -230,7 +230,7 @@ fn results_for_whoever_is_narrowed_go_to_nobody_else() {
     child.send(&json!({ "type": "chat", "message": "Remind me.", "id": "chat" }));
     let asked = child.event("approval.requested");
     let reason = asked["reason"].as_str().unwrap();
-    assert!(reason.contains("the webhook account ci"), "{reason}");
+    assert!(reason.contains("the webhook ci"), "{reason}");
     child.send(&json!({ "type": "approve", "approval_id": asked["approval_id"], "id": "yes" }));
     let reply = loop {
         let response = child.response();

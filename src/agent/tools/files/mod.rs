@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use super::attached::{ConversationFiles, PdfTexts};
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, text_of};
+use super::wording::Intent;
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, ResultId};
+use base::language::Words;
 use base::measure::byte_count;
 use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
@@ -94,25 +96,26 @@ impl Tool for FileTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
         let path = text(arguments, "path");
-        Some(match self.action {
-            Action::List => match path {
-                Some(path) => format!("list the files in {path}"),
-                None => "list the files in its workspace".to_owned(),
+        let key = match (self.action, path) {
+            (Action::List, Some(_)) => "action.list_files.in",
+            (Action::List, None) => "action.list_files",
+            (_, None) => return None,
+            (Action::Read, _) if is_kept(path?) => "action.read_file.on",
+            (Action::Read, _) => "action.read_file",
+            (Action::Write, _) => match (replaced(arguments), is_appended(arguments)) {
+                (Some(_), _) => "action.write_file.change",
+                (None, true) => "action.write_file.append",
+                (None, false) => "action.write_file",
             },
-            Action::Read => format!("read the file {}", path?),
-            Action::Write => {
-                let (path, content) = (path?, raw(arguments, "content"));
-                let size = byte_count(content.len());
-                match (replaced(arguments), is_appended(arguments)) {
-                    (Some(old), _) => {
-                        format!("change the file {path}: {content} ({size}), in place of: {old}")
-                    }
-                    (None, true) => format!("add to the file {path} ({size}): {content}"),
-                    (None, false) => format!("write the file {path} ({size}): {content}"),
-                }
-            }
+        };
+        Some(Intent {
+            action: words.say(key, &[("path", path.unwrap_or_default())]),
+            left_out: match self.action {
+                Action::Write => &["content", "replaces"],
+                Action::List | Action::Read => &[],
+            },
         })
     }
 
@@ -133,6 +136,11 @@ impl Tool for FileTool {
             Action::Write => write(&workspace, path()?, arguments),
         }
     }
+}
+
+/// Whether a path is the id of something that the model was shown in part.
+fn is_kept(path: &str) -> bool {
+    path.parse::<ResultId>().is_ok() || path.parse::<AttachmentId>().is_ok()
 }
 
 fn list(workspace: &Workspace, path: &str) -> Result<String, String> {
