@@ -750,6 +750,13 @@ records! {
         pub state: &'static str,
         /// How many tools it has.
         pub tools: u64,
+        /// Those that its `read_only` declares to change nothing, by their names there; absent
+        /// where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub readers: Vec<String>,
+        /// Those that have changed since it was set up; absent where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub changed: Vec<String>,
         /// Why it is down, when it is.
         pub problem: Option<String>,
     }

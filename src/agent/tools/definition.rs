@@ -258,6 +258,14 @@ impl ToolContext<'_> {
             .ok_or_else(|| "this works in a conversation only".to_owned())
     }
 
+    /// The person whose files it works with: the only one who reads along. None for the
+    /// household's.
+    pub(super) fn files_of(&self) -> Result<Option<UserId>, String> {
+        let seen = self.store.snapshot(&self.viewer);
+        let reader = seen.and_then(|seen| seen.only_reader());
+        reader.map_err(|error| error.message().to_owned())
+    }
+
     /// Says where the text of the result comes from.
     pub fn found(&self, origin: Origin) {
         lock(&self.details).origin = origin;
@@ -317,6 +325,11 @@ pub trait Tool: Send + Sync {
     /// no server.
     fn server_note(&self) -> Option<&str> {
         None
+    }
+
+    /// Whether it, or its server, says anything else of itself than when its owner chose it.
+    fn is_changed(&self) -> bool {
+        false
     }
 
     /// What a run with these arguments does, for the person who is asked about it. It may

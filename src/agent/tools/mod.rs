@@ -45,8 +45,8 @@ pub use definition::{
     Arguments, Change, Definition, Origin, ResultDetails, Source, Start, Tool, ToolContext,
     cancelled, turn_is_over,
 };
-pub use files::READ_FILE;
 pub(crate) use files::Workspace;
+pub use files::{READ_FILE, settle};
 pub use find_tools::Offer;
 pub use known_address::Address;
 pub use pdf::pdf_obstacle;

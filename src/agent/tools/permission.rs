@@ -49,7 +49,8 @@ pub struct Circumstances {
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
     /// Whether the call can carry out what the model is shown: it asks an address that
-    /// nobody gave to the model, or one more than a turn may choose.
+    /// nobody gave to the model, or one more than a turn may choose, or takes much to an MCP
+    /// server.
     pub carries_out: bool,
     /// Whether the call tells what is said in the conversation to more people than read it,
     /// unasked.
@@ -138,7 +139,7 @@ impl<'a> Actor<'a> {
             verdict = Permission::Allow;
         }
         let is_exception = strictest != Permission::Allow;
-        let asks_again = circumstances.is_outside && has_effect(tool)
+        let asks_again = circumstances.is_outside && !tool.is_read_only
             || circumstances.carries_out
             || circumstances.widens;
         if is_exception && asks_again {
@@ -202,26 +203,29 @@ fn narrowed(verdict: Permission, own: Option<Permission>, mode: Option<Permissio
     mode.map_or(verdict, |mode| lesser(verdict, mode))
 }
 
-/// Whether a tool changes anything. What an MCP server says of its own tools is not
-/// believed.
-fn has_effect(tool: &Definition) -> bool {
-    !tool.is_read_only || matches!(tool.source, Source::Mcp(_))
-}
-
 /// Whether a tool only finds what those who ask may see anyway: the time, memories,
 /// conversations.
 fn only_looks_up(tool: &Definition) -> bool {
     tool.is_read_only && tool.source == Source::Builtin && tool.origin != Origin::Outside
 }
 
-/// Whether text that the owner does not trust describes one of these tools.
+/// Whether one of these tools is described by text that the owner has not chosen: that of a
+/// server that is not trusted and says something else than when it was set up.
 pub fn describes_from_outside(toolbox: &Toolbox, offered: &[ToolSpec]) -> bool {
-    let is_outside =
-        |tool: &Definition| matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside;
     offered
         .iter()
         .filter_map(|spec| toolbox.get(&spec.name))
-        .any(|tool| is_outside(tool.definition()))
+        .any(|tool| tool.definition().origin == Origin::Outside && tool.is_changed())
+}
+
+/// Most bytes that a call takes to a server that is not trusted, unasked, while text from
+/// outside is shown to the model.
+const MOST_CARRIED: usize = 1024;
+
+/// Whether a call takes more than that along.
+pub fn carries_much(tool: &Definition, arguments: &str) -> bool {
+    let is_of_server = matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside;
+    is_of_server && arguments.len() > MOST_CARRIED
 }
 
 /// Whether this person may answer the approval of a tool for themselves, without

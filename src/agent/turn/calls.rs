@@ -236,10 +236,13 @@ impl<'a> TurnLoop<'a, '_> {
                 let conversation = run.turn.conversation_id;
                 let config = &run.assistant.config;
                 let address = tool.asked_address(&arguments, config);
-                let carries_out = address.is_some_and(|one| {
-                    self.addresses_until(call) > config.tools.web_fetch.addresses_per_turn
-                        || !history.has(&one, &self.steps)
-                });
+                let carries_much =
+                    self.is_outside && permission::carries_much(tool.definition(), &call.arguments);
+                let carries_out = carries_much
+                    || address.is_some_and(|one| {
+                        self.addresses_until(call) > config.tools.web_fetch.addresses_per_turn
+                            || !history.has(&one, &self.steps)
+                    });
                 if let Some(memory) = permission::replaced(&call.tool, &arguments) {
                     widens = seen.is_seen_by_more(memory, self.audience)?;
                 }

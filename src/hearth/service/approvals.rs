@@ -192,11 +192,11 @@ impl Service {
             None => approval.reason.clone(),
         };
         let words = record::ApprovalWords {
-            label: wording.label,
             origin: origin(approval),
             after: (approval.is_outside).then(|| after(&approval.outside_sources)),
             details: wording.details,
-            answers: answers(approval),
+            answers: answers(approval, &wording.label),
+            label: wording.label,
         };
         views::approval(approval, reason, words)
     }
@@ -257,7 +257,7 @@ fn after(sources: &str) -> String {
 }
 
 /// The answers to a question: those that would not hold are none.
-fn answers(approval: &Approval) -> Vec<record::Answer> {
+fn answers(approval: &Approval, tool: &str) -> Vec<record::Answer> {
     let covers = views::covers(approval);
     let may_last = approval.may_last && covers.is_some();
     let person = one_line(&covers.unwrap_or_default());
@@ -275,7 +275,7 @@ fn answers(approval: &Approval) -> Vec<record::Answer> {
     let answer = |(answer, label, sentence)| record::Answer {
         answer,
         label: ENGLISH.word(label),
-        sentence: ENGLISH.say(sentence, &[("person", &person)]),
+        sentence: ENGLISH.say(sentence, &[("person", &person), ("tool", tool)]),
     };
     said.into_iter().filter(is_there).map(answer).collect()
 }

@@ -83,6 +83,8 @@ pub fn mcp_server(server: ServerStatus) -> record::McpServer {
         name: server.name,
         state: server.state.as_str(),
         tools: server.tools as u64,
+        readers: server.readers,
+        changed: server.changed,
         problem: server.problem,
     }
 }

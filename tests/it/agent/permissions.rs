@@ -232,7 +232,7 @@ fn an_answer_covers_the_one_who_asked() {
     };
     let asked = waiting("/webhook/ci").expect("a webhook is asked for");
     assert_eq!(asked["requested_by"], "ci");
-    assert_eq!(asked["covers"], "the webhook account ci");
+    assert_eq!(asked["covers"], "the webhook ci");
     let mut deciding = home.admin();
     let mut answer = |asked: &Value, remember: &str| {
         let id = asked["approval_id"].clone();

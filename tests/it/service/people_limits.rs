@@ -187,6 +187,7 @@ fn whoever_is_made_a_guest_causes_nothing_more() {
     });
     assert_eq!(reply, "so Error: this tool is not permitted here");
     assert!(!home.folder.path().join("files/note").exists());
+    assert!(!home.folder.path().join("people").exists());
     home.server()
         .advance_clock(Duration::from_secs(2 * 60 * 60));
     let listed = guest.ask(json!({ "type": "list_schedules" }));

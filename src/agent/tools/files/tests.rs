@@ -13,10 +13,13 @@ fn a_file_is_written_listed_and_read() {
     let written = run("write_file", bread.clone());
     assert_eq!(
         written,
-        Ok("Wrote lists/shopping.txt (11 bytes).".to_owned())
+        Ok("Wrote lists/shopping.txt (11 bytes). Everybody in the household sees it.".to_owned())
     );
     let again = run("write_file", bread).unwrap();
-    assert_eq!(again, "Replaced lists/shopping.txt (11 bytes).");
+    assert_eq!(
+        again,
+        "Replaced lists/shopping.txt (11 bytes). Everybody in the household sees it."
+    );
     assert_eq!(run("list_files", json!({})), Ok("lists/".to_owned()));
     let listed = run("list_files", json!({"path": "lists"})).unwrap();
     assert!(listed.starts_with("shopping.txt (11 bytes, 20"), "{listed}");
@@ -39,7 +42,10 @@ fn a_part_of_a_file_is_changed() {
     let add = |content: &str| json!({ "content": content, "append": true, "replaces": "" });
     assert_eq!(
         write("log/day.txt", add("one")),
-        Ok("Changed log/day.txt; it has 3 bytes now.".to_owned())
+        Ok(
+            "Changed log/day.txt; it has 3 bytes now. Everybody in the household sees it."
+                .to_owned()
+        )
     );
     write("log/day.txt", add("two\n")).unwrap();
     write("log/day.txt", add("drei, drei\n")).unwrap();
