@@ -73,7 +73,9 @@ impl Wording {
                 let shown = head_and_tail(&action, MOST_CHARACTERS);
                 for (name, value) in members.into_iter().flatten() {
                     let is_left_out = intent.left_out.contains(&name.as_str());
-                    if is_left_out || shown != action {
+                    // A command of several lines is read on its lines.
+                    let has_lines = value.as_str().is_some_and(|text| text.contains('\n'));
+                    if is_left_out || has_lines || shown != action {
                         add_details(words, argument(words, name, true), value, &mut details);
                     }
                 }

@@ -59,7 +59,7 @@ fn a_question_says_in_words_what_would_run() {
             "run_command",
             json!({ "command": "ls -l\nrm x" }),
             "The assistant wants to run the command: ls -l‹↵›rm x",
-            json!([]),
+            json!([{ "label": "Command", "text": "ls -l\nrm x" }]),
         ),
         (
             "remember",
@@ -232,7 +232,7 @@ fn an_answer_covers_the_one_who_asked() {
     };
     let asked = waiting("/webhook/ci").expect("a webhook is asked for");
     assert_eq!(asked["requested_by"], "ci");
-    assert_eq!(asked["covers"], "the webhook ci");
+    assert_eq!(asked["covers"], "the webhook account ci");
     let mut deciding = home.admin();
     let mut answer = |asked: &Value, remember: &str| {
         let id = asked["approval_id"].clone();
