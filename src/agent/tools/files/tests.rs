@@ -167,7 +167,7 @@ fn a_person_is_told_which_file() {
     for (tool, arguments, intent) in [
         ("list_files", json!({}), "list the files"),
         ("list_files", json!({"path": "a"}), "list the files in a"),
-        ("read_file", json!({"path": "a.txt"}), "read the file a.txt"),
+        ("read_file", json!({"path": "a.txt"}), "read a.txt"),
         (
             "write_file",
             json!({"path": "notes.txt", "content": "hü"}),

@@ -246,9 +246,14 @@ fn what_only_reads_is_not_asked_for_again() {
         };
         assert_eq!(actor.decide(&read, circumstances), Ask);
     }
-    // Of the server's own word nobody knows whether it holds.
-    let foreign = Source::Mcp("attic".to_owned());
-    assert_eq!(decided(true, foreign), "allow allow ask ask");
+    // So does one of a server, if its owner says that it only reads.
+    let foreign = || Source::Mcp("attic".to_owned());
+    assert_eq!(decided(true, foreign()), "allow allow allow allow");
+    assert_eq!(decided(false, foreign()), "allow allow ask ask");
+    let mut there = light(true, foreign());
+    assert!(carries_much(&there, &"x".repeat(1_025)) && !carries_much(&there, &"x".repeat(1_024)));
+    there.origin = Origin::Trusted;
+    assert!(!carries_much(&there, &"x".repeat(2_000)));
 }
 
 #[test]
