@@ -171,7 +171,7 @@ fn a_person_is_told_which_file() {
         (
             "write_file",
             json!({"path": "notes.txt", "content": "hü"}),
-            "write the file notes.txt (3 bytes): hü",
+            "write notes.txt",
         ),
         (
             "write_file",
