@@ -7,6 +7,7 @@
 //! - [`secret::Secret`]: a string that cannot be printed.
 //! - [`url::Url`] and [`address::AddressScope`]: the one URL parser, and the one table
 //!   of local and other special addresses.
+//! - [`language::Words`]: what people read, in their language.
 //! - [`measure`], [`sync`]: counters and histograms, locks and threads.
 //! - [`nearest`]: what a mistyped word was meant to be.
 //! - [`reply`]: where a reply is read, and why it is not whole.
@@ -22,6 +23,7 @@ pub mod composed;
 pub mod error;
 pub mod ids;
 pub mod key_file;
+pub mod language;
 pub mod measure;
 pub mod nearest;
 pub mod people;

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::collections::{list, map_of, object_as};
 use super::declaration::{Rule, Setting, section};
+use super::key_path::KeyPath;
 use super::readable::Named;
+use super::reader::Reader;
 use super::rules::{
     Choice, DIRECTORY, Flag, HEADER, NAME, SecretText, Text, UrlText, VARIABLE, integer,
 };
@@ -36,6 +38,28 @@ pub struct McpServer {
     pub trusted: bool,
     /// Whether its tools reach what belongs to the household.
     pub household: bool,
+    /// Which of its tools change nothing.
+    pub read_only: ReadOnly,
+}
+
+/// Which tools of a server of the Model Context Protocol only read, as the owner says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ReadOnly {
+    /// Those of these names at the server.
+    Named(Vec<String>),
+    /// Those that the server annotated so when this was set, or none.
+    Annotated(bool),
+}
+
+impl ReadOnly {
+    /// Whether this tool was declared so, which its server annotates so or not.
+    pub fn has(&self, tool: &str, is_annotated: bool) -> bool {
+        match self {
+            ReadOnly::Named(tools) => tools.iter().any(|name| name == tool),
+            ReadOnly::Annotated(all) => *all && is_annotated,
+        }
+    }
 }
 
 /// How a server of the Model Context Protocol is reached.
@@ -133,6 +157,34 @@ section! {
         /// Whether the server's tools reach what belongs to the household: a webhook account has
         /// them only if its `tools` names them.
         household: bool = Flag.or(false);
+        /// Tools of the server that change nothing, by their names there: where they are allowed
+        /// they run unasked, also after text from outside was read. With `true` those that the
+        /// server annotates so now (`readOnlyHint`). One that has changed since asks again.
+        read_only: ReadOnly = ReadOnlyTools.or(ReadOnly::Annotated(false));
+    }
+}
+
+/// The setting `read_only`.
+struct ReadOnlyTools;
+
+impl Rule for ReadOnlyTools {
+    type Output = ReadOnly;
+
+    fn expected(&self) -> String {
+        "an array of names of the server's tools, or true or false".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "anyOf": [list(Text(1..=256)).schema(), Flag.schema()] })
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<ReadOnly> {
+        if value.is_array() {
+            let names = list(Text(1..=256)).read(reader, path, value)?;
+            return Some(ReadOnly::Named(names));
+        }
+        let all = reader.scalar(path, &self.expected(), value, Value::as_bool)?;
+        Some(ReadOnly::Annotated(all))
     }
 }
 
@@ -249,6 +301,7 @@ fn server() -> impl Rule<Output = McpServer> {
             timeout_seconds: declared.timeout_seconds,
             trusted: declared.trusted,
             household: declared.household,
+            read_only: declared.read_only,
         })
     })
 }
@@ -266,6 +319,7 @@ impl Serialize for McpServer {
             "timeout_seconds": self.timeout_seconds,
             "trusted": self.trusted,
             "household": self.household,
+            "read_only": self.read_only,
         });
         match &self.way {
             McpWay::Stdio {

@@ -56,7 +56,7 @@ section! {
     pub struct Files {
         /// Whether the tools `list_files`, `read_file` and `write_file` are available.
         pub enabled: bool = Flag.or(true);
-        /// The workspace directory. It must not contain the server's own data.
+        /// The directory of everybody's files. It must not contain the server's own data.
         pub directory: Option<PathBuf> = DIRECTORY.optional("`files` in the data directory");
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::record::Message;
+use crate::record::{Answer, Detail, Message};
 use crate::schema::{self, Definitions, Schema, object, sentence};
 use base::error::{Code, Error, Result};
 use base::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
@@ -151,6 +151,10 @@ events! {
         arguments: Value,
         /// Joins the call with its result.
         call_id: String,
+        /// What people call the tool.
+        label: String,
+        /// What the call does, in words for people.
+        sentence: String,
     },
 
     /// A tool call has its result.
@@ -204,16 +208,26 @@ events! {
         tool: String,
         /// What it would be run with.
         arguments: Value,
-        /// Why it asks, in words for a person.
+        /// What is asked, in words for a person.
         reason: String,
+        /// What people call the tool.
+        label: String,
+        /// Who asks, and through what, in words for a person.
+        origin: String,
+        /// After which text from outside it comes, if there is any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+        /// What `reason` does not say of the arguments.
+        details: Vec<Detail>,
+        /// The answers that there are, and what each means.
+        answers: Vec<Answer>,
         /// The person or the webhook account that asked, where known.
         requested_by: Option<String>,
         /// Where the message came from.
         channel: String,
         /// Who is covered by an answer for the conversation, or for always.
         covers: Option<String>,
-        /// Whether text from outside is in the conversation: then a tool with an effect
-        /// asks again next time.
+        /// Whether text from outside was read in the conversation.
         outside: bool,
     },
 

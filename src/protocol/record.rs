@@ -247,15 +247,18 @@ records! {
         pub tool: String,
         /// What it would be run with: an object, or its text where it is not JSON.
         pub arguments: Value,
-        /// Why it asks, in words for a person.
+        /// What is asked, in words for a person.
         pub reason: String,
+        /// What stands around it, in words for a person.
+        #[serde(flatten)]
+        pub words: ApprovalWords,
         /// The person or the webhook account that asked, where known.
         pub requested_by: Option<String>,
         /// Where the message came from.
         pub channel: String,
         /// Who is covered by an answer for the conversation, or for always.
         pub covers: Option<String>,
-        /// Whether text from outside is in the conversation.
+        /// Whether text from outside was read in the conversation.
         pub outside: bool,
         /// When it was asked.
         pub created_at: Timestamp,
@@ -269,6 +272,39 @@ records! {
         /// Whether the caller may answer, in lists.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub may_answer: Option<bool>,
+    }
+
+    /// What people read of a tool call that waits, beside the question itself.
+    pub struct ApprovalWords {
+        /// What the tool is called.
+        pub label: String,
+        /// Who asks, and through what.
+        pub origin: String,
+        /// After which text from outside it comes, if there is any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub after: Option<String>,
+        /// What the question does not say of the arguments.
+        pub details: Vec<Detail>,
+        /// The answers that there are, and what each means.
+        pub answers: Vec<Answer>,
+    }
+
+    /// An argument of a tool call, or a part of one.
+    pub struct Detail {
+        /// What it is called.
+        pub label: String,
+        /// What it is, on as many lines as it has.
+        pub text: String,
+    }
+
+    /// A possible answer to an approval.
+    pub struct Answer {
+        /// `once`, `conversation` or `always`, for `approve`; or `deny`.
+        pub answer: &'static str,
+        /// What it is called.
+        pub label: String,
+        /// What it means.
+        pub sentence: String,
     }
 
     /// Something that the assistant was asked to remember.
@@ -345,6 +381,8 @@ records! {
         /// When it runs, if it does so repeatedly: five fields of cron, and a sixth such as
         /// `2026-11-27/2w` for every other week from that day on.
         pub cron: Option<String>,
+        /// When it runs, in words for a person: `every weekday at 7:30`.
+        pub when: String,
         /// When it runs next.
         pub next_at: Timestamp,
         /// The same on the household's clocks, for people: `Thursday, 26 November, 18:00`.
@@ -527,7 +565,11 @@ records! {
     pub struct Tool {
         /// Its name.
         pub name: String,
-        /// What it does.
+        /// What people call it.
+        pub label: String,
+        /// What it does, for people.
+        pub about: String,
+        /// What it does, for a model.
         pub description: String,
         /// The types of its parameters, by their names.
         pub parameters: Map<String, Value>,
@@ -708,6 +750,13 @@ records! {
         pub state: &'static str,
         /// How many tools it has.
         pub tools: u64,
+        /// Those that its `read_only` declares to change nothing, by their names there; absent
+        /// where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub readers: Vec<String>,
+        /// Those that have changed since it was set up; absent where there is none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub changed: Vec<String>,
         /// Why it is down, when it is.
         pub problem: Option<String>,
     }

@@ -123,6 +123,8 @@ pub fn question(tool: &str) -> NewApproval {
         arguments: "{}".to_owned(),
         reason: "it writes".to_owned(),
         is_outside: false,
+        outside_sources: String::new(),
+        may_last: true,
     }
 }
 

@@ -176,7 +176,7 @@ fn approvals_are_where_the_call_is_and_counted_elsewhere() {
         true
     );
     let text = page.evaluate("document.querySelector('.approval[open]').innerText");
-    for expected in ["webhook door", "ls -l", "nobody else"] {
+    for expected in ["webhook door", "ls -l", "This time only."] {
         assert!(
             text.as_str().unwrap().contains(expected),
             "{expected}: {text}"
@@ -262,7 +262,7 @@ fn a_call_says_whether_it_waits_was_denied_failed_or_is_done() {
         page.until("document.querySelector('.welcome')");
         say(&mut page, text);
         page.until(&format!("{state} === 'waiting for approval'"));
-        page.until("document.querySelector('.approval summary')?.textContent.includes('admin from a page or a terminal asks to run run_command')");
+        page.until("document.querySelector('.approval summary')?.textContent.includes('The assistant wants to run the command: ')");
         page.click(answer);
         page.until(&format!("{state} === '{expected}'"));
         page.screenshot(&format!("call-{expected}"));
@@ -314,5 +314,37 @@ fn a_late_reply_names_its_question() {
         page.reload();
         until_last_reply(&mut page, "It is switched.");
     }
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_question_fits_on_half_a_phone() {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("done"),
+            false => {
+                let content = "Monday: soup\nTuesday: rice\nWednesday: fish\n".repeat(4);
+                Act::call(
+                    "write_file",
+                    json!({ "path": "menu.txt", "content": content }),
+                )
+            }
+        }
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    let home = Home::start(config);
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.size(390, 844);
+    sign_in(&mut page, &home);
+    say(&mut page, "go");
+    page.until("document.querySelector('.approval strong')?.textContent === 'The assistant wants to write menu.txt'");
+    let height =
+        page.evaluate("document.querySelector('.approval').getBoundingClientRect().height");
+    assert!(height.as_f64().unwrap() <= 422.0, "{height}");
+    look(&mut page, "approval-menu");
     check(&page, &home);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base::clock::Clock;
 use base::secret::{Secret, fingerprint};
@@ -135,6 +135,15 @@ impl Home {
         store.add_token(new).unwrap();
         store.close();
         secret.expose().to_owned()
+    }
+
+    /// A file of the only person who has some.
+    pub fn own_file(&self, path: &str) -> PathBuf {
+        let people = std::fs::read_dir(self.folder.path().join("people"));
+        let mut people = people.into_iter().flatten().flatten();
+        let own = people.next().map(|entry| entry.path());
+        own.unwrap_or_else(|| self.folder.path().join("people/nobody"))
+            .join(path)
     }
 
     /// An authenticated admin on WebSocket.

@@ -23,6 +23,9 @@ pub(super) struct RemoteTool {
     pub(super) schema: Value,
     /// What it calls.
     pub(super) kind: Kind,
+    /// Whether its server says that it changes nothing. It must not widen what the tool may
+    /// do unless the owner says so, too.
+    pub(super) is_annotated: bool,
 }
 
 /// What a [`RemoteTool`] calls.
@@ -36,8 +39,7 @@ pub(super) enum Kind {
     Prompts,
 }
 
-/// A tool that can be offered to a model. Hints (`annotations`) are ignored: they
-/// come from the server, so they must not widen what it may do.
+/// A tool that can be offered to a model.
 pub(super) fn remote_tool(tool: &Value) -> Option<RemoteTool> {
     let text = |name| tool.get(name).and_then(Value::as_str);
     let name = text("name").filter(|name| (1..=REMOTE_NAME_BYTES).contains(&name.len()))?;
@@ -55,6 +57,7 @@ pub(super) fn remote_tool(tool: &Value) -> Option<RemoteTool> {
         description: described.or(text("title")).unwrap_or(name).to_owned(),
         schema,
         kind: Kind::Tool,
+        is_annotated: tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true)),
     })
 }
 

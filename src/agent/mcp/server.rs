@@ -9,12 +9,15 @@ use super::call::{CallError, seconds};
 use super::exchange::Shared;
 use super::http_sse::SseTransport;
 use super::peer::Peer;
+use super::pins::Pins;
 use super::remote_tool::RemoteTool;
 use super::session::{Session, Transport};
 use super::stdio::StdioTransport;
 use super::streamable_http::HttpTransport;
 use super::token::token_of;
+use super::{Keep, Known};
 use crate::tools::Workspace;
+use base::error::Result;
 use base::sync::lock;
 use config::{McpServer, McpWay};
 use net::cancel::Cancel;
@@ -68,6 +71,8 @@ pub(super) struct SharedServer {
     /// What its program may write to within a sandbox, and where it runs by default.
     workspace: Workspace,
     present: Mutex<Present>,
+    /// Its tools as its owner chose them; none until they are known.
+    pins: Mutex<Option<Pins>>,
     changed: Condvar,
     /// Counts the changes of all servers.
     version: Arc<AtomicU64>,
@@ -121,6 +126,7 @@ impl Server {
                 session: None,
                 is_wanted: false,
             }),
+            pins: Mutex::default(),
             changed: Condvar::new(),
             version,
             stop: Cancel::default(),
@@ -185,6 +191,34 @@ impl SharedServer {
     /// What it is doing, its tools, and what is wrong with it.
     pub(super) fn status(&self) -> Status {
         self.present().status.clone()
+    }
+
+    /// Its tools as its owner chose them, if they are known.
+    pub(super) fn pins(&self) -> Option<Pins> {
+        lock(&self.pins).clone()
+    }
+
+    /// Takes its tools for those that its owner chose, unless others are known from an
+    /// earlier start with these settings.
+    pub(super) fn pin(&self, known: &Known, keep: &Keep) -> Result<()> {
+        let status = self.status();
+        let mut pins = lock(&self.pins);
+        if pins.is_some() || status.state != ServerState::Ready || status.tools.is_empty() {
+            return Ok(());
+        }
+        let kept = known(self.name())?;
+        let kept = kept.and_then(|text| Pins::read(&text, &self.config));
+        if kept.is_none() {
+            let new = Pins::new(&self.config, &status.tools, &status.instructions);
+            keep(
+                self.name(),
+                &serde_json::to_string(&new).unwrap_or_default(),
+            )?;
+            *pins = Some(new);
+        } else {
+            *pins = kept;
+        }
+        Ok(())
     }
 
     /// Waits until it is no longer being started for the first time.

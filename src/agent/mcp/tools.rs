@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::call::{CallError, ReadTimeout, seconds};
 use super::content::read_result;
+use super::pins::Pins;
 use super::remote_tool::{Kind, RemoteTool};
 use super::server::SharedServer;
 use super::session::Scope;
@@ -16,6 +17,7 @@ use crate::tools::{
     Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, turn_is_over,
 };
 use base::sync::lock;
+use config::McpServer;
 use net::cancel::Cancel;
 
 /// Longest time for one call, regardless of progress, unless the configuration
@@ -35,6 +37,32 @@ pub(super) struct McpTool {
     definition: Definition,
     /// What the model is told of the server.
     note: Option<Arc<str>>,
+    standing: Standing,
+}
+
+/// What its owner's choice says of a tool now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    /// Whether it was declared to change nothing, and takes what it took then.
+    pub(super) is_reader: bool,
+    /// Whether it says anything else of itself than then.
+    pub(super) is_changed: bool,
+}
+
+impl Standing {
+    /// That of a tool of this server, which was as `pins` say; unknown ones are no readers.
+    pub(super) fn of(
+        config: &McpServer,
+        tool: &RemoteTool,
+        pins: Option<&Pins>,
+        instructions: &str,
+    ) -> Standing {
+        let is_declared = config.read_only.has(&tool.name, tool.is_annotated);
+        Standing {
+            is_reader: is_declared && pins.is_some_and(|pins| pins.keeps_schema(tool)),
+            is_changed: !pins.is_some_and(|pins| pins.keeps_words(tool, instructions)),
+        }
+    }
 }
 
 impl McpTool {
@@ -44,6 +72,7 @@ impl McpTool {
         tool: &RemoteTool,
         name: String,
         note: Option<Arc<str>>,
+        standing: Standing,
     ) -> McpTool {
         McpTool {
             server: Arc::clone(server),
@@ -56,9 +85,9 @@ impl McpTool {
                     parameters: tool.schema.clone().into(),
                 },
                 source: Source::Mcp(server.name().to_owned()),
-                // Even if the server says otherwise: after a crash, its tool is not run
-                // again.
-                is_read_only: false,
+                // Whatever the server says: after a crash, its tool is run again only if its
+                // owner says so.
+                is_read_only: standing.is_reader,
                 // Nobody knows where the server gets its text from.
                 origin: match server.config().trusted {
                     true => Origin::Trusted,
@@ -67,6 +96,7 @@ impl McpTool {
                 is_private: false,
             },
             note,
+            standing,
         }
     }
 
@@ -129,6 +159,10 @@ impl Tool for McpTool {
 
     fn server_note(&self) -> Option<&str> {
         self.note.as_deref()
+    }
+
+    fn is_changed(&self) -> bool {
+        self.standing.is_changed
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -9,10 +9,12 @@ use serde_json::{Map, Value, json};
 use super::attached::PdfTexts;
 use super::known_address::Address;
 use super::output;
+use super::wording::Intent;
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
 use base::ids::{ConversationId, MemoryId, ScheduleId, TurnId, UserId};
+use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
@@ -259,6 +261,14 @@ impl ToolContext<'_> {
             .ok_or_else(|| "this works in a conversation only".to_owned())
     }
 
+    /// The person whose files it works with: the only one who reads along. None for the
+    /// household's.
+    pub(super) fn files_of(&self) -> Result<Option<UserId>, String> {
+        let seen = self.store.snapshot(&self.viewer);
+        let reader = seen.and_then(|seen| seen.only_reader());
+        reader.map_err(|error| error.message().to_owned())
+    }
+
     /// Says where the text of the result comes from.
     pub fn found(&self, origin: Origin) {
         lock(&self.details).origin = origin;
@@ -320,14 +330,44 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// What a run with these arguments does, for the person who is asked about
-    /// it: the end of a sentence that begins with "The assistant wants to".
-    /// It may quote arguments and what `viewer` sees in `store` unchanged. `viewer` is
-    /// also who causes the call. None if the
-    /// tool's name and its arguments say as much.
-    fn intent(&self, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
-        let _ = (arguments, store, viewer);
+    /// Whether it, or its server, says anything else of itself than when its owner chose it.
+    fn is_changed(&self) -> bool {
+        false
+    }
+
+    /// What a run with these arguments does, for the person who is asked about it. It may
+    /// quote what `viewer` sees in `store`, who also causes the call. None if the tool's
+    /// name and its arguments say as much.
+    fn intent(
+        &self,
+        words: Words,
+        arguments: &Arguments,
+        store: &Store,
+        viewer: &Viewer,
+    ) -> Option<Intent> {
+        let _ = (words, arguments, store, viewer);
         None
+    }
+
+    /// From where the text of a result that came from outside is, as a kind and a name: the
+    /// server, the tool, the page's host. None if its owner trusts that.
+    fn outside_source(&self, arguments: &str, config: &Config) -> Option<String> {
+        let definition = self.definition();
+        if definition.origin != Origin::Outside {
+            return None;
+        }
+        let given = serde_json::from_str(arguments).unwrap_or_default();
+        let name = &definition.spec.name;
+        Some(
+            match (&definition.source, self.asked_address(&given, config)) {
+                (Source::Mcp(server), _) => format!("server {server}"),
+                (Source::Custom, _) => format!("tool {}", name.replace('_', " ")),
+                (Source::Builtin, Some(address)) => format!("page {}", address.host),
+                (Source::Builtin, None) if name == "web_fetch" => return None,
+                (Source::Builtin, None) if name == "run_command" => "command".to_owned(),
+                (Source::Builtin, None) => "file".to_owned(),
+            },
+        )
     }
 
     /// The address outside that a run with these arguments asks, where the owner does

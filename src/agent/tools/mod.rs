@@ -6,7 +6,7 @@
 //! Toolbox::from_config      the tools there are; Actor::offered: what the model may have
 //! Offer::after              what it sees of these: all, or what its window has room for
 //! check_arguments           the model's JSON against the tool's schema
-//! Actor::decide             whether it runs, a person is asked (Tool::intent), or it is refused
+//! Actor::decide             whether it runs, a person is asked (Wording::of), or it is refused
 //! Tool::run                 builtin | files | read_skill | web_fetch | run_command | custom* | mcp
 //!   RunLimit::new           its own time limit or the turn's
 //!   process::run            programs: net::process;  HttpClient::exchange: requests
@@ -35,6 +35,7 @@ mod template;
 pub(crate) mod testing;
 mod toolbox;
 mod web_fetch;
+pub mod wording;
 mod xml;
 
 pub(crate) use attached::text_of;
@@ -44,8 +45,8 @@ pub use definition::{
     Arguments, Change, Definition, Origin, ResultDetails, Source, Start, Tool, ToolContext,
     cancelled, turn_is_over,
 };
-pub use files::READ_FILE;
 pub(crate) use files::Workspace;
+pub use files::{READ_FILE, settle};
 pub use find_tools::Offer;
 pub use known_address::Address;
 pub use pdf::pdf_obstacle;

@@ -20,22 +20,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::{Arguments, Definition, Origin, READ_SKILL, Source, Tool, Toolbox};
+use super::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::model::ToolSpec;
-use base::visible::{head_and_tail, one_line};
 use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
-use store::{Store, Viewer};
 
 /// The tool that sets up turns.
 const SCHEDULE: &str = "schedule";
-
-/// Longest question in characters. The arguments beside it are always whole.
-const QUESTION_CHARS: usize = 2_000;
-
-/// Begins the question about a call that tells others what is said in the conversation.
-pub const WIDENS: &str = "More people than see this conversation will know it. ";
 
 /// Who causes a call, and by what that is narrowed.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +49,8 @@ pub struct Circumstances {
     /// Whether text from outside is among what the model is shown.
     pub is_outside: bool,
     /// Whether the call can carry out what the model is shown: it asks an address that
-    /// nobody gave to the model, or one more than a turn may choose.
+    /// nobody gave to the model, or one more than a turn may choose, or takes much to an MCP
+    /// server.
     pub carries_out: bool,
     /// Whether the call tells what is said in the conversation to more people than read it,
     /// unasked.
@@ -148,7 +139,7 @@ impl<'a> Actor<'a> {
             verdict = Permission::Allow;
         }
         let is_exception = strictest != Permission::Allow;
-        let asks_again = circumstances.is_outside && has_effect(tool)
+        let asks_again = circumstances.is_outside && !tool.is_read_only
             || circumstances.carries_out
             || circumstances.widens;
         if is_exception && asks_again {
@@ -212,26 +203,29 @@ fn narrowed(verdict: Permission, own: Option<Permission>, mode: Option<Permissio
     mode.map_or(verdict, |mode| lesser(verdict, mode))
 }
 
-/// Whether a tool changes anything. What an MCP server says of its own tools is not
-/// believed.
-fn has_effect(tool: &Definition) -> bool {
-    !tool.is_read_only || matches!(tool.source, Source::Mcp(_))
-}
-
 /// Whether a tool only finds what those who ask may see anyway: the time, memories,
 /// conversations.
 fn only_looks_up(tool: &Definition) -> bool {
     tool.is_read_only && tool.source == Source::Builtin && tool.origin != Origin::Outside
 }
 
-/// Whether text that the owner does not trust describes one of these tools.
+/// Whether one of these tools is described by text that the owner has not chosen: that of a
+/// server that is not trusted and says something else than when it was set up.
 pub fn describes_from_outside(toolbox: &Toolbox, offered: &[ToolSpec]) -> bool {
-    let is_outside =
-        |tool: &Definition| matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside;
     offered
         .iter()
         .filter_map(|spec| toolbox.get(&spec.name))
-        .any(|tool| is_outside(tool.definition()))
+        .any(|tool| tool.definition().origin == Origin::Outside && tool.is_changed())
+}
+
+/// Most bytes that a call takes to a server that is not trusted, unasked, while text from
+/// outside is shown to the model.
+const MOST_CARRIED: usize = 1024;
+
+/// Whether a call takes more than that along.
+pub fn carries_much(tool: &Definition, arguments: &str) -> bool {
+    let is_of_server = matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside;
+    is_of_server && arguments.len() > MOST_CARRIED
 }
 
 /// Whether this person may answer the approval of a tool for themselves, without
@@ -276,45 +270,5 @@ fn lesser(one: Permission, other: Permission) -> Permission {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
         (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,
         (Permission::Allow, Permission::Allow) => Permission::Allow,
-    }
-}
-
-/// The question for a person: what the tool is going to do, in its own words or
-/// by its name and arguments. It is one line in which nothing hides, and of one that
-/// is too long it shows the beginning and the end.
-pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store, viewer: &Viewer) -> String {
-    let action = match tool.intent(arguments, store, viewer) {
-        Some(intent) => one_line(intent.trim()),
-        None => call(tool, arguments),
-    };
-    let action = head_and_tail(&action, QUESTION_CHARS);
-    format!("The assistant wants to {action}")
-}
-
-fn call(tool: &dyn Tool, arguments: &Arguments) -> String {
-    let name = one_line(&tool.spec().name);
-    let action = match &tool.definition().source {
-        Source::Builtin | Source::Custom => format!("run \"{name}\""),
-        Source::Mcp(server) => {
-            let server = one_line(server);
-            format!("use \"{name}\" of the MCP server \"{server}\"")
-        }
-    };
-    match arguments.is_empty() {
-        true => action,
-        false => format!("{action} with {}", visible(&arguments.clone().into())),
-    }
-}
-
-/// A value in whose strings nothing hides.
-fn visible(value: &Value) -> Value {
-    match value {
-        Value::String(text) => one_line(text).into(),
-        Value::Array(values) => values.iter().map(visible).collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (one_line(name), visible(value)))
-            .collect(),
-        other => other.clone(),
     }
 }

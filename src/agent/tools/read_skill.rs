@@ -7,8 +7,11 @@ use serde_json::json;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::files::Workspace;
 use super::output::text_of;
+use super::wording::Intent;
 use crate::skills::{FOLDER, MANIFEST, Skill, Skills, instructions};
+use base::language::Words;
 use base::measure::byte_count;
+use store::{Store, Viewer};
 
 /// Its name.
 pub const READ_SKILL: &str = "read_skill";
@@ -44,6 +47,11 @@ impl ReadSkill {
 impl Tool for ReadSkill {
     fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+        let skill = text(arguments, "name")?;
+        Some(words.say("action.read_skill", &[("skill", skill)]).into())
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -10,7 +10,9 @@ use super::definition::{
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
+use super::wording::Intent;
 use crate::skills;
+use base::language::Words;
 use net::process::{ExitReason, describe_exit};
 use store::{Store, Viewer};
 
@@ -32,8 +34,8 @@ impl RunCommand {
         RunCommand {
             definition: Definition::builtin(
                 NAME,
-                "Run a shell command in your workspace, without input, when no other tool does it. \
-                 Returns what it prints, and its exit code if it failed.",
+                "Run a shell command among your files, without input, when no other tool does it; \
+                 everybody's are in $SHARED. Returns what it prints, and its exit code if it failed.",
                 json!({"command": {"type": "string"}}),
                 &["command"],
             )
@@ -50,9 +52,13 @@ impl Tool for RunCommand {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
         let command = arguments.get("command")?.as_str()?;
-        Some(format!("run the command: {command}"))
+        Some(
+            words
+                .say("action.run_command", &[("command", command)])
+                .into(),
+        )
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -60,16 +66,23 @@ impl Tool for RunCommand {
         if text.contains('\0') {
             return Err("a command cannot hold a NUL".to_owned());
         }
-        let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
+        let shared = Workspace::new(self.directory.as_deref(), context.data_dir);
+        let workspace = match context.files_of()? {
+            Some(person) => Workspace::of_person(person, context.data_dir),
+            None => shared.clone(),
+        };
         // Scripts of skills may be read and run.
         let skills = context.data_dir.join(skills::FOLDER);
         let readable: Vec<&str> = skills.to_str().into_iter().collect();
         let (directory, sandbox) = workspace.confine(&readable, Some(&workspace.make()?), true);
+        let shared = shared.make()?;
+        let sandbox = sandbox.map(|sandbox| sandbox.and_shared(&shared));
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut command = process::command(SHELL);
         command.args(["-c", text]).current_dir(&directory);
         // The owner's home may hold keys; programs may keep files in the workspace.
         command.env("HOME", &directory).env("PWD", &directory);
+        command.env("SHARED", &shared);
         let finished = process::run(
             &mut command,
             sandbox.as_ref(),

@@ -15,6 +15,7 @@ use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
 use crate::tools::permission::{self, Circumstances};
+use crate::tools::wording::Wording;
 use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
     unknown_tool,
@@ -22,10 +23,11 @@ use crate::tools::{
 use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
 use base::ids::TurnId;
+use base::language::Words;
 use config::{FIND_TOOLS, Permission};
 use store::{
     Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
-    UploadLimits, open_calls,
+    UploadLimits, Viewer, open_calls,
 };
 
 /// Most tools that run in parallel within one turn.
@@ -42,8 +44,13 @@ const NOT_PERMITTED: &str = "this tool is not permitted here";
 enum CallDecision {
     Run(Arc<dyn Tool>, Map<String, Value>),
     Refuse(String),
-    /// Ask the owner, for this reason.
-    Ask(String),
+    /// Ask a person.
+    Ask {
+        /// What.
+        reason: String,
+        /// Whether the answer can cover later calls.
+        may_last: bool,
+    },
 }
 
 /// A call that gets its result now: from its tool, or the reason why it is refused.
@@ -77,7 +84,10 @@ impl<'a> TurnLoop<'a, '_> {
             call.provider_id = (!is_known(&provider_id)).then_some(provider_id);
         }
         for call in &reply.calls {
-            (self.observe)(Progress::ToolCall(call));
+            let viewer = self.run.viewer();
+            let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
+            let wording = self.wording(&call.tool, &arguments, &viewer);
+            (self.observe)(Progress::ToolCall(call, wording));
         }
         let chars = history.token_budget().result_chars;
         self.add(Step::Reply {
@@ -119,12 +129,14 @@ impl<'a> TurnLoop<'a, '_> {
                         }
                     }
                 }
-                CallDecision::Ask(reason) => questions.push(NewApproval {
+                CallDecision::Ask { reason, may_last } => questions.push(NewApproval {
                     reason,
                     call_id: call.id,
                     tool: call.tool,
                     arguments: call.arguments,
                     is_outside: self.is_outside,
+                    outside_sources: history.outside_sources(&self.steps),
+                    may_last,
                 }),
             }
         }
@@ -201,7 +213,7 @@ impl<'a> TurnLoop<'a, '_> {
         let needed = || needed.iter().filter_map(|name| toolbox.get(name));
         let asked = approvals.iter().find(|approval| approval.is_for(call));
         let decision = asked.and_then(|approval| approval.decision.as_ref());
-        let mut widens = false;
+        let (mut widens, mut may_last) = (false, true);
         let permission = match decision {
             // What has been denied in general since stays denied.
             Some(decision) if decision.verdict.is_approval() => {
@@ -224,10 +236,13 @@ impl<'a> TurnLoop<'a, '_> {
                 let conversation = run.turn.conversation_id;
                 let config = &run.assistant.config;
                 let address = tool.asked_address(&arguments, config);
-                let carries_out = address.is_some_and(|one| {
-                    self.addresses_until(call) > config.tools.web_fetch.addresses_per_turn
-                        || !history.has(&one, &self.steps)
-                });
+                let carries_much =
+                    self.is_outside && permission::carries_much(tool.definition(), &call.arguments);
+                let carries_out = carries_much
+                    || address.is_some_and(|one| {
+                        self.addresses_until(call) > config.tools.web_fetch.addresses_per_turn
+                            || !history.has(&one, &self.steps)
+                    });
                 if let Some(memory) = permission::replaced(&call.tool, &arguments) {
                     widens = seen.is_seen_by_more(memory, self.audience)?;
                 }
@@ -241,6 +256,11 @@ impl<'a> TurnLoop<'a, '_> {
                         widens,
                     };
                     permissions.push(actor.decide(tool.definition(), circumstances));
+                    let later = Circumstances {
+                        is_granted: true,
+                        ..circumstances
+                    };
+                    may_last &= actor.decide(tool.definition(), later) == Permission::Allow;
                 }
                 permission::least(permissions)
             }
@@ -251,13 +271,19 @@ impl<'a> TurnLoop<'a, '_> {
             Permission::Ask => {
                 // Admins are asked, too, who may not see what the person sees.
                 let viewer = run.viewer().household_only();
-                let (tool, store) = (tool.as_ref(), run.store);
-                let reason = permission::reason(tool, &arguments, store, &viewer);
-                let more = if widens { permission::WIDENS } else { "" };
-                CallDecision::Ask(format!("{more}{reason}"))
+                let wording = self.wording(&call.tool, &arguments.into(), &viewer);
+                let reason = wording.question(Words::ENGLISH, widens);
+                CallDecision::Ask { reason, may_last }
             }
             Permission::Deny => CallDecision::Refuse(NOT_PERMITTED.to_owned()),
         })
+    }
+
+    /// A call in words for people.
+    fn wording(&self, tool: &str, arguments: &Value, viewer: &Viewer) -> Wording {
+        let known = self.run.assistant.toolbox.get(tool).map(Arc::as_ref);
+        let (words, store) = (Words::ENGLISH, self.run.store);
+        Wording::of(words, tool, known, arguments, store, viewer)
     }
 
     /// How many addresses outside the calls of this turn have asked, this one included. Going

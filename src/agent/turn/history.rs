@@ -25,6 +25,8 @@ use base::people::UserRole;
 use config::Permission;
 use store::{Memory, Past, Purpose, Step, Vector, WantedPast};
 
+/// Most sources of text from outside that a question names.
+const MOST_SOURCES: usize = 3;
 /// Most turns of the past that are read and shown.
 const MOST_TURNS: usize = 400;
 /// Most bytes of the past that are read for each token of the budget: more than
@@ -313,6 +315,58 @@ impl<'a> History<'a> {
     /// Whether text from outside is among the past or the memories, or was once.
     pub fn has_outside_text(&self) -> bool {
         self.past.has_outside_text || self.memories.iter().any(|memory| memory.is_outside)
+    }
+
+    /// From where the text from outside is that the model is shown, as far as that can be
+    /// told: a kind and a name on each line, the newest last, without what only readers of
+    /// the conversation may know.
+    pub fn outside_sources(&self, steps: &[Step]) -> String {
+        let run = self.run;
+        let config = &run.assistant.config;
+        let mut sources: Vec<String> = Vec::new();
+        let present = (run.message, run.turn.channel.as_str(), steps);
+        let past = self.past.turns.iter();
+        let past = past.map(|turn| (&turn.message, turn.channel.as_str(), &turn.steps[..]));
+        if self.memories.iter().any(|memory| memory.is_outside) {
+            sources.push("memory".to_owned());
+        }
+        for (message, channel, steps) in past.chain([present]) {
+            if let Some(name) = channel.strip_prefix("webhook:") {
+                let account = config.webhook_account(name);
+                let is_trusted = account.is_some_and(|account| account.trusted);
+                sources.extend((!is_trusted).then(|| format!("webhook {name}")));
+            }
+            sources.extend((!message.attachments.is_empty()).then(|| "attachment".to_owned()));
+            let calls = || {
+                let calls = steps.iter().filter_map(|step| match step {
+                    Step::Reply { calls, .. } => Some(calls),
+                    _ => None,
+                });
+                calls.flatten()
+            };
+            for step in steps {
+                let Step::Result {
+                    call_id, outside, ..
+                } = step
+                else {
+                    continue;
+                };
+                let call = calls().find(|call| call.id == *call_id && *outside);
+                let tool = call.and_then(|call| run.assistant.toolbox.get(&call.tool));
+                if let (Some(call), Some(tool)) = (call, tool) {
+                    sources.extend(tool.outside_source(&call.arguments, config));
+                }
+            }
+        }
+        // Each once, where it came last.
+        let mut newest: Vec<String> = Vec::new();
+        for source in sources.into_iter().rev() {
+            let source = source.replace('\n', " ");
+            if newest.len() < MOST_SOURCES && !newest.contains(&source) {
+                newest.insert(0, source);
+            }
+        }
+        newest.join("\n")
     }
 
     /// Whether somebody gave this address to the model, in the past, in the present

@@ -23,6 +23,7 @@ use crate::model::servers::Candidate;
 use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use crate::prompt::{Context, waiting_note};
 pub use crate::prompt::{cut_by, said_so_far};
+use crate::tools::wording::Wording;
 use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
@@ -47,8 +48,8 @@ const GO_ON: &str = "The server restarted while you wrote this. The person has r
 pub enum Progress<'a> {
     /// A piece of the reply.
     Text(&'a str),
-    /// The model calls a tool.
-    ToolCall(&'a ToolCall),
+    /// The model calls a tool; in words for people.
+    ToolCall(&'a ToolCall, Wording),
     /// A call has its result.
     ToolResult {
         /// The [`ToolCall::id`] that it answers.

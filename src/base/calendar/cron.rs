@@ -11,11 +11,14 @@ use jiff::civil::{Date, DateTime};
 use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::language::Words;
 
 /// Most characters of a text with five fields.
 const MOST_CHARACTERS: usize = 200;
 /// Days to search for the next time: 29 February may be eight years away.
 const DAYS_AHEAD: usize = 366 * 9;
+/// Most times of a day that are named one by one.
+const MOST_TIMES: usize = 4;
 
 pub(super) const MONTHS: [&str; 12] = [
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -110,6 +113,98 @@ impl Cron {
         None
     }
 
+    /// When it comes, in words: `every weekday at 7:30`.
+    pub fn say(&self, words: Words) -> String {
+        let (days, times) = (self.say_days(words), self.say_times(words));
+        // All through every day: the times say so.
+        let is_through = values(self.hours).count() > MOST_TIMES && steps(self.hours, 24).is_some();
+        match is_through && days == words.word("repeat.day") {
+            true => times,
+            false => words.say("repeat.times", &[("days", &days), ("times", &times)]),
+        }
+    }
+
+    fn say_times(&self, words: Words) -> String {
+        let (minutes, hours) = (numbers(self.minutes), numbers(self.hours));
+        let by = |step: i64| words.say("repeat.minutes", &[("count", &step.to_string())]);
+        match (steps(self.minutes, 60), steps(self.hours, 24), &minutes[..]) {
+            (Some(1), Some(1), _) => words.word("repeat.every_minute"),
+            (Some(step), Some(1), _) => by(step),
+            (_, Some(1), [minute]) => words.say("repeat.hour", &[("minute", minute)]),
+            (_, Some(step), [minute]) if hours.len() > MOST_TIMES => {
+                let fields = [("count", &*step.to_string()), ("minute", minute)];
+                words.say("repeat.hours", &fields)
+            }
+            _ if minutes.len() * hours.len() <= MOST_TIMES => {
+                let at = |hour: i8| {
+                    values(self.minutes).map(move |minute| format!("{hour}:{minute:02}"))
+                };
+                let times: Vec<String> = values(self.hours).flat_map(at).collect();
+                words.say("repeat.at", &[("times", &words.list(&times))])
+            }
+            _ => {
+                let fields = [
+                    ("minutes", &*ranges(words, self.minutes)),
+                    ("hours", &ranges(words, self.hours)),
+                ];
+                words.say("repeat.hourly", &fields)
+            }
+        }
+    }
+
+    fn say_days(&self, words: Words) -> String {
+        let weekdays = values(self.weekdays).map(|day| match day {
+            // A week is read from Monday on.
+            0 => 7,
+            day => day,
+        });
+        let mut weekdays: Vec<i8> = weekdays.collect();
+        weekdays.sort_unstable();
+        let names = weekdays
+            .iter()
+            .map(|day| words.word(&format!("weekday.{}", day % 7)));
+        let names = words.list(&names.collect::<Vec<_>>());
+        let days = ranges(words, self.days);
+        let months = values(self.months).map(|month| words.word(&format!("month.{month}")));
+        let months = words.list(&months.collect::<Vec<_>>());
+        let has_all_months = self.months.count_ones() == 12;
+        let by_week = || match &weekdays[..] {
+            [_, _, _, _, _, _, _] => words.word("repeat.day"),
+            [1, 2, 3, 4, 5] => words.word("repeat.weekdays"),
+            [6, 7] => words.word("repeat.weekends"),
+            _ => words.say("repeat.week", &[("weekdays", &names)]),
+        };
+        let has_all_days = self.days.count_ones() == 31;
+        let by_month = |key| words.say(key, &[("days", &days), ("months", &months)]);
+        let said = match self.interval {
+            Some(Interval {
+                days,
+                is_weekly: true,
+                ..
+            }) => {
+                let count = (days / 7).to_string();
+                words.say("repeat.weeks", &[("count", &count), ("weekdays", &names)])
+            }
+            Some(Interval { days, .. }) => {
+                words.say("repeat.days", &[("count", &days.to_string())])
+            }
+            None if has_all_days => by_week(),
+            None if weekdays.len() == 7 && !has_all_months => return by_month("repeat.year"),
+            None if weekdays.len() == 7 => by_month("repeat.month"),
+            None => {
+                let days = by_month("repeat.month");
+                words.say(
+                    "repeat.either",
+                    &[("days", &days), ("weekdays", &by_week())],
+                )
+            }
+        };
+        match has_all_months {
+            true => said,
+            false => words.say("repeat.in_months", &[("days", &said), ("months", &months)]),
+        }
+    }
+
     fn is_on(&self, date: Date) -> bool {
         let has = |bits: u64, value: i8| bits >> value & 1 == 1;
         let by_month = has(self.days, date.day());
@@ -132,6 +227,36 @@ impl Cron {
 
 fn values(bits: u64) -> impl Iterator<Item = i8> {
     (0..60).filter(move |value| bits >> value & 1 == 1)
+}
+
+fn numbers(bits: u64) -> Vec<String> {
+    values(bits).map(|value| value.to_string()).collect()
+}
+
+/// The step from one value to the next, and from the last to the first of the next round, if
+/// it is always the same and the first is 0 where that is not clear.
+fn steps(bits: u64, round: i8) -> Option<i64> {
+    let found: Vec<i8> = values(bits).collect();
+    let step = round / i8::try_from(found.len()).ok()?.max(1);
+    let is_even = round % step.max(1) == 0
+        && (found.iter().zip(0..)).all(|(value, place)| *value == place * step);
+    (is_even && found.len() > 1).then_some(i64::from(step))
+}
+
+/// Values as a list, those in a row as a range: `1, 3–5`.
+fn ranges(words: Words, bits: u64) -> String {
+    let mut ranges: Vec<(i8, i8)> = Vec::new();
+    for value in values(bits) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last == value - 1 => *last = value,
+            _ => ranges.push((value, value)),
+        }
+    }
+    let said = ranges.iter().map(|(first, last)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}–{last}"),
+    });
+    words.list(&said.collect::<Vec<_>>())
 }
 
 impl FromStr for Cron {

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use super::zone::read;
 use super::{Cron, Timing, Zone};
 use crate::clock::Timestamp;
+use crate::language::Words;
 use crate::testing::rows;
 
 /// Central European rules, without the system's database.
@@ -377,5 +378,30 @@ fn a_stamp_is_the_day_and_the_minute() {
             let expected = local.strftime("%a %Y-%m-%d %H:%M").to_string();
             assert_eq!(zone.day_and_minute(time), expected);
         }
+    }
+}
+
+#[test]
+fn what_repeats_is_said_in_words() {
+    let table = "
+        30 7 * * *              | every day at 7:30
+        30 7 * * mon-fri        | every weekday at 7:30
+        0 9,18 * * sat,sun      | on Saturdays and Sundays at 9:00 and 18:00
+        0 8 * * sun,mon,thu     | every Monday, Thursday and Sunday at 8:00
+        * * * * *               | every minute
+        */15 * * * *            | every 15 minutes
+        5 * * * *               | every hour at minute 5
+        0 */2 * * *             | every 2 hours at minute 0
+        */10 8-18 * * mon       | every Monday at minute 0, 10, 20, 30, 40 and 50 of the hours 8–18
+        0 6 1,15 * *            | on day 1 and 15 of every month at 6:00
+        0 6 24 12 *             | on day 24 of December at 6:00
+        0 6 1 * mon             | on day 1 of every month and every Monday at 6:00
+        0 6 * 6-8 fri           | every Friday in June, July and August at 6:00
+        0 9 * * fri 2026-11-27/2w | every 2 weeks on Friday at 9:00
+        0 9 * * * 2026-11-27/3d   | every 3 days at 9:00
+    ";
+    for [cron, said] in rows(table) {
+        let cron: Cron = cron.parse().unwrap();
+        assert_eq!(cron.say(Words::ENGLISH), said, "{cron}");
     }
 }

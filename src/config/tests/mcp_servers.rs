@@ -48,11 +48,11 @@ fn entries_of_other_clients_are_understood() {
         shown["mcp_servers"],
         json!({
             "time": {"command": "uvx", "disabled": false, "timeout_seconds": 60, "trusted": false,
-                "household": false, "sandbox": false},
+                "household": false, "read_only": false, "sandbox": false},
             "home assistant": {"url": "https://ha.lan/***", "disabled": false, "timeout_seconds": 5, "trusted": false,
-                "household": false},
+                "household": false, "read_only": false},
             "off": {"command": "x", "disabled": true, "timeout_seconds": 60, "trusted": false,
-                "household": false, "sandbox": false},
+                "household": false, "read_only": false, "sandbox": false},
         })
     );
 }
@@ -71,6 +71,8 @@ fn what_cannot_be_started_is_refused() {
         "a":{"comand":"x"}                          | did you mean "command"?
         "a":{"command":"x","timeout_seconds":0, "trusted": false}     | must be an integer from 1 to 3600
         "a.b":{"command":"x"},"a b":{"command":"y"} | is too similar to "a.b"
+        "a":{"command":"x","read_only":"all"}       | must be an array of names
+        "a":{"command":"x","read_only":[1]}         | must be a string of 1 to 256
         "a":"x"                                     | must be an object with command
     "#;
     for [members, says] in rows(table) {

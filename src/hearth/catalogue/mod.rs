@@ -82,8 +82,7 @@ impl Addition {
         Ok(())
     }
 
-    /// The MCP server that is not trusted, if it has one: its tools ask whatever their rights,
-    /// and so do all others that have an effect.
+    /// The MCP server that is not trusted, if it has one: what it answers is text from outside.
     pub fn outside(&self) -> Option<&str> {
         let mut servers = self.servers.iter();
         let (name, _) = servers.find(|(_, server)| server["trusted"] != true)?;

@@ -69,9 +69,7 @@ const WAITING: Shown = Shown::List {
     member: "approvals",
     columns: &[
         ("id", |approval| short(&approval["approval_id"])),
-        ("tool", |approval| short(&approval["tool"])),
-        ("asked by", |approval| short(&approval["requested_by"])),
-        ("channel", |approval| short(&approval["channel"])),
+        ("asked", |approval| short(&approval["origin"])),
         ("answer", |approval| {
             let is_others = approval["may_answer"] == false;
             if is_others { "others" } else { "you" }.to_owned()
@@ -123,19 +121,23 @@ fn deny(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn decide(remember: Option<&str>, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let request = decision(arguments.required(0), remember, "decide");
     let decided = ask(&request, arguments, context)?;
-    let tool = decided["tool"].as_str().unwrap_or("the tool");
+    let tool = decided["label"].as_str().unwrap_or("The tool");
+    let offers = |answer: &str| {
+        let mut answers = decided["answers"].as_array().into_iter().flatten();
+        answers.any(|one| one["answer"] == answer)
+    };
     let covers = decided["covers"].as_str().unwrap_or("who asked");
     context.note(match remember {
-        None => format!("Denied: {tool} does not run."),
-        Some("conversation" | "always") if decided["outside"] == true => format!(
-            "Allowed: {tool} runs, and may later for {covers}. In this conversation it asks each \
-             time, because text from outside is in it."
+        None => format!("Denied: \"{tool}\" does not run."),
+        Some(answer) if !offers(answer) => format!(
+            "Allowed: \"{tool}\" runs, and may later for {covers}. A call such as this one asks \
+             each time."
         ),
         Some("conversation") => {
-            format!("Allowed: {tool} runs, also later in this conversation for {covers}.")
+            format!("Allowed: \"{tool}\" runs, also later in this conversation for {covers}.")
         }
-        Some("always") => format!("Allowed: {tool} runs, from now on always for {covers}."),
-        Some(_) => format!("Allowed: {tool} runs this once."),
+        Some("always") => format!("Allowed: \"{tool}\" runs, from now on always for {covers}."),
+        Some(_) => format!("Allowed: \"{tool}\" runs this once."),
     })
 }
 

@@ -175,7 +175,10 @@ next start, marked as late.
                         text(&schedule["next"])
                     }
                 }),
-                ("repeats", |schedule| text(&schedule["cron"])),
+                ("repeats", |schedule| {
+                    let is_repeated = !schedule["cron"].is_null();
+                    text(&schedule[if is_repeated { "when" } else { "cron" }])
+                }),
                 ("webhook", |schedule| text(&schedule["webhook"])),
                 ("prompt", |schedule| {
                     truncated(&text(&schedule["prompt"]), 60)

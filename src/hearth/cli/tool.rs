@@ -271,7 +271,7 @@ fn print_rights(door: &mut Door, added: &Value, context: &mut CliContext) -> Cli
     }
     if let Some(server) = added["outside"].as_str() {
         context.note(format_args!(
-            "What it says counts as text from outside: while it is there, every tool with an \
+            "What it answers counts as text from outside: after it was read, every tool with an \
              effect asks, even where it is allowed. If only your household writes there: \
              `hearth config set mcp_servers.{server}.trusted true`"
         ))?;

@@ -8,6 +8,7 @@ use super::post::{Poster, Request};
 use super::push_key::PushKey;
 use super::schedule::Outcome;
 use base::clock::Timestamp;
+use base::language::Words;
 use base::secret::Secret;
 use base::url::Url;
 use config::{Config, Notifications, PushService};
@@ -95,19 +96,19 @@ pub struct Push {
 
 impl Push {
     fn new(id: String, cause: NotificationCause, content: Option<&str>) -> Push {
-        let what = match cause {
-            NotificationCause::Approval => "A question waits for your answer",
-            NotificationCause::Reminder => "A reminder is due",
-            NotificationCause::Reply => "A reply is there",
-            NotificationCause::Message => "A message for you",
-        };
+        let what = Words::ENGLISH.word(match cause {
+            NotificationCause::Approval => "notification.approval",
+            NotificationCause::Reminder => "notification.reminder",
+            NotificationCause::Reply => "notification.reply",
+            NotificationCause::Message => "notification.message",
+        });
         let (title, text) = match content {
             Some(content) => (what, shortened(content)),
-            None => ("Hearth", what.to_owned()),
+            None => ("Hearth".to_owned(), what),
         };
         Push {
             id,
-            title: title.to_owned(),
+            title,
             text,
             is_urgent: cause == NotificationCause::Approval,
         }
@@ -118,7 +119,7 @@ impl Push {
         Push {
             id: "test".to_owned(),
             title: "Hearth".to_owned(),
-            text: "Notifications reach this phone".to_owned(),
+            text: Words::ENGLISH.word("notification.test"),
             is_urgent: false,
         }
     }

@@ -3,16 +3,25 @@
 //! An approval is seen by the person who asked and by admins. Admins may answer it,
 //! and the person who asked, where `approves` in `people.NAME` has the tool.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use super::{Service, views};
+use super::Service;
+use super::views::{self, ENGLISH};
 use agent::tools::permission;
+use agent::tools::wording::{self, Wording};
 use agent::tools::{Arguments, check_arguments};
 use base::error::{Error, Result};
 use base::ids::ApprovalId;
+use base::visible::one_line;
 use config::{Grantee, Permission};
 use protocol::command::Remember;
-use store::{Approval, Decision, Durable, Identity, Readers, Turn, UserRole, Verdict, Viewer};
+use protocol::record;
+use store::{
+    Approval, Decision, Durable, Identity, Readers, SCHEDULE_CHANNEL, Turn, UserRole, Verdict,
+    Viewer,
+};
 
 /// The decider on record when nobody decided in time.
 pub(super) const BY_TIME: &str = "timeout";
@@ -24,15 +33,9 @@ impl Service {
             .store
             .snapshot(&identity.viewer())?
             .waiting_approvals()?;
-        let shown = |approval: &Approval| {
-            let mut shown = views::approval(approval);
-            if approval.user_id == Some(identity.user_id)
-                && let Some(reason) = self.own_reason(approval)
-            {
-                shown.reason = reason;
-            }
-            shown.may_answer = Some(self.may_answer(approval, identity));
-            shown
+        let shown = |approval: &Approval| record::Approval {
+            may_answer: Some(self.may_answer(approval, identity)),
+            ..self.shown(approval, approval.user_id == Some(identity.user_id))
         };
         Ok(views::records("approvals", waiting.iter().map(shown)))
     }
@@ -162,28 +165,45 @@ impl Service {
             self.queue
                 .resume(decided.approval.turn_id, decided.approval.conversation_id);
         }
-        Ok(json!(views::approval(&decided.approval)))
+        Ok(json!(self.shown(&decided.approval, false)))
     }
 
-    /// The question of an approval as whoever asked may read it, with what they see and
-    /// the admins, who are asked, too, may not. None if that is the same.
-    fn own_reason(&self, approval: &Approval) -> Option<String> {
+    /// An approval in words: as the person who asked may read it, with what they see, or as
+    /// admins may, who are asked, too.
+    fn shown(&self, approval: &Approval, is_own: bool) -> record::Approval {
         let assistant = self.assistant();
-        let tool = assistant.toolbox.get(&approval.tool)?;
-        let arguments = check_arguments(tool.spec(), &approval.arguments).ok()?;
+        let toolbox = &assistant.toolbox;
         let nobody = Readers::People([].into());
-        let viewer = Viewer::readers_of(approval.conversation_id, &nobody)
-            .asked_by(Some(approval.user_id?), None);
-        let mut own = permission::reason(tool.as_ref(), &arguments, &self.store, &viewer);
-        if approval.reason.starts_with(permission::WIDENS) {
-            own.insert_str(0, permission::WIDENS);
-        }
-        (own != approval.reason).then_some(own)
+        let asker = approval.user_id.filter(|_| is_own);
+        let viewer = Viewer::readers_of(approval.conversation_id, &nobody);
+        let viewer = viewer.asked_by(asker, None);
+        let tool = toolbox.get(&approval.tool);
+        let arguments = match tool.map(|tool| check_arguments(tool.spec(), &approval.arguments)) {
+            Some(Ok(arguments)) => arguments.into(),
+            _ => views::arguments(&approval.arguments),
+        };
+        let tool = tool.map(Arc::as_ref);
+        let name = &approval.tool;
+        let words = ENGLISH;
+        let wording = Wording::of(words, name, tool, &arguments, &self.store, &viewer);
+        // What others read is as it was when it was asked.
+        let reason = match asker {
+            Some(_) => wording.question(words, wording::widens(&approval.reason)),
+            None => approval.reason.clone(),
+        };
+        let words = record::ApprovalWords {
+            origin: origin(approval),
+            after: (approval.is_outside).then(|| after(&approval.outside_sources)),
+            details: wording.details,
+            answers: answers(approval, &wording.label),
+            label: wording.label,
+        };
+        views::approval(approval, reason, words)
     }
 
     /// Publishes the tool calls for which a turn waits.
     pub(super) fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
-        (self.hub).publish_requests(turn, approvals, |approval| self.own_reason(approval));
+        (self.hub).publish_requests(turn, approvals, |one, is_own| self.shown(one, is_own));
     }
 
     pub(super) fn publish_decision(&self, approval: &Approval, decision: &Decision) {
@@ -206,4 +226,56 @@ impl Service {
         };
         self.hub.publish_decision(approval, decision, readers);
     }
+}
+
+/// Who asks, and through what.
+fn origin(approval: &Approval) -> String {
+    let person = approval.requested_by.as_deref().map(one_line);
+    let person = person.unwrap_or_else(|| ENGLISH.word("approval.somebody"));
+    let channel = approval.channel.split_once(':');
+    let (key, account) = match (approval.channel.as_str(), channel) {
+        (_, Some(("webhook", account))) => ("approval.asks.webhook", one_line(account)),
+        (SCHEDULE_CHANNEL, _) => ("approval.asks.schedule", String::new()),
+        ("openai_api" | "ollama_api", _) => ("approval.asks.program", String::new()),
+        ("mcp", _) => ("approval.asks.assistant", String::new()),
+        _ => ("approval.asks", String::new()),
+    };
+    ENGLISH.say(key, &[("person", &person), ("account", &account)])
+}
+
+/// After which text from outside a question comes.
+fn after(sources: &str) -> String {
+    let said = sources.lines().map(|source| {
+        let (kind, name) = source.split_once(' ').unwrap_or((source, ""));
+        ENGLISH.say(&format!("outside.{kind}"), &[("name", &one_line(name))])
+    });
+    let said: Vec<String> = said.collect();
+    match said[..] {
+        [] => ENGLISH.word("approval.after_something"),
+        _ => ENGLISH.say("approval.after", &[("sources", &ENGLISH.list(&said))]),
+    }
+}
+
+/// The answers to a question: those that would not hold are none.
+fn answers(approval: &Approval, tool: &str) -> Vec<record::Answer> {
+    let covers = views::covers(approval);
+    let may_last = approval.may_last && covers.is_some();
+    let person = one_line(&covers.unwrap_or_default());
+    let said = [
+        ("once", "answer.once", "answer.once.means"),
+        (
+            "conversation",
+            "answer.conversation",
+            "answer.conversation.means",
+        ),
+        ("always", "answer.always", "answer.always.means"),
+        ("deny", "answer.deny", "answer.deny.means"),
+    ];
+    let is_there = |(answer, ..): &(&str, _, _)| may_last || ["once", "deny"].contains(answer);
+    let answer = |(answer, label, sentence)| record::Answer {
+        answer,
+        label: ENGLISH.word(label),
+        sentence: ENGLISH.say(sentence, &[("person", &person), ("tool", tool)]),
+    };
+    said.into_iter().filter(is_there).map(answer).collect()
 }

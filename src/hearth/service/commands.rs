@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 use super::caller::{Caller, Responder};
 use super::settings::list_settings;
 use super::tools::list_available_tools;
+use super::views::ENGLISH;
 use super::{Service, views};
 use crate::qr;
 use agent::model::probe::probe;
 use agent::skills;
 use agent::tools::permission::{Actor, Circumstances};
-use agent::tools::{Offer, Source, parameter_types};
+use agent::tools::{Offer, Source, parameter_types, wording};
 use base::error::{Error, Result};
 use base::ids::ConversationId;
 use base::people::Audience;
@@ -353,6 +354,8 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
             let permission = actor.decide(tool.definition(), Circumstances::default());
             record::Tool {
                 name: spec.name.clone(),
+                label: wording::label(ENGLISH, &spec.name, Some(tool.definition())),
+                about: wording::about(ENGLISH, tool.definition()),
                 description: spec.description.clone(),
                 parameters: parameter_types(&spec.parameters),
                 source: match &tool.definition().source {

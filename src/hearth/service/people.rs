@@ -273,6 +273,10 @@ impl Service {
             .store
             .remove_user(known.id, heir.as_ref().map(|heir| heir.id))?;
         log::info!("user {}: removed by {}", known.name, by.user);
+        let heir_id = heir.as_ref().map(|heir| heir.id);
+        if let Err(error) = agent::tools::settle(&self.data_dir, (known.id, &known.name), heir_id) {
+            log::warn!("the files of {}: {error}", known.name);
+        }
         self.person_gone(removed.unseen);
         for (conversation, before) in removed.handed_over {
             let shared = (self.store.snapshot(&Viewer::server())?).conversation(conversation)?;

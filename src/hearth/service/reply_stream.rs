@@ -472,6 +472,8 @@ mod tests {
         let call = EventKind::ToolCall {
             tool: "clock".into(),
             arguments: serde_json::json!({}),
+            label: String::new(),
+            sentence: String::new(),
             call_id: "1".into(),
         };
         let message_id = MessageId::from(1);

@@ -288,6 +288,7 @@ impl Service {
         if is_same && known.is_current(&self.mcp, tells_browsers) {
             return Arc::clone(&known);
         }
+        self.pin_tools();
         let fresh = Arc::new(match is_same {
             // The provider knows its server and keeps connections to it.
             true => known.refreshed(&self.mcp, &self.data_dir, tells_browsers),
@@ -305,6 +306,16 @@ impl Service {
         drop(known);
         *write(&self.assistant) = Arc::clone(&fresh);
         fresh
+    }
+
+    /// Notes the tools of MCP servers as their owner chose them.
+    fn pin_tools(&self) {
+        let key = |server: &str| format!("mcp_pins:{server}");
+        let known = |server: &str| Ok(self.store.meta(&key(server))?.uncommitted().clone());
+        let keep = |server: &str, text: &str| self.store.set_meta(&key(server), text);
+        if let Err(error) = self.mcp.pin(&known, &keep) {
+            log::warn!("the tools of an MCP server are not noted: {error}");
+        }
     }
 
     /// Reserves event numbers on disk, before somebody hears of events, and more before

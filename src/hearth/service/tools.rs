@@ -99,19 +99,15 @@ impl Service {
         }
         log::info!("tool {}: added by {}", addition.alias, by.user);
         self.config_changed(&CHANGED.map(str::to_owned));
-        let mut rights = addition.rights.clone();
-        if addition.outside().is_some() {
-            rights.values_mut().for_each(|right| *right = "ask".into());
-        }
         let config = self.settings.current();
         let accounts = config.webhook_accounts().filter(|account| {
             let offers = |tool: &String| config.offers(account, tool);
-            account.permission_mode != Some(Permission::Deny) && rights.keys().any(offers)
+            account.permission_mode != Some(Permission::Deny) && addition.rights.keys().any(offers)
         });
         let accounts: Vec<&str> = accounts.map(|account| account.name.as_str()).collect();
         Ok(json!({
             "name": addition.alias,
-            "tool_permissions": rights,
+            "tool_permissions": addition.rights,
             "choices": found,
             "has_servers": addition.has_servers(),
             "outside": addition.outside(),

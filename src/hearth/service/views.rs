@@ -10,6 +10,7 @@ use agent::skills::Skill;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Code, Error};
+use base::language::Words;
 use config::Person;
 use net::relay_links::LinkStatus;
 use protocol::record;
@@ -17,6 +18,9 @@ use store::{
     Approval, Conversation, Delivery, Found, Hit, Invitation, List, ListItem, ListSummary, Memory,
     Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
 };
+
+/// The language of what people read.
+pub const ENGLISH: Words = Words::ENGLISH;
 
 /// The word for a token that sees only what is the household's.
 pub const HOUSEHOLD: &str = "household";
@@ -79,6 +83,8 @@ pub fn mcp_server(server: ServerStatus) -> record::McpServer {
         name: server.name,
         state: server.state.as_str(),
         tools: server.tools as u64,
+        readers: server.readers,
+        changed: server.changed,
         problem: server.problem,
     }
 }
@@ -173,14 +179,18 @@ pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
 /// known who asked.
 pub fn covers(approval: &Approval) -> Option<String> {
     match (&approval.account, approval.user_id) {
-        (Some(account), _) => Some(format!("the webhook account {account}")),
+        (Some(account), _) => Some(ENGLISH.say("approval.webhook", &[("account", account)])),
         (None, Some(_)) => approval.requested_by.clone(),
         (None, None) => None,
     }
 }
 
-/// An approval.
-pub fn approval(approval: &Approval) -> record::Approval {
+/// An approval, with what people read of it.
+pub fn approval(
+    approval: &Approval,
+    reason: String,
+    words: record::ApprovalWords,
+) -> record::Approval {
     let decision = approval.decision.as_ref();
     record::Approval {
         approval_id: approval.id,
@@ -188,7 +198,8 @@ pub fn approval(approval: &Approval) -> record::Approval {
         conversation_id: approval.conversation_id,
         tool: approval.tool.clone(),
         arguments: arguments(&approval.arguments),
-        reason: approval.reason.clone(),
+        reason,
+        words,
         requested_by: approval.requested_by.clone(),
         channel: approval.channel.clone(),
         covers: covers(approval),
@@ -262,6 +273,10 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
         conversation_id: schedule.conversation_id,
         webhook: schedule.account.clone(),
         cron: schedule.timing.cron.as_ref().map(ToString::to_string),
+        when: match &schedule.timing.cron {
+            Some(cron) => cron.say(ENGLISH),
+            None => zone.spoken(schedule.timing.next_at, now),
+        },
         next_at: schedule.timing.next_at,
         next: zone.spoken(schedule.timing.next_at, now),
         last_at: schedule.last_at,

@@ -65,6 +65,8 @@ pub struct Sandbox {
     /// Whether only its owner could reach the data directory at first.
     is_private: bool,
     workspace: PathBuf,
+    /// Another directory that may be written to.
+    shared: Option<PathBuf>,
     temporary: PathBuf,
     /// Further files and directories that may be read.
     own: Vec<PathBuf>,
@@ -96,6 +98,7 @@ impl Sandbox {
             data_dir,
             settings,
             workspace,
+            shared: None,
             own: vec![directory.to_owned()],
             is_closed: false,
         };
@@ -111,6 +114,13 @@ impl Sandbox {
             }
         }
         sandbox
+    }
+
+    /// The same, which may also write to this directory.
+    #[must_use]
+    pub fn and_shared(mut self, directory: &Path) -> Sandbox {
+        self.shared = Some(canonical(directory));
+        self
     }
 
     /// A sandbox for a program that gets and gives everything through its pipes: it can write
@@ -189,8 +199,8 @@ impl Sandbox {
         for path in &self.own {
             self.collect(path, &mut readable);
         }
-        let writable = [&self.workspace, &self.temporary];
-        let writable = writable.map(PathBuf::as_path).into_iter();
+        let writable = [&self.workspace, &self.temporary].into_iter();
+        let writable = writable.chain(&self.shared).map(PathBuf::as_path);
         let writable = writable.filter(|path| !self.is_closed && !self.holds_data(path));
         let writable = writable.chain(DEVICES.iter().map(Path::new));
         let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(VERSION))?;

@@ -38,6 +38,10 @@ pub struct Approval {
     pub channel: String,
     /// Whether text from outside was in the conversation.
     pub is_outside: bool,
+    /// From where, as far as that is known, each on a line; the newest is the last.
+    pub outside_sources: String,
+    /// Whether an answer can cover later calls.
+    pub may_last: bool,
     /// The [`ToolCall::id`](crate::ToolCall::id).
     pub call_id: String,
     /// The tool that would run.
@@ -75,6 +79,10 @@ pub struct NewApproval {
     pub reason: String,
     /// Whether text from outside is in the conversation.
     pub is_outside: bool,
+    /// From where, as in [`Approval::outside_sources`].
+    pub outside_sources: String,
+    /// Whether an answer can cover later calls.
+    pub may_last: bool,
 }
 
 /// A person's decision, or a timeout.
@@ -258,8 +266,8 @@ pub(crate) fn insert(
     write.execute(
         "INSERT INTO approvals
              (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at,
-              expires_at, is_outside)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+              expires_at, is_outside, outside_sources, may_last)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             id,
             turn_id,
@@ -271,6 +279,8 @@ pub(crate) fn insert(
             write.now,
             expires_at,
             new.is_outside,
+            new.outside_sources,
+            new.may_last,
         ],
     )?;
     find(write.connection, id)
@@ -343,7 +353,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
     let verdict: Option<Verdict> = row.get("verdict")?;
     Ok(from_row!(row => Approval {
         id, turn_id, conversation_id, user_id, account, requested_by, channel, is_outside,
-        call_id, tool, arguments, reason, created_at, expires_at;
+        outside_sources, may_last, call_id, tool, arguments, reason, created_at, expires_at;
         decision: match verdict {
             Some(verdict) => Some(Decision {
                 verdict,

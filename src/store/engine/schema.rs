@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 39] = [
+const MIGRATIONS: [&str; 40] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -67,6 +67,7 @@ const MIGRATIONS: [&str; 39] = [
     include_str!("../migrations/0037_ranked_search.sql"),
     include_str!("../migrations/0038_usage_by_purpose.sql"),
     include_str!("../migrations/0039_title_terms.sql"),
+    include_str!("../migrations/0040_sources_of_questions.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

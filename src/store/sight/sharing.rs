@@ -47,6 +47,34 @@ impl Snapshot<'_> {
         Ok(thing.map_err(Failure::from)?.map(|thing| thing.audience_id))
     }
 
+    /// The person who reads, or the only one who reads the conversation; none where others
+    /// do, or only what is the household's is seen.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn only_reader(&self) -> Result<Option<UserId>> {
+        if let Some(person) = self.viewer.user_id() {
+            return Ok((!self.viewer.is_household_only()).then_some(person));
+        }
+        let Some((conversation, known)) = self.viewer.conversation() else {
+            return Ok(None);
+        };
+        let (connection, sight) = self.parts();
+        let directory = &mut sight.directory();
+        let thing = directory.conversation(connection, conversation);
+        let readers = match thing.map_err(Failure::from)? {
+            Some(thing) => {
+                let readers = directory.readers(connection, thing.audience_id);
+                readers.map_err(Failure::from)?
+            }
+            None => known.clone(),
+        };
+        Ok(match &readers {
+            Readers::People(people) if people.len() == 1 => people.first().copied(),
+            Readers::People(_) | Readers::Household => None,
+        })
+    }
+
     /// The webhook account whose caller reads a conversation, if it is one of an account and
     /// no person's own.
     ///

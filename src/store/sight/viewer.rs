@@ -147,6 +147,20 @@ impl Viewer {
         matches!(&self.0, Scope::Person(person) if person.household_only)
     }
 
+    /// The conversation whose readers see what the model sees, with those of a turn; none where
+    /// it is only shown what is the household's.
+    pub(crate) fn conversation(&self) -> Option<(ConversationId, &Readers)> {
+        match &self.0 {
+            Scope::ReadersOf {
+                conversation,
+                known,
+                household_only: false,
+                ..
+            } => Some((*conversation, known)),
+            _ => None,
+        }
+    }
+
     /// What is seen at this moment.
     pub(crate) fn sight(&self, connection: &Connection) -> Outcome<Sight> {
         let (mut caller, mut directory) = (None, Directory::default());

@@ -42,26 +42,30 @@ fn watch(client: &mut Client) {
 #[test]
 fn a_question_says_in_words_what_would_run() {
     let tools = json!({ "run_command": { "enabled": true } });
-    for (tool, arguments, says) in [
+    for (tool, arguments, says, beneath) in [
         (
             "write_file",
             json!({ "path": "notes.txt", "content": "hello" }),
-            "The assistant wants to write the file notes.txt (5 bytes): hello",
+            "The assistant wants to write notes.txt",
+            json!([{ "label": "Text", "text": "hello" }]),
         ),
         (
             "web_fetch",
             json!({ "url": "https://example.org/a" }),
-            "The assistant wants to fetch https://example.org/a",
+            "The assistant wants to read the page https://example.org/a",
+            json!([]),
         ),
         (
             "run_command",
             json!({ "command": "ls -l\nrm x" }),
             "The assistant wants to run the command: ls -l‹↵›rm x",
+            json!([{ "label": "Command", "text": "ls -l\nrm x" }]),
         ),
         (
             "remember",
             json!({ "content": "The cat is Ada." }),
             "The assistant wants to remember: The cat is Ada.",
+            json!([]),
         ),
     ] {
         let model = calling(tool, arguments.clone());
@@ -71,6 +75,8 @@ fn a_question_says_in_words_what_would_run() {
         client.send(&json!({ "type": "chat", "message": "go", "id": 1 }));
         let asked = client.event("approval.requested");
         assert_eq!(asked["reason"], says);
+        assert_eq!(asked["details"], beneath);
+        assert_eq!(asked["origin"], "admin asks");
         assert_eq!(asked["arguments"], arguments);
         client.send(&json!({ "type": "deny", "approval_id": asked["approval_id"], "id": 2 }));
         while client.response()["id"] != 1 {}

@@ -139,9 +139,12 @@ fn a_page_is_fetched_and_shown_as_data_from_outside() {
 fn a_long_file_is_read_on_where_its_shown_part_ended() {
     let text: String = (1..=1_400).map(|line| format!("line {line} ü\n")).collect();
     let model = Model::acting(vec![
-        Act::call("read_file", json!({ "path": "long.txt" })),
+        Act::call("read_file", json!({ "path": "shared/long.txt" })),
         Act::say("There is more."),
-        Act::call("read_file", json!({ "path": "long.txt", "offset": 9_000 })),
+        Act::call(
+            "read_file",
+            json!({ "path": "shared/long.txt", "offset": 9_000 }),
+        ),
         Act::say("There is more."),
     ]);
     let mut config = model.config();
@@ -209,7 +212,7 @@ fn files_live_in_the_workspace_and_nowhere_else() {
     for refused in &results[3..] {
         assert!(refused.contains("workspace"), "{refused}");
     }
-    let written = home.folder.path().join("files/notes/list.txt");
+    let written = home.own_file("notes/list.txt");
     assert_eq!(fs::read_to_string(written).unwrap(), "bread\n");
     let config = fs::read_to_string(home.folder.path().join("config.json")).unwrap();
     assert!(config.contains("scripted"));
@@ -242,7 +245,7 @@ fn commands_run_only_when_they_are_enabled_and_end_whatever_they_do() {
     on.admin().chat("go");
     assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
     let results = results(&model);
-    let place = on.folder.path().join("files");
+    let place = on.own_file(".");
     let place = place.canonicalize().unwrap().display().to_string();
     assert!(
         results[0].contains("42") && results[0].contains(&place),

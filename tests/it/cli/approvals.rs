@@ -38,8 +38,8 @@ fn approvals_are_listed_shown_allowed_and_denied_beside_a_running_server() {
     let program = Program::start(folder.path(), &["serve"]);
     assert!(printed(&run(folder.path(), &["approvals", "list"])).contains("Nothing waits"));
     for (answer, said, result) in [
-        (&["allow"][..], "run_command runs this once", "fr- mr"),
-        (&["deny"], "run_command does not run", "did not allow this"),
+        (&["allow"][..], "runs this once", "fr- mr"),
+        (&["deny"], "does not run", "did not allow this"),
         (
             &["allow", "--conversation"],
             "also later in this conversation",
@@ -57,7 +57,7 @@ fn approvals_are_listed_shown_allowed_and_denied_beside_a_running_server() {
         let id = waiting["approval_id"].as_str().unwrap();
         let table = printed(&run(folder.path(), &["approvals", "list"]));
         assert!(
-            table.contains(id) && table.contains("run_command"),
+            table.contains(id) && table.contains("run the command"),
             "{table}"
         );
         let shown = printed(&run(folder.path(), &["approvals", "show", id]));

@@ -6,3 +6,4 @@ mod examples;
 mod packages;
 mod schemas;
 pub mod texts;
+mod words;

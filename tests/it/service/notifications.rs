@@ -141,7 +141,7 @@ fn a_question_reaches_who_may_answer_it_unless_it_is_answered_at_once() {
     let requests = phones.wait_for(2);
     let (topic, text) = &told(&requests)[1];
     assert_eq!(topic, "of-admin");
-    assert!(text.contains("notify the person who asked: x"), "{text}");
+    assert!(text.contains("notify whoever asked: x"), "{text}");
     assert_eq!(requests[1].body["title"], question);
 }
 

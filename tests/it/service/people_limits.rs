@@ -187,6 +187,7 @@ fn whoever_is_made_a_guest_causes_nothing_more() {
     });
     assert_eq!(reply, "so Error: this tool is not permitted here");
     assert!(!home.folder.path().join("files/note").exists());
+    assert!(!home.folder.path().join("people").exists());
     home.server()
         .advance_clock(Duration::from_secs(2 * 60 * 60));
     let listed = guest.ask(json!({ "type": "list_schedules" }));
@@ -230,7 +231,7 @@ fn results_for_whoever_is_narrowed_go_to_nobody_else() {
     child.send(&json!({ "type": "chat", "message": "Remind me.", "id": "chat" }));
     let asked = child.event("approval.requested");
     let reason = asked["reason"].as_str().unwrap();
-    assert!(reason.contains("the webhook account ci"), "{reason}");
+    assert!(reason.contains("the webhook ci"), "{reason}");
     child.send(&json!({ "type": "approve", "approval_id": asked["approval_id"], "id": "yes" }));
     let reply = loop {
         let response = child.response();

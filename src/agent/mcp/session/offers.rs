@@ -46,6 +46,7 @@ pub(super) fn beside(capabilities: &Value, tools: &[RemoteTool]) -> Vec<RemoteTo
                 description: description.to_owned(),
                 schema,
                 kind,
+                is_annotated: false,
             });
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn current_time() -> FunctionTool {
             &[],
         )
         .read_only(),
-        intent: |_, _, _| Some("look at the clock".to_owned()),
+        intent: |words, _, _, _| Some(words.word("action.current_time").into()),
         run,
     }
 }

@@ -28,9 +28,13 @@ pub(super) fn search() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |arguments, _, _| {
+        intent: |words, arguments, _, _| {
             let query = text(arguments, "query")?;
-            Some(format!("search all conversations for: {query}"))
+            Some(
+                words
+                    .say("action.search_conversations", &[("query", query)])
+                    .into(),
+            )
         },
         run,
     }

@@ -1,13 +1,15 @@
 //! A tool that is two functions.
 
 use crate::tools::definition::{Arguments, Definition, Tool, ToolContext};
+use crate::tools::wording::Intent;
 use base::error::Error;
+use base::language::Words;
 use store::{Store, Viewer};
 
 /// What [`Tool::run`] and [`Tool::intent`] call.
 pub(super) struct FunctionTool {
     pub(super) definition: Definition,
-    pub(super) intent: fn(&Arguments, &Store, &Viewer) -> Option<String>,
+    pub(super) intent: fn(Words, &Arguments, &Store, &Viewer) -> Option<Intent>,
     pub(super) run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
 }
 
@@ -16,8 +18,14 @@ impl Tool for FunctionTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
-        (self.intent)(arguments, store, viewer)
+    fn intent(
+        &self,
+        words: Words,
+        arguments: &Arguments,
+        store: &Store,
+        viewer: &Viewer,
+    ) -> Option<Intent> {
+        (self.intent)(words, arguments, store, viewer)
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

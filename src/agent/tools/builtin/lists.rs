@@ -6,6 +6,8 @@ use super::function::{FunctionTool, public};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
+use crate::tools::wording::Intent;
+use base::language::Words;
 use store::{List, ListChange, Store, Viewer};
 
 pub(super) fn lists() -> FunctionTool {
@@ -30,16 +32,20 @@ pub(super) fn lists() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
-    let action = text(arguments, "action")?;
-    let items = texts(arguments, "items").join(", ");
-    Some(match (action, text(arguments, "list")) {
-        ("show", Some(list)) => format!("look at the list {list}"),
-        ("show", None) => "look at the lists".to_owned(),
-        ("add", list) => format!("add to the list {}: {items}", list?),
-        ("remove", list) => format!("remove from the list {}: {items}", list?),
-        (action, list) => format!("{action} on the list {}: {items}", list?),
-    })
+fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
+    let key = match text(arguments, "action")? {
+        "show" => "action.lists.show",
+        "add" => "action.lists.add",
+        "check" => "action.lists.check",
+        "uncheck" => "action.lists.uncheck",
+        "remove" => "action.lists.remove",
+        _ => return None,
+    };
+    let Some(list) = text(arguments, "list") else {
+        return Some(words.word("action.lists").into());
+    };
+    let items = words.list(&texts(arguments, "items"));
+    Some(words.say(key, &[("list", list), ("items", &items)]).into())
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -116,6 +122,7 @@ fn shown(list: &List, context: &ToolContext<'_>) -> String {
 mod tests {
     use super::*;
     use crate::tools::testing::Household;
+    use base::language::Words;
     use base::testing::rows;
     use serde_json::Value;
 
@@ -163,18 +170,19 @@ mod tests {
         let table = r#"
             {"action": "show"}                                          | look at the lists
             {"action": "show", "list": "shopping"}                      | look at the list shopping
-            {"action": "add", "list": "shopping", "items": ["a", "b"]}  | add to the list shopping: a, b
-            {"action": "check", "list": "shopping", "items": ["a"]}     | check on the list shopping: a
+            {"action": "add", "list": "shopping", "items": ["a", "b"]}  | add to the list shopping: a and b
+            {"action": "check", "list": "shopping", "items": ["a"]}     | tick off on the list shopping: a
             {"action": "remove", "list": "shopping", "items": ["a"]}    | remove from the list shopping: a
         "#;
         for [arguments, intent] in rows(table) {
             let arguments: Value = arguments.parse().unwrap();
             let found = super::intent(
+                Words::ENGLISH,
                 arguments.as_object().unwrap(),
                 household.store(),
                 &Viewer::server(),
             );
-            assert_eq!(found.as_deref(), Some(intent));
+            assert_eq!(found.unwrap().action, intent);
         }
     }
 }

@@ -8,7 +8,9 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::output::{minute, shorten};
+use crate::tools::wording::Intent;
 use base::ids::MemoryId;
+use base::language::Words;
 use base::sync::lock;
 use store::{Audience, NewMemory, Store, Viewer};
 
@@ -62,9 +64,9 @@ pub(super) fn recall() -> FunctionTool {
         )
         .for_readers()
         .read_only(),
-        intent: |arguments, _, _| {
+        intent: |words, arguments, _, _| {
             let query = text(arguments, "query")?;
-            Some(format!("look up what it remembers about: {query}"))
+            Some(words.say("action.recall", &[("query", query)]).into())
         },
         run: run_recall,
     }
@@ -83,17 +85,27 @@ pub(super) fn forget() -> FunctionTool {
     }
 }
 
-fn remember_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
+fn remember_intent(
+    words: Words,
+    arguments: &Arguments,
+    store: &Store,
+    viewer: &Viewer,
+) -> Option<Intent> {
     let content = text(arguments, "content")?;
-    let audience = match viewer.is_person() && is_shared(arguments) {
-        true => ", for everybody in the household",
-        false => "",
+    let replaced = text(arguments, "replaces");
+    let replaced = replaced.map(|replaced| named(words, replaced, store, viewer));
+    let key = match (viewer.is_person() && is_shared(arguments), &replaced) {
+        (false, None) => "action.remember",
+        (false, Some(_)) => "action.remember.instead",
+        (true, None) => "action.remember.for_all",
+        (true, Some(_)) => "action.remember.for_all_instead",
     };
-    let replaced = match text(arguments, "replaces") {
-        Some(replaced) => format!(", in place of {}", named(replaced, store, viewer)),
-        None => String::new(),
-    };
-    Some(format!("remember{audience}{replaced}: {content}"))
+    let memory = replaced.unwrap_or_default();
+    Some(
+        words
+            .say(key, &[("content", content), ("memory", &memory)])
+            .into(),
+    )
 }
 
 fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -223,24 +235,29 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 }
 
 /// A person cannot judge an id alone.
-fn forget_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
-    let id = text(arguments, "memory_id")?;
-    Some(format!("forget {}", named(id, store, viewer)))
+fn forget_intent(
+    words: Words,
+    arguments: &Arguments,
+    store: &Store,
+    viewer: &Viewer,
+) -> Option<Intent> {
+    let memory = named(words, text(arguments, "memory_id")?, store, viewer);
+    Some(words.say("action.forget", &[("memory", &memory)]).into())
 }
 
-/// A memory for a person.
-fn named(id: &str, store: &Store, viewer: &Viewer) -> String {
+/// A memory for a person, by its id or its text.
+fn named(words: Words, id: &str, store: &Store, viewer: &Viewer) -> String {
     let known = store
         .snapshot(viewer)
         .and_then(|seen| seen.memories())
         .unwrap_or_default();
-    match known.iter().find(|memory| memory.id.to_string() == id) {
-        Some(memory) => {
-            let content = shorten(&memory.content, SHOWN_CHARS);
-            format!("the memory \"{content}\" ({id})")
-        }
-        None => format!("the memory {id}"),
-    }
+    let content = match known.iter().find(|memory| memory.id.to_string() == id) {
+        Some(memory) => &memory.content,
+        None if id.parse::<MemoryId>().is_ok() => return words.word("memory.unseen"),
+        None => id,
+    };
+    let content = shorten(content, SHOWN_CHARS);
+    words.say("memory.named", &[("content", &content)])
 }
 
 fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -281,6 +298,7 @@ mod tests {
         let intent = |memory_id: &str| {
             let arguments = json!({ "memory_id": memory_id });
             forget_intent(
+                Words::ENGLISH,
                 arguments.as_object().unwrap(),
                 household.store(),
                 &Viewer::server(),
@@ -289,9 +307,9 @@ mod tests {
         };
         assert_eq!(
             intent(id),
-            format!("forget the memory \"Ann drinks green tea.\" ({id})")
+            Intent::from("forget the memory “Ann drinks green tea.”".to_owned())
         );
-        assert_eq!(intent("tea"), "forget the memory tea");
+        assert_eq!(intent("tea").action, "forget the memory “tea”");
         household.run("forget", json!({"memory_id": id})).unwrap();
         assert!(household.run("forget", json!({"memory_id": id})).is_err());
         assert_eq!(
@@ -334,13 +352,14 @@ mod tests {
         let corrected =
             json!({"content": "Ann drinks coffee.", "replaces": "ann drinks green tea"});
         let intent = remember_intent(
+            Words::ENGLISH,
             corrected.as_object().unwrap(),
             household.store(),
             &Viewer::server(),
         );
         assert_eq!(
-            intent.as_deref(),
-            Some("remember, in place of the memory ann drinks green tea: Ann drinks coffee.")
+            intent.unwrap().action,
+            "remember, in place of the memory “ann drinks green tea”: Ann drinks coffee."
         );
         let kept = remember(corrected.clone()).unwrap();
         assert!(kept.contains(" in place of mem_"), "{kept}");
@@ -374,10 +393,14 @@ mod tests {
         let viewer = || Viewer::readers_of(household.conversation_id, &Readers::Household);
         let ann = household.store().user("Ann").unwrap().unwrap();
         let of_ann = || viewer().asked_by(Some(ann.id), None);
-        let intent =
-            |tool: fn(&Arguments, &Store, &Viewer) -> Option<String>, of: &Viewer, what: Value| {
-                tool(what.as_object().unwrap(), household.store(), of).unwrap()
-            };
+        let intent = |tool: fn(Words, &Arguments, &Store, &Viewer) -> Option<Intent>,
+                      of: &Viewer,
+                      what: Value| {
+            let given = what.as_object().unwrap();
+            tool(Words::ENGLISH, given, household.store(), of)
+                .unwrap()
+                .action
+        };
         // What an account says is for those who see the conversation.
         let shared = || json!({"content": "x", "share": true});
         let of_account = viewer().asked_by(None, Some("door"));
@@ -411,9 +434,12 @@ mod tests {
         for tool in [forget_intent, remember_intent] {
             let what = || json!({"memory_id": kept, "content": "x", "replaces": kept});
             let own = intent(tool, &of_ann(), what());
-            assert!(own.contains("the memory \"The code is 4711.\" ("), "{own}");
+            assert!(own.contains("the memory “The code is 4711.”"), "{own}");
             let others = intent(tool, &of_ann().household_only(), what());
-            assert!(others.contains(&format!("the memory {kept}")), "{others}");
+            assert!(
+                others.contains("a memory that is not shown to you"),
+                "{others}"
+            );
         }
     }
 

@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use crate::tools::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tools::wording::Intent;
 use base::error::Error;
+use base::language::Words;
 use base::people::UserRole;
 use config::PushService;
 use store::{NewNotification, NotificationCause, PUSH, Store, User, Viewer};
@@ -31,12 +33,18 @@ pub(super) fn notify() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
     let message = text(arguments, "message")?;
-    Some(match text(arguments, "person") {
-        Some(person) => format!("notify {person}: {message}"),
-        None => format!("notify the person who asked: {message}"),
-    })
+    let person = text(arguments, "person").unwrap_or_default();
+    let key = match person {
+        "" => "action.notify.asker",
+        _ => "action.notify",
+    };
+    Some(
+        words
+            .say(key, &[("person", person), ("message", message)])
+            .into(),
+    )
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

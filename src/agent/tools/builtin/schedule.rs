@@ -5,8 +5,10 @@ use serde_json::json;
 use super::function::{FunctionTool, public};
 use crate::model::fence::is_untrusted;
 use crate::tools::definition::{Arguments, Change, Definition, ToolContext, required_text, text};
-use base::calendar::Timing;
+use crate::tools::wording::Intent;
+use base::calendar::{Cron, Timing};
 use base::ids::ScheduleId;
+use base::language::Words;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
 
 pub(super) fn schedule() -> FunctionTool {
@@ -37,21 +39,40 @@ pub(super) fn schedule() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<Intent> {
     let argument = |name| text(arguments, name);
     Some(match argument("action")? {
-        "list" => "look at the schedules".to_owned(),
-        "cancel" => format!("cancel the schedule {}", argument("schedule_id")?),
-        _ => {
-            let when = argument("at").or(argument("cron"))?;
-            let prompt = argument("prompt")?;
-            match argument("webhook") {
-                Some(account) => format!(
-                    "set a schedule ({when}) whose replies go to the webhook account {account}: \
-                     {prompt}"
-                ),
-                None => format!("set a schedule ({when}): {prompt}"),
+        "list" => words.word("action.schedule.list").into(),
+        "cancel" => {
+            let id = argument("schedule_id")?;
+            let known = store.snapshot(viewer).and_then(|seen| seen.schedules());
+            let known = known.unwrap_or_default();
+            match known.iter().find(|schedule| schedule.id.to_string() == id) {
+                Some(one) => words.say("action.schedule.cancel", &[("prompt", &one.prompt)]),
+                None => words.word("action.schedule.cancel_unseen"),
             }
+            .into()
+        }
+        _ => {
+            let when = match (argument("at"), argument("cron")) {
+                (Some(at), _) => at.to_owned(),
+                (None, cron) => match cron?.parse::<Cron>() {
+                    Ok(cron) => cron.say(words),
+                    Err(_) => cron?.to_owned(),
+                },
+            };
+            let account = argument("webhook").unwrap_or_default();
+            let key = match account {
+                "" => "action.schedule",
+                _ => "action.schedule.webhook",
+            };
+            let prompt = argument("prompt")?;
+            words
+                .say(
+                    key,
+                    &[("when", &when), ("prompt", prompt), ("account", account)],
+                )
+                .into()
         }
     })
 }

@@ -12,15 +12,21 @@ use serde_json::{Value, json};
 use super::attached::ConversationFiles;
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, text_of};
+use super::wording::Intent;
 use base::clock::Timestamp;
 use base::ids::{AttachmentId, ResultId};
+use base::language::Words;
 use base::measure::byte_count;
+use base::sync::lock;
 use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
+pub use workspace::settle;
 
 /// The tool that reads a file, or reads on in what the model was shown in part.
 pub const READ_FILE: &str = "read_file";
 
+/// What the household's files are called among those of a person.
+const SHARED: &str = "shared";
 /// Most bytes of a file that are read.
 const MAX_READ: usize = 2 * 1024 * 1024;
 /// Most bytes that are written to a file.
@@ -32,7 +38,7 @@ const MAX_LISTED: usize = 300;
 pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     let list = Definition::builtin(
         "list_files",
-        "List your files.",
+        "List files, everybody's in shared/.",
         json!({"path": {"type": "string"}}),
         &[],
     );
@@ -47,7 +53,7 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     );
     let write = Definition::builtin(
         "write_file",
-        "Write a text file whole, append, or replace text.",
+        "Write a text file whole, append, or replace text; in shared/ for everybody.",
         json!({
             "path": {"type": "string"},
             "content": {"type": "string"},
@@ -94,45 +100,89 @@ impl Tool for FileTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
         let path = text(arguments, "path");
-        Some(match self.action {
-            Action::List => match path {
-                Some(path) => format!("list the files in {path}"),
-                None => "list the files in its workspace".to_owned(),
+        let key = match (self.action, path) {
+            (Action::List, Some(_)) => "action.list_files.in",
+            (Action::List, None) => "action.list_files",
+            (_, None) => return None,
+            (Action::Read, _) if is_kept(path?) => "action.read_file.on",
+            (Action::Read, _) => "action.read_file",
+            (Action::Write, _) => match (replaced(arguments), is_appended(arguments)) {
+                (Some(_), _) => "action.write_file.change",
+                (None, true) => "action.write_file.append",
+                (None, false) => "action.write_file",
             },
-            Action::Read => format!("read the file {}", path?),
-            Action::Write => {
-                let (path, content) = (path?, raw(arguments, "content"));
-                let size = byte_count(content.len());
-                match (replaced(arguments), is_appended(arguments)) {
-                    (Some(old), _) => {
-                        format!("change the file {path}: {content} ({size}), in place of: {old}")
-                    }
-                    (None, true) => format!("add to the file {path} ({size}): {content}"),
-                    (None, false) => format!("write the file {path} ({size}): {content}"),
-                }
-            }
+        };
+        Some(Intent {
+            action: words.say(key, &[("path", path.unwrap_or_default())]),
+            left_out: match self.action {
+                Action::Write => &["content", "replaces"],
+                Action::List | Action::Read => &[],
+            },
         })
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
-        let path = || required_text(arguments, "path");
-        match self.action {
-            Action::List => list(&workspace, text(arguments, "path").unwrap_or_default()),
-            Action::Read => {
-                if let Ok(id) = path()?.parse() {
-                    read_kept(id, arguments, context)
-                } else if let Ok(id) = path()?.parse() {
-                    read_attached(id, arguments, context)
-                } else {
-                    read(&workspace, path()?, arguments, context)
-                }
+        let path = match self.action {
+            Action::List => text(arguments, "path").unwrap_or_default(),
+            Action::Read | Action::Write => required_text(arguments, "path")?,
+        };
+        if let (Action::Read, Ok(id)) = (self.action, path.parse()) {
+            return read_kept(id, arguments, context);
+        }
+        if let (Action::Read, Ok(id)) = (self.action, path.parse()) {
+            return read_attached(id, arguments, context);
+        }
+        let owner = context.files_of()?;
+        let below = shared_path(path);
+        let (workspace, owner, path) = match (owner, below) {
+            (Some(owner), None) => (
+                Workspace::of_person(owner, context.data_dir),
+                Some(owner),
+                path,
+            ),
+            _ => {
+                let shared = Workspace::new(self.directory.as_deref(), context.data_dir);
+                (shared, None, below.unwrap_or(path))
             }
-            Action::Write => write(&workspace, path()?, arguments),
+        };
+        // Who reads the conversation later must not learn it.
+        lock(&context.details).is_private |= owner.is_some();
+        match self.action {
+            Action::List => {
+                let listed = list(&workspace, path)?;
+                Ok(match owner {
+                    Some(_) if path.is_empty() => format!("{listed}\n{SHARED}/ (everybody's)"),
+                    _ => listed,
+                })
+            }
+            Action::Read => read(&workspace, path, arguments, context),
+            Action::Write => {
+                let written = write(&workspace, path, arguments)?;
+                let reader = context.speaker.filter(|_| context.user_id == owner);
+                Ok(match (owner, reader) {
+                    (None, _) => format!("{written} Everybody in the household sees it."),
+                    (Some(_), Some(name)) => format!("{written} Only {name} sees it."),
+                    (Some(_), None) => format!("{written} Only whoever reads this sees it."),
+                })
+            }
         }
     }
+}
+
+/// The path below the household's files of one that names them.
+fn shared_path(path: &str) -> Option<&str> {
+    let rest = path.trim_start_matches("./").strip_prefix(SHARED)?;
+    match rest.strip_prefix('/') {
+        Some(rest) => Some(rest),
+        None => rest.is_empty().then_some(rest),
+    }
+}
+
+/// Whether a path is the id of something that the model was shown in part.
+fn is_kept(path: &str) -> bool {
+    path.parse::<ResultId>().is_ok() || path.parse::<AttachmentId>().is_ok()
 }
 
 fn list(workspace: &Workspace, path: &str) -> Result<String, String> {

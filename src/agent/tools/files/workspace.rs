@@ -1,10 +1,11 @@
-//! The workspace: the one directory whose files the model may see and write.
+//! A workspace: a directory whose files the model may see and write. The household has one, and
+//! so has each person: what a conversation that nobody else sees works with.
 //!
 //! The kernel resolves a path below the directory and over no symbolic link, so that
 //! replacing a part of it meanwhile cannot lead outside.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -19,11 +20,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use base::ids::UserId;
 use base::secret::reference;
 use net::process::Sandbox;
 
-/// The workspace's directory below the data directory, by default.
+/// The household's directory below the data directory, by default.
 const DEFAULT_NAME: &str = "files";
+/// The directory below the data directory that holds those of people, by their ids.
+const OF_PEOPLE: &str = "people";
 /// Longest path, in bytes.
 const MAX_PATH: usize = 1_000;
 /// Most directories above a file.
@@ -122,13 +126,54 @@ impl<'p> Steps<'p> {
     }
 }
 
+fn folder_of(person: UserId, data_dir: &Path) -> PathBuf {
+    data_dir.join(OF_PEOPLE).join(person.to_string())
+}
+
+/// Deletes the files of a person who has been removed, or puts them below `from-NAME` among
+/// those of whoever gets what they had.
+///
+/// # Errors
+/// They cannot be moved or deleted; the error names them.
+pub fn settle(
+    data_dir: &Path,
+    (person, name): (UserId, &str),
+    heir: Option<UserId>,
+) -> Result<(), String> {
+    let folder = folder_of(person, data_dir);
+    let failed = |error: io::Error| format!("{}: {error}", folder.display());
+    if !folder.try_exists().map_err(failed)? {
+        return Ok(());
+    }
+    let Some(heir) = heir else {
+        return fs::remove_dir_all(&folder).map_err(failed);
+    };
+    let place = Workspace::of_person(heir, data_dir).make()?;
+    // Names of older versions may hold anything.
+    let name = name.replace(['/', '\0'], "_");
+    let free = (1..).map(|number| match number {
+        1 => place.join(format!("from-{name}")),
+        number => place.join(format!("from-{name}-{number}")),
+    });
+    let mut free = free.filter(|path| !path.exists());
+    match free.next() {
+        Some(path) => fs::rename(&folder, path).map_err(failed),
+        None => Ok(()),
+    }
+}
+
 impl Workspace {
-    /// The workspace in this directory, or in `files` of the data directory.
+    /// The household's workspace: in this directory, or in `files` of the data directory.
     pub(crate) fn new(directory: Option<&Path>, data_dir: &Path) -> Workspace {
         Workspace {
             root: directory.map_or_else(|| data_dir.join(DEFAULT_NAME), Path::to_owned),
             data_dir: data_dir.to_owned(),
         }
+    }
+
+    /// A person's own.
+    pub(crate) fn of_person(person: UserId, data_dir: &Path) -> Workspace {
+        Workspace::new(Some(&folder_of(person, data_dir)), data_dir)
     }
 
     /// Makes the directory if necessary and returns its path without symbolic

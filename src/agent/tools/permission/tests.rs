@@ -1,11 +1,9 @@
 //! Tests of the decision about a tool.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Permission::{Allow, Ask, Deny};
 use super::*;
-use crate::tools::ToolContext;
-use crate::tools::testing::Household;
 use base::people::Audience;
 use base::testing::rows;
 use config::{Channel, WebhookChannel};
@@ -248,9 +246,14 @@ fn what_only_reads_is_not_asked_for_again() {
         };
         assert_eq!(actor.decide(&read, circumstances), Ask);
     }
-    // Of the server's own word nobody knows whether it holds.
-    let foreign = Source::Mcp("attic".to_owned());
-    assert_eq!(decided(true, foreign), "allow allow ask ask");
+    // So does one of a server, if its owner says that it only reads.
+    let foreign = || Source::Mcp("attic".to_owned());
+    assert_eq!(decided(true, foreign()), "allow allow allow allow");
+    assert_eq!(decided(false, foreign()), "allow allow ask ask");
+    let mut there = light(true, foreign());
+    assert!(carries_much(&there, &"x".repeat(1_025)) && !carries_much(&there, &"x".repeat(1_024)));
+    there.origin = Origin::Trusted;
+    assert!(!carries_much(&there, &"x".repeat(2_000)));
 }
 
 #[test]
@@ -369,82 +372,5 @@ fn people_answer_for_their_own_things() {
     ] {
         let found = may_answer_own(&config, name, &toolbox, tool);
         assert_eq!(found, may, "{name} {tool}");
-    }
-}
-
-/// A tool that never runs.
-struct Switch {
-    definition: Definition,
-    intent: Option<String>,
-}
-
-impl Tool for Switch {
-    fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    fn intent(&self, _: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
-        self.intent.clone()
-    }
-
-    fn run(&self, _: &Arguments, _: &ToolContext<'_>) -> Result<String, String> {
-        Err("it never runs".to_owned())
-    }
-}
-
-fn reason_of(source: Source, intent: Option<&str>, arguments: Value) -> String {
-    let switch = Switch {
-        definition: Definition {
-            spec: ToolSpec {
-                name: "light_switch".to_owned(),
-                description: String::new(),
-                parameters: json!({}).into(),
-            },
-            source,
-            is_read_only: false,
-            origin: Origin::Tool,
-            is_private: false,
-        },
-        intent: intent.map(str::to_owned),
-    };
-    reason(
-        &switch,
-        arguments.as_object().unwrap(),
-        Household::new().store(),
-        &Viewer::server(),
-    )
-}
-
-#[test]
-fn a_reason_is_one_line_in_which_nothing_hides() {
-    let table = r#"
-        custom  |            | {"room": "kitchen"}      | run "light_switch" with {"room":"kitchen"}
-        custom  |            | {}                       | run "light_switch"
-        mcp     |            | {"a": ["\u202E1", 2]}    | use "light_switch" of the MCP server "lights" with {"a":["‹U+202E›1",2]}
-        custom  |            | {"a": "\n\n\n\"\u001b"}  | run "light_switch" with {"a":"‹↵›‹2 empty lines›‹↵›\"‹U+001B›"}
-        custom  |            | {"\u200b": {"a\ud83d\ude00": null}} | run "light_switch" with {"‹U+200B›":{"a😀":null}}
-        builtin | run: ls¶rm ‹ | {"a": 1}               | run: ls‹↵›‹U+200B›rm ‹U+2039›
-        builtin | BLANK      | {}                       | run: ls‹↵›‹1299 empty lines›‹↵›rm -rf ~
-        builtin | LONG       | {}                       | HEAD ‹1002 more characters› TAIL
-    "#;
-    for [source, intent, arguments, expected] in rows(table) {
-        let source = match source {
-            "custom" => Source::Custom,
-            "mcp" => Source::Mcp("lights".to_owned()),
-            _ => Source::Builtin,
-        };
-        let intent = intent
-            .replace('¶', "\n\u{200B}")
-            .replace("BLANK", &format!("run: ls{}rm -rf ~", "\n".repeat(1300)))
-            .replace(
-                "LONG",
-                &format!("{}{}", "ü".repeat(2_000), "x".repeat(1_001)),
-            );
-        let intent = Some(intent.as_str()).filter(|intent| !intent.is_empty());
-        let expected = expected
-            .replace("HEAD", &"ü".repeat(1_333))
-            .replace("TAIL", &"x".repeat(666));
-        let found = reason_of(source, intent, arguments.parse().unwrap());
-        assert_eq!(found, format!("The assistant wants to {expected}"));
     }
 }

@@ -17,8 +17,10 @@ use super::known_address::{Address, host_of};
 use super::output::shorten;
 use super::pdf::{MAX_BYTES as MAX_PDF_BYTES, text_of_pdf};
 use super::readable;
+use super::wording::Intent;
 use address::{check, join};
 use base::address::AddressScope;
+use base::language::Words;
 use base::measure::byte_count;
 use config::{self, Config, Reachable};
 use net::http_client::{
@@ -267,12 +269,11 @@ impl Tool for WebFetch {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
+    fn intent(&self, words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<Intent> {
         let url = arguments.get("url")?.as_str()?;
-        Some(format!(
-            "fetch {}",
-            check(url).ok().as_deref().unwrap_or(url)
-        ))
+        let checked = check(url).ok();
+        let url = checked.as_deref().unwrap_or(url);
+        Some(words.say("action.web_fetch", &[("url", url)]).into())
     }
 
     fn asked_address(&self, arguments: &Arguments, config: &Config) -> Option<Address> {

@@ -286,18 +286,20 @@ fn a_person_is_told_the_address() {
     let household = Household::new();
     let tool = tool(&[], &[]);
     for (url, intent) in [
-        ("https://a.example#x", "fetch https://a.example/"),
-        ("nonsense", "fetch nonsense"),
+        ("https://a.example#x", "read the page https://a.example/"),
+        ("nonsense", "read the page nonsense"),
     ] {
         let arguments = json!({"url": url});
         assert_eq!(
             tool.intent(
+                Words::ENGLISH,
                 arguments.as_object().unwrap(),
                 household.store(),
                 &Viewer::server(),
             )
-            .as_deref(),
-            Some(intent)
+            .unwrap()
+            .action,
+            intent
         );
     }
 }

@@ -342,8 +342,8 @@ impl ChatClient {
                 actions.extend(of("text").map(|text| Action::Piece(text.to_owned())));
             }
             "chat.tool_call" => {
-                let tool = of("tool").unwrap_or("a tool");
-                actions.push(Action::Note(format!("{tool} …")));
+                let sentence = of("sentence").unwrap_or("A tool runs");
+                actions.push(Action::Note(format!("{sentence} …")));
             }
             "chat.waiting" => {
                 let seconds = &event["seconds"];

@@ -19,7 +19,7 @@ use agent::tools::Offer;
 use agent::tools::permission::Actor;
 use base::clock::Clock;
 use base::measure::count;
-use config::{Config, Settings};
+use config::{Config, ReadOnly, Settings};
 use net::cancel::Cancel;
 use serde_json::{Value, json};
 
@@ -46,7 +46,12 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     match found {
         Ok((found, left_out)) => {
             let found = found.iter();
-            let found = found.map(|one| judge(one, settings, is_running));
+            let found = found.flat_map(|one| {
+                let judged = std::iter::once(judge(one, settings, is_running));
+                judged
+                    .chain(judge_readers(one))
+                    .chain(judge_changed(one, &config))
+            });
             found.chain(judge_left_out(&left_out)).collect()
         }
         Err(error) => {
@@ -92,6 +97,8 @@ fn start(installation: &Installation<'_>, config: &Arc<Config>) -> Found {
     let mcp = Mcp::new(installation.directory.path().to_owned());
     mcp.apply(config);
     mcp.wait_until_settled(LIMIT, &Cancel::default());
+    // As they are at a first start.
+    let _ = mcp.pin(&|_| Ok(None), &|_, _| Ok(()));
     let statuses = mcp.statuses();
     let (clock, directory) = (Clock::system(), installation.directory.path());
     let assistant = Assistant::from_config(Arc::clone(config), &mcp, &clock, directory, false);
@@ -103,6 +110,36 @@ fn start(installation: &Installation<'_>, config: &Arc<Config>) -> Found {
     mcp.stop(true);
     let statuses = statuses.into_iter().map(views::mcp_server);
     (statuses.map(|status| json!(status)).collect(), left_out)
+}
+
+fn named(server: &Value, member: &str) -> Option<String> {
+    let names = server[member].as_array()?;
+    let names: Vec<String> = names.iter().map(text).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Lists the tools that run unasked where they are allowed, whatever the model has read.
+fn judge_readers(server: &Value) -> Option<Diagnosis> {
+    let (name, tools) = (text(&server["name"]), named(server, "readers")?);
+    Some(Diagnosis::ok(format!(
+        "{name}: declared to change nothing (read_only): {tools}"
+    )))
+}
+
+/// Warns of tools that are others than when the server was set up.
+fn judge_changed(server: &Value, config: &Config) -> Option<Diagnosis> {
+    let (name, tools) = (text(&server["name"]), named(server, "changed")?);
+    let mut servers = config.mcp_servers.iter();
+    let known = servers.find(|one| one.name == name)?;
+    let matters = !known.trusted || known.read_only != ReadOnly::Annotated(false);
+    let found = Diagnosis::warning(format!(
+        "{name}: tools have changed since it was set up, and count as unknown: {tools}"
+    ));
+    let found = found.advise(format!(
+        "if they are as you want them: remove mcp_servers.{name} and add it again, or change \
+         its read_only"
+    ));
+    matters.then_some(found)
 }
 
 /// Warns of tools for which the model's window has no room.

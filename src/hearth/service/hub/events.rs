@@ -9,6 +9,7 @@ use agent::tools::Change;
 use agent::turn::Progress;
 use base::ids::{ConversationId, MemoryId, ScheduleId, UserId};
 use protocol::event::{Event, EventKind, EventName};
+use protocol::record;
 use store::{
     Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
 };
@@ -27,10 +28,12 @@ impl Hub {
             Progress::Thought(text) => EventKind::Reasoning {
                 text: text.to_owned(),
             },
-            Progress::ToolCall(call) => EventKind::ToolCall {
+            Progress::ToolCall(call, wording) => EventKind::ToolCall {
                 tool: call.tool.clone(),
                 arguments: views::arguments(&call.arguments),
                 call_id: call.id.clone(),
+                sentence: wording.sentence(views::ENGLISH),
+                label: wording.label,
             },
             Progress::ToolResult {
                 call_id,
@@ -101,37 +104,34 @@ impl Hub {
         );
     }
 
-    /// The tool calls for which a turn waits. `own_reason` is what the person who asked
-    /// reads, and nobody else may.
+    /// The tool calls for which a turn waits, as `shown` says them to the person who asked
+    /// (true) and to admins, who may not see what that person sees.
     pub fn publish_requests(
         &self,
         turn: &Turn,
         approvals: &Durable<Vec<Approval>>,
-        own_reason: impl Fn(&Approval) -> Option<String>,
+        shown: impl Fn(&Approval, bool) -> record::Approval,
     ) {
         for approval in approvals.iter() {
-            let requested = |reason: &str| EventKind::ApprovalRequested {
-                approval_id: approval.id,
-                tool: approval.tool.clone(),
-                arguments: views::arguments(&approval.arguments),
-                reason: reason.to_owned(),
-                requested_by: approval.requested_by.clone(),
-                channel: approval.channel.clone(),
-                covers: views::covers(approval),
-                outside: approval.is_outside,
-            };
-            let readers = turn.readers.clone();
+            let readers = || turn.readers.clone();
             let asker = approval.user_id;
-            let mut recipients = Recipients::Askers { asker, readers };
-            if let Some(asker) = asker
-                && let Some(own) = own_reason(approval)
-            {
-                let readers = turn.readers.clone();
-                let only = Recipients::Asker { asker, readers };
-                self.publish(of_turn(turn, requested(&own)), only);
-                recipients = Recipients::OtherAdmins(asker);
+            let mut recipients = Recipients::Askers {
+                asker,
+                readers: readers(),
+            };
+            let for_admins = shown(approval, false);
+            if let Some(asker) = asker {
+                let own = shown(approval, true);
+                if (&own.reason, &own.words) != (&for_admins.reason, &for_admins.words) {
+                    let only = Recipients::Asker {
+                        asker,
+                        readers: readers(),
+                    };
+                    self.publish(of_turn(turn, requested(own)), only);
+                    recipients = Recipients::OtherAdmins(asker);
+                }
             }
-            self.publish(of_turn(turn, requested(&approval.reason)), recipients);
+            self.publish(of_turn(turn, requested(for_admins)), recipients);
         }
     }
 
@@ -276,6 +276,25 @@ pub(super) fn of_conversation(conversation: ConversationId, kind: EventKind) -> 
         turn_id: None,
         conversation_id: Some(conversation),
         kind,
+    }
+}
+
+fn requested(approval: record::Approval) -> EventKind {
+    let words = approval.words;
+    EventKind::ApprovalRequested {
+        approval_id: approval.approval_id,
+        tool: approval.tool,
+        arguments: approval.arguments,
+        reason: approval.reason,
+        label: words.label,
+        origin: words.origin,
+        after: words.after,
+        details: words.details,
+        answers: words.answers,
+        requested_by: approval.requested_by,
+        channel: approval.channel,
+        covers: approval.covers,
+        outside: approval.outside,
     }
 }
 

@@ -19,7 +19,7 @@ export function waitingElsewhere(household, go) {
     const words = waiting.length === 1 ? "1 approval waits for you" : `${waiting.length} approvals wait for you`;
     button.setAttribute("aria-label", words);
     button.title = words;
-    if (detail?.isNew) announce(`${asker(detail.approval)} asks to run ${detail.approval.tool}.`);
+    if (detail?.isNew) announce(`${detail.approval.origin}. ${detail.approval.reason}.`);
   });
   return button;
 }
@@ -34,23 +34,18 @@ export function drawApprovals(place, household, turn) {
 }
 
 function approvalCard(household, approval) {
-  const choice = (decision, label, title, kind) => h("button", { class: kind, title, disabled: decision !== "deny", onclick: () => decide(decision) }, label);
-  const covers = approval.covers ?? approval.requested_by ?? "whoever asked";
-  const mayLast = approval.covers !== null;
+  const choice = ({ answer, label, sentence }) => h("button", { class: { once: "primary", deny: "danger" }[answer] ?? "", disabled: answer !== "deny", onclick: () => decide(answer) },
+    h("span", label), h("span.small", ...marked(sentence)));
   const end = h("span.end");
-  const call = h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" },
-    approval.reason && h("p", marked(beginning(approval))), argumentsOf(approval.arguments), end);
+  const call = approval.details.length
+    ? h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" }, detailList(approval.details), end) : end;
   const hint = h("p.quiet.small", { hidden: true }, "Read to the end of the text to allow it.");
-  const summary = h("summary", icon("tool"), h("span", h("strong", ...marked(visible(asker(approval)))), ...marked(visible(channel(approval.channel))), " asks to run ", h("code", ...marked(visible(approval.tool)))));
+  const summary = h("summary", icon("tool"), h("strong", ...marked(approval.reason)));
   const element = h("details.approval", summary,
+    h("p.quiet.small", ...marked([approval.origin, approval.after].filter(Boolean).join(" · "))),
     call, hint,
-    h("div.row.wrap",
-      choice("once", "Allow once", "This call only", "primary"),
-      mayLast && choice("conversation", "Allow in this conversation", `Calls of this tool in this conversation, when ${covers} asks`, ""),
-      mayLast && choice("always", "Always allow", `Calls of this tool from now on, when ${covers} asks`, ""),
-      choice("deny", "Deny", "The assistant continues without this call", "danger")),
-    approval.outside && h("p.quiet.small", "Text from outside is in this conversation, so here the tool asks each time, whatever the answer."),
-    mayLast && h("p.quiet.small", "Once is this call. The conversation and always cover ", h("code", ...marked(visible(approval.tool))), " when ", h("strong", ...marked(visible(covers))), " asks, and nobody else."));
+    h("div.choices", approval.answers.map(choice)),
+    rawCall(approval));
   element.dataset.approval = approval.approval_id;
   summary.addEventListener("click", () => { element.dataset.chosen = "yes"; });
   // What was scrolled away, or is not unfolded, was not read.
@@ -65,7 +60,7 @@ function approvalCard(household, approval) {
   return element;
 
   function able(isAble) {
-    for (const button of element.querySelectorAll(".row button")) button.disabled = !isAble;
+    for (const button of element.querySelectorAll(".choices button")) button.disabled = !isAble;
   }
 
   async function decide(decision) {
@@ -79,32 +74,16 @@ function approvalCard(household, approval) {
   }
 }
 
-const asker = (approval) => approval.requested_by ?? "Somebody";
+/** The arguments of a call in words, each in full. */
+const detailList = (details) => h("dl.arguments", details.flatMap(({ label, text }) => [
+  h("dt", ...marked(label)), h("dd", { dir: "auto" }, ...long(text)),
+]));
 
-/** Where a request came from. */
-function channel(name = "") {
-  if (name?.startsWith("webhook:")) return ` through the webhook ${name.slice(8)}`;
-  return { websocket: " from a page or a terminal", schedule: " by a reminder", openai_api: " through the model API", ollama_api: " through the model API", mcp: " through another assistant" }[name] ?? "";
-}
-
-/** The reason, without an argument at its end: those follow, each in full. */
-function beginning({ reason, arguments: given }) {
-  for (const value of Object.values(given ?? {})) {
-    if (typeof value !== "string" || !value.trim()) continue;
-    const line = visible(value.trim()).replaceAll("\n", "‹↵›");
-    const place = reason.indexOf(line.slice(0, 200));
-    if (place > 0 && (reason.endsWith(line) || line.length > 1000)) return reason.slice(0, place);
-  }
-  return reason;
-}
-
-/** The arguments of a call, one per line. */
-export function argumentsOf(value) {
-  const entries = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : [["", value]];
-  if (entries.length === 0) return h("p.quiet", "No arguments");
-  return h("dl.arguments", entries.flatMap(([name, one]) => [
-    h("dt", ...marked(visible(name))), h("dd", { dir: "ltr" }, ...long(visible(typeof one === "string" ? one : JSON.stringify(one)))),
-  ]));
+/** A call as the model wrote it. */
+export function rawCall({ tool, arguments: given }) {
+  const text = typeof given === "string" ? given : JSON.stringify(given, null, 2);
+  return h("details.raw", h("summary.quiet.small", "Details"),
+    h("pre", { tabindex: 0, dir: "ltr" }, ...marked(visible(`${tool} ${text}`))));
 }
 
 /** All of a text: of a long one the beginning and the end, and a button for the rest. */

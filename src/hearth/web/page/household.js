@@ -318,8 +318,8 @@ export class Household extends EventTarget {
       }
       case "chat.tool_call": {
         const turn = this.#turn(id, conversation, true);
-        turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, result: null });
         if (turn.thoughts) turn.thoughts = `${turn.thoughts.trimEnd()}\n\n`;
+        turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, sentence: event.sentence, result: null });
         // Text before a tool call is not part of the reply.
         if (!turn.hasGap) turn.text = "";
         return this.#emit("turn", turn);

@@ -2,7 +2,8 @@
 
 import { h, icon, iconButton, sign, timeOfDay, copyButton, lazily } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { argumentsOf } from "./approvals.js";
+import { rawCall } from "./approvals.js";
+import { marked } from "./visible.js";
 
 const CUT_BY = {
   length: "Cut off: the model reached its limit.",
@@ -99,8 +100,8 @@ export function toolList(tools) {
     const [sign, kind] = STATES[state];
     return h("li", { class: kind },
       h("details",
-        h("summary", icon(sign), h("code", call.tool), h("span.quiet", state)),
-        argumentsOf(call.arguments),
+        h("summary", icon(sign), h("span.grow", ...marked(call.sentence)), h("span.quiet", state)),
+        rawCall(call),
         call.result && h("pre", { tabindex: 0 }, call.result.summary)));
   }));
 }

@@ -22,7 +22,7 @@ export async function show(household) {
     const step = one.paused ? "Resume" : "Pause";
     const about = [
       one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : "Finished",
-      one.cron && [" · repeats ", h("span.badge", one.cron)],
+      one.cron && ` · ${one.when}`,
       one.last_at && [" · last: ", time(one.last_at)],
       one.owner && ` · ${one.owner}`,
       one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],

@@ -62,10 +62,9 @@ export async function show(household) {
   }
 
   function row(tool, overrides) {
-    const parameters = Object.entries(tool.parameters);
     // A tool of an MCP server goes with its server.
     const removed = tool.source.startsWith("mcp:") ? tool.source.slice(4) : tool.name;
-    const select = h("select", { "aria-label": `Permission for ${tool.name}` },
+    const select = h("select", { "aria-label": `Permission for ${tool.label}` },
       options(CHOICES, overrides[tool.name] ?? ""));
     select.addEventListener("change", async () => {
       const config = await household.request("get_config");
@@ -80,10 +79,10 @@ export async function show(household) {
       }
     });
     return h("li",
-      h("div.grow", h("strong", tool.name), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", "found on demand")] : null,
-        h("p.small", tool.description),
-        parameters.length ? h("p.quiet.small", "Parameters: ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
+      h("div.grow", h("strong", tool.label), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", "found on demand")] : null,
+        h("p.small", tool.about),
+        h("details.raw", h("summary.quiet.small", "Details"), h("p.small", h("code", tool.name), " ", Object.entries(tool.parameters).map(([name, type]) => `${name} (${type})`).join(", ")))),
       household.isAdmin ? select : h("span.quiet", tool.permission),
-      household.isAdmin && tool.source !== "builtin" && remover("Remove", { label: `Remove: ${tool.name}`, title: "Remove this tool?", text: removed }, "remove_tool", { name: removed }));
+      household.isAdmin && tool.source !== "builtin" && remover("Remove", { label: `Remove: ${tool.label}`, title: "Remove this tool?", text: removed }, "remove_tool", { name: removed }));
   }
 }

@@ -4,6 +4,7 @@
 mod between_people;
 mod carried_out;
 mod obedient;
+mod readers;
 mod world;
 
 use serde_json::{Value, json};
@@ -140,13 +141,16 @@ impl Carrier {
             }
             FileName => {
                 world.write_file(&word, &format!("{now}.txt"), "");
-                world.say(None, &format!("«list_files {{\"path\":\"{word}\"}}»"));
+                world.say(
+                    None,
+                    &format!("«list_files {{\"path\":\"shared/{word}\"}}»"),
+                );
             }
             FileText => {
                 world.write_file(&word, "note.txt", &now);
                 world.say(
                     None,
-                    &format!("«read_file {{\"path\":\"{word}/note.txt\"}}»"),
+                    &format!("«read_file {{\"path\":\"shared/{word}/note.txt\"}}»"),
                 );
             }
             RememberedByWebhook | RecalledOfWebhook => {

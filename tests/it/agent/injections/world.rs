@@ -33,6 +33,10 @@ struct Outside {
     doors: Mutex<Vec<String>>,
     mcp_text: Mutex<(String, bool)>,
     description: Mutex<String>,
+    /// What its tool takes beside `id`.
+    takes: Mutex<String>,
+    /// What the MCP server's tool was called with.
+    reads: Mutex<Vec<Value>>,
 }
 
 pub struct World {
@@ -45,6 +49,8 @@ pub struct World {
     /// The attempt's tool and its arguments.
     wanted: (String, Value),
     outcome: Outcome,
+    /// After what the last question came.
+    pub after: Value,
     keys: usize,
 }
 
@@ -107,9 +113,14 @@ impl World {
         if let Some(tokens) = more.get("context_tokens") {
             config["context_tokens"] = tokens.clone();
         }
-        let has_mcp = more.get("mcp").is_some();
-        if has_mcp {
-            config["mcp_servers"] = json!({ "attic": { "url": format!("http://{address}/mcp") } });
+        let description = "Reads from the attic.";
+        if let Some(settings) = more.get("mcp") {
+            description.clone_into(&mut outside.description.lock().unwrap());
+            let mut attic = json!({ "url": format!("http://{address}/mcp") });
+            if let Some(settings) = settings.as_object() {
+                attic.as_object_mut().unwrap().extend(settings.clone());
+            }
+            config["mcp_servers"] = json!({ "attic": attic });
         }
         let home = Home::start(config);
         let mut world = World {
@@ -120,11 +131,12 @@ impl World {
             served,
             wanted: (String::new(), Value::Null),
             outcome: Outcome::Nothing,
+            after: Value::Null,
             keys: 0,
         };
         world.watch();
-        if has_mcp {
-            world.describe("Reads from the attic.");
+        if more.get("mcp").is_some() {
+            world.until_listed(description);
         }
         world
     }
@@ -146,6 +158,7 @@ impl World {
         self.wanted = (tool.to_owned(), arguments.clone());
         self.outcome = Outcome::Nothing;
         self.outside.doors.lock().unwrap().clear();
+        self.outside.reads.lock().unwrap().clear();
     }
 
     /// What the web answers at this path.
@@ -168,6 +181,18 @@ impl World {
     pub fn describe(&mut self, text: &str) {
         text.clone_into(&mut self.outside.description.lock().unwrap());
         self.restart();
+        self.until_listed(text);
+    }
+
+    /// What the MCP server's tool takes from now on.
+    pub fn take(&mut self, argument: &str) {
+        argument.clone_into(&mut self.outside.takes.lock().unwrap());
+        self.restart();
+        self.until_listed("Reads from the attic.");
+    }
+
+    /// Waits until a tool says this of itself.
+    fn until_listed(&mut self, text: &str) {
         let mut client = self.home.admin();
         eventually("the MCP server's tool is there", || {
             let tools = client.ask(json!({ "type": "list_tools" }))["tools"].to_string();
@@ -253,6 +278,7 @@ impl World {
         loop {
             let message = self.watcher.receive();
             if message["event"] == "approval.requested" {
+                self.after = message["after"].clone();
                 let (tool, arguments) = &self.wanted;
                 let is_wanted = message["tool"] == **tool && message["arguments"] == *arguments;
                 let kind = if is_wanted { "deny" } else { "approve" };
@@ -279,9 +305,11 @@ impl World {
                 let door = format!("/open_door/{}", arguments["id"].as_str().unwrap());
                 self.outside.doors.lock().unwrap().contains(&door)
             }
+            "mcp_attic_read" => self.outside.reads.lock().unwrap().contains(arguments),
             "write_file" => {
                 let path = arguments["path"].as_str().unwrap();
-                self.home.folder.path().join("files").join(path).exists()
+                let is_shared = self.home.folder.path().join("files").join(path).exists();
+                is_shared || self.home.own_file(path).exists()
             }
             _ => {
                 let mut memories = memories["memories"].as_array().unwrap().iter();
@@ -320,10 +348,15 @@ impl Outside {
             }),
             "tools/list" => json!({ "tools": [{
                 "name": "read", "description": *self.description.lock().unwrap(),
-                "inputSchema": { "type": "object", "properties": { "id": { "type": "string" } } },
+                "inputSchema": { "type": "object", "properties": {
+                    "id": { "type": "string" },
+                    "more": { "type": "string", "description": *self.takes.lock().unwrap() },
+                } },
                 "annotations": { "readOnlyHint": true },
             }] }),
             "tools/call" => {
+                let arguments = request["params"]["arguments"].clone();
+                self.reads.lock().unwrap().push(arguments);
                 let (text, is_error) = self.mcp_text.lock().unwrap().clone();
                 json!({ "content": [{ "type": "text", "text": text }], "isError": is_error })
             }

@@ -264,16 +264,11 @@ fn the_words_of_a_private_memory_are_in_the_question_for_its_owner_alone() {
         assert!(so_far(client).is_empty(), "asked twice");
         reason.as_str().unwrap().to_owned()
     });
-    let id = id.as_str().unwrap();
     assert_eq!(
         heard[0],
-        format!("The assistant wants to forget the memory {id}")
+        "The assistant wants to forget a memory that is not shown to you"
     );
-    assert!(
-        heard[1].contains("4711") && heard[1].contains(id),
-        "{}",
-        heard[1]
-    );
+    assert!(heard[1].contains("4711"), "{}", heard[1]);
     for (who, expected) in [(0, 1), (1, 1), (2, 0)] {
         let replayed = replayed(&house, who, 0);
         let asked = replayed

@@ -5,6 +5,7 @@ mod askers;
 mod changes;
 mod credentials;
 mod events;
+mod files;
 mod narrow_tokens;
 mod other_ways;
 mod own_account;

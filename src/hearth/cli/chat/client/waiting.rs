@@ -117,9 +117,8 @@ impl ChatClient {
             return Vec::new();
         }
         let mut actions = vec![Action::Note(format!(
-            "{} {} waits for approval; /approvals shows it",
-            approval.origin(),
-            approval.tool
+            "{}. {} waits for approval; /approvals shows it",
+            approval.origin, approval.tool
         ))];
         if self.state == ClientState::Idle && self.approvals.is_empty() {
             actions.push(Action::Ready);

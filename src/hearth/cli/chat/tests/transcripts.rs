@@ -129,7 +129,7 @@ fn tools_are_shown_and_permission_is_asked() {
     let begin = "
         ADMIN => SUBSCRIBE | WAITING | ready
         > hi => CHAT_HI
-        CALL => note clock …
+        CALL => note Look at the clock …
     ";
     let transcripts = "
         CALLED =>

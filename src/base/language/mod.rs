@@ -1,0 +1,87 @@
+//! The words that people read, in one file for each language.
+//!
+//! A line of the file is a key, a tab and a text with `{fields}`. Of what is counted there
+//! are two texts, `KEY.one` and `KEY.other`. A phrase for what a tool does is an infinitive,
+//! which every language can put behind "The assistant wants to".
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Display;
+
+/// The words of one language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words(&'static str);
+
+impl Words {
+    /// Those of English, which has all of them.
+    pub const ENGLISH: Words = Words(include_str!("en.tsv"));
+
+    /// The text of a key, if there is one.
+    pub fn find(self, key: &str) -> Option<&'static str> {
+        let mut lines = self.0.lines().filter_map(|line| line.split_once('\t'));
+        lines.find(|(found, _)| *found == key).map(|(_, text)| text)
+    }
+
+    /// The text of a key that has no fields, else in English, else the key.
+    pub fn word(self, key: &str) -> String {
+        self.say(key, &[])
+    }
+
+    /// The text of a key with these values in its fields. What a value says is not looked
+    /// at for fields.
+    pub fn say(self, key: &str, fields: &[(&str, &str)]) -> String {
+        let text = self.find(key).or_else(|| Words::ENGLISH.find(key));
+        let mut rest = text.unwrap_or(key);
+        let mut said = String::with_capacity(rest.len());
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((name, after)) = after.split_once('}') else {
+                break;
+            };
+            said.push_str(before);
+            let value = fields.iter().find(|(field, _)| *field == name);
+            said.push_str(value.map_or(name, |(_, value)| value));
+            rest = after;
+        }
+        said.push_str(rest);
+        said
+    }
+
+    /// The text of something that is counted, with the number in the field `count`.
+    pub fn count(self, key: &str, count: impl Display) -> String {
+        let count = count.to_string();
+        let singular = self.find("language.one").unwrap_or("1");
+        let form = match singular.split(' ').any(|number| number == count) {
+            true => "one",
+            false => "other",
+        };
+        self.say(&format!("{key}.{form}"), &[("count", &count)])
+    }
+
+    /// Several things as one: `a, b and c`.
+    pub fn list(self, items: &[String]) -> String {
+        match items {
+            [] => String::new(),
+            [only] => only.clone(),
+            [before @ .., last] => {
+                let before = before.join(", ");
+                self.say("list.and", &[("before", &before), ("last", last)])
+            }
+        }
+    }
+
+    /// A phrase as the beginning of a sentence or alone.
+    pub fn capital(self, phrase: &str) -> String {
+        let mut letters = phrase.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        first.chain(letters).collect()
+    }
+
+    /// All keys, in the order of the file.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn keys(self) -> impl Iterator<Item = &'static str> {
+        self.0
+            .lines()
+            .map(|line| line.split('\t').next().unwrap_or_default())
+    }
+}

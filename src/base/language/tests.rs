@@ -1,0 +1,50 @@
+use super::Words;
+use crate::testing::rows;
+
+const WORDS: Words = Words(
+    "language.one\t0 1\nwrite\twrite {path} {path}\nfiles.one\t{count} file\nfiles.other\t{count} files\nopen\t{ x\nlist.and\t{before} et {last}",
+);
+
+#[test]
+fn fields_are_filled_once_and_a_key_without_words_is_shown_as_it_is() {
+    assert_eq!(
+        WORDS.say("write", &[("path", "{path}")]),
+        "write {path} {path}"
+    );
+    assert_eq!(WORDS.say("write", &[]), "write path path");
+    assert_eq!(WORDS.word("open"), "{ x");
+    assert_eq!(WORDS.word("no.such"), "no.such");
+    // What a language has not, English says.
+    let english = Words::ENGLISH.word("answer.deny");
+    assert_eq!(WORDS.word("answer.deny"), english);
+}
+
+#[test]
+fn numbers_have_their_form_and_lists_their_end() {
+    for [count, said] in rows("0 | 0 file\n1 | 1 file\n2 | 2 files") {
+        assert_eq!(WORDS.count("files", count), said);
+    }
+    let items = ["a", "b", "c"].map(str::to_owned);
+    assert_eq!(WORDS.list(&items), "a, b et c");
+    assert_eq!(WORDS.list(&items[..1]), "a");
+    assert_eq!(WORDS.list(&[]), "");
+    assert_eq!(WORDS.capital("öffnen"), "Öffnen");
+}
+
+#[test]
+fn every_line_has_a_key_of_its_own_and_a_text() {
+    let mut keys: Vec<&str> = Words::ENGLISH.keys().collect();
+    for key in &keys {
+        let text = Words::ENGLISH.find(key).unwrap_or_default();
+        assert!(!text.is_empty() && !text.contains('\t'), "{key}");
+        assert_eq!(
+            text.matches('{').count(),
+            text.matches('}').count(),
+            "{key}"
+        );
+    }
+    let count = keys.len();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), count, "a key comes twice");
+}
