@@ -27,6 +27,7 @@ pub mod measure;
 pub mod nearest;
 pub mod people;
 pub mod role;
+pub mod sealed;
 pub mod secret;
 pub mod surface;
 pub mod sync;
