@@ -7,7 +7,9 @@ use crate::record::Message;
 use crate::schema::{self, Definitions, Schema, object, sentence};
 use base::error::{Code, Error, Result};
 use base::finish_reason::FinishReason;
-use base::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
+use base::ids::{
+    ApprovalId, CalendarId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId,
+};
 use base::people::Audience;
 
 /// One event. Its `seq` is given by the hub when it is published.
@@ -287,6 +289,12 @@ events! {
     "schedule.updated" ScheduleUpdated [Kept] {
         /// As `list_schedules` names it, if it is still there.
         schedule_id: ScheduleId,
+    },
+
+    /// A calendar was added, changed or removed, or reading it has found something new.
+    "calendar.updated" CalendarUpdated [Kept] {
+        /// As `list_calendars` names it, if it is still there.
+        calendar_id: CalendarId,
     },
 
     /// A skill was installed, replaced or removed.

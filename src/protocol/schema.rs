@@ -10,8 +10,8 @@ use base::clock::Timestamp;
 use base::error::Code;
 use base::finish_reason::FinishReason;
 use base::ids::{
-    ApprovalId, AttachmentId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId, ScheduleId,
-    TokenId, TurnId,
+    ApprovalId, AttachmentId, CalendarId, ConversationId, DeliveryId, EventId, ItemId, MemoryId,
+    MessageId, ScheduleId, TokenId, TurnId,
 };
 use base::people::Audience;
 
@@ -206,6 +206,8 @@ ids!(
     MemoryId,
     MessageId,
     ScheduleId,
+    CalendarId,
+    EventId,
     TokenId,
     TurnId
 );

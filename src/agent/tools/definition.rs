@@ -11,7 +11,7 @@ use super::output;
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
-use base::ids::{ConversationId, MemoryId, ScheduleId, TurnId, UserId};
+use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, TurnId, UserId};
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
@@ -299,6 +299,8 @@ pub enum Change {
     Memory(MemoryId, Readers),
     /// A schedule, and who sees it.
     Schedule(ScheduleId, Readers),
+    /// A calendar, and who sees it.
+    Calendar(CalendarId, Readers),
 }
 
 /// Something that the model can do.

@@ -12,6 +12,7 @@ use base::error::{Error, Result};
 use base::ids::ApprovalId;
 use config::{Grantee, Permission};
 use protocol::command::Remember;
+use protocol::record;
 use store::{Approval, Decision, Durable, Identity, Readers, Turn, UserRole, Verdict, Viewer};
 
 /// The decider on record when nobody decided in time.
@@ -20,6 +21,12 @@ pub(super) const BY_TIME: &str = "timeout";
 impl Service {
     /// The waiting approvals that this person sees.
     pub(super) fn list_approvals(&self, identity: &Identity) -> Result<Value> {
+        let waiting = self.waiting_approvals(identity)?;
+        Ok(views::records("approvals", waiting))
+    }
+
+    /// The calls that wait for a decision, as far as somebody sees them.
+    pub(super) fn waiting_approvals(&self, identity: &Identity) -> Result<Vec<record::Approval>> {
         let waiting = self
             .store
             .snapshot(&identity.viewer())?
@@ -34,7 +41,7 @@ impl Service {
             shown.may_answer = Some(self.may_answer(approval, identity));
             shown
         };
-        Ok(views::records("approvals", waiting.iter().map(shown)))
+        Ok(waiting.iter().map(shown).collect())
     }
 
     /// Allows a waiting call. `always` is written to the configuration first, so that

@@ -67,6 +67,7 @@ impl Service {
     /// Makes everything notice that the clock was advanced.
     pub fn clock_advanced(&self) {
         self.wakes.look_at_everything();
+        self.calendar_wakes.look();
     }
 
     /// Runs until the server stops. `version` is that of the database before anybody could
@@ -250,7 +251,7 @@ impl Service {
         true
     }
 
-    fn log_failure(&self, what: &str, result: Result<()>) {
+    pub(super) fn log_failure(&self, what: &str, result: Result<()>) {
         if let Err(error) = result {
             log::warn!("{what}: {error}");
         }

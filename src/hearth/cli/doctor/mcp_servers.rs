@@ -94,7 +94,13 @@ fn start(installation: &Installation<'_>, config: &Arc<Config>) -> Found {
     mcp.wait_until_settled(LIMIT, &Cancel::default());
     let statuses = mcp.statuses();
     let (clock, directory) = (Clock::system(), installation.directory.path());
-    let assistant = Assistant::from_config(Arc::clone(config), &mcp, &clock, directory, false);
+    let assistant = Assistant::from_config(
+        Arc::clone(config),
+        &mcp,
+        &clock,
+        directory,
+        agent::Around::default(),
+    );
     let offered = Actor::of_turn(config, None, None).offered(&assistant.toolbox);
     let window = assistant.servers.first(&config.model).window();
     let unused = || Ok(Vec::new());
