@@ -7,7 +7,7 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::door::Door;
 use super::password;
-use super::row::{Shown, audience, text, time};
+use super::row::{Column, Shown, audience, text, time};
 use super::table::truncated;
 
 pub const COMMAND: Command = Command::new(
@@ -78,7 +78,7 @@ Where it is kept it stays.",
     ),
 ]);
 
-const EVENTS: &[(&str, fn(&Value) -> String)] = &[
+const EVENTS: &[Column] = &[
     ("when", |event| text(&event["when"])),
     ("what", |event| truncated(&text(&event["title"]), 60)),
     ("where", |event| truncated(&text(&event["location"]), 40)),

@@ -85,16 +85,16 @@ pub(super) fn change(
         let mut events = document.children.iter();
         events.position(|one| is_event(one, target.uid) && key_of(one, zones) == key)
     };
-    if target.occurrence.is_empty() || !target.is_series {
-        if let Some(place) = place(document, &mut zones, target.occurrence) {
-            let event = &mut document.children[place];
-            let zoned = zone_of(event, &mut zones);
-            describe(event, change, now);
-            if let Some(when) = change.when {
-                set_time(event, when, zoned.as_ref());
-            }
-            return Ok(());
+    let is_one = target.occurrence.is_empty() || !target.is_series;
+    let known = is_one.then(|| place(document, &mut zones, target.occurrence));
+    if let Some(place) = known.flatten() {
+        let event = &mut document.children[place];
+        let zoned = zone_of(event, &mut zones);
+        describe(event, change, now);
+        if let Some(when) = change.when {
+            set_time(event, when, zoned.as_ref());
         }
+        return Ok(());
     }
     let Some(first) = place(document, &mut zones, "") else {
         return Err(GONE.to_owned());
