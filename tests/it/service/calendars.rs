@@ -36,8 +36,8 @@ pub fn caller() -> Model {
 /// The result of the last tool that was called.
 pub fn result(model: &Model) -> String {
     let request = model.requests().pop().unwrap();
-    let messages = request["messages"].as_array().unwrap().iter();
-    let last = messages.filter(|one| one["role"] == "tool").next_back();
+    let mut messages = request["messages"].as_array().unwrap().iter();
+    let last = messages.rfind(|one| one["role"] == "tool");
     last.unwrap()["content"].as_str().unwrap().to_owned()
 }
 
