@@ -54,7 +54,10 @@ impl Toolbox {
     #[must_use]
     pub fn with_notify(mut self, is_wanted: bool) -> Toolbox {
         if is_wanted && self.get("notify").is_none() {
-            let place = self.iter().position(|tool| tool.spec().name == "lists");
+            let before = |tool: &Arc<dyn Tool>| {
+                ["lists", "edit_events"].contains(&tool.spec().name.as_str())
+            };
+            let place = self.tools.iter().rposition(before);
             let place = place.map_or(0, |place| place + 1);
             self.tools.insert(place, builtin::notify());
         }
