@@ -16,6 +16,7 @@
 mod component;
 mod dav;
 mod edit;
+mod point;
 mod reading;
 mod remote;
 mod tool;
