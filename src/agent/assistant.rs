@@ -14,6 +14,15 @@ use base::calendar::Zone;
 use base::clock::Clock;
 use config::Config;
 
+/// What people have for which there are tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// Browsers that are told what waits.
+    pub tells_browsers: bool,
+    /// Calendars.
+    pub has_calendars: bool,
+}
+
 /// The provider and the tools of one configuration. A new configuration makes a new
 /// one; a turn keeps the one that it began with.
 #[derive(Clone)]
@@ -33,8 +42,8 @@ pub struct Assistant {
     pub skills: Arc<Skills>,
     /// The version of the MCP servers' tools that the toolbox holds.
     pub mcp_version: u64,
-    /// Whether people have browsers that are told what waits.
-    pub tells_browsers: bool,
+    /// What people have.
+    pub around: Around,
     /// Counts requests to models.
     pub meter: Arc<ModelMeter>,
     /// The attached PDFs that were read.
@@ -49,7 +58,7 @@ impl Assistant {
         mcp: &Mcp,
         clock: &Clock,
         data_dir: &Path,
-        tells_browsers: bool,
+        around: Around,
     ) -> Assistant {
         Assistant {
             zone: config.zone(),
@@ -58,43 +67,42 @@ impl Assistant {
             toolbox: Toolbox::from_config(&config),
             skills: load_skills(data_dir),
             config,
-            tells_browsers,
+            around,
             meter: Arc::default(),
             pdfs: Arc::default(),
             mcp_version: 0,
         }
-        .with_tools(mcp, tells_browsers)
+        .with_tools(mcp, around)
     }
 
-    fn with_tools(mut self, mcp: &Mcp, tells_browsers: bool) -> Assistant {
+    fn with_tools(mut self, mcp: &Mcp, around: Around) -> Assistant {
         // Read first, so that the next turn notices a change in the meantime.
         self.mcp_version = mcp.version();
-        self.tells_browsers = tells_browsers;
+        self.around = around;
         self.toolbox = self
             .toolbox
-            .with_notify(tells_browsers)
+            .with_notify(around.tells_browsers)
+            .with_calendars(around.has_calendars)
             .with_skills(&self.skills)
             .with_mcp(mcp.tools());
         self
     }
 
     /// Whether MCP servers and the data directory still have the same tools and skills, and
-    /// people browsers that are told.
-    pub fn is_current(&self, mcp: &Mcp, tells_browsers: bool) -> bool {
-        self.mcp_version == mcp.version()
-            && self.skills.is_current()
-            && self.tells_browsers == tells_browsers
+    /// people the same.
+    pub fn is_current(&self, mcp: &Mcp, around: Around) -> bool {
+        self.mcp_version == mcp.version() && self.skills.is_current() && self.around == around
     }
 
     /// The same assistant with the tools that MCP servers have now, and the skills that
     /// are installed.
     #[must_use]
-    pub fn refreshed(&self, mcp: &Mcp, data_dir: &Path, tells_browsers: bool) -> Assistant {
+    pub fn refreshed(&self, mcp: &Mcp, data_dir: &Path, around: Around) -> Assistant {
         let mut assistant = self.clone();
         if !self.skills.is_current() {
             assistant.skills = load_skills(data_dir);
         }
-        assistant.with_tools(mcp, tells_browsers)
+        assistant.with_tools(mcp, around)
     }
 }
 

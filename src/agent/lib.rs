@@ -28,4 +28,4 @@ pub mod skills;
 pub mod tools;
 pub mod turn;
 
-pub use assistant::Assistant;
+pub use assistant::{Around, Assistant};

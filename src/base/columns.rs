@@ -7,8 +7,8 @@ use crate::calendar::Cron;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error};
 use crate::ids::{
-    ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId,
-    NotificationId, PushId, ResultId, ScheduleId, TokenId, TurnId, UserId,
+    ApprovalId, AttachmentId, AudienceId, CalendarId, ConversationId, DeliveryId, EventId, ItemId,
+    MemoryId, MessageId, NotificationId, PushId, ResultId, ScheduleId, TokenId, TurnId, UserId,
 };
 use crate::people::UserRole;
 use crate::reply::Surface;
@@ -30,7 +30,7 @@ macro_rules! id_columns {
 }
 
 id_columns! {
-    ApprovalId AttachmentId AudienceId ConversationId DeliveryId NotificationId ItemId MemoryId MessageId PushId
+    ApprovalId AttachmentId AudienceId CalendarId ConversationId DeliveryId EventId NotificationId ItemId MemoryId MessageId PushId
     ResultId ScheduleId TokenId TurnId UserId
 }
 

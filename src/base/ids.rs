@@ -160,6 +160,10 @@ ids! {
     ResultId = "res_";
     /// A prompt that runs at a set time.
     ScheduleId = "sched_";
+    /// A calendar that is kept elsewhere.
+    CalendarId = "cal_";
+    /// One time of an event of a calendar.
+    EventId = "event_";
     /// A person with an account.
     UserId = "user_";
     /// A session or API token (its row, not the token itself).

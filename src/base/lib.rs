@@ -28,6 +28,7 @@ pub mod measure;
 pub mod nearest;
 pub mod people;
 pub mod reply;
+pub mod sealed;
 pub mod secret;
 pub mod sync;
 #[cfg(any(test, feature = "testing"))]

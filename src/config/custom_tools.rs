@@ -18,7 +18,7 @@ use base::secret::Secret;
 use base::url::Url;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 14] = [
+pub const BUILTIN_TOOLS: [&str; 16] = [
     "current_time",
     "remember",
     "recall",
@@ -26,6 +26,8 @@ pub const BUILTIN_TOOLS: [&str; 14] = [
     "search_conversations",
     "schedule",
     "lists",
+    "find_events",
+    "edit_events",
     "notify",
     "web_fetch",
     "list_files",

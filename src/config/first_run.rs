@@ -32,6 +32,8 @@ pub fn first_run() -> String {
             "forget": Permission::Ask,
             "schedule": Permission::Ask,
             "lists": Permission::Allow,
+            "find_events": Permission::Allow,
+            "edit_events": Permission::Ask,
             "web_fetch": Permission::Ask,
             "list_files": Permission::Allow,
             "read_file": Permission::Allow,

@@ -15,14 +15,16 @@ use super::tools::{PERMISSIONS, Permission};
 use base::people::{Audience, folded};
 
 /// The tools that people may answer for themselves where their `approves` does not
-/// say otherwise: those for their own memories, reminders and files, and for lists.
-pub const OWN_TOOLS: [&str; 9] = [
+/// say otherwise: those for their own memories, reminders and files, and for lists and calendars.
+pub const OWN_TOOLS: [&str; 11] = [
     "remember",
     "recall",
     "forget",
     "search_conversations",
     "schedule",
     "lists",
+    "find_events",
+    "edit_events",
     "list_files",
     "read_file",
     "write_file",
@@ -52,7 +54,7 @@ section! {
         /// Tools whose approvals this person may answer when they have asked for them themselves.
         /// Admins may answer all.
         pub approves: Option<Vec<String>> = list(TOOL_NAME)
-            .optional("the built-in ones for memories, search, reminders, lists and files");
+            .optional("the built-in ones for memories, search, reminders, lists, calendars and files");
         /// How this person's phone is notified.
         pub notifications: Option<Notifications> = object::<Notifications>().optional("none");
     }

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::record::{Answer, Detail, Message};
 use crate::schema::{self, Definitions, Schema, object, sentence};
 use base::error::{Code, Error, Result};
-use base::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
+use base::ids::{
+    ApprovalId, CalendarId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId,
+};
 use base::people::Audience;
 use base::reply::FinishReason;
 
@@ -301,6 +303,12 @@ events! {
     "schedule.updated" ScheduleUpdated [Kept] {
         /// As `list_schedules` names it, if it is still there.
         schedule_id: ScheduleId,
+    },
+
+    /// A calendar was added, changed or removed, or reading it has found something new.
+    "calendar.updated" CalendarUpdated [Kept] {
+        /// As `list_calendars` names it, if it is still there.
+        calendar_id: CalendarId,
     },
 
     /// A skill was installed, replaced or removed.

@@ -12,8 +12,8 @@ use crate::schema::records;
 use base::clock::Timestamp;
 use base::error::Code;
 use base::ids::{
-    ApprovalId, AttachmentId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId, ScheduleId,
-    TokenId, TurnId,
+    ApprovalId, AttachmentId, CalendarId, ConversationId, DeliveryId, EventId, ItemId, MemoryId,
+    MessageId, ScheduleId, TokenId, TurnId,
 };
 use base::people::Audience;
 use base::reply::FinishReason;
@@ -395,6 +395,88 @@ records! {
         pub created_at: Timestamp,
     }
 
+    /// A calendar that is kept elsewhere.
+    pub struct Calendar {
+        /// What `update_calendar` and `remove_calendar` take.
+        pub calendar_id: CalendarId,
+        /// Its name.
+        pub name: String,
+        /// Where it is; for others than its owner without what may be secret.
+        pub url: String,
+        /// With which its server is asked.
+        pub username: Option<String>,
+        /// Whether there is a password.
+        pub password_set: bool,
+        /// Whose it is.
+        pub owner: String,
+        /// Who sees it: `private`, `household`, or a list of names.
+        pub audience: Audience,
+        /// Whether nothing in it is changed from here.
+        pub read_only: bool,
+        /// Whether events can be added to it.
+        pub writable: bool,
+        /// How often it is read.
+        pub refresh_minutes: u32,
+        /// `waiting` until it was read for the first time, `ok`, or `failing`.
+        pub state: &'static str,
+        /// What is wrong with it, or was left out.
+        pub problem: Option<String>,
+        /// When it was last read.
+        pub read_at: Option<Timestamp>,
+        /// How many times of its events are known.
+        pub events: u64,
+    }
+
+    /// One time of an event of a calendar.
+    pub struct CalendarEvent {
+        /// It stays the same when the calendar is read again.
+        pub event_id: EventId,
+        /// The calendar that has it.
+        pub calendar_id: CalendarId,
+        /// The calendar's name.
+        pub calendar: String,
+        /// Whose calendar it is.
+        pub owner: String,
+        /// What it is called.
+        pub title: String,
+        /// Where it is.
+        pub location: String,
+        /// The beginning of what is written about it.
+        pub description: String,
+        /// When it begins.
+        pub starts_at: Timestamp,
+        /// When it ends.
+        pub ends_at: Timestamp,
+        /// Of one that takes whole days the first, such as `2026-11-27`, else null.
+        pub first_day: Option<String>,
+        /// And the last.
+        pub last_day: Option<String>,
+        /// The same on the household's clocks, for people: `Fri 2026-11-27 18:00-19:30`.
+        pub when: String,
+        /// Whether it comes again.
+        pub recurring: bool,
+        /// Who invites, if somebody else than the calendar's owner does.
+        pub organizer: Option<String>,
+        /// Whether anybody may have written it.
+        pub outside: bool,
+    }
+
+    /// What a day brings.
+    pub struct Today {
+        /// On the household's clocks, such as `2026-11-27`.
+        pub date: String,
+        /// The events that are under way or still to come.
+        pub events: Vec<CalendarEvent>,
+        /// The schedules that are still to run.
+        pub schedules: Vec<Schedule>,
+        /// The lists that have open items.
+        pub lists: Vec<ListSummary>,
+        /// The tool calls that wait for a decision.
+        pub approvals: Vec<Approval>,
+        /// The conversations with something that the person has not seen.
+        pub unread: Vec<Conversation>,
+    }
+
     /// A callback of a webhook account, with its attempts.
     pub struct Delivery {
         /// The same as `delivery_id`.
@@ -457,6 +539,8 @@ records! {
         pub schedules: u64,
         /// Their API tokens.
         pub tokens: u64,
+        /// Their calendars, which go with them.
+        pub calendars: u64,
     }
 
     /// A person who is removed, and what belonged to them.

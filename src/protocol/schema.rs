@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value, json};
 use base::clock::Timestamp;
 use base::error::Code;
 use base::ids::{
-    ApprovalId, AttachmentId, ConversationId, DeliveryId, ItemId, MemoryId, MessageId, ScheduleId,
-    TokenId, TurnId,
+    ApprovalId, AttachmentId, CalendarId, ConversationId, DeliveryId, EventId, ItemId, MemoryId,
+    MessageId, ScheduleId, TokenId, TurnId,
 };
 use base::people::Audience;
 use base::reply::FinishReason;
@@ -206,6 +206,8 @@ ids!(
     MemoryId,
     MessageId,
     ScheduleId,
+    CalendarId,
+    EventId,
     TokenId,
     TurnId
 );

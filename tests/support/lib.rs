@@ -7,6 +7,7 @@
     reason = "`next` waits for a client's next message, and `new` starts something"
 )]
 
+pub mod calendar_server;
 pub mod client;
 pub mod control_group;
 pub mod crowd;

@@ -89,6 +89,16 @@ pub const WEB_PUSH: Python = Python {
     without: &[],
 };
 
+/// A server of calendars.
+pub const RADICALE: Python = Python {
+    name: "radicale",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &["radicale==3.9.0"],
+    without: &[],
+};
+
 pub const LITELLM: Python = Python {
     name: "litellm",
     as_of: AS_OF,

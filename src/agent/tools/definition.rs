@@ -13,7 +13,7 @@ use super::wording::Intent;
 use crate::model::ToolSpec;
 use crate::model::embedding::Embedder;
 use base::clock::Clock;
-use base::ids::{ConversationId, MemoryId, ScheduleId, TurnId, UserId};
+use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, TurnId, UserId};
 use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
@@ -312,6 +312,8 @@ pub enum Change {
     Memory(MemoryId, Readers),
     /// A schedule, and who sees it.
     Schedule(ScheduleId, Readers),
+    /// A calendar, and who sees it.
+    Calendar(CalendarId, Readers),
 }
 
 /// Something that the model can do.

@@ -16,6 +16,7 @@
 mod answer;
 mod attached;
 mod builtin;
+pub mod calendar;
 mod custom;
 mod custom_http;
 mod definition;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::builtin;
+use super::calendar::{EditEvents, FindEvents};
 use super::custom::CustomTool;
 use super::definition::{Source, Tool};
 use super::files;
@@ -53,9 +54,26 @@ impl Toolbox {
     #[must_use]
     pub fn with_notify(mut self, is_wanted: bool) -> Toolbox {
         if is_wanted && self.get("notify").is_none() {
-            let place = self.iter().position(|tool| tool.spec().name == "lists");
+            let before = |tool: &Arc<dyn Tool>| {
+                ["lists", "edit_events"].contains(&tool.spec().name.as_str())
+            };
+            let place = self.tools.iter().rposition(before);
             let place = place.map_or(0, |place| place + 1);
             self.tools.insert(place, builtin::notify());
+        }
+        self
+    }
+
+    /// The same tools with those for calendars behind the one for lists, if there are calendars
+    /// and they are not among them.
+    #[must_use]
+    pub fn with_calendars(mut self, is_wanted: bool) -> Toolbox {
+        if is_wanted && self.get("find_events").is_none() {
+            let place = self.iter().position(|tool| tool.spec().name == "lists");
+            let place = place.map_or(0, |place| place + 1);
+            let tools: [Arc<dyn Tool>; 2] =
+                [Arc::new(FindEvents::new()), Arc::new(EditEvents::new())];
+            self.tools.splice(place..place, tools);
         }
         self
     }
@@ -155,9 +173,10 @@ mod tests {
         };
         config.people = [("ada".to_owned(), ada)].into();
         let of_all = [&BUILTIN_TOOLS[..BUILTIN_TOOLS.len() - 1], &[]].concat();
-        assert_eq!(names(&Toolbox::from_config(&config)), of_all);
+        let calendars = |config: &Config| Toolbox::from_config(config).with_calendars(true);
+        assert_eq!(names(&calendars(&config)), of_all);
         config.people.clear();
-        let told = Toolbox::from_config(&config).with_notify(true);
+        let told = calendars(&config).with_notify(true);
         assert_eq!(names(&told), of_all);
         assert_eq!(names(&told.clone().with_notify(true)), of_all);
         let untold = Toolbox::from_config(&config).with_notify(false);
@@ -171,7 +190,7 @@ mod tests {
         );
         assert_eq!(names(&with_skills.with_skills(&Arc::default())), of_all);
         config.tools.custom = vec![custom("b"), custom("a")];
-        let toolbox = Toolbox::from_config(&config).with_notify(true);
+        let toolbox = calendars(&config).with_notify(true);
         assert_eq!(names(&toolbox), [&of_all[..], &["b", "a"]].concat());
         assert_eq!(
             names(&toolbox.clone().with_skills(&skills)),

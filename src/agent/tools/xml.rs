@@ -11,6 +11,8 @@ const MAX_DEPTH: usize = 32;
 
 /// An element that is not closed yet.
 struct Element<'a> {
+    /// Whether names lose their prefix, and text stays as it is.
+    is_data: bool,
     name: &'a str,
     members: Map<String, Value>,
     text: String,
@@ -18,7 +20,17 @@ struct Element<'a> {
 
 /// The document of a text that is XML.
 pub(super) fn document(text: &str) -> Option<Value> {
-    let mut open = vec![Element::new("")];
+    whole(text, false)
+}
+
+/// The same of a document that one program writes for another: names are without their prefix,
+/// and text in which there is HTML stays as it is.
+pub(super) fn data(text: &str) -> Option<Value> {
+    whole(text, true)
+}
+
+fn whole(text: &str, is_data: bool) -> Option<Value> {
+    let mut open = vec![Element::new("", is_data)];
     read(text, &mut open)?;
     let root = open.pop()?;
     open.is_empty().then_some(root.members.into())
@@ -26,7 +38,7 @@ pub(super) fn document(text: &str) -> Option<Value> {
 
 /// The same of a text that may be cut off, or not well-formed from some place on.
 pub(super) fn beginning(text: &str) -> Value {
-    let mut open = vec![Element::new("")];
+    let mut open = vec![Element::new("", false)];
     let _ = read(text, &mut open);
     while open.len() > 1 {
         let name = open[open.len() - 1].name;
@@ -37,6 +49,11 @@ pub(super) fn beginning(text: &str) -> Value {
 
 /// Reads elements; none where they are not well-formed.
 fn read<'a>(text: &'a str, open: &mut Vec<Element<'a>>) -> Option<()> {
+    let is_data = open.first()?.is_data;
+    let local = |name: &'a str| match name.split_once(':') {
+        Some((_, local)) if is_data => local,
+        _ => name,
+    };
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     if !rest.starts_with('<') {
         return None;
@@ -59,13 +76,14 @@ fn read<'a>(text: &'a str, open: &mut Vec<Element<'a>>) -> Option<()> {
         rest = &after[1..];
         match tag.as_bytes().first()? {
             b'?' | b'!' => {}
-            b'/' => close(open, tag[1..].trim())?,
+            b'/' => close(open, local(tag[1..].trim()))?,
             _ => {
                 let whole = tag.strip_suffix('/').unwrap_or(tag);
                 let (name, attributes) = whole
                     .split_once(|letter: char| letter.is_ascii_whitespace())
                     .unwrap_or((whole, ""));
-                let mut element = Element::new(name);
+                let name = local(name);
+                let mut element = Element::new(name, is_data);
                 element.take_attributes(attributes);
                 open.push(element);
                 if tag.ends_with('/') {
@@ -109,8 +127,9 @@ fn close(open: &mut Vec<Element<'_>>, name: &str) -> Option<()> {
 }
 
 impl<'a> Element<'a> {
-    fn new(name: &'a str) -> Element<'a> {
+    fn new(name: &'a str, is_data: bool) -> Element<'a> {
         Element {
+            is_data,
             name,
             members: Map::new(),
             text: String::new(),
@@ -135,7 +154,7 @@ impl<'a> Element<'a> {
 
     fn value(self) -> Value {
         let has_children = self.members.keys().any(|name| !name.starts_with('@'));
-        let text = match self.text.contains('<') {
+        let text = match self.text.contains('<') && !self.is_data {
             // Feeds put HTML there.
             true => readable::page(&self.text).text,
             false => self.text.trim().to_owned(),
@@ -171,6 +190,11 @@ mod tests {
             found
         });
         assert_eq!(found, Some(expected));
+        let answer = "<d:a xmlns:d='DAV:'><d:b>x &lt;b&gt;</d:b><c:b><![CDATA[<i>]]></c:b></d:a>";
+        assert_eq!(
+            data(answer),
+            Some(json!({"a": {"@xmlns:d": "DAV:", "b": ["x <b>", "<i>"]}}))
+        );
         let deep = format!("{}{}", "<a>".repeat(40), "</a>".repeat(40));
         for broken in [
             "",

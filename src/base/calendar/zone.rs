@@ -50,6 +50,11 @@ impl Zone {
         Zone(linked().unwrap_or_else(TimeZone::system))
     }
 
+    /// Universal time.
+    pub fn utc() -> Zone {
+        Zone(TimeZone::UTC)
+    }
+
     /// The zone of an IANA name, as the system knows it.
     ///
     /// # Errors
@@ -70,6 +75,11 @@ impl Zone {
     pub fn of_household(name: Option<&str>) -> Zone {
         name.and_then(|name| Zone::named(name).ok())
             .unwrap_or_else(Zone::system)
+    }
+
+    /// The zone with these rules.
+    pub fn of_rules(rules: TimeZone) -> Zone {
+        Zone(rules)
     }
 
     /// The zone as jiff has it.
@@ -187,6 +197,13 @@ impl Zone {
                 change.map_or(later, |change| change.timestamp())
             }
         };
+        Some(Timestamp::from_millis(time.as_millisecond()))
+    }
+
+    /// The same as calendars have it (RFC 5545, section 3.3.5): a time that clocks skip is as
+    /// long after the change as it would have been before it.
+    pub fn instant_in_calendar(&self, local: DateTime) -> Option<Timestamp> {
+        let time = self.0.to_ambiguous_timestamp(local).compatible().ok()?;
         Some(Timestamp::from_millis(time.as_millisecond()))
     }
 }

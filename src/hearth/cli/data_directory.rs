@@ -118,6 +118,7 @@ impl DataDirectory {
             "config.json",
             "identity.key",
             "push.key",
+            "secrets.key",
         ]
         .iter()
         .any(|own| name.starts_with(own))

@@ -89,6 +89,7 @@ fn print(arguments: &Arguments, context: &mut CliContext, report: &Value) -> Cli
     for (member, one) in [
         ("memories", "memory"),
         ("schedules", "schedule"),
+        ("calendars", "calendar"),
         ("items", "list item"),
     ] {
         if number(member) > 0 {

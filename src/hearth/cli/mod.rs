@@ -15,6 +15,7 @@ mod approvals;
 mod arguments;
 mod avahi;
 mod backup;
+mod calendar;
 mod called;
 mod chat;
 mod command;
@@ -87,6 +88,8 @@ const COMMANDS: &[Command] = &[
     household::MEMORY,
     household::LIST,
     household::SCHEDULE,
+    calendar::COMMAND,
+    calendar::TODAY,
     skill::COMMAND,
     tool::COMMAND,
     config::COMMAND,

@@ -254,7 +254,7 @@ fn consequences(name: &str, counts: &Value, heir: Option<&str>) -> String {
         ("shared_conversations", "shared conversation"),
         ("shared_memories", "shared memory"),
     ];
-    let tokens = [("tokens", "token")];
+    let tokens = [("tokens", "token"), ("calendars", "calendar")];
     if let Some(heir) = heir {
         let all = list(&[&private[..], &shared].concat());
         let mut text = match all.is_empty() {

@@ -42,6 +42,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("tools"),
     topic!("skills"),
     topic!("reminders"),
+    topic!("calendars"),
     topic!("integrations"),
     topic!("protocol"),
     topic!("relay"),

@@ -29,6 +29,12 @@ pub(super) const BY_TIME: &str = "timeout";
 impl Service {
     /// The waiting approvals that this person sees.
     pub(super) fn list_approvals(&self, identity: &Identity) -> Result<Value> {
+        let waiting = self.waiting_approvals(identity)?;
+        Ok(views::records("approvals", waiting))
+    }
+
+    /// The calls that wait for a decision, as far as somebody sees them.
+    pub(super) fn waiting_approvals(&self, identity: &Identity) -> Result<Vec<record::Approval>> {
         let waiting = self
             .store
             .snapshot(&identity.viewer())?
@@ -37,7 +43,7 @@ impl Service {
             may_answer: Some(self.may_answer(approval, identity)),
             ..self.shown(approval, approval.user_id == Some(identity.user_id))
         };
-        Ok(views::records("approvals", waiting.iter().map(shown)))
+        Ok(waiting.iter().map(shown).collect())
     }
 
     /// Allows a waiting call. `always` is written to the configuration first, so that

@@ -17,6 +17,7 @@ use agent::skills;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::Error;
+use base::sealed::SEALING_KEY_FILE;
 use base::sync::lock;
 use config::{Backup, TimeOfDay, without_secrets};
 use net::cancel::Cancel;
@@ -43,8 +44,9 @@ const LISTED: usize = 3;
 const NAME: (&str, &str) = ("hearth-nightly-", ".db");
 /// The configuration's name in a backup.
 pub const CONFIG: &str = "config.json";
-/// The keys of the machine and for push services, in backups with secrets only.
-pub const KEYS: [&str; 2] = ["identity.key", "push.key"];
+/// The keys of the machine, for push services and for kept passwords, in backups with secrets
+/// only.
+pub const KEYS: [&str; 3] = ["identity.key", "push.key", SEALING_KEY_FILE];
 /// The description of a backup, inside it.
 pub const ABOUT: &str = "about.json";
 

@@ -180,6 +180,12 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| json!(service.schedule_view(&paused))),
+        Command::ListCalendars => service.list_calendars(caller.identity),
+        Command::AddCalendar(new) => service.add_calendar(new, caller.identity),
+        Command::UpdateCalendar(update) => service.update_calendar(update, caller.identity),
+        Command::RemoveCalendar(remove) => service.remove_calendar(viewer, remove.calendar_id),
+        Command::ListEvents(list) => service.list_events(viewer, &list),
+        Command::Today(get) => service.today(get.user.as_deref(), caller.identity),
         Command::ListSkills => {
             let assistant = service.assistant();
             let skills: Vec<_> = assistant.skills.all().iter().map(views::skill).collect();
@@ -300,7 +306,7 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
             "a narrowed token does nothing about the account but sign itself out"
         }
         Scope::AllTools if identity.scope.tools.is_some() => {
-            "a token that is narrowed to some tools changes neither schedules nor lists"
+            "a token that is narrowed to some tools changes neither schedules nor lists nor calendars"
         }
         // That a guest may is for who was made one.
         Scope::AllTools if identity.role < UserRole::User && identity.is_narrowed => {

@@ -29,6 +29,7 @@ mod accounts;
 mod approvals;
 mod attachments;
 pub mod backups;
+mod calendars;
 pub mod caller;
 mod commands;
 pub mod connections;

@@ -474,7 +474,7 @@ fn not_a_role() -> Error {
 pub fn child_limits() -> Value {
     json!({
         "permission_mode": "ask",
-        "tools": ["current_time", "remember", "recall", "forget", "schedule", "lists"],
+        "tools": ["current_time", "remember", "recall", "forget", "schedule", "lists", "find_events"],
         "monthly_tokens": 1_000_000,
         "instructions": "You are talking with a child. Answer in short, simple and friendly \
             words. Leave out what is not for children, and say kindly when something is to be \

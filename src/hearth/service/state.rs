@@ -19,9 +19,9 @@ use super::voices::Voices;
 use super::wakes::Wakes;
 use crate::outgoing::Sender;
 use crate::transfer::Exporter;
-use agent::Assistant;
 use agent::mcp::Mcp;
 use agent::model::servers::ModelMeter;
+use agent::{Around, Assistant};
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::{ConversationId, TurnId, UserId};
@@ -63,6 +63,9 @@ pub struct Service {
     pub(super) sender: Sender,
     /// Whether any browser gets notifications, or did since the start.
     pub(super) tells_browsers: AtomicBool,
+    /// Whether anybody has a calendar, or had one since the start.
+    pub(super) has_calendars: AtomicBool,
+    pub(super) calendar_wakes: Wakes,
     /// Files that arrive over HTTP.
     pub(super) arriving_files: AtomicUsize,
     /// The exports that connections read, and the part that is next.
@@ -119,7 +122,10 @@ impl Service {
             Some(text) => text.parse().unwrap_or(0),
             None => 0,
         };
-        let tells_browsers = store.has_push_subscriptions()?.uncommitted();
+        let around = Around {
+            tells_browsers: store.has_push_subscriptions()?.uncommitted(),
+            has_calendars: store.has_calendars()?.uncommitted(),
+        };
         let mcp = Mcp::new(data_dir.clone());
         let (of_sender, sent_from) = (Arc::clone(&settings), data_dir.clone());
         Ok(Arc::new(Service {
@@ -128,7 +134,7 @@ impl Service {
                 &mcp,
                 &clock,
                 &data_dir,
-                tells_browsers,
+                around,
             ))),
             mcp,
             hub: Hub::after(last_event),
@@ -139,7 +145,9 @@ impl Service {
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
             sender: Sender::new(of_sender, store.clone(), clock.clone(), sent_from),
-            tells_browsers: AtomicBool::new(tells_browsers),
+            tells_browsers: AtomicBool::new(around.tells_browsers),
+            has_calendars: AtomicBool::new(around.has_calendars),
+            calendar_wakes: Wakes::default(),
             arriving_files: AtomicUsize::new(0),
             exports: Mutex::default(),
             snapshots: Mutex::default(),
@@ -282,25 +290,22 @@ impl Service {
     /// The assistant with the current configuration.
     pub(crate) fn assistant(&self) -> Arc<Assistant> {
         let config = self.settings.current();
-        let tells_browsers = self.tells_browsers.load(Ordering::Relaxed);
+        let around = Around {
+            tells_browsers: self.tells_browsers.load(Ordering::Relaxed),
+            has_calendars: self.has_calendars.load(Ordering::Relaxed),
+        };
         let known = read(&self.assistant);
         let is_same = Arc::ptr_eq(&known.config, &config);
-        if is_same && known.is_current(&self.mcp, tells_browsers) {
+        if is_same && known.is_current(&self.mcp, around) {
             return Arc::clone(&known);
         }
         self.pin_tools();
         let fresh = Arc::new(match is_same {
             // The provider knows its server and keeps connections to it.
-            true => known.refreshed(&self.mcp, &self.data_dir, tells_browsers),
+            true => known.refreshed(&self.mcp, &self.data_dir, around),
             false => Assistant {
                 meter: Arc::clone(&known.meter),
-                ..Assistant::from_config(
-                    config,
-                    &self.mcp,
-                    &self.clock,
-                    &self.data_dir,
-                    tells_browsers,
-                )
+                ..Assistant::from_config(config, &self.mcp, &self.clock, &self.data_dir, around)
             },
         });
         drop(known);

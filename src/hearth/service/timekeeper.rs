@@ -67,6 +67,7 @@ impl Service {
     /// Makes everything notice that the clock was advanced.
     pub fn clock_advanced(&self) {
         self.wakes.look_at_everything();
+        self.calendar_wakes.look();
     }
 
     /// Runs until the server stops. `version` is that of the database before anybody could

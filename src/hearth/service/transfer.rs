@@ -1,6 +1,7 @@
 //! Who exports and imports what.
 
 use std::io::Read;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
@@ -189,6 +190,10 @@ impl Service {
         let (report, ended) = transfer::import(&self.store, request, file);
         for (readers, conversation) in &report.seen_by {
             self.hub.publish_change(*conversation, readers.clone());
+        }
+        if report.calendars > 0 {
+            self.has_calendars.store(true, Ordering::Relaxed);
+            self.calendar_wakes.look();
         }
         for list in &report.lists {
             self.hub.publish_list(list);

@@ -7,16 +7,19 @@ use agent::mcp::ServerStatus;
 use agent::model::ModelHealth;
 use agent::model::fence::provenance;
 use agent::skills::Skill;
+use agent::tools::calendar::when;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Code, Error};
 use base::language::Words;
+use base::url::host_only;
 use config::Person;
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
-    Approval, Conversation, Delivery, Found, Hit, Invitation, List, ListItem, ListSummary, Memory,
-    Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
+    Approval, Calendar, CalendarEvent, Conversation, Delivery, Found, Hit, Identity, Invitation,
+    List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token, Turn, Usage, User,
+    UserRole, excerpt,
 };
 
 /// The language of what people read.
@@ -282,6 +285,56 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
         last_at: schedule.last_at,
         paused: schedule.is_paused,
         created_at: schedule.created_at,
+    }
+}
+
+/// A calendar, for somebody. Whoever knows the address of one may be able to read all of it, so
+/// that others than its owner get the host alone.
+pub fn calendar(calendar: &Calendar, of: &Identity) -> record::Calendar {
+    let is_own = of.role == UserRole::Owner || of.user_id == calendar.owner_id;
+    record::Calendar {
+        calendar_id: calendar.id,
+        name: calendar.name.clone(),
+        url: match is_own {
+            true => calendar.url.clone(),
+            false => host_only(&calendar.url),
+        },
+        username: calendar.username.clone().filter(|_| is_own),
+        password_set: calendar.has_password,
+        owner: calendar.owner.clone(),
+        audience: calendar.audience.clone(),
+        read_only: calendar.is_read_only,
+        writable: calendar.can_write && !calendar.is_read_only,
+        refresh_minutes: calendar.refresh_minutes,
+        state: match (calendar.is_failing, calendar.read_at) {
+            (true, _) => "failing",
+            (false, Some(_)) => "ok",
+            (false, None) => "waiting",
+        },
+        problem: calendar.problem.clone(),
+        read_at: calendar.read_at,
+        events: calendar.events,
+    }
+}
+
+/// A time of an event.
+pub fn event(event: CalendarEvent, zone: &Zone) -> record::CalendarEvent {
+    record::CalendarEvent {
+        when: when(&event, zone),
+        event_id: event.id,
+        calendar_id: event.calendar_id,
+        calendar: event.calendar,
+        owner: event.owner,
+        recurring: !event.time.occurrence.is_empty(),
+        title: event.time.title,
+        location: event.time.location,
+        description: event.time.description,
+        starts_at: event.time.starts_at,
+        ends_at: event.time.ends_at,
+        first_day: event.time.first_day,
+        last_day: event.time.last_day,
+        organizer: event.time.organizer,
+        outside: event.time.is_outside,
     }
 }
 

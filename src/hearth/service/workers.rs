@@ -57,8 +57,11 @@ impl Workers {
         });
         pool.start_worker(&mut pool.lock())?;
         let service = Arc::clone(service);
+        let of_calendars = Arc::clone(&service);
         let keep_time = move || service.keep_time(version);
+        let keep_calendars = move || of_calendars.keep_calendars();
         pool.lock().spawn("timekeeper".to_owned(), keep_time)?;
+        pool.lock().spawn("calendars".to_owned(), keep_calendars)?;
         Ok(Workers(pool))
     }
 
@@ -68,6 +71,7 @@ impl Workers {
         let service = &self.0.service;
         service.queue.stop(grace);
         service.wakes.stop();
+        service.calendar_wakes.stop();
         service.voices.stop();
         let tasks = {
             let mut threads = self.0.lock();

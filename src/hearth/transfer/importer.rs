@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::line::ItemLine;
+use super::line::{CalendarLine, ItemLine};
+use agent::tools::calendar::checked_address;
 use base::calendar::{Timing, Zone};
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
@@ -15,8 +16,8 @@ use base::people::{Audience, by_webhook, folded};
 use protocol::attachment::decode;
 use store::{
     AttachmentImport, ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage,
-    ExportedSchedule, Import, List, ListItem, Ownership, Readers, SCHEDULE_CHANNEL, Store,
-    UploadLimits, User, Viewer,
+    ExportedSchedule, Import, List, ListItem, NewCalendar, Ownership, Readers, SCHEDULE_CHANNEL,
+    Store, UploadLimits, User, UserRole, Viewer,
 };
 
 /// Most messages or memories, and about most bytes, of one transaction.
@@ -65,6 +66,8 @@ pub struct ImportReport {
     pub memories: u64,
     /// Schedules.
     pub schedules: u64,
+    /// Calendars, which have no password yet.
+    pub calendars: u64,
     /// Items of lists.
     pub items: u64,
     /// What was skipped.
@@ -442,6 +445,43 @@ impl<'a> Importer<'a> {
             Ok(is_new) => self.report.schedules += u64::from(is_new),
             Err(error) if error.code() == Code::InvalidRequest => {
                 self.report.skip("schedules over a limit");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A calendar.
+    pub fn calendar(&mut self, line: CalendarLine) -> Result<()> {
+        self.finish()?;
+        let may_be_local = self.request.restores || self.request.importer.role >= UserRole::Admin;
+        let url = checked_address(&line.url).ok();
+        let url = url.filter(|url| may_be_local || !url.authority.host.is_local());
+        let Some(url) = url else {
+            self.report
+                .skip("calendars whose address an admin alone may give");
+            return Ok(());
+        };
+        let ownership = self.ownership(line.owner.as_deref(), line.audience)?;
+        let Some(owner_id) = ownership.owner else {
+            return Ok(());
+        };
+        let added = self.store.add_calendar(NewCalendar {
+            name: line.name,
+            url: url.text(),
+            username: line.username,
+            password: None,
+            owner_id,
+            audience: ownership.audience,
+            is_read_only: line.read_only,
+            may_be_local,
+            refresh_minutes: line.refresh_minutes.clamp(5, 24 * 60),
+        });
+        match added {
+            Ok(_) => self.report.calendars += 1,
+            Err(error) if error.code() == Code::InvalidRequest => {
+                self.report
+                    .skip("calendars that are there already, or over a limit");
             }
             Err(error) => return Err(error),
         }

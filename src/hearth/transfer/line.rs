@@ -1,11 +1,12 @@
 //! The lines of Hearth's own export.
 //!
 //! After the head come the conversations, each with its messages in the order of their ids and
-//! each message with its files, then memories, schedules and lists, and the end.
+//! each message with its files, then memories, schedules, calendars and lists, and the end.
 
 use serde::{Deserialize, Serialize};
 
 use base::ids::AttachmentId;
+use base::people::Audience;
 use store::{ExportedConversation, ExportedMemory, ExportedMessage, ExportedSchedule};
 
 /// The version of the format that is written and read.
@@ -38,6 +39,8 @@ pub enum Line {
     },
     Memory(Box<ExportedMemory>),
     Schedule(Box<ExportedSchedule>),
+    /// One that is kept elsewhere, without its password.
+    Calendar(Box<CalendarLine>),
     List {
         list: String,
         #[serde(default)]
@@ -49,6 +52,17 @@ pub enum Line {
         conversations: u64,
         messages: u64,
     },
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct CalendarLine {
+    pub name: String,
+    pub url: String,
+    pub username: Option<String>,
+    pub owner: Option<String>,
+    pub audience: Option<Audience>,
+    pub read_only: bool,
+    pub refresh_minutes: u32,
 }
 
 #[derive(Serialize, Deserialize)]

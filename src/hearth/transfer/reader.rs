@@ -148,6 +148,7 @@ fn take(line: Line, importer: &mut Importer<'_>) -> Result<()> {
         Line::AttachmentPart { data } => importer.add_to_file(&data),
         Line::Memory(memory) => importer.memory(*memory),
         Line::Schedule(schedule) => importer.schedule(*schedule),
+        Line::Calendar(calendar) => importer.calendar(*calendar),
         Line::List {
             list,
             outside,

@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use super::line::{ItemLine, Line, VERSION};
+use super::line::{CalendarLine, ItemLine, Line, VERSION};
 use base::error::{Code, Result};
 use base::ids::{ConversationId, MemoryId, MessageId, UserId};
 use base::measure::byte_count;
 use protocol::attachment::encode;
 use protocol::command::ConversationCursor;
 use store::{
-    Attachment, Conversation, ExportedMemory, ExportedMessage, ExportedSchedule, List, Memory,
-    PIECE_BYTES, Role, Schedule, Store, Viewer,
+    Attachment, Calendar, Conversation, ExportedMemory, ExportedMessage, ExportedSchedule, List,
+    Memory, PIECE_BYTES, Role, Schedule, Store, Viewer,
 };
 
 /// Rows per query.
@@ -83,6 +83,7 @@ enum Work {
     File(Attachment, u64),
     Memories(Option<MemoryId>),
     Schedules,
+    Calendars,
     Lists,
     End,
 }
@@ -110,7 +111,10 @@ impl Exporter {
             scope => {
                 let mut all = vec![Work::Conversations(None)];
                 if is_data && request.has_memories {
-                    all.splice(0..0, [Work::Schedules, Work::Memories(None)]);
+                    all.splice(
+                        0..0,
+                        [Work::Calendars, Work::Schedules, Work::Memories(None)],
+                    );
                 }
                 if scope == ExportScope::All {
                     all.insert(0, Work::Lists);
@@ -210,6 +214,14 @@ impl Exporter {
                 for schedule in schedules {
                     if self.is_wanted(schedule.owner_id) {
                         self.line(&Line::Schedule(Box::new(schedule_line(schedule))));
+                    }
+                }
+            }
+            Work::Calendars => {
+                let calendars = self.store.snapshot(viewer)?.calendars()?;
+                for calendar in calendars {
+                    if self.is_wanted(Some(calendar.owner_id)) {
+                        self.line(&Line::Calendar(Box::new(calendar_line(calendar))));
                     }
                 }
             }
@@ -398,6 +410,18 @@ fn memory_line(memory: Memory) -> ExportedMemory {
         account: memory.account,
         outside: memory.is_outside,
         created_at: memory.created_at,
+    }
+}
+
+fn calendar_line(calendar: Calendar) -> CalendarLine {
+    CalendarLine {
+        name: calendar.name,
+        url: calendar.url,
+        username: calendar.username,
+        owner: Some(calendar.owner),
+        audience: Some(calendar.audience),
+        read_only: calendar.is_read_only,
+        refresh_minutes: calendar.refresh_minutes,
     }
 }
 

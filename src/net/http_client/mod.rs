@@ -57,7 +57,7 @@ const HEAD_BYTES: usize = 32 * 1024;
 
 /// A request to send.
 pub struct ClientRequest<'a> {
-    /// `GET`, `POST`, ...
+    /// `GET`, `POST`, `PROPFIND`, ...
     pub method: &'a str,
     /// `http` or `https`, absolute.
     pub url: &'a str,
@@ -259,6 +259,8 @@ impl HttpClient {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
+            // Those of WebDAV.
+            .allow_non_standard_methods(true)
             .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
             .proxy(proxy)

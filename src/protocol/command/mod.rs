@@ -25,8 +25,8 @@ use crate::schema::{self, Schema, object};
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{
-    ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
-    TurnId,
+    ApprovalId, AttachmentId, CalendarId, ConversationId, DeliveryId, MemoryId, MessageId,
+    ScheduleId, TokenId, TurnId,
 };
 use base::people::{Audience, UserRole};
 use base::reply::Surface;
@@ -34,8 +34,8 @@ use base::secret::Secret;
 use values::{
     any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
-    optional_query, optional_secret, part, part_length, query, search_order, secret,
-    sequence_number, surface, texts, title, true_by_default,
+    optional_query, optional_secret, optional_time, part, part_length, query, refresh_minutes,
+    search_order, secret, sequence_number, surface, texts, title, true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};
@@ -516,6 +516,82 @@ commands! {
         paused: bool = true_by_default,
     }) -> Schedule,
 
+    /// Lists the calendars that the caller may see.
+    "list_calendars" Viewer Any ListCalendars -> {
+        /// By owner and name.
+        calendars: Vec<record::Calendar>,
+    },
+
+    /// Adds a calendar that is kept elsewhere, by CalDAV or as an .ics file. It is read at once,
+    /// and `calendar.updated` tells what came of it.
+    "add_calendar" User AllTools AddCalendar(AddCalendar {
+        /// What to call it: 1 to 100 characters, unique among those of its owner. Of several
+        /// calendars of an account, the one of this name is meant.
+        name: String = Fields::string,
+        /// Its address, or that of its server. One in the home network is added by admins alone.
+        url: String = Fields::string,
+        /// The user name at its server.
+        username: Option<String> = Fields::optional_string,
+        /// The password there.
+        password: Option<Secret> = optional_secret,
+        /// Who sees it: `private` (when absent), `household`, or a list of names.
+        audience: Option<Audience> = optional_audience,
+        /// Whether nothing in it is changed from here.
+        read_only: bool = false_by_default,
+        /// How often it is read: 5 to 1,440; 15 when absent, and 60 without a user name.
+        refresh_minutes: Option<u32> = refresh_minutes,
+        /// Whose it is; the caller when absent. Only the owner of the machine names somebody.
+        owner: Option<String> = Fields::optional_string,
+    }) -> Calendar,
+
+    /// Changes a calendar, and reads it at once. What is absent stays.
+    "update_calendar" User AllTools UpdateCalendar(UpdateCalendar {
+        /// As `list_calendars` names it.
+        calendar_id: CalendarId = id,
+        /// Another name.
+        name: Option<String> = Fields::optional_string,
+        /// Another address.
+        url: Option<String> = Fields::optional_string,
+        /// Another user name.
+        username: Option<String> = Fields::optional_string,
+        /// Another password.
+        password: Option<Secret> = optional_secret,
+        /// Who sees it.
+        audience: Option<Audience> = optional_audience,
+        /// Whether nothing in it is changed from here.
+        read_only: Option<bool> = Fields::optional_bool,
+        /// How often it is read: 5 to 1,440.
+        refresh_minutes: Option<u32> = refresh_minutes,
+    }) -> Calendar,
+
+    /// Removes a calendar here. Where it is kept it stays.
+    "remove_calendar" User AllTools RemoveCalendar(RemoveCalendar {
+        /// As `list_calendars` names it.
+        calendar_id: CalendarId = id,
+    }) -> {
+        /// The calendar.
+        calendar_id: CalendarId,
+        /// Its name.
+        name: String,
+    },
+
+    /// Lists the events of the calendars that the caller may see.
+    "list_events" Viewer Any ListEvents(ListEvents {
+        /// Those that are not over then; now when absent.
+        from: Option<Timestamp> = optional_time,
+        /// Those that begin before; 14 days after `from` when absent.
+        until: Option<Timestamp> = optional_time,
+    }) -> {
+        /// In the order of their beginnings.
+        events: Vec<record::CalendarEvent>,
+    },
+
+    /// Returns what the day brings: events, reminders, open lists, questions and unread replies.
+    "today" Viewer Any Today(GetToday {
+        /// For whom; the caller when absent. Only the owner of the machine names somebody.
+        user: Option<String> = Fields::optional_string,
+    }) -> Today,
+
     /// Lists the tools of the catalogue that can be added.
     "list_available_tools" Admin Any ListAvailableTools -> {
         /// By name.
@@ -857,7 +933,7 @@ commands! {
     "remove_user" Admin Any RemoveUser(RemoveUser {
         /// As `list_users` has it; not the last admin.
         name: String = Fields::string,
-        /// Who gets all that is theirs instead, but for tokens and unsent files, which end in
+        /// Who gets all that is theirs instead, but for tokens, calendars and unsent files, which end in
         /// any case. Only the owner of the machine hands over.
         hand_over_to: Option<String> = Fields::optional_string,
     }) -> Removal,

@@ -10,6 +10,7 @@ use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
 use crate::fields::Fields;
 use crate::schema::{Definitions, Schema};
+use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AttachmentId, MessageId};
 use base::people::Audience;
@@ -305,6 +306,19 @@ pub(super) fn events(fields: &mut Fields, name: &str) -> Result<EventSet> {
 
 pub(super) fn sequence_number(fields: &mut Fields, name: &str) -> Result<Option<u64>> {
     fields.optional_integer(name, 0..=u64::MAX)
+}
+
+/// A time in ISO 8601 that may be absent.
+pub(super) fn optional_time(fields: &mut Fields, name: &str) -> Result<Option<Timestamp>> {
+    let text = fields.optional_string(name)?;
+    fields.restrict(name, "format", json!("date-time"));
+    let wrong = |error| Error::invalid_request(format!("\"{name}\" must be a time: {error}"));
+    text.map(|text| text.parse().map_err(wrong)).transpose()
+}
+
+pub(super) fn refresh_minutes(fields: &mut Fields, name: &str) -> Result<Option<u32>> {
+    let minutes = fields.optional_integer(name, 5..=24 * 60)?;
+    Ok(minutes.and_then(|minutes| u32::try_from(minutes).ok()))
 }
 
 pub(super) fn expiry(fields: &mut Fields, name: &str) -> Result<Option<Duration>> {

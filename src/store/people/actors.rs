@@ -26,6 +26,9 @@ pub struct Actors {
     /// Owners with the number of their schedules that are not paused; a schedule of
     /// an older version may have none.
     pub schedules: Vec<(Option<String>, u64)>,
+    /// Calendars in which something is wrong: owner, name, what it is, and whether they cannot be
+    /// read at all.
+    pub calendars: Vec<(String, String, String, bool)>,
 }
 
 /// Guests whom no conversation names.
@@ -65,6 +68,14 @@ pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
             "SELECT u.name, count(*) FROM schedules s LEFT JOIN users u ON u.id = s.owner_id
              WHERE s.is_paused = 0 GROUP BY u.id ORDER BY u.folded_name",
             |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+        )
+        .map_err(failed)?,
+        calendars: all(
+            &connection,
+            "SELECT u.name, c.name, c.problem, c.is_failing FROM calendars c
+             CROSS JOIN users u ON u.id = c.owner_id WHERE c.problem IS NOT NULL
+             ORDER BY u.folded_name, c.folded",
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )
         .map_err(failed)?,
     })

@@ -31,6 +31,7 @@ pub(crate) fn count(connection: &Connection, of: &User) -> Outcome<Belongings> {
             files: count(4)?,
             schedules: count(5)?,
             tokens: count(6)?,
+            calendars: count(7)?,
         })
     })?;
     Ok(counted)
@@ -53,4 +54,5 @@ const COUNT: &str = "WITH alone AS (
                  CROSS JOIN attachments a ON a.message_id = m.id
                  WHERE c.audience_id IN (SELECT id FROM alone) AND m.attachment_count > 0),
          (SELECT count(*) FROM schedules WHERE owner_id = ?1),
-         (SELECT count(*) FROM tokens WHERE user_id = ?1 AND name <> 'session')";
+         (SELECT count(*) FROM tokens WHERE user_id = ?1 AND name <> 'session'),
+         (SELECT count(*) FROM calendars WHERE owner_id = ?1)";

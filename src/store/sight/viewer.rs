@@ -122,6 +122,17 @@ impl Viewer {
         }
     }
 
+    /// The person who reads or, in a conversation, asks.
+    pub fn asker(&self) -> Option<UserId> {
+        match &self.0 {
+            Scope::ReadersOf {
+                asker: Asker::Person(id),
+                ..
+            } => Some(*id),
+            _ => self.user_id(),
+        }
+    }
+
     /// The person who reads, if it is one.
     pub fn user_id(&self) -> Option<UserId> {
         match &self.0 {

@@ -1,6 +1,8 @@
 //! Who may sign in, who sees what, and what each may do.
 
 pub mod attachments;
+mod calendar_peers;
+mod calendars;
 mod chat;
 mod lists;
 mod notifications;

@@ -23,6 +23,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found.extend(open_doors(settings, option));
     if let Some(actors) = &actors {
         found.extend(unknown_names(&config, actors, option));
+        found.extend(actors.calendars.iter().map(|one| calendar(one, option)));
         if let Some(guest) = actors.guests.first() {
             let guests = actors.guests.join(", ");
             found.push(Diagnosis::ok(format!(
@@ -33,6 +34,19 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
         }
     }
     found
+}
+
+fn calendar(
+    (owner, name, problem, is_failing): &(String, String, String, bool),
+    option: &str,
+) -> Diagnosis {
+    let text = match is_failing {
+        true => format!("the calendar {name} of {owner} cannot be read: {problem}"),
+        false => format!("of the calendar {name} of {owner} not all is shown: {problem}"),
+    };
+    Diagnosis::warning(text)
+        .advise(format!("hearth calendar list{option}"))
+        .advise(format!("hearth calendar update{option} ID --password"))
 }
 
 fn list(config: &Config, actors: &Actors) -> Diagnosis {
@@ -226,6 +240,7 @@ mod tests {
             users: vec!["ada".to_owned()],
             tokens: Vec::new(),
             schedules: vec![(Some("ada".to_owned()), 3)],
+            ..Actors::default()
         };
         let found = list(&config("{}"), &actors).text;
         assert!(

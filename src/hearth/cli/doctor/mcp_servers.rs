@@ -101,7 +101,13 @@ fn start(installation: &Installation<'_>, config: &Arc<Config>) -> Found {
     let _ = mcp.pin(&|_| Ok(None), &|_, _| Ok(()));
     let statuses = mcp.statuses();
     let (clock, directory) = (Clock::system(), installation.directory.path());
-    let assistant = Assistant::from_config(Arc::clone(config), &mcp, &clock, directory, false);
+    let assistant = Assistant::from_config(
+        Arc::clone(config),
+        &mcp,
+        &clock,
+        directory,
+        agent::Around::default(),
+    );
     let offered = Actor::of_turn(config, None, None).offered(&assistant.toolbox);
     let window = assistant.servers.first(&config.model).window();
     let unused = || Ok(Vec::new());

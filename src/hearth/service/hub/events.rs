@@ -7,7 +7,7 @@ use super::{ConnectionId, Hub, Recipients};
 use crate::service::views;
 use agent::tools::Change;
 use agent::turn::Progress;
-use base::ids::{ConversationId, MemoryId, ScheduleId, UserId};
+use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, UserId};
 use protocol::event::{Event, EventKind, EventName};
 use protocol::record;
 use store::{
@@ -209,6 +209,7 @@ impl Hub {
             Change::List(list) => self.publish_list(list),
             Change::Memory(id, readers) => self.publish_memory(*id, readers.clone()),
             Change::Schedule(id, readers) => self.publish_schedule(*id, readers.clone()),
+            Change::Calendar(id, readers) => self.publish_calendar(*id, readers.clone()),
         }
     }
 
@@ -228,6 +229,12 @@ impl Hub {
     /// That a schedule was made, changed or deleted, on disk.
     pub fn publish_schedule(&self, schedule_id: ScheduleId, readers: Readers) {
         let kind = EventKind::ScheduleUpdated { schedule_id };
+        self.publish(of_household(kind), Recipients::Readers(readers));
+    }
+
+    /// That a calendar or what is in it was changed, on disk.
+    pub fn publish_calendar(&self, calendar_id: CalendarId, readers: Readers) {
+        let kind = EventKind::CalendarUpdated { calendar_id };
         self.publish(of_household(kind), Recipients::Readers(readers));
     }
 
