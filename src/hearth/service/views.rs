@@ -14,8 +14,8 @@ use config::Person;
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
-    Approval, Conversation, Delivery, Found, Hit, Invitation, List, ListItem, ListSummary, Memory,
-    Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
+    Approval, Conversation, Delivery, Found, Hit, Invitation, LastRun, List, ListItem, ListSummary,
+    Memory, Message, Role, Schedule, Token, Turn, Usage, User, WatchedCall, excerpt,
 };
 
 /// The word for a token that sees only what is the household's.
@@ -255,18 +255,41 @@ pub fn item(item: &ListItem) -> record::ListItem {
 
 /// A schedule.
 pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Schedule {
+    let timing = schedule.timing.as_ref();
     record::Schedule {
         schedule_id: schedule.id,
-        prompt: schedule.prompt.clone(),
+        prompt: (!schedule.is_said).then(|| schedule.text.clone()),
+        say: schedule.is_said.then(|| schedule.text.clone()),
         owner: schedule.owner.clone(),
         conversation_id: schedule.conversation_id,
         webhook: schedule.account.clone(),
-        cron: schedule.timing.cron.as_ref().map(ToString::to_string),
-        next_at: schedule.timing.next_at,
-        next: zone.spoken(schedule.timing.next_at, now),
+        cron: timing.and_then(|timing| Some(timing.cron.as_ref()?.to_string())),
+        on: schedule.trigger.as_ref().map(ToString::to_string),
+        only_if_changed: schedule.only_if_changed.iter().map(watched_call).collect(),
+        next_at: timing.map(|timing| timing.next_at),
+        next: timing.map(|timing| zone.spoken(timing.next_at, now)),
         last_at: schedule.last_at,
+        last_run: schedule.last_run.as_ref().map(schedule_run),
+        told_at: schedule.told_at,
         paused: schedule.is_paused,
         created_at: schedule.created_at,
+    }
+}
+
+fn watched_call(call: &WatchedCall) -> record::WatchedCall {
+    record::WatchedCall {
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+    }
+}
+
+/// A run of a schedule.
+pub fn schedule_run(run: &LastRun) -> record::ScheduleRun {
+    record::ScheduleRun {
+        at: run.at,
+        outcome: run.outcome.as_str(),
+        input_tokens: run.usage.input,
+        output_tokens: run.usage.output,
     }
 }
 

@@ -45,6 +45,7 @@ fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let mut change = ListChange {
         is_outside: context.is_outside,
+        turn_id: context.turn_id,
         ..ListChange::default()
     };
     let (store, viewer) = (context.store, &context.viewer);
