@@ -389,7 +389,7 @@ mod tests {
         root.check(
             "
                 2 | schedule add Bins                            | give either --at
-                2 | schedule add --at +1m                        | PROMPT is missing
+                2 | schedule add --at +1m                        | TEXT is missing
                 1 | schedule add --at 2020-01-01T00:00 Bins      | is in the past
                 1 | schedule add --at soon Bins                  | must be a time such as
                 1 | schedule add --cron 1 Bins                   | five fields

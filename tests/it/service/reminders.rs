@@ -10,7 +10,7 @@ use base::clock::Clock;
 use store::{Store, Viewer};
 use support::client::Client;
 use support::eventually;
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
 use support::receiver::Receiver;
@@ -196,7 +196,15 @@ fn remind_me_at_six_needs_no_click_and_what_acts_does() {
         if *token != kim {
             more(&mut client, "a routine");
         }
-        more(&mut client, "look at the page");
+        client.send(&json!({
+            "type": "chat", "message": "look at the page", "conversation_id": conversation,
+        }));
+        if *token == kim {
+            let asked = client.event("approval.requested");
+            let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+            home.admin().ask(approve);
+        }
+        client.response();
         for message in ["remind me", "milk"] {
             let answered = more(&mut client, message);
             assert_eq!(answered["response"], "Done.", "{message}");
@@ -220,7 +228,9 @@ fn remind_me_at_six_needs_no_click_and_what_acts_does() {
     client.send(&json!({ "type": "chat", "message": "remind me" }));
     let asked = client.event("approval.requested");
     assert_eq!(asked["tool"], "schedule");
-    client.ask(json!({ "type": "approve", "approval_id": asked["approval_id"] }));
+    let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+    home.admin().ask(approve);
+    client.response();
     // What was made beside text from outside keeps its mark.
     let store = open(home.folder.path());
     let all = store.seen(&Viewer::server()).schedules().unwrap();
@@ -283,8 +293,10 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
     let home = Home::offline();
     let mut client = home.websocket(&home.tokens.user);
     client.ask(json!({ "type": "subscribe", "events": ["reminder.told"] }));
-    client.ask(json!({ "type": "create_schedule", "say": "Pills", "cron": "0 * * * *" }));
-    home.server().advance_clock(HOUR);
+    let minute: u32 = home.clock.now().to_string()[14..16].parse().unwrap();
+    let cron = format!("{} * * * *", (minute + 30) % 60);
+    client.ask(json!({ "type": "create_schedule", "say": "Pills", "cron": cron }));
+    home.server().advance_clock(35 * MINUTE);
     let told = client.event("reminder.told");
     // Put off: it comes in between, and the next time stays.
     let again = client.ask(json!({
@@ -305,11 +317,11 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
     });
     let store = open(home.folder.path());
     for _ in 0..5 {
-        home.server().advance_clock(HOUR);
         let before = store.seen(&Viewer::server()).schedules().unwrap()[0].last_at;
+        home.server().advance_clock(HOUR);
         eventually("it is told", || {
             let now = store.seen(&Viewer::server()).schedules().unwrap()[0].last_at;
-            (now >= before).then_some(())
+            (now > before).then_some(())
         });
     }
     let mut back = home.websocket(&home.tokens.user);
@@ -322,9 +334,14 @@ fn a_reminder_comes_again_and_once_more_to_who_was_away() {
     // Nothing else follows, neither here nor on the next visit.
     for client in [&mut back, &mut home.websocket(&home.tokens.user)] {
         client.ask(json!({ "type": "subscribe" }));
-        client.ask(json!({ "type": "update_list", "list": "shop", "add": ["tea"] }));
-        let next = client.receive();
-        assert_eq!(next["event"], "list.updated", "{next}");
+        client.send(&json!({ "type": "update_list", "list": "shop", "add": ["tea"] }));
+        loop {
+            let message = client.receive();
+            assert_ne!(message["event"], "reminder.told", "{message}");
+            if message["event"] == "list.updated" {
+                break;
+            }
+        }
     }
     store.close();
 }
@@ -364,7 +381,7 @@ fn a_routine_with_nothing_to_tell_leaves_only_a_line_among_its_runs() {
     let phone = Receiver::start();
     let model = Model::start(|request, number| {
         let last = request["messages"].as_array().unwrap().last().unwrap();
-        let is_routine = last["content"].to_string().contains("scheduled for");
+        let is_routine = last["content"].to_string().contains("if it will freeze");
         match number {
             0 => Act::say("Hello."),
             _ if !is_routine => Act::say("Fine."),
@@ -423,14 +440,15 @@ fn without_a_change_no_model_is_asked() {
     });
     let mut config = model.config();
     config["permission_mode"] = json!("ask");
+    let folder = TemporaryDirectory::new();
+    let file = folder.path().join("status.txt");
     let read = |name: &str, read_only: bool| {
-        json!({ "name": name, "description": "x", "command": ["cat", "status.txt"],
+        json!({ "name": name, "description": "x", "command": ["cat", file],
             "read_only": read_only, "parameters": {} })
     };
     config["tools"] = json!({ "custom": [read("status", true), read("act", false)] });
     config["tool_permissions"] = json!({ "status": "allow" });
     let home = Home::start(config);
-    let file = home.folder.path().join("status.txt");
     fs::write(&file, "clear").unwrap();
     let mut client = home.admin();
     let create = |tool: &str| {

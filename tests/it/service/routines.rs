@@ -209,7 +209,9 @@ fn a_model_that_errs_is_helped_and_hears_the_date_it_meant() {
     };
     assert!(unknown.contains(r#"nearest is "schedule", for example with {"action":"create"}"#));
     assert!(
-        misnamed.contains(r#"one of "create", "list", "cancel", not "acton". For example: {"#),
+        misnamed.contains(
+            r#"one of "create", "list", "cancel", "done", "snooze", not "acton". For example: {"#
+        ),
         "{misnamed}"
     );
     assert!(unclear.contains("in 20 minutes"), "{unclear}");
