@@ -158,7 +158,7 @@ next start, marked as late.
             }
             let watched = arguments.text("if-changed")?;
             let watched: Option<Value> = watched
-                .map(|calls| serde_json::from_str(&calls))
+                .map(serde_json::from_str)
                 .transpose()
                 .map_err(|_| arguments.usage("--if-changed must be a JSON array"))?;
             let people = arguments.text("people")?.unwrap_or_default();
