@@ -28,10 +28,10 @@ use super::providers::{Budget, MODEL_NAME, ModelChoice, OFFLINE, Price, Provider
 use super::readable::{by_name, is_set, url};
 use super::relay::RelaySettings;
 use super::rules::{
-    Choice, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, TOOL_NAME, Text, UrlText, integer,
+    Choice, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer,
 };
 use super::tls::{Tls, tls};
-use super::tools::{PERMISSIONS, Permission, Tools, tools};
+use super::tools::{PERMISSIONS, Permission, Tools, tool_permissions, tools};
 use super::voice::Voice;
 use super::webhook_accounts::WebhookAccount;
 
@@ -137,7 +137,7 @@ section! {
         /// all.
         pub permission_mode: Permission = PERMISSIONS.or(Permission::Ask), writable;
         /// Permissions of single tools, by name; they override `permission_mode`.
-        pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
+        pub tool_permissions: BTreeMap<String, Permission> = tool_permissions()
             .or(BTreeMap::new()), writable;
         /// What single people may do, by the name of the user. Whoever is not named here may do
         /// what the role and the other settings allow.

@@ -30,7 +30,7 @@ pub fn first_run() -> String {
             "search_conversations": Permission::Allow,
             "remember": Permission::Allow,
             "forget": Permission::Ask,
-            "schedule": Permission::Ask,
+            "schedule": Permission::AllowOwn,
             "lists": Permission::Allow,
             "find_events": Permission::Allow,
             "edit_events": Permission::Ask,

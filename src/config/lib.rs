@@ -72,7 +72,9 @@ pub use key_path::quoted;
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay, ReadOnly, server_of};
 pub use memory::{Embeddings, MemorySettings};
-pub use notifications::{Gotify, Notifications, Ntfy, PushService, QuietHours, WebPush};
+pub use notifications::{
+    Gotify, Notifications, Ntfy, PushService, QuietHours, WebPush, quiet_until,
+};
 pub use people::{OWN_TOOLS, Person, Privacy};
 pub use problems::{Problem, Problems};
 pub use providers::{

@@ -71,6 +71,8 @@ section! {
         pub waiting_turns_for_people: usize = integer(0..=1_000_000).or(200);
         /// Turns that may wait in one conversation, for their turn or for an approval.
         pub waiting_turns_per_conversation: usize = integer(1..=1_000_000).or(16);
+        /// Reminders and routines of one person, but for reminders that were told.
+        pub schedules_per_person: usize = integer(1..=1_000).or(100);
         /// Seconds that a turn may run, not counting the time it waits for approvals.
         pub turn_seconds: u64 = integer(1..=86_400).or(300);
         /// Rounds of tool calls in one turn.

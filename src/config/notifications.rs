@@ -190,12 +190,19 @@ impl Notifications {
             PushService::Gotify => &self.gotify.as_ref()?.url,
         })
     }
+}
 
-    /// Until when nothing is sent, if that is so now.
-    pub fn quiet_until(&self, now: Timestamp, zone: &Zone) -> Option<Timestamp> {
-        let hours = self.quiet_hours?;
-        zone.end_of_daily(now, hours.from, hours.until)
-    }
+/// Until when a person's phones and browsers are quiet, if they are now: by what the person has
+/// chosen, or else by the configuration.
+pub fn quiet_until(
+    own: Option<&str>,
+    settings: Option<&Notifications>,
+    now: Timestamp,
+    zone: &Zone,
+) -> Option<Timestamp> {
+    let own = own.and_then(QuietHours::parse);
+    let hours = own.or_else(|| settings?.quiet_hours)?;
+    zone.end_of_daily(now, hours.from, hours.until)
 }
 
 /// A part of every day, which may last over midnight.
@@ -205,6 +212,13 @@ pub struct QuietHours {
     pub from: u16,
     /// The first minute after it.
     pub until: u16,
+}
+
+impl QuietHours {
+    /// Reads a text such as `22:00-07:00`.
+    pub fn parse(text: &str) -> Option<QuietHours> {
+        (QUIET_HOURS.parse)(text)
+    }
 }
 
 impl fmt::Display for QuietHours {

@@ -11,7 +11,7 @@ use super::key_path::KeyPath;
 use super::notifications::Notifications;
 use super::reader::Reader;
 use super::rules::{Choice, Parsed, TOOL_NAME, Text, integer};
-use super::tools::{PERMISSIONS, Permission};
+use super::tools::{PERMISSIONS, Permission, tool_permissions};
 use base::people::{Audience, folded};
 
 /// The tools that people may answer for themselves where their `approves` does not
@@ -42,7 +42,7 @@ section! {
         /// Permissions of single tools for this person. They override `tool_permissions`, and are
         /// themselves narrowed by the person's `permission_mode` and `tools`. The answer "always"
         /// to an approval is stored here.
-        pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
+        pub tool_permissions: BTreeMap<String, Permission> = tool_permissions()
             .or(BTreeMap::new());
         /// Tokens that this person may use per calendar month (UTC), input and output together.
         /// When they are used up, the person's turns end with an error.

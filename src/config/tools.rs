@@ -1,15 +1,16 @@
 //! `tools`: the tools that have settings, and permissions.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::address_patterns::AddressPatterns;
-use super::collections::{list, object, section_of};
+use super::collections::{list, map_of, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, FIND_TOOLS, custom_tool};
 use super::declaration::{Declared, Rule, Setting, section};
-use super::rules::{Choice, DIRECTORY, Flag, HOST, Parsed, integer};
+use super::rules::{Choice, DIRECTORY, Flag, HOST, Parsed, TOOL_NAME, integer};
 
 section! {
     /// The section `tools`.
@@ -94,6 +95,9 @@ pub enum Permission {
     Allow,
     /// It never runs and is not offered to the model.
     Deny,
+    /// What concerns whoever asks alone runs by itself; else the owner is asked.
+    #[serde(rename = "allow_own")]
+    AllowOwn,
 }
 
 impl Permission {
@@ -103,6 +107,7 @@ impl Permission {
             Permission::Ask => "ask",
             Permission::Allow => "allow",
             Permission::Deny => "deny",
+            Permission::AllowOwn => "allow_own",
         }
     }
 }
@@ -113,6 +118,28 @@ pub(super) const PERMISSIONS: Choice<Permission> = Choice(&[
     ("allow", Permission::Allow),
     ("deny", Permission::Deny),
 ]);
+
+/// Permissions of tools, by name.
+pub(super) fn tool_permissions() -> impl Rule<Output = BTreeMap<String, Permission>> {
+    let word = Choice(&[
+        ("ask", Permission::Ask),
+        ("allow", Permission::Allow),
+        ("deny", Permission::Deny),
+        ("allow_own", Permission::AllowOwn),
+    ]);
+    map_of(TOOL_NAME, word).then(
+        |reader, path, _, permissions: BTreeMap<String, Permission>| {
+            let own =
+                |(_, permission): &(&String, &Permission)| **permission == Permission::AllowOwn;
+            for (tool, _) in permissions.iter().filter(own) {
+                if tool != "schedule" {
+                    reader.refuse(&path.key(tool), "\"allow_own\" is for schedule alone");
+                }
+            }
+            Some(permissions)
+        },
+    )
+}
 
 /// Places outside the public internet that the owner opens to `web_fetch`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::people::SharedAudience;
 use super::readable::{Named, host, is_set};
 use super::reader::Reader;
 use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
-use super::tools::{PERMISSIONS, Permission};
+use super::tools::{PERMISSIONS, Permission, tool_permissions};
 use super::webhook_map::{WebhookFilter, WebhookMap, filter};
 use base::error::{Error, Result};
 use base::people::Audience;
@@ -66,7 +66,7 @@ section! {
         /// Permissions of single tools in this account's turns. They override `tool_permissions`,
         /// and are themselves narrowed by the account's `permission_mode` and `tools`. The answer
         /// "always" to an approval is stored here.
-        pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
+        pub tool_permissions: BTreeMap<String, Permission> = tool_permissions()
             .or(BTreeMap::new());
         /// Who sees the account's conversations: "household", or a list of names.
         pub audience: Audience = SharedAudience.or(Audience::Household);

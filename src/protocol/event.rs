@@ -311,6 +311,18 @@ events! {
         calendar_id: CalendarId,
     },
 
+    /// A reminder is told to its person, or once more to who comes back and was not there then.
+    "reminder.told" ReminderTold [] {
+        /// For `finish_reminder` and `snooze_reminder`.
+        schedule_id: ScheduleId,
+        /// The message that tells it.
+        message_id: Option<MessageId>,
+        /// Its text.
+        say: String,
+        /// Whether it was told before.
+        again: bool,
+    },
+
     /// A skill was installed, replaced or removed.
     "skill.updated" SkillUpdated [Kept] {
         /// As `list_skills` names it, if it is still there.

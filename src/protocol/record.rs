@@ -370,9 +370,11 @@ records! {
     pub struct Schedule {
         /// What `delete_schedule` and `pause_schedule` take.
         pub schedule_id: ScheduleId,
-        /// What the assistant is asked.
-        pub prompt: String,
-        /// Whose it is.
+        /// What a routine asks the assistant; null for a reminder.
+        pub prompt: Option<String>,
+        /// What a reminder tells; null for a routine.
+        pub say: Option<String>,
+        /// Who made it.
         pub owner: Option<String>,
         /// Where it runs; null for a conversation of its own.
         pub conversation_id: Option<ConversationId>,
@@ -381,14 +383,23 @@ records! {
         /// When it runs, if it does so repeatedly: five fields of cron, and a sixth such as
         /// `2026-11-27/2w` for every other week from that day on.
         pub cron: Option<String>,
+        /// The change that it waits for in place of a time: `list NAME` or `webhook ACCOUNT`.
+        pub on: Option<String>,
         /// When it runs, in words for a person: `every weekday at 7:30`.
         pub when: String,
-        /// When it runs next.
-        pub next_at: Timestamp,
+        /// The calls whose results must have changed.
+        pub only_if_changed: Vec<WatchedCall>,
+        /// When it runs next; null while it waits for a change, or for its person to finish what
+        /// was told.
+        pub next_at: Option<Timestamp>,
         /// The same on the household's clocks, for people: `Thursday, 26 November, 18:00`.
-        pub next: String,
+        pub next: Option<String>,
         /// When it ran last.
         pub last_at: Option<Timestamp>,
+        /// What became of that run; null for the first, and for runs of older versions.
+        pub last_run: Option<ScheduleRun>,
+        /// Since when a reminder was told and not finished.
+        pub told_at: Option<Timestamp>,
         /// Whether it is paused.
         pub paused: bool,
         /// When it was made.
@@ -467,7 +478,7 @@ records! {
         pub date: String,
         /// The events that are under way or still to come.
         pub events: Vec<CalendarEvent>,
-        /// The schedules that are still to run.
+        /// The schedules that are still to run, and reminders that were told and are not done.
         pub schedules: Vec<Schedule>,
         /// The lists that have open items.
         pub lists: Vec<ListSummary>,
@@ -475,6 +486,27 @@ records! {
         pub approvals: Vec<Approval>,
         /// The conversations with something that the person has not seen.
         pub unread: Vec<Conversation>,
+    }
+
+    /// A call that a routine makes before a model is asked.
+    pub struct WatchedCall {
+        /// The tool.
+        pub tool: String,
+        /// Its arguments.
+        pub arguments: Map<String, Value>,
+    }
+
+    /// A run of a schedule.
+    pub struct ScheduleRun {
+        /// When it began.
+        pub at: Timestamp,
+        /// `running`, `told`, `replied`, `silent` (the assistant had nothing to tell),
+        /// `unchanged` (no model was asked), `failed` or `cancelled`.
+        pub outcome: &'static str,
+        /// Tokens of its requests.
+        pub input_tokens: u64,
+        /// Tokens of its replies.
+        pub output_tokens: u64,
     }
 
     /// A callback of a webhook account, with its attempts.

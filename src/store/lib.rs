@@ -76,7 +76,12 @@ pub use home::lists::{
 };
 pub use home::memories::{Memory, NewMemory, ShownAs};
 pub use home::notifications::{NewNotification, Notification, NotificationCause};
+pub use home::run_history::{
+    LastRun, RunOutcome, is_watched_call, watched_call_id, watched_digest,
+};
+pub use home::runs::Told;
 pub use home::schedules::{NewSchedule, Schedule};
+pub use home::trigger::{Trigger, WatchedCall};
 pub use home::vector::{MOST_DIMENSIONS, Vector};
 pub use keep::backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, BackupWriter,

@@ -84,6 +84,11 @@ pub(crate) fn fenced(tag: &str, body: &str) -> String {
     format!("<{tag} {code}>\n{body}\n</{tag} {code}>")
 }
 
+/// A text that anybody may have written, in its fence.
+pub fn outside(text: &str) -> String {
+    fenced(OUTSIDE_TAG, text)
+}
+
 /// The message of a schedule that was `due` at this time.
 pub fn marked_as_scheduled(prompt: &str, due: &str, is_late: bool) -> String {
     let mark = if is_late {

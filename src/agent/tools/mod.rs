@@ -41,6 +41,7 @@ mod xml;
 
 pub(crate) use attached::text_of;
 pub use attached::{ConversationFiles, PdfTexts};
+pub use builtin::{MOST_SNOOZE_MINUTES, ScheduleRequest, when_triggered};
 pub use custom_http::try_once;
 pub use definition::{
     Arguments, Change, Definition, Origin, ResultDetails, Source, Start, Tool, ToolContext,

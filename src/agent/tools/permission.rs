@@ -20,6 +20,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::model::ToolSpec;
 use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
@@ -55,6 +57,55 @@ pub struct Circumstances {
     /// Whether the call tells what is said in the conversation to more people than read it,
     /// unasked.
     pub widens: bool,
+    /// Whom the call concerns.
+    pub reach: Reach,
+}
+
+/// Whom a call of a person's turn concerns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Others, too, as far as is known.
+    #[default]
+    Others,
+    /// Whoever asks alone.
+    Own,
+    /// The same, and it only tells them something: a reminder of fixed text, or an item on a
+    /// list. Text from outside does not make that ask again.
+    Telling,
+}
+
+impl Reach {
+    /// That of a call in a turn of a person.
+    pub fn of(tool: &str, arguments: &Arguments) -> Reach {
+        let word = |name: &str| {
+            arguments
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let has = |name: &str| match arguments.get(name) {
+            Some(Value::String(text)) => !text.trim().is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
+            _ => false,
+        };
+        match (tool, word("action")) {
+            ("lists", "show" | "add" | "check" | "uncheck") => Reach::Telling,
+            ("schedule", "list" | "done" | "snooze") => Reach::Telling,
+            ("schedule", "create") if has("people") || has("webhook") => Reach::Others,
+            ("schedule", "create") if has("say") && !has("prompt") => Reach::Telling,
+            ("schedule", "create" | "cancel") => Reach::Own,
+            _ => Reach::Others,
+        }
+    }
+
+    /// What a permission comes to for such a call.
+    fn resolve(self, permission: Permission) -> Permission {
+        match (permission, self) {
+            (Permission::AllowOwn, Reach::Others) => Permission::Ask,
+            (Permission::AllowOwn, Reach::Own | Reach::Telling) => Permission::Allow,
+            (other, _) => other,
+        }
+    }
 }
 
 impl<'a> Actor<'a> {
@@ -104,7 +155,9 @@ impl<'a> Actor<'a> {
     pub fn decide(&self, tool: &Definition, circumstances: Circumstances) -> Permission {
         let name = tool.spec.name.as_str();
         let config = self.config;
-        let general = config.tool_permissions.get(name).copied();
+        let reach = circumstances.reach;
+        let resolved = |permission: &Permission| reach.resolve(*permission);
+        let general = config.tool_permissions.get(name).map(resolved);
         // What an admin has installed to be read, nobody needs to allow.
         let is_for_all = name == READ_SKILL && config.permission_mode == Permission::Ask;
         let general = general.or(is_for_all.then_some(Permission::Allow));
@@ -114,12 +167,18 @@ impl<'a> Actor<'a> {
         let mut verdict = general.unwrap_or(config.permission_mode);
         // What it comes to where no permission lifts a mode or another permission.
         let mut strictest = lesser(verdict, config.permission_mode);
-        let own = |permissions: &BTreeMap<String, Permission>| permissions.get(name).copied();
+        let own = |permissions: &BTreeMap<String, Permission>| permissions.get(name).map(resolved);
         let gone = self.is_gone.then_some(Permission::Ask);
         let person = self.person;
         let account = self.account;
         // What a person may look up anyway is not asked for because they are a child.
-        let is_harmless = |mode: &Permission| *mode == Permission::Ask && only_looks_up(tool);
+        // Nor what their own permissions let them tell themselves.
+        let is_telling = reach == Reach::Telling;
+        let tells_unasked = is_telling
+            && person
+                .is_some_and(|person| own(&person.tool_permissions) == Some(Permission::Allow));
+        let is_harmless =
+            |mode: &Permission| *mode == Permission::Ask && (only_looks_up(tool) || tells_unasked);
         let mode_of_person = person.and_then(|person| person.permission_mode);
         for (own, mode) in [
             (
@@ -139,7 +198,7 @@ impl<'a> Actor<'a> {
             verdict = Permission::Allow;
         }
         let is_exception = strictest != Permission::Allow;
-        let asks_again = circumstances.is_outside && !tool.is_read_only
+        let asks_again = circumstances.is_outside && !tool.is_read_only && !is_telling
             || circumstances.carries_out
             || circumstances.widens;
         if is_exception && asks_again {
@@ -269,6 +328,7 @@ fn lesser(one: Permission, other: Permission) -> Permission {
     match (one, other) {
         (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
         (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,
+        (Permission::AllowOwn, _) | (_, Permission::AllowOwn) => Permission::AllowOwn,
         (Permission::Allow, Permission::Allow) => Permission::Allow,
     }
 }

@@ -14,7 +14,7 @@ use super::{Progress, TurnLoop, query};
 use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
-use crate::tools::permission::{self, Circumstances};
+use crate::tools::permission::{self, Circumstances, Reach};
 use crate::tools::wording::Wording;
 use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
@@ -27,7 +27,7 @@ use base::language::Words;
 use config::{FIND_TOOLS, Permission};
 use store::{
     Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
-    UploadLimits, Viewer, open_calls,
+    UploadLimits, Viewer, is_watched_call, open_calls,
 };
 
 /// Most tools that run in parallel within one turn.
@@ -198,6 +198,10 @@ impl<'a> TurnLoop<'a, '_> {
             Ok(arguments) => arguments,
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
+        if is_watched_call(&call.id) && !tool.definition().is_read_only {
+            let refused = "a routine watches only what is read, and this tool does more";
+            return Ok(CallDecision::Refuse(refused.to_owned()));
+        }
         if let Some(find) = find {
             // It finds nothing that whoever asks may not have.
             self.searches.extend(query(&call.arguments));
@@ -246,6 +250,10 @@ impl<'a> TurnLoop<'a, '_> {
                 if let Some(memory) = permission::replaced(&call.tool, &arguments) {
                     widens = seen.is_seen_by_more(memory, self.audience)?;
                 }
+                let reach = match user {
+                    Some(_) => Reach::of(&call.tool, &arguments),
+                    None => Reach::Others,
+                };
                 let mut permissions = Vec::new();
                 for tool in needed() {
                     let name = &tool.spec().name;
@@ -254,6 +262,7 @@ impl<'a> TurnLoop<'a, '_> {
                         is_outside: self.is_outside,
                         carries_out,
                         widens,
+                        reach,
                     };
                     permissions.push(actor.decide(tool.definition(), circumstances));
                     let later = Circumstances {
@@ -268,7 +277,7 @@ impl<'a> TurnLoop<'a, '_> {
         drop(seen);
         Ok(match permission {
             Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
-            Permission::Ask => {
+            Permission::Ask | Permission::AllowOwn => {
                 // Admins are asked, too, who may not see what the person sees.
                 let viewer = run.viewer().household_only();
                 let wording = self.wording(&call.tool, &arguments.into(), &viewer);
@@ -312,7 +321,7 @@ impl<'a> TurnLoop<'a, '_> {
             is_granted: true,
             is_outside: self.is_outside,
             carries_out: self.is_outside,
-            widens: false,
+            ..Circumstances::default()
         };
         ToolContext {
             start,

@@ -69,7 +69,7 @@ impl Access {
         Access {
             recall: match permission("recall") {
                 Some(Permission::Allow) => true,
-                Some(Permission::Ask) => !is_untrusted(&run.turn.channel),
+                Some(Permission::Ask | Permission::AllowOwn) => !is_untrusted(&run.turn.channel),
                 Some(Permission::Deny) | None => false,
             },
             read_skills: toolbox

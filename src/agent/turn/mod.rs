@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use crate::model::budget;
 use crate::model::servers::Candidate;
 use crate::model::{Heard, ModelReply, ModelRequest, ProviderError, ToolSpec};
-use crate::prompt::{Context, waiting_note};
+use crate::prompt::{Context, tells_nothing, waiting_note};
 pub use crate::prompt::{cut_by, said_so_far};
 use crate::tools::wording::Wording;
 use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
@@ -33,7 +33,10 @@ use config::FIND_TOOLS;
 pub use folding::fold;
 use history::History;
 use serde_json::Value;
-use store::{Approval, Durable, Purpose, Snapshot, Step, ToolCall, Usage};
+use store::{
+    Approval, Durable, Purpose, Snapshot, Step, ToolCall, Usage, Viewer, WatchedCall,
+    watched_call_id, watched_digest,
+};
 pub use title::{title, wants_title};
 pub use turn_context::{HandedBack, HandedCalls, Program, Stop, TurnContext};
 
@@ -76,6 +79,11 @@ pub enum Outcome {
         text: String,
         /// Why it is not whole.
         finish_reason: Option<FinishReason>,
+    },
+    /// A routine has nothing to tell: nothing of it stays.
+    Silent {
+        /// Whether what it watches is as it was, so that no model was asked.
+        is_unchanged: bool,
     },
     /// Suspended until the owner answers these questions, which are on disk.
     Suspended(Durable<Vec<Approval>>),
@@ -202,6 +210,9 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let preferred = run.assistant.servers.preferred(self.model);
         let mut history = self.read_history(preferred)?;
+        if self.steps.is_empty() {
+            self.watch()?;
+        }
         if self.steps.is_empty() && history.suspended() > 0 {
             self.note(waiting_note(history.suspended()));
         }
@@ -225,6 +236,9 @@ impl<'a> TurnLoop<'a, '_> {
             }
             if let Some(questions) = self.settle_calls(&approvals, &history)? {
                 return Ok(Outcome::Suspended(questions));
+            }
+            if self.is_unchanged()? {
+                return Ok(Outcome::Silent { is_unchanged: true });
             }
             let rounds = self
                 .steps
@@ -254,6 +268,19 @@ impl<'a> TurnLoop<'a, '_> {
             // it then, and nothing in the end.
             let text = said_so_far(&self.steps, &reply.text);
             let finish_reason = reply.finish_reason;
+            let is_of_routine = run.turn.schedule_id.is_some();
+            if is_of_routine && finish_reason.is_none() && tells_nothing(&reply.text) {
+                self.save()?;
+                return Ok(match self.done() {
+                    Some(text) => Outcome::Replied {
+                        text,
+                        finish_reason,
+                    },
+                    None => Outcome::Silent {
+                        is_unchanged: false,
+                    },
+                });
+            }
             if !text.is_empty() {
                 if let Some(extra) = reply.extra.filter(|_| reply.calls.is_empty()) {
                     self.add(Step::FinalExtra { extra });
@@ -288,6 +315,51 @@ impl<'a> TurnLoop<'a, '_> {
             was_empty = true;
             self.note("Your last answer was empty. Answer the person.".to_owned());
         }
+    }
+
+    /// Makes the calls that a routine watches, as if the model had made them.
+    fn watch(&mut self) -> Result<(), Stop> {
+        let run = self.run;
+        let Some((calls, _)) = self.watched()? else {
+            return Ok(());
+        };
+        let calls: Vec<WatchedCall> = serde_json::from_str(&calls).map_err(|error| {
+            Error::server("what the routine watches cannot be read", error.to_string())
+        })?;
+        let calls = calls.into_iter().enumerate().map(|(place, call)| ToolCall {
+            id: watched_call_id(place),
+            provider_id: None,
+            tool: call.tool,
+            arguments: Value::Object(call.arguments).to_string(),
+            extra: None,
+        });
+        log::debug!("{}: looks at what its routine watches", run.turn.id);
+        self.add(Step::Reply {
+            text: String::new(),
+            calls: calls.collect(),
+            result_chars: None,
+            extra: None,
+        });
+        Ok(())
+    }
+
+    /// What the routine of this turn watches, and the digest of what that brought before.
+    fn watched(&self) -> Result<Option<(String, Option<String>)>, Stop> {
+        let Some(schedule) = self.run.turn.schedule_id else {
+            return Ok(None);
+        };
+        let seen = self.run.store.snapshot(&Viewer::server())?;
+        Ok(seen.watched(schedule)?)
+    }
+
+    /// Whether all that the routine watches is as it was, before the model is asked.
+    fn is_unchanged(&self) -> Result<bool, Stop> {
+        let of_reply = |step: &&Step| matches!(step, Step::Reply { .. });
+        let digest = match self.steps.iter().filter(of_reply).count() {
+            1 if self.run.turn.schedule_id.is_some() => watched_digest(&self.steps),
+            _ => None,
+        };
+        Ok(digest.is_some() && self.watched()?.is_some_and(|(_, known)| known == digest))
     }
 
     /// Tells the model something, once, behind what it was shown last.

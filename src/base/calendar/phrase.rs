@@ -23,8 +23,10 @@ const JOINING: [&str; 13] = [
 pub(super) enum Meaning {
     /// So long from now.
     Wait(Duration),
-    /// Once.
-    Once(Timestamp),
+    /// This instant, whatever the time zone.
+    Instant(Timestamp),
+    /// Once, on the household's clocks.
+    Once(DateTime),
     /// Repeatedly.
     Repeated(Cron),
 }
@@ -84,10 +86,7 @@ pub(super) fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
     }
     match phrase.wait {
         Some(wait) if phrase.times.is_empty() => Some(Meaning::Wait(wait)),
-        _ => {
-            let local = phrase.once(today)?;
-            zone.instant(local).map(Meaning::Once)
-        }
+        _ => phrase.once(today).map(Meaning::Once),
     }
 }
 
@@ -100,7 +99,7 @@ impl Phrase {
             self.is_repeated = true;
             return self.take_interval(&words[1..]).map(|taken| taken + 1);
         }
-        if word == "in"
+        if matches!(word, "in" | "for")
             && let Some((wait, taken)) = wait(&words[1..])
         {
             self.wait = Some(wait);

@@ -20,6 +20,9 @@ pub struct Timing {
     /// Whether that was given as a wait (`+20m`), which does not change when the
     /// clock is set.
     pub is_wait: bool,
+    /// The only time on the household's clocks (`2026-11-22T18:30:00`), if it was given so:
+    /// it moves with the time zone.
+    pub local: Option<String>,
 }
 
 impl Timing {
@@ -55,21 +58,49 @@ impl Timing {
                 ));
             }
         };
-        let (cron, next_at, is_wait) = match meaning {
-            Meaning::Wait(wait) => (None, future(now.plus(wait), zone, now)?, true),
-            Meaning::Once(time) => (None, future(time, zone, now)?, false),
+        Ok(match meaning {
+            Meaning::Wait(wait) => Timing {
+                is_wait: true,
+                ..Timing::once(future(now.plus(wait), zone, now)?)
+            },
+            Meaning::Instant(time) => Timing::once(future(time, zone, now)?),
+            Meaning::Once(local) => {
+                let time = zone.instant(local).ok_or_else(|| {
+                    Error::invalid_request(format!("\"at\" {local} is no time of this calendar"))
+                })?;
+                Timing {
+                    local: Some(local.to_string()),
+                    ..Timing::once(future(time, zone, now)?)
+                }
+            }
             Meaning::Repeated(cron) => {
                 let next_at = cron.next(now, zone).ok_or_else(|| {
                     Error::invalid_request(format!("\"cron\" {cron} never comes"))
                 })?;
-                (Some(cron), next_at, false)
+                Timing {
+                    cron: Some(cron),
+                    ..Timing::once(next_at)
+                }
             }
-        };
-        Ok(Timing {
-            cron,
-            next_at,
-            is_wait,
         })
+    }
+
+    /// This instant, whatever the time zone.
+    pub fn once(next_at: Timestamp) -> Timing {
+        Timing {
+            cron: None,
+            next_at,
+            is_wait: false,
+            local: None,
+        }
+    }
+
+    /// When a single time comes in this time zone: one that was given on the household's
+    /// clocks moves with it.
+    pub fn in_zone(&self, zone: &Zone) -> Timestamp {
+        let local = self.local.as_ref().and_then(|local| local.parse().ok());
+        let moved = local.and_then(|local: DateTime| zone.instant(local));
+        moved.unwrap_or(self.next_at)
     }
 
     /// The next time after `now`; a single time does not change.
@@ -95,11 +126,13 @@ fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
         return duration(delay).map(Meaning::Wait);
     }
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
-        return Some(Meaning::Once(Timestamp::from_millis(time.as_millisecond())));
+        return Some(Meaning::Instant(Timestamp::from_millis(
+            time.as_millisecond(),
+        )));
     }
     match text.parse::<DateTime>() {
         // jiff would read a date alone as midnight.
-        Ok(local) if text.contains(':') => zone.instant(local).map(Meaning::Once),
+        Ok(local) if text.contains(':') => Some(Meaning::Once(local)),
         _ => phrase::read(text, zone, now),
     }
 }

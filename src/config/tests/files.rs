@@ -136,6 +136,7 @@ fn limits_are_those_of_protocol_section_7() {
         waiting_turns: 1_000,
         waiting_turns_for_people: 200,
         waiting_turns_per_conversation: 16,
+        schedules_per_person: 100,
         turn_seconds: 300,
         tool_rounds: 16,
         webhook_per_second: 20,

@@ -96,7 +96,7 @@ fn a_refused_update_changes_nothing_and_names_everything() {
         {"_note": 1} | there is no setting "_note"
         {"provider": "openai-compatible", "base_url": null} | "base_url" is required by provider
         {"system_prompt": "${WORD}"} | "system_prompt" can be read from the environment only by the configuration file itself
-        {"tool_permissions": {"t": "maybe"}} | "tool_permissions.t" must be "ask", "allow" or "deny"
+        {"tool_permissions": {"t": "maybe"}} | "tool_permissions.t" must be "ask", "allow", "deny" or "allow_own"
         {"api_key": 5} | "api_key" must be a string
         {"base_url": "http://a/LONG"} | at most 1048576 are read
     "#;

@@ -63,7 +63,7 @@ fn people_and_audiences_are_strict() {
         {ACCOUNT,"audience":"private"}}}}}                | must be "household", or an array of names of users, not "private"
         {ACCOUNT,"audience":["a b"]}}}}}                  | accounts.ci.audience[0]" must be the name of a user
         {ACCOUNT,"trusted":"yes"}}}}}                     | must be true or false
-        {ACCOUNT,"tool_permissions":{"x":1}}}}}}          | must be "ask", "allow" or "deny"
+        {ACCOUNT,"tool_permissions":{"x":1}}}}}}          | must be "ask", "allow", "deny" or "allow_own"
     "#;
     let account = r#""channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/a","outgoing_url":"http://a/""#;
     for [file, says] in rows(&table.replace("ACCOUNT", account)) {

@@ -130,11 +130,16 @@ Works whether or not the server runs.",
 .members(&[
     Command::new(
         "\
-add PROMPT [PROMPT...]: Add a prompt that runs at a time, and print its ID
-Times are in the setting time_zone. What was due while the server was stopped runs once at its
+add TEXT [TEXT...]: Add a prompt that runs at a time, or a reminder, and print its ID
+A prompt may have nothing to tell: nobody is notified then. Times are in the setting time_zone. What was due while the server was stopped runs once at its
 next start, marked as late.
 --at TIME          \"6pm\", \"in 20 minutes\", \"tomorrow at 18:00\", 2026-11-22T18:30,
                    or repeatedly: \"every weekday at 7\", \"every other Friday\"
+--say              A reminder: tell TEXT as it is, without a model
+--people NAMES     Remind all of these, separated by commas; with --say
+--on CHANGE        In place of a time: \"list NAME\" or \"webhook ACCOUNT\"
+--if-changed CALLS A JSON array of {\"tool\", \"arguments\"}: they run first, and without a
+                   change of their results no model is asked
 --cron FIELDS      Repeatedly: minute, hour, day, month, weekday,
                    such as \"30 7 * * mon-fri\", or @daily
 --conversation ID  Where it runs (default: its own conversation)
@@ -142,24 +147,42 @@ next start, marked as late.
     )
     .row(
         |arguments| {
-            let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
-            if at.is_some() == cron.is_some() {
-                return Err(
-                    arguments.usage("give either --at, such as \"tomorrow at 18:00\", or --cron")
-                );
+            let (at, cron, on) = (
+                arguments.text("at")?,
+                arguments.text("cron")?,
+                arguments.text("on")?,
+            );
+            if [&at, &cron, &on].iter().filter(|one| one.is_some()).count() != 1 {
+                return Err(arguments
+                    .usage("give either --at, such as \"tomorrow at 18:00\", --cron or --on"));
             }
+            let watched = arguments.text("if-changed")?;
+            let watched: Option<Value> = watched
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(|_| arguments.usage("--if-changed must be a JSON array"))?;
+            let people = arguments.text("people")?.unwrap_or_default();
+            let people: Vec<&str> = people.split(',').map(str::trim).collect();
+            let people: Vec<&str> = people.into_iter().filter(|one| !one.is_empty()).collect();
+            let kind = if arguments.has("say") { "say" } else { "prompt" };
             Ok(json!({
                 "type": "create_schedule",
-                "prompt": arguments.joined(),
+                kind: arguments.joined(),
                 "at": at,
                 "cron": cron,
+                "on": on,
+                "people": people,
+                "only_if_changed": watched,
                 "conversation_id": arguments.text("conversation")?,
                 "webhook": arguments.text("webhook")?,
             }))
         },
         Shown::Result(
             |data| text(&data["schedule_id"]),
-            |data| format!("Next run: {}", text(&data["next"])),
+            |data| match data["on"].as_str() {
+                Some(on) => format!("Next run: on a change: {on}"),
+                None => format!("Next run: {}", text(&data["next"])),
+            },
         ),
     ),
     Command::new("list: List the schedules, the next one first").row(
@@ -171,17 +194,21 @@ next start, marked as late.
                 ("next", |schedule| {
                     if schedule["paused"] == true {
                         "paused".to_owned()
+                    } else if schedule["next"].is_null() && schedule["told_at"].is_string() {
+                        "told".to_owned()
                     } else {
                         text(&schedule["next"])
                     }
                 }),
                 ("repeats", |schedule| {
-                    let is_repeated = !schedule["cron"].is_null();
-                    text(&schedule[if is_repeated { "when" } else { "cron" }])
+                    let comes_again = !schedule["cron"].is_null() || !schedule["on"].is_null();
+                    text(&schedule[if comes_again { "when" } else { "cron" }])
                 }),
+                ("last", |schedule| text(&schedule["last_run"]["outcome"])),
                 ("webhook", |schedule| text(&schedule["webhook"])),
                 ("prompt", |schedule| {
-                    truncated(&text(&schedule["prompt"]), 60)
+                    let say = schedule["say"].as_str().map(|say| format!("say: {say}"));
+                    truncated(&say.unwrap_or_else(|| text(&schedule["prompt"])), 60)
                 }),
             ],
             empty: "Nothing is scheduled; add something with `hearth schedule add`.",
@@ -204,6 +231,48 @@ pause ID: Pause a schedule until it is resumed
         Shown::Sentence(|data| {
             let (id, next) = (text(&data["schedule_id"]), text(&data["next"]));
             format!("Resumed {id}; next run: {next}")
+        }),
+    ),
+    Command::new(
+        "\
+runs ID: Show the latest runs of a schedule: when, what became of them, and what they cost
+--json",
+    )
+    .row(
+        |arguments| {
+            Ok(json!({ "type": "list_schedule_runs", "schedule_id": arguments.required(0) }))
+        },
+        Shown::List {
+            member: "runs",
+            columns: &[
+                ("when", |run| time(&run["at"])),
+                ("outcome", |run| text(&run["outcome"])),
+                ("tokens in", |run| text(&run["input_tokens"])),
+                ("tokens out", |run| text(&run["output_tokens"])),
+            ],
+            empty: "It has not run yet.",
+        },
+    ),
+    Command::new("done ID: Finish a reminder that was told").row(
+        |arguments| Ok(json!({ "type": "finish_reminder", "schedule_id": arguments.required(0) })),
+        Shown::Sentence(|data| format!("Finished {}.", text(&data["schedule_id"]))),
+    ),
+    Command::new(
+        "\
+snooze ID: Have a reminder that was told come again
+--minutes N  After so long (default: 10)",
+    )
+    .row(
+        |arguments| {
+            Ok(json!({
+                "type": "snooze_reminder",
+                "schedule_id": arguments.required(0),
+                "minutes": arguments.number("minutes", 1..=10_080)?,
+            }))
+        },
+        Shown::Sentence(|data| {
+            let (id, next) = (text(&data["schedule_id"]), text(&data["next"]));
+            format!("Again as {id}: {next}")
         }),
     ),
     Command::new("remove ID: Remove a schedule").row(
@@ -293,7 +362,7 @@ mod tests {
         let row = listed.lines().nth(1).unwrap();
         assert!(row.starts_with(id), "{listed}");
         assert!(
-            row.ends_with(" 08:00  0 8 * * mon-fri  -        Water the plants"),
+            row.ends_with(" 08:00  0 8 * * mon-fri  -     -        Water the plants"),
             "{listed}"
         );
         let paused = root.run(&format!("schedule pause {id}"), "");
@@ -320,7 +389,7 @@ mod tests {
         root.check(
             "
                 2 | schedule add Bins                            | give either --at
-                2 | schedule add --at +1m                        | PROMPT is missing
+                2 | schedule add --at +1m                        | TEXT is missing
                 1 | schedule add --at 2020-01-01T00:00 Bins      | is in the past
                 1 | schedule add --at soon Bins                  | must be a time such as
                 1 | schedule add --cron 1 Bins                   | five fields

@@ -170,19 +170,12 @@ mod tests {
         let zoe = store.add_user("zoe", UserRole::User, "-").unwrap();
         root.run("token create --name bot --speaks-for zoe", "");
         let plan = store::NewSchedule {
-            is_outside: false,
-            prompt: "bins".to_owned(),
             owner: Some("zoe".to_owned()),
             owner_id: Some(zoe.id),
-            conversation_id: None,
-            audience: base::people::Audience::Household,
-            channel: store::SCHEDULE_CHANNEL.to_owned(),
-            account: None,
-            timing: base::calendar::Timing {
-                cron: None,
-                next_at: Clock::system().now(),
-                is_wait: false,
-            },
+            ..store::NewSchedule::new(
+                "bins",
+                Some(base::calendar::Timing::once(Clock::system().now())),
+            )
         };
         store.add_schedule(&store::Viewer::server(), plan).unwrap();
         let asked = root.run("user remove zoe --yes", "").errors;

@@ -21,7 +21,7 @@ use base::sync::lock;
 use base::url::Url;
 use config::{Config, Settings};
 use protocol::record::NotificationResult;
-use store::{Attempt, Delivery, Destination, Outgoing, PUSH, Store};
+use store::{Attempt, Delivery, Destination, NotificationCause, Outgoing, PUSH, Store};
 
 pub use encryption::is_public_key;
 use notification::Push;
@@ -190,8 +190,11 @@ impl Sender {
         let config = self.settings.current();
         let person = config.person(&due.user);
         let settings = person.and_then(|person| person.notifications.as_ref());
-        let quiet = settings.and_then(|settings| settings.quiet_until(now, &config.zone()));
-        if let Some(until) = quiet {
+        let own = due.quiet_hours.as_deref();
+        let quiet = config::quiet_until(own, settings, now, &config.zone());
+        // Somebody has chosen the time of a reminder: it comes, without a sound.
+        let is_told = due.cause == NotificationCause::Told;
+        if let Some(until) = quiet.filter(|_| !is_told) {
             self.store.put_off_notification(id, until)?;
             return Ok(None);
         }
@@ -199,9 +202,9 @@ impl Sender {
             Err("it has expired".to_owned())
         } else if due.service == PUSH {
             self.key()
-                .and_then(|key| notification::to_browser(&due, &key, &config, now))
+                .and_then(|key| notification::to_browser(&due, &key, &config, quiet.is_some(), now))
         } else {
-            notification::to_service(&due, settings)
+            notification::to_service(&due, settings, quiet.is_some())
         };
         let receiver = Receiver {
             name: format!("{} by {}", due.user, due.service),

@@ -27,10 +27,14 @@ const CONTENT_CHARACTERS: usize = 500;
 pub fn to_service(
     due: &Durable<Notification>,
     settings: Option<&Notifications>,
+    is_silent: bool,
 ) -> Result<Request, String> {
     let settings = settings.ok_or("the person has no notifications any more")?;
     let content = due.content.as_deref().filter(|_| settings.content);
-    let push = Push::new(due.id.to_string(), due.cause, content);
+    let push = Push {
+        is_silent,
+        ..Push::new(due.id.to_string(), due.cause, content)
+    };
     let mut services = settings.services();
     let service = services.find(|service| service.as_str() == due.service);
     let request = service.and_then(|service| request(settings, service, &push));
@@ -45,6 +49,7 @@ pub fn to_browser(
     due: &Durable<Notification>,
     key: &PushKey,
     config: &Config,
+    is_silent: bool,
     now: Timestamp,
 ) -> Result<Request, String> {
     let (_, browser) = due.browser.as_ref().ok_or("its session has ended")?;
@@ -59,6 +64,7 @@ pub fn to_browser(
         "body": push.text,
         "tag": push.id,
         "conversation_id": due.conversation_id,
+        "silent": is_silent,
     })
     .to_string();
     let bytes = |text: &str| protocol::push::decode(text).unwrap_or_default();
@@ -92,13 +98,15 @@ pub struct Push {
     title: String,
     text: String,
     is_urgent: bool,
+    /// Without a sound.
+    is_silent: bool,
 }
 
 impl Push {
     fn new(id: String, cause: NotificationCause, content: Option<&str>) -> Push {
         let what = Words::ENGLISH.word(match cause {
             NotificationCause::Approval => "notification.approval",
-            NotificationCause::Reminder => "notification.reminder",
+            NotificationCause::Reminder | NotificationCause::Told => "notification.reminder",
             NotificationCause::Reply => "notification.reply",
             NotificationCause::Message => "notification.message",
         });
@@ -111,6 +119,16 @@ impl Push {
             title,
             text,
             is_urgent: cause == NotificationCause::Approval,
+            is_silent: false,
+        }
+    }
+
+    /// Its priority, of those for what is silent, usual and urgent.
+    fn priority(&self, [silent, usual, urgent]: [u8; 3]) -> u8 {
+        match (self.is_silent, self.is_urgent) {
+            (true, _) => silent,
+            (false, false) => usual,
+            (false, true) => urgent,
         }
     }
 
@@ -121,6 +139,7 @@ impl Push {
             title: "Hearth".to_owned(),
             text: Words::ENGLISH.word("notification.test"),
             is_urgent: false,
+            is_silent: false,
         }
     }
 }
@@ -171,7 +190,7 @@ fn request(settings: &Notifications, service: PushService, push: &Push) -> Optio
                 "topic": ntfy.topic.expose(),
                 "title": push.title,
                 "message": push.text,
-                "priority": if push.is_urgent { 4 } else { 3 },
+                "priority": push.priority([2, 3, 4]),
                 "sequence_id": push.id,
             });
             json_request(ntfy.url.clone(), &body, token)
@@ -183,7 +202,7 @@ fn request(settings: &Notifications, service: PushService, push: &Push) -> Optio
             let body = json!({
                 "title": push.title,
                 "message": push.text,
-                "priority": if push.is_urgent { 8 } else { 5 },
+                "priority": push.priority([2, 5, 8]),
             });
             json_request(url, &body, Some(("x-gotify-key", expose(&gotify.token))))
         }

@@ -173,9 +173,12 @@ impl Service {
         let end = end.unwrap_or(now);
         let seen = self.store.snapshot(&viewer)?;
         let schedules = seen.schedules()?.into_iter().filter(|one| {
-            !one.is_paused
-                && one.timing.next_at < end
-                && (is_whole || one.owner_id == Some(by.user_id))
+            // Of today, or told and not yet done.
+            let is_due = match &one.timing {
+                Some(timing) => timing.next_at < end,
+                None => one.told_at.is_some(),
+            };
+            is_due && !one.is_paused && (is_whole || one.owner_id == Some(by.user_id))
         });
         let schedules = schedules
             .map(|one| views::schedule(&one, &zone, now))

@@ -168,6 +168,12 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::CreateSchedule(new) => service
             .create_schedule(new, caller.identity)
             .map(|made| json!(service.schedule_view(&made))),
+        Command::FinishReminder(finish) => service.finish_reminder(viewer, finish.schedule_id),
+        Command::SnoozeReminder(snooze) => service
+            .snooze_reminder(viewer, &snooze)
+            .map(|again| json!(service.schedule_view(&again))),
+        Command::ListScheduleRuns(list) => service.list_schedule_runs(viewer, list.schedule_id),
+        Command::SetQuietHours(set) => service.set_quiet_hours(caller.identity, set.quiet_hours),
         Command::ListSchedules => service.list_schedules(viewer),
         Command::DeleteSchedule(delete) => {
             store
@@ -286,6 +292,7 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
             })));
         },
     );
+    service.tell_again(caller.identity);
 }
 
 /// Why a command may not be sent with this identity, if so.
@@ -447,7 +454,7 @@ impl Service {
             check: update.check,
             uncheck: update.uncheck,
             remove: update.remove,
-            is_outside: false,
+            ..ListChange::default()
         };
         let list = self.store.update_list(viewer, &update.list, change)?;
         self.hub.publish_list(&list.name);

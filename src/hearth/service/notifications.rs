@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Service;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::ids::{ConversationId, UserId};
-use config::{Config, PushService};
+use config::{Config, PushService, QuietHours};
+use serde_json::{Value, json};
 use store::{
-    Approval, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, Turn, TurnEnd, User,
-    UserRole, Viewer,
+    Approval, Identity, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, Turn, TurnEnd,
+    User, UserRole, Viewer,
 };
 
 /// How long a question waits before phones are notified: whoever sits in front of it has
@@ -18,6 +19,17 @@ use store::{
 const QUESTION_DELAY: Duration = Duration::from_secs(10);
 /// How long a turn takes after which its reply is news to somebody who has gone.
 const LONG: Duration = Duration::from_secs(10);
+
+/// The services of one person, and that for each of their browsers.
+fn services<'a>(config: &'a Config, user: &User) -> impl Iterator<Item = &'static str> + use<'a> {
+    let person = config.person(&user.name);
+    let settings = person.and_then(|person| person.notifications.as_ref());
+    let services = settings
+        .into_iter()
+        .flat_map(|settings| settings.services())
+        .map(PushService::as_str);
+    services.chain([PUSH])
+}
 
 /// A notification for one person, sent by each of their services and to each of their browsers.
 fn told<'a>(
@@ -28,13 +40,7 @@ fn told<'a>(
     about: i64,
     delay: Duration,
 ) -> impl Iterator<Item = NewNotification> + use<'a> {
-    let person = config.person(&user.name);
-    let settings = person.and_then(|person| person.notifications.as_ref());
-    let services = settings
-        .into_iter()
-        .flat_map(|settings| settings.services())
-        .map(PushService::as_str);
-    services.chain([PUSH]).map(move |service| NewNotification {
+    services(config, user).map(move |service| NewNotification {
         user_id: user.id,
         service,
         conversation_id,
@@ -51,6 +57,37 @@ impl Service {
         let mut people = config.people.values();
         self.tells_browsers.load(Ordering::Relaxed)
             || people.any(|person| person.notifications.is_some())
+    }
+
+    /// By which services this person is told anything.
+    pub(super) fn services_of(&self, person: UserId) -> Result<Vec<&'static str>> {
+        let config = self.settings.current();
+        if !self.notifies(&config) {
+            return Ok(Vec::new());
+        }
+        let seen = self.store.snapshot(&Viewer::server())?;
+        let user = seen.user_by_id(person)?;
+        Ok(user.map_or(Vec::new(), |user| services(&config, &user).collect()))
+    }
+
+    /// Sets when the caller wants quiet.
+    pub(super) fn set_quiet_hours(&self, by: &Identity, hours: Option<String>) -> Result<Value> {
+        let hours = match hours.as_deref().map(QuietHours::parse) {
+            Some(None) => {
+                return Err(Error::invalid_request(
+                    "\"quiet_hours\" must be two times of day, such as 22:00-07:00",
+                ));
+            }
+            hours => hours.flatten(),
+        };
+        let hours = hours.map(|hours| hours.to_string());
+        self.store.set_quiet_hours(by.user_id, hours.clone())?;
+        self.look_for_due();
+        let config = self.settings.current();
+        let of_config = config.person(&by.user);
+        let of_config = of_config.and_then(|person| person.notifications.as_ref()?.quiet_hours);
+        let hours = hours.or_else(|| Some(of_config?.to_string()));
+        Ok(json!({ "quiet_hours": hours }))
     }
 
     /// The notification for whoever asked, when a turn ends: that a reminder has come,

@@ -479,6 +479,7 @@ pub fn child_limits() -> Value {
         "instructions": "You are talking with a child. Answer in short, simple and friendly \
             words. Leave out what is not for children, and say kindly when something is to be \
             asked of a grown-up.",
+        "tool_permissions": { "schedule": "allow_own", "lists": "allow" },
         "approves": ["schedule", "lists"],
     })
 }

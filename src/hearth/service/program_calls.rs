@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Service;
 use agent::model::fence::MCP_CHANNEL;
-use agent::tools::permission::{self, Actor, Circumstances};
+use agent::tools::permission::{self, Actor, Circumstances, Reach};
 use agent::tools::{Arguments, ResultDetails, Start, Tool, ToolContext, check_arguments};
 use config::Permission;
 use net::cancel::Cancel;
@@ -102,14 +102,15 @@ impl Service {
         let needed = permission::needed(&tool.spec().name, arguments);
         let circumstances = Circumstances {
             is_outside: !assistant.config.mcp_api.trusted,
+            reach: Reach::of(&tool.spec().name, arguments),
             ..Circumstances::default()
         };
         let tools = needed.iter().filter_map(|name| assistant.toolbox.get(name));
         let verdicts = tools.map(|tool| actor.decide(tool.definition(), circumstances));
         match permission::least(verdicts) {
             Permission::Allow => Ok(()),
-            Permission::Ask if self.may_permit_own(&needed, by) => Ok(()),
-            Permission::Ask => Err(
+            Permission::Ask | Permission::AllowOwn if self.may_permit_own(&needed, by) => Ok(()),
+            Permission::Ask | Permission::AllowOwn => Err(
                 "somebody has to permit this: use \"ask\", so that the household's assistant does \
                  it and asks for permission in Hearth"
                     .to_owned(),

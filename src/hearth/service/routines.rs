@@ -1,23 +1,26 @@
-//! Reminders and routines: prompts that run at a set time.
+//! Reminders, which are told as they are, and routines, which are prompts.
 //!
-//! The timekeeper asks the database what is due; each run is then a turn like any
-//! other. What fell due while the server was off runs once when it starts.
+//! The timekeeper asks the database what is due; the run of a routine is then a turn like any
+//! other, and that of a reminder one that has ended. What fell due while the server was off runs
+//! once when it starts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::queue::Requester;
+use super::webhooks::callback;
 use super::{Service, views};
-use agent::model::fence::marked_as_scheduled;
+use agent::model::fence::{marked_as_scheduled, outside};
+use agent::tools::ScheduleRequest;
 use agent::tools::permission::Actor;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::ScheduleId;
-use base::people::Audience;
-use protocol::command::CreateSchedule;
+use base::people::{Audience, folded};
+use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
 use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
 
@@ -52,16 +55,19 @@ impl Planner {
 }
 
 impl Service {
-    /// Sets up a schedule for a user.
+    /// Sets a reminder or a routine for a user.
     ///
     /// # Errors
-    /// `invalid_request`, `not_found`; `unauthorized` for a webhook account where the user
-    /// or the token may do less than others.
+    /// `invalid_request`, `not_found`; `unauthorized` for a webhook account or other people
+    /// where the user or the token may do less than others.
     pub fn create_schedule(&self, new: CreateSchedule, owner: &Identity) -> Result<Schedule> {
         let config = self.settings.current();
-        if let Some(name) = &new.webhook {
+        let is_narrow = || {
             let actor = Actor::of_turn(&config, None, owner.person());
-            if actor.is_narrowed_person() || owner.scope.is_narrow() {
+            actor.is_narrowed_person() || owner.scope.is_narrow()
+        };
+        if let Some(name) = &new.webhook {
+            if is_narrow() {
                 return Err(Error::unauthorized(
                     "results of schedules go to nobody else for somebody whose permissions are \
                      narrowed: leave out \"webhook\"",
@@ -69,29 +75,61 @@ impl Service {
             }
             config.existing_account(name)?;
         }
-        let (at, cron) = (new.at.as_deref(), new.cron.as_deref());
-        let timing = Timing::new(at, cron, &config.zone(), self.clock.now())?;
-        let schedule = self.store.add_schedule(
-            &owner.viewer(),
-            NewSchedule {
-                is_outside: false,
-                prompt: new.prompt,
-                owner: owner.person().map(str::to_owned),
-                owner_id: owner.person().map(|_| owner.user_id),
-                conversation_id: new.conversation_id,
-                // What nobody owns is the household's.
-                audience: match owner.person() {
-                    Some(_) => self.usual_audience(),
-                    None => Audience::Household,
-                },
-                channel: SCHEDULE_CHANNEL.to_owned(),
-                account: new.webhook,
-                timing,
+        let is_other = |name: &String| folded(name) != folded(&owner.user);
+        if new.people.iter().any(is_other) && is_narrow() {
+            return Err(Error::unauthorized(
+                "somebody whose permissions are narrowed reminds themselves alone: leave out \
+                 \"people\", or ask the assistant",
+            ));
+        }
+        self.check_watched(new.only_if_changed.as_ref())?;
+        let request = ScheduleRequest {
+            say: new.say.as_deref(),
+            prompt: new.prompt.as_deref(),
+            at: new.at.as_deref(),
+            cron: new.cron.as_deref(),
+            on: new.on.as_deref(),
+            people: &new.people,
+            only_if_changed: new.only_if_changed.as_ref(),
+        };
+        let maker = NewSchedule {
+            owner: owner.person().map(str::to_owned),
+            owner_id: owner.person().map(|_| owner.user_id),
+            conversation_id: new.conversation_id,
+            // What nobody owns is the household's.
+            audience: match owner.person() {
+                Some(_) => self.usual_audience(),
+                None => Audience::Household,
             },
-        )?;
-        log::info!("{}: set up by {}", schedule.id, owner.user);
-        self.publish_schedule(&schedule);
-        Ok(schedule)
+            account: new.webhook,
+            most: config.limits.schedules_per_person,
+            ..NewSchedule::new("", None)
+        };
+        let new = request.schedules(maker, &config, &self.store, self.clock.now())?;
+        let mut made = self.store.add_schedules(&owner.viewer(), new)?;
+        for schedule in &made {
+            log::info!("{}: set up by {}", schedule.id, owner.user);
+            self.publish_schedule(schedule);
+        }
+        Ok(made.swap_remove(0))
+    }
+
+    /// Checks that a routine watches nothing but tools that only read.
+    fn check_watched(&self, given: Option<&Value>) -> Result<()> {
+        let assistant = self.assistant();
+        let calls = given.and_then(Value::as_array).into_iter().flatten();
+        for name in calls.filter_map(|call| call["tool"].as_str()) {
+            let tool = assistant.toolbox.get(name);
+            let tool = tool.ok_or_else(|| {
+                Error::not_found(format!("\"only_if_changed\": there is no tool {name:?}"))
+            })?;
+            if !tool.definition().is_read_only {
+                return Err(Error::invalid_request(format!(
+                    "\"only_if_changed\": the tool {name:?} does not only read"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// What is scheduled, as far as it is seen, the next first.
@@ -101,9 +139,49 @@ impl Service {
         Ok(views::records("schedules", views))
     }
 
+    /// What became of the runs of a schedule.
+    pub(super) fn list_schedule_runs(&self, viewer: &Viewer, id: ScheduleId) -> Result<Value> {
+        let seen = self.store.snapshot(viewer)?;
+        seen.schedule(id)?;
+        let runs = seen.runs_of(id)?;
+        Ok(views::records("runs", runs.iter().map(views::schedule_run)))
+    }
+
     pub(super) fn schedule_view(&self, schedule: &Schedule) -> record::Schedule {
         let zone = self.settings.current().zone();
         views::schedule(schedule, &zone, self.clock.now())
+    }
+
+    /// Finishes a reminder that was told.
+    pub(super) fn finish_reminder(&self, viewer: &Viewer, id: ScheduleId) -> Result<Value> {
+        let readers = self.store.finish_reminder(viewer, id)?;
+        self.hub.publish_schedule(id, readers);
+        Ok(json!({ "schedule_id": id }))
+    }
+
+    /// Has a reminder that was told come again.
+    pub(super) fn snooze_reminder(
+        &self,
+        viewer: &Viewer,
+        snooze: &SnoozeReminder,
+    ) -> Result<Schedule> {
+        let (id, wait) = (snooze.schedule_id, Duration::from_secs(60 * snooze.minutes));
+        let again = self.store.snooze_reminder(viewer, id, wait)?;
+        self.hub.publish_schedule(id, again.readers.clone());
+        self.publish_schedule(&again);
+        Ok(again)
+    }
+
+    /// Tells somebody who is back once what was told while they were away.
+    pub(super) fn tell_again(&self, person: &Identity) {
+        match self.store.see_reminders(person.user_id) {
+            Ok(unseen) => {
+                for one in unseen {
+                    self.hub.publish_reminder(&one, None, true);
+                }
+            }
+            Err(error) => log::warn!("{}: no reminder is told again: {error}", person.user),
+        }
     }
 
     /// Pauses a schedule or resumes it. What a repeating schedule missed meanwhile
@@ -119,7 +197,8 @@ impl Service {
     ) -> Result<Schedule> {
         let schedule = self.store.snapshot(viewer)?.schedule(id)?;
         let zone = self.settings.current().zone();
-        let next_at = schedule.timing.after(self.clock.now(), &zone);
+        let now = self.clock.now();
+        let next_at = schedule.timing.map(|timing| timing.after(now, &zone));
         let paused = self.store.pause_schedule(viewer, id, is_paused, next_at)?;
         self.publish_schedule(&paused);
         Ok(paused)
@@ -137,7 +216,7 @@ impl Service {
         from: Timestamp,
         planner: &Planner,
     ) -> Option<Timestamp> {
-        let cron = schedule.timing.cron.as_ref()?;
+        let cron = schedule.timing.as_ref()?.cron.as_ref()?;
         let zone = self.settings.current().zone();
         let mut next = cron.next(from, &zone)?;
         while planner.runs.contains(&(schedule.id, next)) {
@@ -163,17 +242,29 @@ impl Service {
 
     fn run_due(&self, schedule: Schedule, now: Timestamp, planner: &mut Planner) -> Result<()> {
         let config = self.settings.current();
+        let Some(timing) = &schedule.timing else {
+            return Ok(());
+        };
         // What came through a webhook runs only under its account's permissions.
         if schedule.channel != SCHEDULE_CHANNEL
             && let Some(name) = &schedule.account
             && config.webhook_account(name).is_none()
         {
             log::warn!("{}: paused: no webhook account {name:?}", schedule.id);
-            let next_at = schedule.timing.after(now, &config.zone());
+            let next_at = timing.after(now, &config.zone());
             return self
                 .store
-                .pause_schedule(&Viewer::server(), schedule.id, true, next_at)
+                .pause_schedule(&Viewer::server(), schedule.id, true, Some(next_at))
                 .map(drop);
+        }
+        let (id, due) = (schedule.id, timing.next_at);
+        let since_start = Duration::from_millis(self.uptime().as_millis() as u64);
+        let is_late = now.since(due) > LATE || due < now.minus(since_start);
+        let minute = config.zone().minute(due);
+        let next_at = self.next_of(&schedule, now, planner);
+        if schedule.is_said {
+            let message = marked_as_scheduled(REMINDER, &minute, is_late);
+            return self.tell(schedule, message, next_at, planner);
         }
         // With the queue full it stays due and is tried again.
         let requester = Requester::new(schedule.owner_id, schedule.account.as_deref(), None);
@@ -181,13 +272,8 @@ impl Service {
         let Ok(place) = (self.queue).reserve(conversation, requester, &config.limits) else {
             return Ok(());
         };
-        let (id, due) = (schedule.id, schedule.timing.next_at);
         let readers = schedule.readers.clone();
-        let since_start = Duration::from_millis(self.uptime().as_millis() as u64);
-        let is_late = now.since(due) > LATE || due < now.minus(since_start);
-        let minute = config.zone().minute(due);
-        let message = marked_as_scheduled(&schedule.prompt, &minute, is_late);
-        let next_at = self.next_of(&schedule, now, planner);
+        let message = marked_as_scheduled(&prompt(&schedule), &minute, is_late);
         if let Some(begun) = self.store.run_schedule(schedule, message, next_at)? {
             log::info!("{id}: runs{}", if is_late { ", late" } else { "" });
             planner.note_run(id, due);
@@ -198,10 +284,44 @@ impl Service {
         Ok(())
     }
 
-    /// Computes the next times of repeating schedules again, at the start and when
-    /// the configured time zone has changed.
+    /// Tells a reminder, without a model.
+    fn tell(
+        &self,
+        schedule: Schedule,
+        message: String,
+        next_at: Option<Timestamp>,
+        planner: &mut Planner,
+    ) -> Result<()> {
+        let due = schedule.timing.as_ref().map(|timing| timing.next_at);
+        let owner = schedule.owner_id;
+        let is_seen = owner.is_some_and(|owner| self.connections.count(Some(owner)) > 0);
+        let services = owner.map_or(Ok(Vec::new()), |owner| self.services_of(owner))?;
+        self.reserve_event_numbers();
+        let told =
+            (self.store).tell_reminder(schedule, message, next_at, services, is_seen, callback)?;
+        let Some(told) = told else { return Ok(()) };
+        let schedule = told.schedule.clone();
+        log::info!("{}: told", schedule.id);
+        if let Some(due) = due {
+            planner.note_run(schedule.id, due);
+        }
+        self.publish_schedule(&schedule);
+        self.hub.publish_begin(&told.begun);
+        let finished = told.map(|told| told.finished);
+        self.hub.publish_end(&finished);
+        let message = finished.reply.as_ref().map(|reply| reply.id);
+        self.hub.publish_reminder(&schedule, message, false);
+        if let Some(delivery) = &finished.delivery {
+            self.delivery_changed(delivery);
+        }
+        Ok(())
+    }
+
+    /// Computes the next times again, at the start and when the configured time zone has
+    /// changed: those that were given on the household's clocks move with them.
     pub(super) fn plan_in_time_zone(&self, planner: &mut Planner) -> Result<()> {
-        let zone = &self.settings.current().time_zone;
+        let config = self.settings.current();
+        let zone = &config.time_zone;
         if planner.zone.as_ref() == Some(zone) {
             return Ok(());
         }
@@ -210,13 +330,24 @@ impl Service {
             return Ok(());
         }
         let now = self.clock.now();
-        self.plan(planner, |schedule| match schedule.planned_at {
-            // What is due runs first.
-            _ if schedule.timing.next_at <= now => None,
+        let moved = self.plan(|schedule, timing| {
+            if timing.next_at <= now {
+                // What is due runs first.
+                return None;
+            }
+            if timing.cron.is_none() {
+                return Some(timing.in_zone(&config.zone()));
+            }
+            let planned = schedule.planned_at;
             // The clock is a little behind: what ran does not run again.
-            planned if planned > now && planned <= now.plus(NEAR) => Some(planned),
-            _ => Some(now),
+            let is_near = planned > now && planned <= now.plus(NEAR);
+            self.next_of(schedule, if is_near { planned } else { now }, planner)
         })?;
+        for (schedule, next_at) in moved {
+            let when = config.zone().spoken(next_at, now);
+            log::info!("{}: moved to {when} with the time zone", schedule.id);
+            self.publish_schedule(&schedule);
+        }
         planner.zone = Some(zone.clone());
         Ok(())
     }
@@ -226,27 +357,54 @@ impl Service {
     pub(super) fn plan_after_step(&self, step: i64, planner: &mut Planner) -> Result<()> {
         let now = self.clock.now();
         planner.runs.retain(|(_, due)| *due <= now.plus(NEAR));
-        self.plan(planner, |schedule| match schedule.planned_at {
-            // What the step skipped is due, but not what a clock that was behind
-            // planned at a start.
-            planned if step > 0 && planned <= now => Some(planned),
-            _ if schedule.timing.next_at <= now => None,
-            _ => Some(now),
-        })
+        let planner = &*planner;
+        let moved = self.plan(|schedule, timing| {
+            let from = match schedule.planned_at {
+                // What the step skipped is due, but not what a clock that was behind
+                // planned at a start.
+                planned if step > 0 && planned <= now => planned,
+                _ if timing.next_at <= now => return None,
+                _ => now,
+            };
+            self.next_of(schedule, from, planner)
+        });
+        moved.map(drop)
     }
 
-    /// Sets the next time of each repeating schedule to the first after what `from`
-    /// returns, if anything.
-    fn plan(&self, planner: &Planner, from: impl Fn(&Schedule) -> Option<Timestamp>) -> Result<()> {
+    /// Sets the next time of each schedule that waits for one to what `next` returns, if
+    /// anything. Returns those that move.
+    fn plan(
+        &self,
+        next: impl Fn(&Schedule, &Timing) -> Option<Timestamp>,
+    ) -> Result<Vec<(Schedule, Timestamp)>> {
         let schedules = self.store.snapshot(&Viewer::server())?.schedules()?;
-        for schedule in schedules {
-            let next_at = from(&schedule).and_then(|from| self.next_of(&schedule, from, planner));
-            if let Some(next_at) = next_at
-                && next_at != schedule.timing.next_at
+        let mut moved = Vec::new();
+        for schedule in schedules.into_iter().filter(|one| one.trigger.is_none()) {
+            let Some(timing) = &schedule.timing else {
+                continue;
+            };
+            if let Some(next_at) = next(&schedule, timing)
+                && next_at != timing.next_at
             {
                 self.store.plan_schedule(&schedule, next_at)?;
+                moved.push((schedule, next_at));
             }
         }
-        Ok(())
+        Ok(moved)
+    }
+}
+
+/// What the message of a reminder says, before the text that is told.
+const REMINDER: &str = "Reminder";
+
+/// What a routine asks, with what has happened. That is from outside where anybody may have
+/// written it.
+fn prompt(schedule: &Schedule) -> String {
+    match &schedule.trigger_text {
+        None => schedule.text.clone(),
+        Some(text) if schedule.is_trigger_outside => {
+            format!("{}\n\n{}", schedule.text, outside(text))
+        }
+        Some(text) => format!("{}\n\n{text}", schedule.text),
     }
 }

@@ -10,7 +10,7 @@ use agent::turn::{self, Outcome, Program, TurnContext, said_so_far};
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
-use store::{Message, Purpose, Turn, TurnEnd, Usage, Viewer};
+use store::{Message, Purpose, RunOutcome, Turn, TurnEnd, Usage, Viewer};
 
 /// How long the next message waits for the title of its conversation.
 const TITLE_LIMIT: Duration = Duration::from_secs(20);
@@ -72,7 +72,8 @@ impl Service {
             cancel,
             is_stopping: &|| self.queue.is_stopping(),
             program: program.as_deref().map(|program| program as &dyn Program),
-            is_streamed: &|| self.hub.is_streamed(&turn),
+            // What a routine says may be that there is nothing to tell.
+            is_streamed: &|| turn.schedule_id.is_none() && self.hub.is_streamed(&turn),
         };
         let ran = turn::run(&run, &mut |progress| {
             self.hub.publish_progress(&turn, progress);
@@ -126,6 +127,14 @@ impl Service {
                     }
                     self.queue.turn_ended(id, conversation);
                 }
+            }
+            Outcome::Silent { is_unchanged } => {
+                let outcome = match is_unchanged {
+                    true => RunOutcome::Unchanged,
+                    false => RunOutcome::Silent,
+                };
+                log::info!("{id}: {} after {took} ms", outcome.as_str());
+                self.silence(&turn, outcome, ran.usage, &ran.model);
             }
             // It failed because the disk did, not the model.
             Outcome::Failed { error, .. } if self.is_of_disk(&turn, &error) => {
@@ -223,6 +232,34 @@ impl Service {
             Ok(usage) => self.store.note_usage(id, usage, model, Purpose::Summary),
             Err(error) => log::warn!("{id}: its conversation stays long: {error}"),
         }
+    }
+
+    /// Ends a routine's turn of which nothing stays but a line among the runs.
+    fn silence(&self, turn: &Turn, outcome: RunOutcome, usage: Usage, model: &str) {
+        let (id, conversation) = (turn.id, turn.conversation_id);
+        match self.store.silence_turn(id, outcome, usage, model) {
+            Ok((changed, is_empty)) => {
+                self.hub.delete_turns(&changed.deleted);
+                if is_empty {
+                    let busy = self.queue.conversations();
+                    self.hub.delete(conversation, changed.readers, &busy);
+                } else {
+                    self.hub.publish_change(conversation, changed.readers);
+                }
+                if let Some(schedule) = turn.schedule_id {
+                    self.hub.publish_schedule(schedule, turn.readers.clone());
+                }
+            }
+            Err(error) if error.code() == Code::NotFound => self.turn_lost(id, conversation),
+            Err(error) => {
+                log::warn!("{id}: {error}");
+                return self.defer(Deferred::Run {
+                    turn: id,
+                    conversation,
+                });
+            }
+        }
+        self.queue.turn_ended(id, conversation);
     }
 
     /// Ends a turn, and lets the conversation's next turn run.

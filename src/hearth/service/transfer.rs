@@ -184,6 +184,7 @@ impl Service {
                 identity.viewer()
             },
             limits: attachments::limits(&config.limits),
+            most_schedules: config.limits.schedules_per_person,
             zone: config.zone(),
             now: self.clock.now(),
         };

@@ -95,6 +95,8 @@ impl Service {
                 request,
                 earlier_request: Some(earlier_request),
             }),
+            schedule: None,
+            is_trusted: false,
         };
         let credential = Some(caller.identity.token_id);
         let stored = self.reserve_place(&new, credential).and_then(|place| {

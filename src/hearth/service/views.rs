@@ -8,6 +8,7 @@ use agent::model::ModelHealth;
 use agent::model::fence::provenance;
 use agent::skills::Skill;
 use agent::tools::calendar::when;
+use agent::tools::when_triggered;
 use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Code, Error};
@@ -18,8 +19,8 @@ use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
     Approval, Calendar, CalendarEvent, Conversation, Delivery, Found, Hit, Identity, Invitation,
-    List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token, Turn, Usage, User,
-    UserRole, excerpt,
+    LastRun, List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token, Turn, Usage,
+    User, UserRole, WatchedCall, excerpt,
 };
 
 /// The language of what people read.
@@ -269,20 +270,30 @@ pub fn item(item: &ListItem) -> record::ListItem {
 
 /// A schedule.
 pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Schedule {
+    let timing = schedule.timing.as_ref();
     record::Schedule {
         schedule_id: schedule.id,
-        prompt: schedule.prompt.clone(),
+        prompt: (!schedule.is_said).then(|| schedule.text.clone()),
+        say: schedule.is_said.then(|| schedule.text.clone()),
         owner: schedule.owner.clone(),
         conversation_id: schedule.conversation_id,
         webhook: schedule.account.clone(),
-        cron: schedule.timing.cron.as_ref().map(ToString::to_string),
-        when: match &schedule.timing.cron {
-            Some(cron) => cron.say(ENGLISH),
-            None => zone.spoken(schedule.timing.next_at, now),
+        cron: timing.and_then(|timing| Some(timing.cron.as_ref()?.to_string())),
+        on: schedule.trigger.as_ref().map(ToString::to_string),
+        when: match (timing, &schedule.trigger) {
+            (Some(timing), _) => match &timing.cron {
+                Some(cron) => cron.say(ENGLISH),
+                None => zone.spoken(timing.next_at, now),
+            },
+            (None, Some(trigger)) => when_triggered(ENGLISH, trigger),
+            (None, None) => ENGLISH.word("when.told"),
         },
-        next_at: schedule.timing.next_at,
-        next: zone.spoken(schedule.timing.next_at, now),
+        only_if_changed: schedule.only_if_changed.iter().map(watched_call).collect(),
+        next_at: timing.map(|timing| timing.next_at),
+        next: timing.map(|timing| zone.spoken(timing.next_at, now)),
         last_at: schedule.last_at,
+        last_run: schedule.last_run.as_ref().map(schedule_run),
+        told_at: schedule.told_at,
         paused: schedule.is_paused,
         created_at: schedule.created_at,
     }
@@ -335,6 +346,23 @@ pub fn event(event: CalendarEvent, zone: &Zone) -> record::CalendarEvent {
         last_day: event.time.last_day,
         organizer: event.time.organizer,
         outside: event.time.is_outside,
+    }
+}
+
+fn watched_call(call: &WatchedCall) -> record::WatchedCall {
+    record::WatchedCall {
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+    }
+}
+
+/// A run of a schedule.
+pub fn schedule_run(run: &LastRun) -> record::ScheduleRun {
+    record::ScheduleRun {
+        at: run.at,
+        outcome: run.outcome.as_str(),
+        input_tokens: run.usage.input,
+        output_tokens: run.usage.output,
     }
 }
 

@@ -105,6 +105,7 @@ impl Service {
             account: Some(account.name.clone()),
             speaker: (request.user_id).map(|name| by_webhook(&name, &account.name)),
             surface: Some(Surface::Plain),
+            is_trusted: account.trusted,
             attachments: NewAttachments::Included(request.attachments, attachments::limits(limits)),
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
                 scope: channel.clone(),
@@ -191,23 +192,25 @@ impl Service {
     /// so, the callback is delayed to give the response time.
     pub(super) fn callback_of(&self, turn: &Turn, end: &TurnEnd) -> (Option<NewDelivery>, bool) {
         let is_awaited = self.hub.is_watched(turn.id);
-        let delivery = turn.account.as_ref().map(|account| NewDelivery {
-            account: account.clone(),
-            body: {
-                let (turn, end) = (turn.clone(), end.clone());
-                Box::new(move |lost, in_reply_to| {
-                    let end = lost.map_or(end, TurnEnd::failed);
-                    callback_body(&turn, &end, in_reply_to)
-                })
-            },
-            delay: if is_awaited {
-                RESPONSE_TIME
-            } else {
-                Duration::ZERO
-            },
-        });
+        let mut delivery = callback(turn, end);
+        if let Some(delivery) = delivery.as_mut().filter(|_| is_awaited) {
+            delivery.delay = RESPONSE_TIME;
+        }
         (delivery, is_awaited)
     }
+}
+
+/// The callback of a turn, if an account gets it.
+pub(super) fn callback(turn: &Turn, end: &TurnEnd) -> Option<NewDelivery> {
+    let (told, end) = (turn.clone(), end.clone());
+    turn.account.as_ref().map(|account| NewDelivery {
+        account: account.clone(),
+        body: Box::new(move |lost, in_reply_to| {
+            let end = lost.map_or(end, TurnEnd::failed);
+            callback_body(&told, &end, in_reply_to)
+        }),
+        delay: Duration::ZERO,
+    })
 }
 
 /// What the webhook's caller calls the conversation.

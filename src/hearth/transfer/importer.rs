@@ -17,7 +17,7 @@ use protocol::attachment::decode;
 use store::{
     AttachmentImport, ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage,
     ExportedSchedule, Import, List, ListItem, NewCalendar, Ownership, Readers, SCHEDULE_CHANNEL,
-    Store, UploadLimits, User, UserRole, Viewer,
+    Store, Trigger, UploadLimits, User, UserRole, Viewer,
 };
 
 /// Most messages or memories, and about most bytes, of one transaction.
@@ -46,6 +46,8 @@ pub struct ImportRequest {
     pub viewer: Viewer,
     /// What files may take.
     pub limits: UploadLimits,
+    /// Most schedules of a person.
+    pub most_schedules: usize,
     /// In which the next times of schedules are found.
     pub zone: Zone,
     /// The time.
@@ -417,17 +419,31 @@ impl<'a> Importer<'a> {
             self.report.skip("schedules whose times cannot be read");
             return Ok(());
         };
-        let mut timing = Timing {
+        let mut timing = new.next_at.map(|next_at| Timing {
             cron,
-            next_at: new.next_at,
             is_wait: new.is_wait,
-        };
-        if timing.next_at <= now && !new.paused {
-            if timing.cron.is_none() {
-                self.report.skip("reminders whose time has passed");
-                return Ok(());
+            local: new.local_at.clone(),
+            ..Timing::once(next_at)
+        });
+        let has_passed = match &mut timing {
+            None => new.on.is_none(),
+            Some(timing) if timing.next_at > now || new.paused => false,
+            Some(timing) => {
+                timing.next_at = timing.after(now, zone);
+                timing.cron.is_none()
             }
-            timing.next_at = timing.after(now, zone);
+        };
+        if has_passed {
+            self.report.skip("reminders whose time has passed");
+            return Ok(());
+        }
+        if new
+            .on
+            .as_deref()
+            .is_some_and(|on| on.parse::<Trigger>().is_err())
+        {
+            self.report.skip("schedules whose times cannot be read");
+            return Ok(());
         }
         let ownership = self.ownership(new.owner.as_deref(), new.audience.take())?;
         if ownership.copy_for.is_some() {
@@ -441,7 +457,10 @@ impl<'a> Importer<'a> {
             new.webhook = None;
         }
         new.outside = self.is_outside(Some(new.outside));
-        match self.store.import_schedule(new, timing, ownership) {
+        match self
+            .store
+            .import_schedule(new, timing, ownership, self.request.most_schedules)
+        {
             Ok(is_new) => self.report.schedules += u64::from(is_new),
             Err(error) if error.code() == Code::InvalidRequest => {
                 self.report.skip("schedules over a limit");

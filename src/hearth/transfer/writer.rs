@@ -427,18 +427,23 @@ fn calendar_line(calendar: Calendar) -> CalendarLine {
 
 fn schedule_line(schedule: Schedule) -> ExportedSchedule {
     let is_of_person = schedule.owner_id.is_some();
+    let timing = schedule.timing.as_ref();
     ExportedSchedule {
         schedule_id: Some(schedule.id),
-        prompt: schedule.prompt,
+        prompt: schedule.text,
+        is_said: schedule.is_said,
         made_by: schedule.owner.clone().filter(|_| !is_of_person),
         owner: schedule.owner.filter(|_| is_of_person),
         audience: Some(schedule.audience),
         conversation_id: schedule.conversation_id,
         channel: schedule.channel,
         webhook: schedule.account,
-        cron: schedule.timing.cron.map(|cron| cron.to_string()),
-        next_at: schedule.timing.next_at,
-        is_wait: schedule.timing.is_wait,
+        cron: timing.and_then(|timing| Some(timing.cron.as_ref()?.to_string())),
+        next_at: timing.map(|timing| timing.next_at),
+        is_wait: timing.is_some_and(|timing| timing.is_wait),
+        local_at: timing.and_then(|timing| timing.local.clone()),
+        on: schedule.trigger.map(|trigger| trigger.to_string()),
+        only_if_changed: schedule.only_if_changed,
         planned_at: schedule.planned_at,
         last_at: schedule.last_at,
         paused: schedule.is_paused,

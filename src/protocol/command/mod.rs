@@ -33,9 +33,10 @@ use base::reply::Surface;
 use base::secret::Secret;
 use values::{
     any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
-    idempotency_key, instructions, limit, message, model, offset, optional_audience, optional_id,
-    optional_query, optional_secret, optional_time, part, part_length, query, refresh_minutes,
-    search_order, secret, sequence_number, surface, texts, title, true_by_default,
+    idempotency_key, instructions, limit, message, model, offset, optional_array,
+    optional_audience, optional_id, optional_query, optional_secret, optional_time, part,
+    part_length, query, refresh_minutes, search_order, secret, sequence_number, snooze_minutes,
+    surface, texts, title, true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};
@@ -478,20 +479,67 @@ commands! {
         list: String,
     },
 
-    /// Schedules a prompt.
+    /// Sets a reminder or a routine.
     "create_schedule" User AllTools CreateSchedule(CreateSchedule {
-        /// What the assistant is asked at that time.
-        prompt: String = Fields::string,
+        /// A reminder: this text is told as it is, without a model; either this or `prompt`.
+        say: Option<String> = Fields::optional_string,
+        /// A routine: what the assistant is asked then. If it answers `[nothing to tell]`, or
+        /// nothing, nobody is notified and nothing is added to the conversation.
+        prompt: Option<String> = Fields::optional_string,
         /// A time as people say it (`tomorrow at 6pm`, `every other Friday`), as a date, or
-        /// `+20m`; either this or `cron`.
+        /// `+20m`; one of this, `cron` and `on`.
         at: Option<String> = Fields::optional_string,
         /// Repeatedly: five fields of cron, or words.
         cron: Option<String> = Fields::optional_string,
+        /// On a change: `list NAME` when that list is changed, `webhook ACCOUNT` when that
+        /// account gets a message; not by what routines do, and at most 30 times an hour.
+        on: Option<String> = Fields::optional_string,
+        /// Everybody who is reminded, if not only the caller. Each finishes and puts off their
+        /// own.
+        people: Vec<String> = texts,
+        /// Calls of tools that only read, each `{"tool": NAME, "arguments": {...}}`: they run
+        /// first, and without a change of what they bring no model is asked.
+        only_if_changed: Option<Value> = optional_array,
         /// Where it runs; a conversation of its own when absent.
         conversation_id: Option<ConversationId> = optional_id,
         /// A webhook account that also gets the replies.
         webhook: Option<String> = Fields::optional_string,
     }) -> Schedule,
+
+    /// Finishes a reminder that was told: one that comes once is gone.
+    "finish_reminder" Viewer AllTools FinishReminder(FinishReminder {
+        /// As `list_schedules` and the event `reminder.told` name it.
+        schedule_id: ScheduleId = id,
+    }) -> {
+        /// The schedule.
+        schedule_id: ScheduleId,
+    },
+
+    /// Finishes a reminder that was told, and has it told again after a while.
+    "snooze_reminder" User AllTools SnoozeReminder(SnoozeReminder {
+        /// As `list_schedules` and the event `reminder.told` name it.
+        schedule_id: ScheduleId = id,
+        /// How long that is, in minutes; 1 to 10,080.
+        minutes: u64 = snooze_minutes,
+    }) -> Schedule,
+
+    /// The latest runs of a schedule, the newest first: what each cost, and what became of it.
+    "list_schedule_runs" Viewer Any ListScheduleRuns(ListScheduleRuns {
+        /// As `list_schedules` names it.
+        schedule_id: ScheduleId = id,
+    }) -> {
+        /// At most 50.
+        runs: Vec<record::ScheduleRun>,
+    },
+
+    /// Sets when the phones and browsers of the caller are to be quiet.
+    "set_quiet_hours" Viewer Account SetQuietHours(SetQuietHours {
+        /// Two times of day, such as `22:00-07:00`; null for what the configuration says.
+        quiet_hours: Option<String> = Fields::optional_string,
+    }) -> {
+        /// What holds now.
+        quiet_hours: Option<String>,
+    },
 
     /// Lists what is scheduled, as far as the caller may see it, the next first.
     "list_schedules" Viewer Any ListSchedules -> {

@@ -276,6 +276,20 @@ pub(super) fn part_length(fields: &mut Fields, name: &str) -> Result<usize> {
     Ok(length.map_or(PART_BYTES, |length| length as usize))
 }
 
+/// How long a reminder is put off.
+pub(super) fn snooze_minutes(fields: &mut Fields, name: &str) -> Result<u64> {
+    Ok(fields.optional_integer(name, 1..=10_080)?.unwrap_or(10))
+}
+
+/// An array of anything.
+pub(super) fn optional_array(fields: &mut Fields, name: &str) -> Result<Option<Value>> {
+    match fields.take(name, || json!({ "type": "array" })) {
+        None | Some(Value::Null) => Ok(None),
+        Some(array @ Value::Array(_)) => Ok(Some(array)),
+        Some(_) => Err(Error::invalid_request(format!("{name:?} must be an array"))),
+    }
+}
+
 pub(super) fn secret(fields: &mut Fields, name: &str) -> Result<Secret> {
     fields.string(name).map(Secret::new)
 }

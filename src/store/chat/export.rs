@@ -9,6 +9,7 @@ use crate::chat::conversations::{self, Conversation};
 use crate::chat::messages::{MESSAGE_COLUMNS, PAGE, Page, Role, message_columns, message_from_row};
 use crate::engine::query::{each_row, length, row, rows};
 use crate::home::memories::{self, Memory};
+use crate::home::trigger::WatchedCall;
 use crate::sight::audience::Audience;
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::seen_columns;
@@ -185,8 +186,11 @@ pub struct ExportedMemory {
 pub struct ExportedSchedule {
     /// Its id.
     pub schedule_id: Option<ScheduleId>,
-    /// What it asks the assistant.
+    /// What it asks the assistant, or tells as it is.
     pub prompt: String,
+    /// Whether it is told as it is.
+    #[serde(default)]
+    pub is_said: bool,
     /// The person whose it is.
     pub owner: Option<String>,
     /// Who made it, as it is shown, if that is nobody with an account.
@@ -204,10 +208,19 @@ pub struct ExportedSchedule {
     /// When it runs, if it does so repeatedly.
     pub cron: Option<String>,
     /// The next time, or the only one.
-    pub next_at: Timestamp,
+    pub next_at: Option<Timestamp>,
     /// Whether that was given as a wait.
     #[serde(default)]
     pub is_wait: bool,
+    /// The only time as it was given on the household's clocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_at: Option<String>,
+    /// What it waits for in place of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// The calls that run first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_if_changed: Vec<WatchedCall>,
     /// When its next time was computed.
     pub planned_at: Timestamp,
     /// When it last ran.

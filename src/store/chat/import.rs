@@ -199,10 +199,11 @@ impl Store {
     pub fn import_schedule(
         &self,
         new: ExportedSchedule,
-        timing: Timing,
+        timing: Option<Timing>,
         ownership: Ownership,
+        most: usize,
     ) -> Result<bool> {
-        self.write(move |write| add_schedule(write, &new, &timing, &ownership))
+        self.write(move |write| add_schedule(write, &new, timing.as_ref(), &ownership, most))
     }
 }
 
@@ -503,8 +504,9 @@ fn add_memory(write: &Write<'_>, new: &ExportedMemory, ownership: &Ownership) ->
 fn add_schedule(
     write: &Write<'_>,
     new: &ExportedSchedule,
-    timing: &Timing,
+    timing: Option<&Timing>,
     ownership: &Ownership,
+    most: usize,
 ) -> Outcome<bool> {
     let owner = ownership.owner;
     let known = exists(
@@ -515,7 +517,7 @@ fn add_schedule(
     if known {
         return Ok(false);
     }
-    schedules::check_new(write.connection, &new.prompt)?;
+    schedules::check_new(write.connection, &new.prompt, owner, most)?;
     let conversation: Option<ConversationId> = match new.conversation_id {
         None => None,
         Some(id) => value(
@@ -537,8 +539,9 @@ fn add_schedule(
     write.execute(
         "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account, cron,
              next_at, planned_at, last_at, is_paused, created_at, is_wait, owner_id,
-             audience_id, is_outside)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+             audience_id, is_outside, is_said, local_at, trigger, only_if_changed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+             ?19, ?20)",
         params![
             free_id(
                 write,
@@ -552,16 +555,20 @@ fn add_schedule(
             conversation,
             new.channel,
             new.webhook,
-            timing.cron,
-            timing.next_at,
+            timing.and_then(|timing| timing.cron.as_ref()),
+            timing.map(|timing| timing.next_at),
             new.planned_at.min(write.now),
             new.last_at,
             new.paused || is_guest(write.connection, owner)?,
             new.created_at,
-            timing.is_wait,
+            timing.is_some_and(|timing| timing.is_wait),
             owner,
             ownership.intern(write)?,
             new.outside,
+            new.is_said,
+            timing.and_then(|timing| timing.local.as_ref()),
+            new.on,
+            schedules::to_column(&new.only_if_changed),
         ],
     )?;
     Ok(true)

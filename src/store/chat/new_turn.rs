@@ -16,12 +16,13 @@ use crate::engine::failure::{Outcome, unwritable};
 use crate::engine::job::Write;
 use crate::engine::query::{not_found, row};
 use crate::files::{self, NewAttachments, Replaced};
+use crate::home::trigger::{self, Trigger};
 use crate::keep::idempotency::{self, IdempotencyKey};
 use crate::keep::usage::Usage;
 use crate::sight::audience::{self, Audience, UnknownName, intern};
 use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::error::Result;
-use base::ids::{AudienceId, ConversationId, TurnId, UserId};
+use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 use base::reply::Surface;
 
 /// Where a new message goes.
@@ -76,6 +77,10 @@ pub struct NewTurn {
     pub tools: Option<Arc<[String]>>,
     /// Present when the request carries a key.
     pub idempotency: Option<IdempotencyKey>,
+    /// The schedule that begins it.
+    pub schedule: Option<ScheduleId>,
+    /// Whether the webhook account from which it comes is trusted.
+    pub is_trusted: bool,
 }
 
 impl NewTurn {
@@ -102,6 +107,8 @@ impl NewTurn {
             model: None,
             tools: None,
             idempotency: None,
+            schedule: None,
+            is_trusted: false,
         }
     }
 }
@@ -212,6 +219,14 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         })
         .transpose()?;
     let turn_id: TurnId = write.id();
+    if let Some(account) = new.channel.strip_prefix("webhook:")
+        && new.schedule.is_none()
+    {
+        let readers = audience::readers(write.connection, placement.audience_id)?;
+        let trigger = Trigger::Webhook(account.to_owned());
+        let sees = |user, role| readers.include(user, role);
+        trigger::fire(write, &trigger, None, &new.message, !new.is_trusted, &sees)?;
+    }
     let mut message = insert_message(
         write,
         placement.conversation_id,
@@ -245,12 +260,13 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         wanted_model: new.model.clone().or(placement.model),
         usage: Usage::default(),
         instructions: instructions.clone().or(placement.instructions),
+        schedule_id: new.schedule,
     };
     write.execute(
         "INSERT INTO turns
              (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id, tools, wanted_model)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+              user_id, tools, wanted_model, schedule_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             turn.id,
             turn.conversation_id,
@@ -263,6 +279,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             turn.user_id,
             turn.tools.as_ref().map(|tools| tools.join(",")),
             new.model,
+            new.schedule,
         ],
     )?;
     if !steps.is_empty() {

@@ -13,6 +13,7 @@ use crate::engine::job::Write;
 use crate::engine::query::value;
 use crate::files;
 use crate::home::notifications::{self, NewNotification};
+use crate::home::run_history;
 use crate::keep::usage::{self, Purpose, Usage};
 use crate::out::deliveries::{self, Delivery, NewDelivery};
 use crate::sight::askers;
@@ -94,6 +95,7 @@ impl Store {
             let purpose = Purpose::of_channel(&turn.channel);
             usage::add(write, id, usage, (&model, purpose), 1)?;
             turn.usage.add(usage);
+            run_history::end_of_turn(write, &turn)?;
             if lost.is_none() {
                 notifications::insert(write, notifications)?;
             }
@@ -127,7 +129,7 @@ fn overtaken(write: &Write<'_>, turn: &Turn) -> Outcome<Option<MessageId>> {
 const INTERRUPTED: Option<FinishReason> = Some(FinishReason::Interrupted);
 
 /// Stores the end of a turn, and its reply.
-fn end_turn(
+pub(crate) fn end_turn(
     write: &Write<'_>,
     turn: &mut Turn,
     end: TurnEnd,

@@ -21,7 +21,7 @@ use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{SEEN_COLUMNS, Sight, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{AudienceId, ConversationId, MessageId, TurnId, UserId};
+use base::ids::{AudienceId, ConversationId, MessageId, ScheduleId, TurnId, UserId};
 use base::reply::Surface;
 use protocol::record::Attachment;
 
@@ -111,6 +111,8 @@ pub struct Turn {
     pub usage: Usage,
     /// Instructions for this turn or its conversation, in addition to the system prompt.
     pub instructions: Option<String>,
+    /// The schedule that began it, which may be gone.
+    pub schedule_id: Option<ScheduleId>,
 }
 
 /// A tool call whose start is stored.
@@ -269,7 +271,7 @@ macro_rules! turn_columns {
          t.message_id, t.reply_id, t.error_code, t.error_message, t.error_status, \
          t.error_retry_after, t.said, t.created_at, t.started_at, t.model, t.input_tokens, \
          t.output_tokens, t.cached_tokens, coalesce(t.wanted_model, c.model), \
-         coalesce(t.instructions, c.instructions), c.external_name, c.surface"
+         coalesce(t.instructions, c.instructions), c.external_name, c.surface, t.schedule_id"
     };
 }
 
@@ -367,6 +369,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
         instructions: row.get(AT + 21)?,
         external_name: row.get(AT + 22)?,
         surface: row.get(AT + 23)?,
+        schedule_id: row.get(AT + 24)?,
     })
 }
 

@@ -337,7 +337,7 @@ fn forget_view(write: &Write<'_>, conversation: ConversationId, from: MessageId)
 }
 
 /// Deletes the messages of a turn, and what its model and tools did.
-fn delete_exchange(
+pub(crate) fn delete_exchange(
     write: &Write<'_>,
     question: MessageId,
     turn: Option<TurnId>,

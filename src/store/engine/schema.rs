@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 41] = [
+const MIGRATIONS: [&str; 42] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -69,6 +69,7 @@ const MIGRATIONS: [&str; 41] = [
     include_str!("../migrations/0039_title_terms.sql"),
     include_str!("../migrations/0040_sources_of_questions.sql"),
     include_str!("../migrations/0041_calendars.sql"),
+    include_str!("../migrations/0042_routines.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.
@@ -366,6 +367,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM schedules), 0),
              ifnull((SELECT max(id) FROM calendars), 0),
              ifnull((SELECT max(id) FROM calendar_events), 0),
+             ifnull((SELECT max(id) FROM schedule_runs), 0),
              ifnull((SELECT max(id) FROM users), 0),
              ifnull((SELECT max(id) FROM tokens), 0))",
         [],

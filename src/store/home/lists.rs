@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, Row, params};
 
+use super::trigger::{self, Trigger};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -11,7 +12,8 @@ use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Viewer};
 use base::composed::composed;
 use base::error::{Error, Result};
-use base::ids::{AudienceId, ItemId};
+use base::ids::{AudienceId, ItemId, TurnId};
+use base::people::UserRole;
 use base::people::folded;
 use base::visible::without_hidden;
 
@@ -74,6 +76,8 @@ pub struct ListChange {
     pub remove: Vec<String>,
     /// Whether text from outside is in the conversation.
     pub is_outside: bool,
+    /// The turn that changes it, if one does.
+    pub turn_id: Option<TurnId>,
 }
 
 impl Snapshot<'_> {
@@ -134,6 +138,17 @@ impl Store {
             };
             list.items = rows(write.connection, ITEMS_OF, params![id], item)?;
             apply(write, id, &mut list, &change)?;
+            let sees = |_, role| role >= UserRole::User;
+            let trigger = Trigger::List(folded(&list.name));
+            let (cause, is_outside) = (change.turn_id, change.is_outside);
+            trigger::fire(
+                write,
+                &trigger,
+                cause,
+                &told(&list, &change),
+                is_outside,
+                &sees,
+            )?;
             Ok(list)
         })
     }
@@ -225,6 +240,21 @@ fn item(row: &Row<'_>) -> rusqlite::Result<ListItem> {
     Ok(from_row!(row => ListItem {
         id, text, is_checked, is_outside
     }))
+}
+
+/// What changes, for the routines that wait for it.
+fn told(list: &List, change: &ListChange) -> String {
+    let parts = [
+        ("added", &change.add),
+        ("ticked off", &change.check),
+        ("no longer ticked off", &change.uncheck),
+        ("removed", &change.remove),
+    ];
+    let parts = parts.iter().filter(|(_, items)| !items.is_empty());
+    let parts: Vec<String> = parts
+        .map(|(what, items)| format!("{what}: {}", items.join(", ")))
+        .collect();
+    format!("{}: {}", list.name, parts.join("; "))
 }
 
 fn make(write: &Write<'_>, name: &str, is_outside: bool) -> Outcome<(i64, List)> {

@@ -11,7 +11,7 @@ use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query;
-use crate::engine::query::{from_row, words};
+use crate::engine::query::{from_row, value, words};
 use crate::keep::clock_step::NOTE_ATTEMPT;
 use crate::out::deliveries::Attempt;
 use crate::people::push_subscriptions::{self, PUSH, PushSubscription};
@@ -33,8 +33,10 @@ const LIFE: Duration = Duration::from_secs(36 * 60 * 60);
 pub enum NotificationCause {
     /// A tool call waits for this person's answer.
     Approval,
-    /// A reminder or a routine has run.
+    /// A routine has run.
     Reminder,
+    /// A reminder is told: also in quiet hours, as its person has chosen the time, but silently.
+    Told,
     /// A reply is there.
     Reply,
     /// Somebody had the assistant tell them.
@@ -44,6 +46,7 @@ pub enum NotificationCause {
 words! { NotificationCause {
     Approval: "approval",
     Reminder: "reminder",
+    Told: "told",
     Reply: "reply",
     Message: "message",
 } }
@@ -90,6 +93,8 @@ pub struct Notification {
     pub attempts: u32,
     /// When it is given up.
     pub expires_at: Timestamp,
+    /// When the person wants quiet, by their own choice.
+    pub quiet_hours: Option<String>,
 }
 
 impl Store {
@@ -131,6 +136,7 @@ impl Store {
                 content,
                 attempts: stored.attempts,
                 expires_at: stored.expires_at,
+                quiet_hours: stored.quiet_hours,
             }))
         })?;
         Ok(found.transpose())
@@ -158,6 +164,33 @@ impl Store {
                     )?
                 }
             };
+            Ok(())
+        })
+    }
+
+    /// When a person wants quiet, by their own choice.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn quiet_hours(&self, person: UserId) -> Result<Option<String>> {
+        let hours = "SELECT quiet_hours FROM users WHERE id = ?";
+        self.read(move |connection| Ok(value(connection, hours, params![person])?.flatten()))
+    }
+
+    /// Sets when a person wants quiet.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn set_quiet_hours(&self, person: UserId, hours: Option<String>) -> Result<()> {
+        self.write(move |write| {
+            let set = "UPDATE users SET quiet_hours = ?2 WHERE id = ?1";
+            write.execute(set, params![person, hours])?;
+            // What waits for the end of the earlier ones is looked at again.
+            write.execute(
+                "UPDATE notifications SET next_at = ?2
+                 WHERE user_id = ?1 AND finished_at IS NULL AND attempts = 0 AND next_at > ?2",
+                params![person, write.now],
+            )?;
             Ok(())
         })
     }
@@ -233,19 +266,20 @@ struct Stored {
     next_at: Timestamp,
     expires_at: Timestamp,
     is_finished: bool,
+    quiet_hours: Option<String>,
 }
 
 fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
     query::find(
         connection,
         "notification",
-        "SELECT n.*, u.name, u.role FROM notifications n
+        "SELECT n.*, u.name, u.role, u.quiet_hours FROM notifications n
          CROSS JOIN users u ON u.id = n.user_id WHERE n.id = ?",
         id,
         |row: &Row<'_>| {
             Ok(from_row!(row => Stored {
                 user_id, role, conversation_id, service, cause, about, content, attempts,
-                next_at, expires_at;
+                next_at, expires_at, quiet_hours;
                 user: row.get("name")?,
                 browser: row.get("subscription_id")?,
                 is_finished: row.get::<_, Option<Timestamp>>("finished_at")?.is_some(),
@@ -269,7 +303,7 @@ fn content(connection: &Connection, stored: &Stored) -> Outcome<Option<String>> 
                 && askers::still_sees(connection, approval.turn_id)?;
             Ok(waits.then_some(approval.reason))
         }
-        NotificationCause::Reminder | NotificationCause::Reply => {
+        NotificationCause::Reminder | NotificationCause::Told | NotificationCause::Reply => {
             let readers = audience::readers_of(connection, stored.conversation_id)?;
             if !readers.include(stored.user_id, stored.role) {
                 return Ok(None);

@@ -1,15 +1,19 @@
-//! Schedules. The turn of a run and the next time of its schedule are one commit,
-//! so that a crash neither loses nor repeats a run.
+//! Schedules: reminders, which are told as they are, and routines, which are prompts. Their runs
+//! are in [`runs`](super::runs).
 
+use std::time::Duration;
+
+use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 
-use crate::chat::conversations::{self, NewConversation};
-use crate::chat::new_turn::{self, Begun, NewTurn, Target};
+use super::run_history::{self, LastRun};
+use super::trigger::{Trigger, WatchedCall};
+use crate::chat::conversations;
 use crate::engine::database::Store;
-use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, row, rows, value};
+use crate::engine::query::{from_row, rows, value};
+use crate::keep::usage::SCHEDULE_CHANNEL;
 use crate::people::users::is_guest;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
@@ -17,39 +21,56 @@ use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{AudienceId, ConversationId, ScheduleId, UserId};
+use base::ids::{AudienceId, ConversationId, ScheduleId, TurnId, UserId};
 
-/// Most schedules: each may cost a model call a minute.
-const MOST: usize = 200;
+/// Most schedules of all people together.
+const MOST: usize = 2_000;
 
-/// Most characters of a prompt.
-const PROMPT_CHARACTERS: usize = 4_000;
+/// Most characters of a prompt or a reminder.
+const TEXT_CHARACTERS: usize = 4_000;
 
-/// A prompt that runs once or repeatedly.
+/// A reminder or a routine.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// What `delete_schedule` takes.
     pub id: ScheduleId,
-    /// The message to the assistant: 1 to 4,000 characters.
-    pub prompt: String,
+    /// What is told, or what the assistant is asked: 1 to 4,000 characters.
+    pub text: String,
+    /// Whether it is a reminder: its text is told as it is, and no model is asked.
+    pub is_said: bool,
     /// The user who created it.
     pub owner: Option<String>,
-    /// The same, if it is a person with an account.
+    /// Whose it is, if that is a person with an account.
     pub owner_id: Option<UserId>,
     /// Who sees it, and the conversation that its first run creates.
     pub audience: Audience,
     /// Who sees it, for what is sent to many.
     pub readers: Readers,
-    /// Where it runs; absent until the first run creates its conversation.
+    /// Where it runs; absent until the first run created its conversation.
     pub conversation_id: Option<ConversationId>,
     /// The channel of its turns, as [`Conversation::channel`](crate::Conversation::channel).
     pub channel: String,
     /// A webhook account that also gets the replies.
     pub account: Option<String>,
-    /// When it runs.
-    pub timing: Timing,
+    /// When it runs next; absent while it waits for its trigger, or for its person to
+    /// finish what it told.
+    pub timing: Option<Timing>,
+    /// What it waits for in place of a time.
+    pub trigger: Option<Trigger>,
+    /// What has happened there since the last run.
+    pub trigger_text: Option<String>,
+    /// Whether text from outside is among that.
+    pub is_trigger_outside: bool,
+    /// The calls that run first: without a change of their results, no model is asked.
+    pub only_if_changed: Vec<WatchedCall>,
+    /// Since when a reminder was told, and not finished or put off.
+    pub told_at: Option<Timestamp>,
+    /// The turn that told it.
+    pub told_by: Option<TurnId>,
     /// When it last ran.
     pub last_at: Option<Timestamp>,
+    /// What became of that run.
+    pub last_run: Option<LastRun>,
     /// The latest time at which its next time was computed. In the future, the clock
     /// was ahead then or is behind now.
     pub planned_at: Timestamp,
@@ -64,11 +85,13 @@ pub struct Schedule {
 /// A schedule to store.
 #[derive(Clone, Debug)]
 pub struct NewSchedule {
-    /// The message to the assistant: 1 to 4,000 characters.
-    pub prompt: String,
+    /// What is told, or what the assistant is asked: 1 to 4,000 characters.
+    pub text: String,
+    /// Whether it is told as it is.
+    pub is_said: bool,
     /// The user who creates it.
     pub owner: Option<String>,
-    /// The same, if it is a person with an account.
+    /// Whose it is, if that is a person with an account.
     pub owner_id: Option<UserId>,
     /// Where it runs, which the viewer must see; if absent, it gets its own.
     pub conversation_id: Option<ConversationId>,
@@ -78,11 +101,38 @@ pub struct NewSchedule {
     pub channel: String,
     /// A webhook account that also gets the replies.
     pub account: Option<String>,
-    /// When it runs.
-    pub timing: Timing,
+    /// When it runs, if that is a time.
+    pub timing: Option<Timing>,
+    /// What it waits for else.
+    pub trigger: Option<Trigger>,
+    /// The calls that run first.
+    pub only_if_changed: Vec<WatchedCall>,
     /// Whether text from outside is at hand: its runs are then as careful as what set it up,
     /// also in another conversation.
     pub is_outside: bool,
+    /// Most schedules of a person: `limits.schedules_per_person`.
+    pub most: usize,
+}
+
+impl NewSchedule {
+    /// A routine of nobody, which the household sees.
+    pub fn new(text: &str, timing: Option<Timing>) -> NewSchedule {
+        NewSchedule {
+            text: text.to_owned(),
+            is_said: false,
+            owner: None,
+            owner_id: None,
+            conversation_id: None,
+            audience: Audience::Household,
+            channel: SCHEDULE_CHANNEL.to_owned(),
+            account: None,
+            timing,
+            trigger: None,
+            only_if_changed: Vec::new(),
+            is_outside: false,
+            most: usize::MAX,
+        }
+    }
 }
 
 impl Snapshot<'_> {
@@ -95,7 +145,7 @@ impl Snapshot<'_> {
         Ok(find(connection, sight, id)?.0)
     }
 
-    /// All schedules, the next one first.
+    /// All schedules: what was told and not finished first, then the next one.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -112,62 +162,23 @@ impl Store {
     /// Stores a schedule, durably.
     ///
     /// # Errors
-    /// `invalid_request` for an empty or long prompt, or when there are 200;
-    /// `not_found` for the conversation.
+    /// As of [`Store::add_schedules`].
     pub fn add_schedule(&self, viewer: &Viewer, new: NewSchedule) -> Result<Schedule> {
+        let mut added = self.add_schedules(viewer, vec![new])?;
+        Ok(added.remove(0))
+    }
+
+    /// Stores schedules, durably: all or none.
+    ///
+    /// # Errors
+    /// `invalid_request` for an empty or long text, or when there are too many;
+    /// `not_found` for the conversation.
+    pub fn add_schedules(&self, viewer: &Viewer, new: Vec<NewSchedule>) -> Result<Vec<Schedule>> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            let prompt = new.prompt.trim().to_owned();
-            check_new(write.connection, &prompt)?;
-            let audience_id = match new.conversation_id {
-                Some(conversation) => {
-                    let sight = viewer.sight(write.connection)?;
-                    conversations::check_seen(write.connection, &sight, conversation)?.audience_id
-                }
-                None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
-                None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
-            };
-            let mut directory = Directory::default();
-            let audience = directory.audience(write.connection, new.owner_id, audience_id)?;
-            let schedule = Schedule {
-                id: write.id(),
-                prompt,
-                owner: new.owner,
-                owner_id: new.owner_id,
-                audience,
-                readers: directory.readers(write.connection, audience_id)?,
-                conversation_id: new.conversation_id,
-                channel: new.channel,
-                account: new.account,
-                timing: new.timing,
-                last_at: None,
-                planned_at: write.now,
-                is_paused: false,
-                is_outside: new.is_outside,
-                created_at: write.now,
-            };
-            write.execute(
-                "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account,
-                     cron, next_at, planned_at, created_at, is_wait, owner_id, audience_id,
-                     is_outside)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13)",
-                params![
-                    schedule.id,
-                    schedule.prompt,
-                    schedule.owner,
-                    schedule.conversation_id,
-                    schedule.channel,
-                    schedule.account,
-                    schedule.timing.cron,
-                    schedule.timing.next_at,
-                    schedule.created_at,
-                    schedule.timing.is_wait,
-                    schedule.owner_id,
-                    audience_id,
-                    schedule.is_outside,
-                ],
-            )?;
-            Ok(schedule)
+            new.into_iter()
+                .map(|new| add(write, &viewer, new))
+                .collect()
         })
     }
 
@@ -186,7 +197,7 @@ impl Store {
         })
     }
 
-    /// Pauses a schedule, or resumes it with its next run at `next_at`.
+    /// Pauses a schedule, or resumes it with its next run at `next_at`, if it has one.
     ///
     /// # Errors
     /// `not_found`; `unauthorized` for who may see and not change it; `invalid_request` to
@@ -196,11 +207,11 @@ impl Store {
         viewer: &Viewer,
         id: ScheduleId,
         is_paused: bool,
-        next_at: Timestamp,
+        next_at: Option<Timestamp>,
     ) -> Result<Schedule> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            let owner = check_change(write, &viewer, id)?;
+            let owner = check_change(write, &viewer, id)?.owner_id;
             if !is_paused && is_guest(write.connection, owner)? {
                 let refused = "its owner is a guest (role viewer), whose schedules do not run";
                 return Err(Error::invalid_request(refused).into());
@@ -212,133 +223,150 @@ impl Store {
             Ok(find(write.connection, &viewer.sight(write.connection)?, id)?.0)
         })
     }
+}
 
-    /// The schedules that are due at `now`, the longest due first.
+impl Store {
+    /// Finishes a reminder that was told: one that comes once is gone, others come again at
+    /// their next time. Returns who saw it.
     ///
     /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
-        self.look(move |connection| {
-            let mut directory = Directory::default();
-            rows(connection, DUE_SCHEDULES, params![now], |row| {
-                from_row(connection, &mut directory, row)
-            })
-        })
+    /// `not_found`; `unauthorized` for who may see and not change it; `invalid_request` for
+    /// what was not told.
+    pub fn finish_reminder(&self, viewer: &Viewer, id: ScheduleId) -> Result<Readers> {
+        let viewer = viewer.clone();
+        self.write(move |write| Ok(finish(write, &viewer, id)?.readers))
     }
 
-    /// When the next schedule is due.
+    /// Finishes a reminder that was told, and has it told again after a while.
     ///
     /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn next_schedule_at(&self) -> Result<Provisional<Option<Timestamp>>> {
-        self.look(|connection| Ok(value(connection, NEXT_SCHEDULE, params![])?.flatten()))
-    }
-
-    /// Sets the next time of a schedule, unless it has changed since `known`.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn plan_schedule(&self, known: &Schedule, next_at: Timestamp) -> Result<()> {
-        let (id, planned) = (known.id, known.timing.next_at);
-        self.write(move |write| {
-            write.execute(
-                "UPDATE schedules SET next_at = ?3, planned_at = max(planned_at, ?4)
-                 WHERE id = ?1 AND next_at = ?2",
-                params![id, planned, next_at, write.now],
-            )?;
-            Ok(())
-        })
-    }
-
-    /// Runs a due schedule: begins a turn with `message` and sets the next
-    /// time, or deletes the schedule where there is none, in one commit.
-    /// Nothing happens when it is no longer as `due` is; one of a guest is paused.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn run_schedule(
+    /// As of [`Store::finish_reminder`].
+    pub fn snooze_reminder(
         &self,
-        due: Schedule,
-        message: String,
-        next_at: Option<Timestamp>,
-    ) -> Result<Option<Begun>> {
+        viewer: &Viewer,
+        id: ScheduleId,
+        wait: Duration,
+    ) -> Result<Schedule> {
+        let viewer = viewer.clone();
         self.write(move |write| {
-            let stored = row(
-                write.connection,
-                STILL_DUE,
-                params![due.id, due.timing.next_at],
-                |row| {
-                    let schedule = from_row(write.connection, &mut Directory::default(), row)?;
-                    Ok((schedule, Belongs::from_row(row)?.audience_id))
-                },
-            )?;
-            let Some((schedule, audience_id)) = stored else {
-                return Ok(None);
+            let told = finish(write, &viewer, id)?;
+            let timing = Timing {
+                is_wait: true,
+                ..Timing::once(write.now.plus(wait))
             };
-            if is_guest(write.connection, schedule.owner_id)? {
-                let pause = "UPDATE schedules SET is_paused = 1 WHERE id = ?";
-                write.execute(pause, params![schedule.id])?;
-                return Ok(None);
-            }
-            let conversation_id = match schedule.conversation_id {
-                Some(conversation_id) => conversation_id,
-                None => {
-                    let new = NewConversation {
-                        channel: &schedule.channel,
-                        message: &message,
-                        account: schedule.account.as_deref(),
-                        name: None,
-                        owner: schedule.owner_id,
-                        audience_id,
-                        surface: None,
-                    };
-                    conversations::create(write, new)?.conversation_id
-                }
+            let again = NewSchedule {
+                is_said: true,
+                owner: told.owner,
+                owner_id: told.owner_id,
+                conversation_id: told.conversation_id,
+                audience: told.audience,
+                channel: told.channel,
+                account: told.account,
+                is_outside: told.is_outside,
+                ..NewSchedule::new(&told.text, Some(timing))
             };
-            if schedule.is_outside {
-                let note = "UPDATE conversations SET has_outside_text = 1 WHERE id = ?";
-                write.execute(note, params![conversation_id])?;
-            }
-            let (target, audience) = (Target::Existing(conversation_id), schedule.audience);
-            let new = NewTurn {
-                owner: schedule.owner_id,
-                account: schedule.account,
-                speaker: schedule.owner,
-                ..NewTurn::new(
-                    Viewer::server(),
-                    target,
-                    audience,
-                    schedule.channel,
-                    message,
-                )
-            };
-            let begun = new_turn::begin(write, new)?;
-            let id = schedule.id;
-            match next_at {
-                Some(next_at) => write.execute(
-                    "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
-                         last_at = ?3, conversation_id = ?4 WHERE id = ?1",
-                    params![id, next_at, write.now, conversation_id],
-                )?,
-                None => write.execute("DELETE FROM schedules WHERE id = ?", params![id])?,
-            };
-            Ok(Some(begun))
+            add(write, &Viewer::server(), again)
         })
+    }
+
+    /// The reminders of a person that were told while nobody was there, which are now seen.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn see_reminders(&self, person: UserId) -> Result<Vec<Schedule>> {
+        let unseen = self.look(move |connection| {
+            rows(connection, UNSEEN, params![person], |row| {
+                from_row(connection, &mut Directory::default(), row)
+            })
+        })?;
+        let unseen = unseen.uncommitted();
+        if !unseen.is_empty() {
+            self.write(move |write| {
+                let see = "UPDATE schedules SET is_seen = 1 WHERE owner_id = ? AND is_seen = 0";
+                write.execute(see, params![person])?;
+                Ok(())
+            })?;
+        }
+        Ok(unseen)
     }
 }
 
-pub(crate) const DUE_SCHEDULES: &str = concat!(
+/// Finishes what was told, and returns it.
+fn finish(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Schedule> {
+    let schedule = check_change(write, viewer, id)?;
+    if schedule.told_at.is_none() {
+        let refused = format!("{id} is no reminder that was told: delete_schedule removes it");
+        return Err(Error::invalid_request(refused).into());
+    }
+    write.execute(
+        match schedule.timing {
+            Some(_) => "UPDATE schedules SET told_at = NULL, told_by = NULL WHERE id = ?",
+            None => "DELETE FROM schedules WHERE id = ?",
+        },
+        params![id],
+    )?;
+    Ok(schedule)
+}
+
+fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule> {
+    let text = new.text.trim().to_owned();
+    check_new(write.connection, &text, new.owner_id, new.most)?;
+    let audience_id = match new.conversation_id {
+        Some(conversation) => {
+            let sight = viewer.sight(write.connection)?;
+            conversations::check_seen(write.connection, &sight, conversation)?.audience_id
+        }
+        None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
+        None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
+    };
+    let id: ScheduleId = write.id();
+    let timing = new.timing.as_ref();
+    write.execute(
+        "INSERT INTO schedules (id, prompt, is_said, owner, conversation_id, channel, account,
+             cron, next_at, is_wait, local_at, trigger, only_if_changed, planned_at, created_at,
+             owner_id, audience_id, is_outside)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17)",
+        params![
+            id,
+            text,
+            new.is_said,
+            new.owner,
+            new.conversation_id,
+            new.channel,
+            new.account,
+            timing.and_then(|timing| timing.cron.as_ref()),
+            timing.map(|timing| timing.next_at),
+            timing.is_some_and(|timing| timing.is_wait),
+            timing.and_then(|timing| timing.local.as_ref()),
+            new.trigger.as_ref().map(Trigger::to_string),
+            to_column(&new.only_if_changed),
+            write.now,
+            new.owner_id,
+            audience_id,
+            new.is_outside,
+        ],
+    )?;
+    Ok(find(
+        write.connection,
+        &Viewer::server().sight(write.connection)?,
+        id,
+    )?
+    .0)
+}
+
+const UNSEEN: &str = concat!(
     "SELECT ",
     seen_columns!("s"),
-    ", s.* FROM schedules s INDEXED BY schedules_due \
-     WHERE is_paused = 0 AND next_at <= ? ORDER BY next_at"
+    ", s.* FROM schedules s INDEXED BY schedules_by_owner \
+     WHERE owner_id = ? AND told_at IS NOT NULL AND is_seen = 0 ORDER BY told_at"
 );
 
-const STILL_DUE: &str = concat!(
-    "SELECT ",
-    seen_columns!("s"),
-    ", s.* FROM schedules s WHERE id = ?1 AND next_at = ?2 AND is_paused = 0"
-);
+/// The calls as their column has them.
+pub(crate) fn to_column(calls: &[WatchedCall]) -> Option<String> {
+    (!calls.is_empty())
+        .then(|| serde_json::to_string(calls).ok())
+        .flatten()
+}
 
 const SCHEDULES: &str = concat!(
     "SELECT ",
@@ -352,73 +380,107 @@ const SCHEDULE: &str = concat!(
     ", s.* FROM schedules s WHERE id = ?"
 );
 
-pub(crate) const NEXT_SCHEDULE: &str =
-    "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
-
-/// Refuses a prompt that is empty or too long, and more schedules than there may be.
+/// Refuses a text that is empty or too long, and more schedules than there may be.
 ///
 /// # Errors
 /// `invalid_request`.
-pub(crate) fn check_new(connection: &Connection, prompt: &str) -> Outcome<()> {
-    if !(1..=PROMPT_CHARACTERS).contains(&prompt.chars().count()) {
+pub(crate) fn check_new(
+    connection: &Connection,
+    text: &str,
+    owner: Option<UserId>,
+    most: usize,
+) -> Outcome<()> {
+    if !(1..=TEXT_CHARACTERS).contains(&text.chars().count()) {
         return Err(Error::invalid_request(format!(
-            "\"prompt\" must have 1 to {PROMPT_CHARACTERS} characters, not only white space"
+            "\"say\" or \"prompt\" must have 1 to {TEXT_CHARACTERS} characters, not only white \
+             space"
         ))
         .into());
     }
-    if count(connection)? >= MOST {
+    let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL";
+    if count(connection, of_person, params![owner])? >= most {
         return Err(Error::invalid_request(format!(
-            "there are already {MOST} schedules; delete one first"
+            "there are already {most} schedules (limits.schedules_per_person); delete one first"
+        ))
+        .into());
+    }
+    if count(connection, "SELECT count(*) FROM schedules", params![])? >= MOST {
+        return Err(Error::invalid_request(format!(
+            "the household has {MOST} schedules already; delete one first"
         ))
         .into());
     }
     Ok(())
 }
 
-fn count(connection: &Connection) -> Outcome<usize> {
-    let count = row(
-        connection,
-        "SELECT count(*) FROM schedules",
-        params![],
-        |row| row.get::<_, i64>(0),
-    )?;
+fn count(
+    connection: &Connection,
+    sql: &str,
+    parameters: &[&dyn rusqlite::ToSql],
+) -> Outcome<usize> {
+    let count: Option<i64> = value(connection, sql, parameters)?;
     Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
-fn find(connection: &Connection, sight: &Sight, id: ScheduleId) -> Outcome<(Schedule, Belongs)> {
+pub(crate) fn find(
+    connection: &Connection,
+    sight: &Sight,
+    id: ScheduleId,
+) -> Outcome<(Schedule, Belongs)> {
     sight.find(connection, "schedule", SCHEDULE, id, |row| {
         from_row(connection, &mut sight.directory(), row)
     })
 }
 
-/// Checks that a viewer may change a schedule; returns its owner.
+/// Checks that a viewer may change a schedule, and returns it.
 ///
 /// # Errors
 /// `not_found`; `unauthorized` for who may see and not change it.
-fn check_change(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<Option<UserId>> {
+pub(crate) fn check_change(
+    write: &Write<'_>,
+    viewer: &Viewer,
+    id: ScheduleId,
+) -> Outcome<Schedule> {
     let sight = viewer.sight(write.connection)?;
-    let (_, thing) = find(write.connection, &sight, id)?;
+    let (schedule, thing) = find(write.connection, &sight, id)?;
     sight.check_change(write.connection, "schedule", &thing)?;
-    Ok(thing.owner_id)
+    Ok(schedule)
 }
 
 /// Of a row that begins with the [`seen_columns`].
-fn from_row(
+pub(crate) fn from_row(
     connection: &Connection,
     directory: &mut Directory,
     row: &Row<'_>,
 ) -> rusqlite::Result<Schedule> {
     let thing = Belongs::from_row(row)?;
+    let next_at: Option<Timestamp> = row.get("next_at")?;
+    let timing = match next_at {
+        Some(next_at) => Some(Timing {
+            cron: row.get("cron")?,
+            next_at,
+            is_wait: row.get("is_wait")?,
+            local: row.get("local_at")?,
+        }),
+        None => None,
+    };
+    let trigger: Option<String> = row.get("trigger")?;
+    let watched: Option<String> = row.get("only_if_changed")?;
+    let watched = watched.map_or(Ok(Vec::new()), |calls| serde_json::from_str(&calls));
+    let id: ScheduleId = row.get("id")?;
     Ok(from_row!(row => Schedule {
-        id, prompt, owner, conversation_id, channel, account, last_at, planned_at, is_paused,
-        is_outside, created_at;
+        is_said, owner, conversation_id, channel, account, trigger_text, is_trigger_outside,
+        told_at, told_by, last_at, planned_at, is_paused, is_outside, created_at;
+        id: id,
+        text: row.get("prompt")?,
         owner_id: thing.owner_id,
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         readers: directory.readers(connection, thing.audience_id)?,
-        timing: Timing {
-            cron: row.get("cron")?,
-            next_at: row.get("next_at")?,
-            is_wait: row.get("is_wait")?,
-        },
+        timing: timing,
+        trigger: trigger.and_then(|trigger| trigger.parse().ok()),
+        only_if_changed: watched.map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
+        })?,
+        last_run: run_history::last(connection, id)?
     }))
 }

@@ -17,12 +17,14 @@ use base::ids::{self, ConversationId};
 const KEEP_DELIVERIES: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How long results of tools are kept whole.
 const KEEP_RESULTS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How long reminders are kept that were told and not finished.
+const KEEP_TOLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Most rows that one job deletes, so that other writes do not wait long.
 const AT_ONCE: usize = 1000;
 
 /// Each deletes the rows up to the time `?1`, at most `?2`, oldest first. Rows are
 /// in the order of their age, so it reads no more than it deletes.
-const OLD_ROWS: [(&str, Duration); 6] = [
+const OLD_ROWS: [(&str, Duration); 7] = [
     (
         "DELETE FROM idempotency WHERE (scope, key) IN (
              SELECT scope, key FROM (
@@ -57,6 +59,13 @@ const OLD_ROWS: [(&str, Duration); 6] = [
              SELECT id FROM (SELECT id, created_at FROM kept_results ORDER BY id LIMIT ?2)
              WHERE created_at <= ?1)",
         KEEP_RESULTS,
+    ),
+    // Reminders that were told, and that nobody has finished.
+    (
+        "DELETE FROM schedules WHERE id IN (
+             SELECT id FROM schedules
+             WHERE told_at <= ?1 AND next_at IS NULL AND trigger IS NULL LIMIT ?2)",
+        KEEP_TOLD,
     ),
     (
         "DELETE FROM tokens WHERE id IN (

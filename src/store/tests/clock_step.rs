@@ -36,21 +36,13 @@ fn assert_near(time: Timestamp, expected: Timestamp) {
 }
 
 fn schedule(store: &Store, prompt: &str, is_wait: bool) -> Schedule {
-    let schedule = NewSchedule {
-        is_outside: false,
-        prompt: prompt.to_owned(),
-        owner: None,
-        owner_id: None,
-        conversation_id: None,
-        audience: Audience::Household,
-        channel: SCHEDULE_CHANNEL.to_owned(),
-        account: None,
-        timing: Timing {
-            cron: None,
-            next_at: store.inner.clock.now().shifted(HOUR),
+    let schedule = NewSchedule::new(
+        prompt,
+        Some(Timing {
             is_wait,
-        },
-    };
+            ..Timing::once(store.inner.clock.now().shifted(HOUR))
+        }),
+    );
     store.add_schedule(&all(), schedule).unwrap()
 }
 
@@ -97,7 +89,15 @@ fn what_waits_waits_as_long_as_before() {
             store.seen(&all()).delivery(new).unwrap().next_at,
             in_an_hour,
         );
-        let next_at = |id| store.seen(&all()).schedule(id).unwrap().timing.next_at;
+        let next_at = |id| {
+            store
+                .seen(&all())
+                .schedule(id)
+                .unwrap()
+                .timing
+                .unwrap()
+                .next_at
+        };
         assert_near(next_at(wait.id), in_an_hour);
         assert_near(next_at(time.id), before.shifted(HOUR));
         let approval = store

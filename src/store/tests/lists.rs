@@ -52,6 +52,7 @@ fn a_list_is_made_changed_and_deleted() {
         uncheck: vec![bread],
         remove: vec!["milk".to_owned(), "eggs".to_owned()],
         is_outside: true,
+        turn_id: None,
     };
     let now = update(all_at_once);
     assert_eq!(shown(&now), "two breads (tea)");

@@ -82,7 +82,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         push_subscriptions::FIND_SUBSCRIPTION,
         deliveries::DELIVERIES_OF_STATE,
         deliveries::OLDEST_UNDELIVERED,
-        schedules::DUE_SCHEDULES,
+        crate::home::runs::DUE_SCHEDULES,
         tokens::FIND_IDENTITY,
         tokens::SPOKEN_FOR,
     ] {
@@ -112,7 +112,7 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
         (due::NEXT_DUE, "notifications_due"),
         (due::NEXT_DUE, "schedules_due"),
         (due::NEXT_DUE, "approvals_undecided"),
-        (schedules::NEXT_SCHEDULE, "schedules_due"),
+        (crate::home::runs::NEXT_SCHEDULE, "schedules_due"),
         (deliveries::UNDELIVERED_BY_STATE, "deliveries_by_state"),
     ] {
         let plan = plan(&store, sql);

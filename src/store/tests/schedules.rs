@@ -9,32 +9,20 @@ use base::error::Code;
 
 fn new(prompt: &str, timing: Timing) -> NewSchedule {
     NewSchedule {
-        is_outside: false,
-        prompt: prompt.to_owned(),
         owner: Some("ann".to_owned()),
-        owner_id: None,
-        conversation_id: None,
-        audience: Audience::Household,
-        channel: SCHEDULE_CHANNEL.to_owned(),
-        account: None,
-        timing,
+        ..NewSchedule::new(prompt, Some(timing))
     }
 }
 
 fn once(next_at: Timestamp) -> Timing {
-    Timing {
-        cron: None,
-        next_at,
-        is_wait: false,
-    }
+    Timing::once(next_at)
 }
 
 fn daily(next_at: Timestamp) -> Timing {
     let cron = "0 8 * * *".parse().unwrap();
     Timing {
         cron: Some(cron),
-        next_at,
-        is_wait: false,
+        ..Timing::once(next_at)
     }
 }
 
@@ -54,7 +42,7 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
     let first = store
         .add_schedule(&all(), new("once", once(sooner)))
         .unwrap();
-    assert_eq!(second.prompt, "daily");
+    assert_eq!(second.text, "daily");
     store.close();
     let store = open(&dir);
     let ids: Vec<_> = store
@@ -112,7 +100,7 @@ fn schedules_of_a_guest_do_not_run() {
         .unwrap();
     store.set_role(mia, UserRole::Viewer).unwrap();
     assert!(paused(before.id) && !paused(others.id));
-    let resumed = store.pause_schedule(&all(), before.id, false, in_seconds(0));
+    let resumed = store.pause_schedule(&all(), before.id, false, Some(in_seconds(0)));
     assert_eq!(resumed.unwrap_err().code(), Code::InvalidRequest);
     run(before.clone());
     // One that an older version left running.
@@ -125,7 +113,7 @@ fn schedules_of_a_guest_do_not_run() {
     let guest = Viewer::person(mia, UserRole::Viewer);
     store.delete_schedule(&guest, left.id).unwrap();
     store.set_role(mia, UserRole::User).unwrap();
-    let resumed = store.pause_schedule(&all(), before.id, false, in_seconds(0));
+    let resumed = store.pause_schedule(&all(), before.id, false, Some(in_seconds(0)));
     assert!(!resumed.unwrap().is_paused);
 }
 
@@ -144,7 +132,7 @@ fn a_run_begins_a_turn_and_moves_the_schedule_on() {
     assert_eq!(message.content, "water!");
     assert_eq!(message.speaker.as_deref(), Some("ann"));
     let moved = store.seen(&all()).schedule(schedule.id).unwrap();
-    assert_eq!(moved.timing.next_at, next);
+    assert_eq!(moved.timing.as_ref().unwrap().next_at, next);
     assert!(moved.last_at.is_some());
     assert_eq!(moved.conversation_id, Some(begun.turn().conversation_id));
     // Running an outdated schedule does nothing.
@@ -179,7 +167,7 @@ fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
     asked.conversation_id = Some(conversation);
     let schedule = store.add_schedule(&all(), asked).unwrap();
     store
-        .pause_schedule(&all(), schedule.id, true, due)
+        .pause_schedule(&all(), schedule.id, true, Some(due))
         .unwrap();
     assert!(
         store
@@ -193,7 +181,7 @@ fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
     assert!(run.unwrap().is_none());
     store.delete_conversation(&all(), conversation).unwrap();
     let resumed = store
-        .pause_schedule(&all(), schedule.id, false, due)
+        .pause_schedule(&all(), schedule.id, false, Some(due))
         .unwrap();
     assert_eq!((resumed.is_paused, resumed.conversation_id), (false, None));
     let run = store.run_schedule(resumed, "bins".into(), None).unwrap();
@@ -215,13 +203,22 @@ fn what_cannot_be_is_refused() {
     );
     let nowhere = Some(base::ids::ConversationId::from(7));
     assert_eq!(refused("x", nowhere).code(), Code::NotFound);
-    for _ in 0..200 {
-        store
-            .add_schedule(&all(), new("x", once(in_seconds(60))))
-            .unwrap();
+    let full = |prompt: &str| NewSchedule {
+        most: 100,
+        ..new(prompt, once(in_seconds(60)))
+    };
+    for _ in 0..100 {
+        store.add_schedule(&all(), full("x")).unwrap();
     }
-    let one_more = refused("x", None);
-    assert!(one_more.message().contains("200 schedules"), "{one_more}");
+    let one_more = store.add_schedule(&all(), full("x")).unwrap_err();
+    assert!(one_more.message().contains("100 schedules"), "{one_more}");
+    // Those of somebody else count for themselves.
+    let mia = store.add_user("mia", UserRole::User, "-").unwrap().id;
+    let of_mia = NewSchedule {
+        owner_id: Some(mia),
+        ..full("x")
+    };
+    store.add_schedule(&all(), of_mia).unwrap();
 }
 
 #[test]
@@ -238,5 +235,5 @@ fn a_person_s_schedules_go_with_the_person() {
     store.remove_user(ann.id, None).unwrap();
     let left = store.seen(&all()).schedules().unwrap();
     assert_eq!(left.len(), 1);
-    assert_eq!(left[0].prompt, "of others");
+    assert_eq!(left[0].text, "of others");
 }

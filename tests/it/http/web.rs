@@ -21,11 +21,12 @@ const BUDGET: usize = 90_000;
 /// page by page, when somebody reads them; what this bounds is their part of the program.
 const HANDBOOK_BUDGET: usize = 240 * 1024;
 /// What is loaded by whoever switches it on or opens it.
-const LATER: [&str; 6] = [
+const LATER: [&str; 7] = [
     "choosing.js",
     "lists.js",
     "push.js",
     "sharing.js",
+    "told.js",
     "voice.js",
     "worker.js",
 ];

@@ -197,13 +197,17 @@ fn what_came_from_outside_stays_marked() {
         user.send(&json!({
             "type": "chat", "message": "please buy eggs", "conversation_id": conversation,
         }));
-        // A tool with an effect asks again beside text from outside.
-        let first = user.receive();
+        // Adding to a list only tells something: it does not ask, and keeps the mark.
+        let answered = user.receive();
+        assert_eq!(answered["status"], "ok", "{answered}");
+        let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
+        let list = store.seen(&Viewer::server()).list("shopping").unwrap();
+        let added = list.items.last().unwrap();
         assert_eq!(
-            first["event"] == "approval.requested",
-            is_outside,
-            "{first}"
+            (added.text.as_str(), added.is_outside),
+            ("eggs", is_outside)
         );
+        store.close();
     }
 }
 

@@ -9,6 +9,7 @@ mod notifications;
 mod people;
 mod people_limits;
 pub mod privacy;
+mod reminders;
 mod removal;
 mod roles;
 mod routines;

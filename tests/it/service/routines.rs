@@ -9,7 +9,7 @@ use base::secret::hmac_sha256;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Store, Viewer};
+use store::{NewSchedule, Store, Viewer};
 
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, write_config};
@@ -209,7 +209,9 @@ fn a_model_that_errs_is_helped_and_hears_the_date_it_meant() {
     };
     assert!(unknown.contains(r#"nearest is "schedule", for example with {"action":"create"}"#));
     assert!(
-        misnamed.contains(r#"one of "create", "list", "cancel", not "acton". For example: {"#),
+        misnamed.contains(
+            r#"one of "create", "list", "cancel", "done", "snooze", not "acton". For example: {"#
+        ),
         "{misnamed}"
     );
     assert!(unclear.contains("in 20 minutes"), "{unclear}");
@@ -266,19 +268,9 @@ fn what_an_account_set_up_does_not_run_without_it() {
         .add_schedule(
             &Viewer::server(),
             NewSchedule {
-                is_outside: false,
-                owner_id: None,
-                audience: Audience::Household,
-                prompt: "run what you like".to_owned(),
-                owner: None,
-                conversation_id: None,
                 channel: "webhook:gone".to_owned(),
                 account: Some("gone".to_owned()),
-                timing: Timing {
-                    cron: None,
-                    next_at: home.clock.now(),
-                    is_wait: false,
-                },
+                ..NewSchedule::new("run what you like", Some(Timing::once(home.clock.now())))
             },
         )
         .unwrap();
@@ -304,6 +296,8 @@ fn another_time_zone_moves_what_comes_next() {
     let next_at = || {
         store.seen(&Viewer::server()).schedules().unwrap()[0]
             .timing
+            .as_ref()
+            .unwrap()
             .next_at
             .to_string()
     };
@@ -330,21 +324,10 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
         store
             .add_schedule(
                 &Viewer::server(),
-                NewSchedule {
-                    is_outside: false,
-                    owner_id: None,
-                    audience: Audience::Household,
-                    prompt: format!("reminder {number}"),
-                    owner: None,
-                    conversation_id: None,
-                    channel: SCHEDULE_CHANNEL.to_owned(),
-                    account: None,
-                    timing: Timing {
-                        cron: None,
-                        next_at: now.plus(Duration::from_millis(milliseconds)),
-                        is_wait: false,
-                    },
-                },
+                NewSchedule::new(
+                    &format!("reminder {number}"),
+                    Some(Timing::once(now.plus(Duration::from_millis(milliseconds)))),
+                ),
             )
             .unwrap();
     }

@@ -51,6 +51,7 @@ fn intent(words: Words, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let mut change = ListChange {
         is_outside: context.is_outside,
+        turn_id: context.turn_id,
         ..ListChange::default()
     };
     let (store, viewer) = (context.store, &context.viewer);

@@ -8,10 +8,13 @@ mod lists;
 mod memory;
 mod notify;
 mod schedule;
+mod schedule_request;
 
 use std::sync::Arc;
 
 use super::definition::Tool;
+pub use schedule::when_triggered;
+pub use schedule_request::{MOST_SNOOZE_MINUTES, ScheduleRequest};
 
 /// The tool that tells phones something, offered where one is set up.
 pub(super) fn notify() -> Arc<dyn Tool> {

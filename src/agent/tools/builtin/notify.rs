@@ -93,7 +93,8 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     }
     let zone = context.config.zone();
     let now = context.clock.now();
-    let quiet = settings.and_then(|settings| settings.quiet_until(now, &zone));
+    let own = context.store.quiet_hours(user.id).map_err(public)?;
+    let quiet = config::quiet_until(own.as_deref(), settings, now, &zone);
     let when = match quiet {
         Some(until) => format!("is sent after the quiet hours, at {}", zone.minute(until)),
         None => "is being sent".to_owned(),

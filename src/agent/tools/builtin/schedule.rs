@@ -1,25 +1,41 @@
-//! Reminders and routines: prompts that run at a set time.
+//! Reminders, which are told as they are, and routines, which are prompts.
+
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::function::{FunctionTool, public};
+use super::schedule_request::{MOST_SNOOZE_MINUTES, ScheduleRequest};
 use crate::model::fence::is_untrusted;
-use crate::tools::definition::{Arguments, Change, Definition, ToolContext, required_text, text};
+use crate::tools::definition::{
+    Arguments, Change, Definition, ToolContext, required_text, text, texts,
+};
 use crate::tools::wording::Intent;
-use base::calendar::{Cron, Timing};
+use base::calendar::Cron;
 use base::ids::ScheduleId;
 use base::language::Words;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Trigger, Viewer};
 
 pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "schedule",
-            "Reminders and routines: you get prompt then, your reply appears here. create: prompt \
-             and at or cron. cancel: schedule_id from list.",
+            "Reminders, timers and routines. create: say or prompt, and at, cron or on. cancel, \
+             done, snooze: schedule_id from list; done and snooze without it mean the reminder \
+             told last.",
             json!({
-                "action": {"type": "string", "enum": ["create", "list", "cancel"]},
-                "prompt": {"type": "string"},
+                "action": {
+                    "type": "string",
+                    "enum": ["create", "list", "cancel", "done", "snooze"],
+                },
+                "say": {
+                    "type": "string",
+                    "description": "Reminder or timer: told word for word",
+                },
+                "prompt": {
+                    "type": "string",
+                    "description": "Routine: you get this then, your reply appears here",
+                },
                 "at": {
                     "type": "string",
                     "description": "Local: 2026-11-22T18:30, tomorrow 6pm, in 20 minutes, every other Friday",
@@ -28,7 +44,19 @@ pub(super) fn schedule() -> FunctionTool {
                     "type": "string",
                     "description": "Or minute hour day month weekday",
                 },
+                "on": {"type": "string", "description": "Or a change: list NAME, webhook ACCOUNT"},
+                "people": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "All who are reminded, if not only who asks",
+                },
+                "only_if_changed": {
+                    "type": "array",
+                    "items": {"type": "object"},
+                    "description": "Routine: {tool, arguments} of readers that run first",
+                },
                 "webhook": {"type": "string", "description": "Account that gets replies too"},
+                "minutes": {"type": "integer", "description": "Of snooze, default 10"},
                 "schedule_id": {"type": "string"},
             }),
             &["action"],
@@ -41,40 +69,61 @@ pub(super) fn schedule() -> FunctionTool {
 
 fn intent(words: Words, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<Intent> {
     let argument = |name| text(arguments, name);
-    Some(match argument("action")? {
-        "list" => words.word("action.schedule.list").into(),
+    let action = match argument("action")? {
+        "list" => words.word("action.schedule.list"),
+        "done" => words.word("action.schedule.done"),
+        "snooze" => words.word("action.schedule.snooze"),
         "cancel" => {
             let id = argument("schedule_id")?;
             let known = store.snapshot(viewer).and_then(|seen| seen.schedules());
             let known = known.unwrap_or_default();
             match known.iter().find(|schedule| schedule.id.to_string() == id) {
-                Some(one) => words.say("action.schedule.cancel", &[("prompt", &one.prompt)]),
+                Some(one) => words.say("action.schedule.cancel", &[("prompt", &one.text)]),
                 None => words.word("action.schedule.cancel_unseen"),
             }
-            .into()
         }
         _ => {
-            let when = match (argument("at"), argument("cron")) {
-                (Some(at), _) => at.to_owned(),
-                (None, cron) => match cron?.parse::<Cron>() {
+            let when = match (argument("at"), argument("cron"), argument("on")) {
+                (Some(at), ..) => at.to_owned(),
+                (None, Some(cron), _) => match cron.parse::<Cron>() {
                     Ok(cron) => cron.say(words),
-                    Err(_) => cron?.to_owned(),
+                    Err(_) => cron.to_owned(),
+                },
+                (None, None, on) => match on?.parse::<Trigger>() {
+                    Ok(trigger) => when_triggered(words, &trigger),
+                    Err(_) => on?.to_owned(),
                 },
             };
-            let account = argument("webhook").unwrap_or_default();
-            let key = match account {
-                "" => "action.schedule",
-                _ => "action.schedule.webhook",
+            let (key, prompt) = match argument("say") {
+                Some(say) => ("action.schedule.say", say),
+                None => ("action.schedule", argument("prompt")?),
             };
-            let prompt = argument("prompt")?;
-            words
-                .say(
-                    key,
-                    &[("when", &when), ("prompt", prompt), ("account", account)],
-                )
-                .into()
+            let people = words.list(&texts(arguments, "people"));
+            let account = argument("webhook").unwrap_or_default();
+            let key = match (people.as_str(), account) {
+                ("", "") => key,
+                ("", _) => "action.schedule.webhook",
+                (_, "") => "action.schedule.people",
+                _ => "action.schedule.people_and_webhook",
+            };
+            let fields = [
+                ("when", when.as_str()),
+                ("prompt", prompt),
+                ("people", &people),
+                ("account", account),
+            ];
+            words.say(key, &fields)
         }
-    })
+    };
+    Some(action.into())
+}
+
+/// What a schedule waits for in place of a time, for people.
+pub fn when_triggered(words: Words, trigger: &Trigger) -> String {
+    match trigger {
+        Trigger::List(name) => words.say("when.list", &[("name", name)]),
+        Trigger::Webhook(name) => words.say("when.webhook", &[("name", name)]),
+    }
 }
 
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -82,14 +131,24 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         Some("create") => create(arguments, context),
         Some("list") => list(context),
         Some("cancel") => cancel(arguments, context),
-        _ => Err("the argument \"action\" must be create, list or cancel".to_owned()),
+        Some("done") => done(arguments, context),
+        Some("snooze") => snooze(arguments, context),
+        _ => Err("the argument \"action\" must be create, list, cancel, done or snooze".to_owned()),
     }
 }
 
 /// What is set up in a webhook's turn stays with that account: its replies go
 /// there, under its permissions, and what it says comes from outside.
 fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-    let prompt = required_text(arguments, "prompt")?;
+    let request = ScheduleRequest {
+        say: text(arguments, "say"),
+        prompt: text(arguments, "prompt"),
+        at: text(arguments, "at"),
+        cron: text(arguments, "cron"),
+        on: text(arguments, "on"),
+        people: &texts(arguments, "people"),
+        only_if_changed: arguments.get("only_if_changed"),
+    };
     let named = text(arguments, "webhook");
     let account = match (context.account, named) {
         (Some(own), Some(other)) if own != other => {
@@ -107,48 +166,91 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         }
         context.config.existing_account(name).map_err(public)?;
     }
-    let zone = context.config.zone();
-    let timing = Timing::new(
-        text(arguments, "at"),
-        text(arguments, "cron"),
-        &zone,
-        context.clock.now(),
-    )
-    .map_err(public)?;
     let channel = match is_untrusted(context.channel) {
         true => context.channel,
         false => SCHEDULE_CHANNEL,
     };
-    let schedule = context
-        .store
-        .add_schedule(
-            &context.viewer,
-            NewSchedule {
-                is_outside: context.is_outside,
-                prompt: prompt.to_owned(),
-                owner: context.speaker.map(str::to_owned),
-                owner_id: context.user_id,
-                conversation_id: context.conversation_id,
-                // Where there is none, whose is taken.
-                audience: context.config.privacy.conversations.clone(),
-                channel: channel.to_owned(),
-                account: account.map(str::to_owned),
-                timing,
-            },
-        )
+    let maker = NewSchedule {
+        is_outside: context.is_outside,
+        owner: context.speaker.map(str::to_owned),
+        owner_id: context.user_id,
+        conversation_id: context.conversation_id,
+        // Where there is none, whose is taken.
+        audience: context.config.privacy.conversations.clone(),
+        channel: channel.to_owned(),
+        account: account.map(str::to_owned),
+        most: context.config.limits.schedules_per_person,
+        ..NewSchedule::new("", None)
+    };
+    let now = context.clock.now();
+    let new = request
+        .schedules(maker, context.config, context.store, now)
         .map_err(public)?;
-    context.changed(vec![Change::Schedule(
-        schedule.id,
-        schedule.readers.clone(),
-    )]);
-    let next = zone.spoken(schedule.timing.next_at, context.clock.now());
-    Ok(match &schedule.timing.cron {
-        Some(cron) => format!(
-            "Set as {}; it comes on {next}, then by {cron}.",
-            schedule.id
-        ),
-        None => format!("Set as {}; it comes on {next}.", schedule.id),
+    let made = context
+        .store
+        .add_schedules(&context.viewer, new)
+        .map_err(public)?;
+    let changes = made
+        .iter()
+        .map(|one| Change::Schedule(one.id, one.readers.clone()));
+    context.changed(changes.collect());
+    let ids: Vec<String> = made.iter().map(|one| one.id.to_string()).collect();
+    let ids = ids.join(", ");
+    let first = &made[0];
+    Ok(match (&first.timing, &first.trigger) {
+        (Some(timing), _) => {
+            let next = context.config.zone().spoken(timing.next_at, now);
+            match &timing.cron {
+                Some(cron) => format!("Set as {ids}; it comes on {next}, then by {cron}."),
+                None => format!("Set as {ids}; it comes on {next}."),
+            }
+        }
+        (None, Some(trigger)) => format!("Set as {ids}; it comes on a change: {trigger}."),
+        (None, None) => format!("Set as {ids}."),
     })
+}
+
+/// The reminder that is meant: by its id, or else the one of this person that was told last.
+fn told(arguments: &Arguments, context: &ToolContext<'_>) -> Result<ScheduleId, String> {
+    if let Some(id) = text(arguments, "schedule_id") {
+        return id.parse().map_err(public);
+    }
+    let seen = context.store.snapshot(&context.viewer);
+    let all = seen.and_then(|seen| seen.schedules()).map_err(public)?;
+    let own = all.iter().filter(|one| {
+        one.told_at.is_some() && one.owner_id == context.user_id && is_visible(one, context)
+    });
+    let latest = own.max_by_key(|one| one.told_at);
+    latest
+        .map(|one| one.id)
+        .ok_or_else(|| "no reminder waits to be finished".to_owned())
+}
+
+fn done(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let id = told(arguments, context)?;
+    let readers = context
+        .store
+        .finish_reminder(&context.viewer, id)
+        .map_err(public)?;
+    context.changed(vec![Change::Schedule(id, readers)]);
+    Ok("The reminder is finished.".to_owned())
+}
+
+fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+    let id = told(arguments, context)?;
+    let minutes = arguments.get("minutes").and_then(serde_json::Value::as_u64);
+    let wait = Duration::from_secs(60 * minutes.unwrap_or(10).clamp(1, MOST_SNOOZE_MINUTES));
+    let again = context
+        .store
+        .snooze_reminder(&context.viewer, id, wait)
+        .map_err(public)?;
+    context.changed(vec![
+        Change::Schedule(id, again.readers.clone()),
+        Change::Schedule(again.id, again.readers.clone()),
+    ]);
+    let next = again.timing.map(|timing| timing.next_at);
+    let next = next.map(|next| context.config.zone().spoken(next, context.clock.now()));
+    Ok(format!("It comes again on {}.", next.unwrap_or_default()))
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
@@ -197,16 +299,26 @@ fn is_visible(schedule: &Schedule, context: &ToolContext<'_>) -> bool {
 }
 
 fn line(schedule: &Schedule, context: &ToolContext<'_>) -> String {
-    let next = context.config.zone().minute(schedule.timing.next_at);
-    let cron = match &schedule.timing.cron {
-        Some(cron) => format!(", cron {cron}"),
-        None => String::new(),
+    let zone = context.config.zone();
+    let when = match (&schedule.timing, &schedule.trigger) {
+        (_, Some(trigger)) => format!("on {trigger}"),
+        (Some(timing), None) => {
+            let cron = timing.cron.as_ref();
+            let cron = cron.map_or(String::new(), |cron| format!(", cron {cron}"));
+            format!("{}{cron}", zone.minute(timing.next_at))
+        }
+        (None, None) => "told".to_owned(),
     };
     let paused = if schedule.is_paused { ", paused" } else { "" };
-    format!(
-        "{} ({next}{cron}{paused}): {}",
-        schedule.id, schedule.prompt
-    )
+    let last = match &schedule.last_run {
+        Some(run) => format!(
+            ", last run {}: {}",
+            zone.minute(run.at),
+            run.outcome.as_str()
+        ),
+        None => String::new(),
+    };
+    format!("{} ({when}{paused}{last}): {}", schedule.id, schedule.text)
 }
 
 #[cfg(test)]
@@ -260,7 +372,7 @@ mod tests {
         household.conversation_id = household.say("hello");
         let table = r#"
             {"action": "wait"}                                           | create
-            {"action": "create", "at": "+1m"}                            | "prompt" must not be empty
+            {"action": "create", "at": "+1m"}                            | give either "say"
             {"action": "create", "prompt": "x"}                          | give either
             {"action": "create", "prompt": "x", "cron": "61 * * * *"}    | the minute of "cron"
             {"action": "create", "prompt": "x", "at": "2020-01-01T00:00"} | is in the past

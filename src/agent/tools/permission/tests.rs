@@ -1,8 +1,8 @@
 //! Tests of the decision about a tool.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Permission::{Allow, Ask, Deny};
+use super::Permission::{Allow, AllowOwn, Ask, Deny};
 use super::*;
 use base::people::Audience;
 use base::testing::rows;
@@ -95,7 +95,7 @@ fn decisions(actor: &Actor<'_>, tool: &Definition) -> String {
         };
         match actor.decide(tool, circumstances) {
             Allow => "allow",
-            Ask => "ask",
+            Ask | AllowOwn => "ask",
             Deny => "deny",
         }
     });
@@ -243,6 +243,7 @@ fn what_only_reads_is_not_asked_for_again() {
             is_outside,
             carries_out: true,
             widens: false,
+            ..Circumstances::default()
         };
         assert_eq!(actor.decide(&read, circumstances), Ask);
     }
@@ -372,5 +373,125 @@ fn people_answer_for_their_own_things() {
     ] {
         let found = may_answer_own(&config, name, &toolbox, tool);
         assert_eq!(found, may, "{name} {tool}");
+    }
+}
+
+#[test]
+fn telling_oneself_is_not_asked_for_where_that_is_allowed() {
+    let create = |what: &str| format!(r#"{{"action":"create","at":"6pm",{what}}}"#);
+    let (say, prompt) = (create(r#""say":"Bins""#), create(r#""prompt":"Bins""#));
+    let others = create(r#""say":"Bins","people":["ben"]"#);
+    let webhook = create(r#""say":"Bins","webhook":"ci""#);
+    let both = create(r#""say":"Bins","prompt":"Bins""#);
+    // The server's words for the tool; the person's mode and words; the call; whether it runs
+    // unasked, and whether so while text from outside is shown.
+    let table: [(&str, &str, &str, &str, &str, bool, bool); 15] = [
+        ("allow_own", "-", "-", "schedule", &say, true, true),
+        ("allow_own", "-", "-", "schedule", &prompt, true, false),
+        ("allow_own", "-", "-", "schedule", &others, false, false),
+        ("allow_own", "-", "-", "schedule", &webhook, false, false),
+        ("allow_own", "-", "-", "schedule", &both, true, false),
+        (
+            "allow_own",
+            "-",
+            "-",
+            "schedule",
+            r#"{"action":"cancel"}"#,
+            true,
+            false,
+        ),
+        (
+            "allow_own",
+            "-",
+            "-",
+            "schedule",
+            r#"{"action":"snooze"}"#,
+            true,
+            true,
+        ),
+        // As before: a bare mode asks, and "allow" covers others, too.
+        ("-", "-", "-", "schedule", &say, false, false),
+        ("allow", "-", "-", "schedule", &others, true, false),
+        // A child's block, and an older one.
+        (
+            "allow_own",
+            "ask",
+            "allow_own",
+            "schedule",
+            &say,
+            true,
+            true,
+        ),
+        (
+            "allow_own",
+            "ask",
+            "allow_own",
+            "schedule",
+            &prompt,
+            false,
+            false,
+        ),
+        ("allow_own", "ask", "-", "schedule", &say, false, false),
+        (
+            "allow",
+            "ask",
+            "allow",
+            "lists",
+            r#"{"action":"add"}"#,
+            true,
+            true,
+        ),
+        (
+            "allow",
+            "-",
+            "-",
+            "lists",
+            r#"{"action":"check"}"#,
+            true,
+            true,
+        ),
+        (
+            "allow",
+            "-",
+            "-",
+            "lists",
+            r#"{"action":"remove"}"#,
+            true,
+            false,
+        ),
+    ];
+    for (general, mode, own, tool, arguments, unasked, outside) in table {
+        let words = |word: &str| match word {
+            "-" => BTreeMap::new(),
+            "allow_own" => BTreeMap::from([(tool.to_owned(), AllowOwn)]),
+            _ => BTreeMap::from([(tool.to_owned(), Allow)]),
+        };
+        let config = Config {
+            permission_mode: Ask,
+            tool_permissions: words(general),
+            people: BTreeMap::from([(
+                "ada".to_owned(),
+                Person {
+                    permission_mode: permission(mode),
+                    tool_permissions: words(own),
+                    ..Person::default()
+                },
+            )]),
+            ..Config::default()
+        };
+        let toolbox = Toolbox::from_config(&config);
+        let definition = toolbox.get(tool).unwrap().definition().clone();
+        let actor = Actor::of_turn(&config, None, Some("ada"));
+        let parsed: Value = arguments.parse().unwrap();
+        for (is_outside, expected) in [(false, unasked), (true, outside)] {
+            let circumstances = Circumstances {
+                is_outside,
+                reach: Reach::of(tool, parsed.as_object().unwrap()),
+                ..Circumstances::default()
+            };
+            let verdict = actor.decide(&definition, circumstances);
+            let case = format!("{general} {mode} {own} {tool} {arguments} {is_outside}");
+            assert_eq!(verdict == Allow, expected, "{case}: {verdict:?}");
+        }
     }
 }

@@ -21,6 +21,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     let option = &installation.option;
     let mut found = vec![list(&config, &actors.clone().unwrap_or_default())];
     found.extend(open_doors(settings, option));
+    found.extend(reminders_that_ask(&config, option));
     if let Some(actors) = &actors {
         found.extend(unknown_names(&config, actors, option));
         found.extend(actors.calendars.iter().map(|one| calendar(one, option)));
@@ -159,6 +160,36 @@ fn open_doors(settings: &Settings, option: &str) -> Vec<Diagnosis> {
             .advise("or remove its \"trusted\"")
         })
         .collect()
+}
+
+/// Offers the line by which a reminder to oneself asks nobody, where an older configuration has
+/// it ask.
+fn reminders_that_ask(config: &Config, option: &str) -> Option<Diagnosis> {
+    let asks = |permission: Option<&Permission>| permission == Some(&Permission::Ask);
+    let is_general =
+        config.permission_mode == Permission::Ask && asks(config.tool_permissions.get("schedule"));
+    let people = config.people.iter().filter(|(_, person)| {
+        asks(person.permission_mode.as_ref())
+            && !person.tool_permissions.contains_key("schedule")
+            && person
+                .tools
+                .as_ref()
+                .is_none_or(|tools| tools.iter().any(|one| one == "schedule"))
+    });
+    let places = is_general.then(String::new).into_iter();
+    let places = places.chain(people.map(|(name, _)| format!("people.{name}.")));
+    let lines: Vec<String> = places
+        .map(|place| {
+            format!("hearth config set{option} {place}tool_permissions.schedule allow_own")
+        })
+        .collect();
+    (!lines.is_empty()).then(|| {
+        Diagnosis::ok(format!(
+            "each reminder asks for permission, also one that only tells whoever asks something. \
+             To have those come unasked:\n{}",
+            lines.join("\n")
+        ))
+    })
 }
 
 /// Names in `people` and in audiences that no user has.

@@ -7,11 +7,12 @@ use super::{ConnectionId, Hub, Recipients};
 use crate::service::views;
 use agent::tools::Change;
 use agent::turn::Progress;
-use base::ids::{CalendarId, ConversationId, MemoryId, ScheduleId, UserId};
+use base::ids::{CalendarId, ConversationId, MemoryId, MessageId, ScheduleId, UserId};
 use protocol::event::{Event, EventKind, EventName};
 use protocol::record;
 use store::{
-    Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Turn, TurnState,
+    Approval, Begun, Decision, Delivery, Durable, Finished, Message, Readers, Schedule, Turn,
+    TurnState,
 };
 
 impl Hub {
@@ -236,6 +237,25 @@ impl Hub {
     pub fn publish_calendar(&self, calendar_id: CalendarId, readers: Readers) {
         let kind = EventKind::CalendarUpdated { calendar_id };
         self.publish(of_household(kind), Recipients::Readers(readers));
+    }
+
+    /// A reminder that was told, on disk: to its person, or to those who see one of nobody.
+    pub fn publish_reminder(&self, told: &Schedule, message: Option<MessageId>, again: bool) {
+        let readers = match told.owner_id {
+            Some(owner) => Readers::People(vec![owner].into()),
+            None => told.readers.clone(),
+        };
+        let event = Event {
+            turn_id: told.told_by,
+            conversation_id: told.conversation_id,
+            kind: EventKind::ReminderTold {
+                schedule_id: told.id,
+                message_id: message,
+                say: told.text.clone(),
+                again,
+            },
+        };
+        self.publish(event, Recipients::Readers(readers));
     }
 
     /// That a skill was installed, replaced or removed.

@@ -14,6 +14,8 @@ export async function show(household) {
   const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
+    household.maySend && card("Quiet hours", h("p.help", "When your phones and browsers are quiet: reminders come without a sound, and the rest comes afterwards. Leave both empty for what your household has set."),
+      form("Set", setQuietHours, timeOf("From"), timeOf("Until"))),
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
     card("Another device", h("p.help", "The address of this page as a QR code, for a phone or a tablet."),
       h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, "Show the code")),
@@ -39,6 +41,15 @@ export async function show(household) {
   async function changePassword([old, fresh]) {
     await household.request("change_password", { old_password: old, new_password: fresh });
     toast("Your password is changed. Your other sessions have ended.");
+  }
+
+  async function setQuietHours([from, until]) {
+    const { quiet_hours: hours } = await household.request("set_quiet_hours", { quiet_hours: from && until ? `${from}-${until}` : null });
+    toast(hours ? `Quiet from ${hours.replace("-", " to ")}.` : "There are no quiet hours.");
+  }
+
+  function timeOf(label) {
+    return h("label", label, h("input", { type: "time" }));
   }
 
   async function signOutEverywhere() {

@@ -378,6 +378,8 @@ export class Household extends EventTarget {
         return this.#emit("list", event);
       case "memory.updated":
         return this.#emit("memory", event);
+      case "reminder.told":
+        return import("./told.js").then(({ showTold }) => showTold(this, event));
       case "schedule.updated":
         return this.#emit("schedule", event);
       case "skill.updated":

@@ -2,6 +2,7 @@
 
 import { h, moment, rowList } from "./dom.js";
 import { changes, fill, row } from "./list.js";
+import { doneAndSnooze } from "./told.js";
 
 /** The page. */
 export async function show(household) {
@@ -9,7 +10,7 @@ export async function show(household) {
   const { tried, remover, watch } = changes(household, draw);
   await draw();
   return {
-    element: h("div.page", h("p.quiet", "The assistant runs these for you. To add one, say “remind me at six to …” or “every weekday at half past seven …” in a conversation."), rows),
+    element: h("div.page", h("p.quiet", "To add one, say “remind me at six to …” or “every weekday at half past seven …” in a conversation."), rows),
     close: watch("schedule"),
   };
 
@@ -20,19 +21,26 @@ export async function show(household) {
 
   function scheduleRow(one) {
     const step = one.paused ? "Resume" : "Pause";
+    const what = one.say ?? one.prompt;
+    const run = one.last_run;
     const about = [
-      one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : "Finished",
-      one.cron && ` · ${one.when}`,
+      one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : one.told_at ? ["Told: ", time(one.told_at)] : "Waits",
+      (one.cron || one.on) && ` · ${one.when}`,
       one.last_at && [" · last: ", time(one.last_at)],
+      run && OUTCOMES[run.outcome] && ` (${OUTCOMES[run.outcome]}${run.input_tokens ? `, ${run.input_tokens + run.output_tokens} tokens` : ""})`,
       one.owner && ` · ${one.owner}`,
       one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],
     ];
-    return row([one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), one.prompt], about.flat(),
+    return row([one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), what], about.flat(),
       (household.maySend || one.owner === household.identity?.user) && h("span.row",
-        household.maySend && h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
-        remover("Delete", { what: one.prompt, title: "Delete this reminder?" }, "delete_schedule", { schedule_id: one.schedule_id })));
+        household.maySend && one.told_at && doneAndSnooze(household, one.schedule_id, tried),
+        household.maySend && (one.next_at || one.on) && h("button", { "aria-label": `${step}: ${what}`, onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
+        remover("Delete", { what, title: "Delete this reminder?" }, "delete_schedule", { schedule_id: one.schedule_id })));
   }
 }
+
+/** What became of a run, where that is no message in the conversation. */
+const OUTCOMES = { silent: "nothing to tell", unchanged: "nothing had changed", failed: "failed", cancelled: "stopped", running: "running" };
 
 /** The day and the time. */
 function time(timestamp) {

@@ -3,8 +3,8 @@
 // the server.
 
 addEventListener("push", (event) => {
-  const { title, body, tag, conversation_id: conversation } = event.data.json();
-  event.waitUntil(registration.showNotification(title, { body, tag, data: conversation }));
+  const { title, body, tag, silent, conversation_id: conversation } = event.data.json();
+  event.waitUntil(registration.showNotification(title, { body, tag, silent, data: conversation }));
 });
 
 addEventListener("notificationclick", (event) => {

@@ -38,8 +38,8 @@ fn things_are_changed_by_their_owner_and_shared_ones_by_an_admin() {
         let content = format!("remember {name}");
         let memory = memories.iter().find(|one| one.content == content).unwrap();
         let schedules = store.seen(&all()).schedules().unwrap();
-        let schedule = schedules.iter().find(|one| one.prompt == name).unwrap();
-        let at = schedule.timing.next_at;
+        let schedule = schedules.iter().find(|one| one.text == name).unwrap();
+        let at = schedule.timing.as_ref().unwrap().next_at;
         let check = |what: &str, changed: Result<()>| match changed {
             Ok(()) => assert_eq!(end, "done", "{who}: {what} {name}"),
             Err(error) => {
@@ -69,7 +69,7 @@ fn things_are_changed_by_their_owner_and_shared_ones_by_an_admin() {
         check(
             "pause",
             store
-                .pause_schedule(viewer, schedule.id, true, at)
+                .pause_schedule(viewer, schedule.id, true, Some(at))
                 .map(drop),
         );
         if !who.starts_with("account") {
@@ -155,15 +155,10 @@ fn a_schedule_follows_its_conversation_or_its_owner() {
     let store = &house.store;
     let bob = house.people["bob"].0;
     let schedule = NewSchedule {
-        is_outside: false,
-        prompt: "bob's".to_owned(),
         owner: Some("bob".to_owned()),
         owner_id: Some(bob),
         conversation_id: Some(house.id("holiday")),
-        audience: Audience::Household,
-        channel: SCHEDULE_CHANNEL.to_owned(),
-        account: None,
-        timing: once_at(Timestamp::from_millis(1)),
+        ..NewSchedule::new("bob's", Some(once_at(Timestamp::from_millis(1))))
     };
     let made = store.add_schedule(&house.viewer("bob"), schedule.clone());
     let made = made.unwrap();
@@ -374,15 +369,9 @@ fn schedules_leave_the_conversation_that_their_owner_loses_with_an_account_s_aud
     let house = House::new();
     let (store, ann) = (&house.store, house.people["ann"].0);
     let of_ann = || NewSchedule {
-        is_outside: false,
-        prompt: "ann's".to_owned(),
-        owner: None,
         owner_id: Some(ann),
         conversation_id: Some(house.id("bell")),
-        audience: Audience::Household,
-        channel: SCHEDULE_CHANNEL.to_owned(),
-        account: None,
-        timing: once_at(Timestamp::from_millis(i64::MAX / 2)),
+        ..NewSchedule::new("ann's", Some(once_at(Timestamp::from_millis(i64::MAX / 2))))
     };
     let made = store.add_schedule(&house.viewer("ann"), of_ann());
     let id = made.unwrap().id;
@@ -433,11 +422,7 @@ fn what_nobody_owns_is_deleted_by_those_who_see_it() {
     assert!(forget("gina").is_err());
     forget("bob").unwrap();
     let schedules = store.seen(&house.viewer("bob")).schedules().unwrap();
-    let of_account = schedules
-        .iter()
-        .find(|one| one.prompt == "alarm")
-        .unwrap()
-        .id;
+    let of_account = schedules.iter().find(|one| one.text == "alarm").unwrap().id;
     let delete = |who: &str| store.delete_schedule(&house.viewer(who), of_account);
     assert!(delete("gina").is_err());
     delete("bob").unwrap();

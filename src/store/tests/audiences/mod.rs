@@ -56,11 +56,7 @@ const SEEN: &str = "
 ";
 
 fn once_at(next_at: Timestamp) -> Timing {
-    Timing {
-        cron: None,
-        next_at,
-        is_wait: false,
-    }
+    Timing::once(next_at)
 }
 
 fn lines(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
@@ -151,15 +147,10 @@ impl House {
         };
         store.remember(memory).unwrap();
         let schedule = NewSchedule {
-            is_outside: false,
-            prompt: name.to_owned(),
-            owner: None,
             owner_id: owner,
             conversation_id: Some(turn.conversation_id),
-            audience: Audience::Household,
-            channel: SCHEDULE_CHANNEL.to_owned(),
             account: turn.account.clone(),
-            timing: once_at(far),
+            ..NewSchedule::new(name, Some(once_at(far)))
         };
         store.add_schedule(&all(), schedule).unwrap();
         (turn.conversation_id, turn.id)

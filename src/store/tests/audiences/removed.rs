@@ -55,7 +55,7 @@ fn a_removed_person_takes_along_what_they_alone_see() {
             .schedules()
             .unwrap()
             .iter()
-            .all(|one| one.prompt == "bell" || one.prompt == "alarm")
+            .all(|one| one.text == "bell" || one.text == "alarm")
     );
 
     // Somebody else of the same name, and by chance with the same id.

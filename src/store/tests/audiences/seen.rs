@@ -89,7 +89,7 @@ fn everybody_sees_their_own_part_of_everything() {
             ),
             (
                 "schedules",
-                of_text(schedules.iter().map(|one| one.prompt.clone()).collect()),
+                of_text(schedules.iter().map(|one| one.text.clone()).collect()),
             ),
         ] {
             // Memories of an account come without it here, and are the household's or

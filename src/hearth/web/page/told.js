@@ -1,0 +1,34 @@
+// A reminder that was told: finishing it, and putting it off.
+
+import { h, complain } from "./dom.js";
+
+/** The buttons; `tried` reports what fails. */
+export function doneAndSnooze(household, id, tried) {
+  const send = (type) => () => tried(() => household.request(type, { schedule_id: id }));
+  return h("span.row",
+    h("button", { onclick: send("finish_reminder") }, "Done"),
+    h("button", { onclick: send("snooze_reminder") }, "In 10 minutes again"));
+}
+
+/** Shows one over any page until somebody answers it, here or elsewhere. */
+export function showTold(household, { schedule_id: id, conversation_id: conversation, say }) {
+  const place = document.querySelector(".told") ?? document.body.appendChild(h("ul.told", { role: "status" }));
+  const what = conversation ? h("a", { href: `#/c/${conversation}` }, say) : say;
+  const row = h("li", what, doneAndSnooze(household, id, (send) => send().then(close, complain)));
+  row.dataset.schedule = id;
+  place.querySelector(`[data-schedule="${id}"]`)?.remove();
+  place.append(row);
+  household.addEventListener("schedule", answered);
+
+  async function answered({ detail }) {
+    if (detail?.schedule_id !== id) return;
+    const { schedules } = await household.request("list_schedules").catch(() => ({ schedules: [] }));
+    if (!schedules.some((one) => one.schedule_id === id && one.told_at)) close();
+  }
+
+  function close() {
+    household.removeEventListener("schedule", answered);
+    row.remove();
+    if (!place.children.length) place.remove();
+  }
+}
