@@ -400,6 +400,18 @@ records! {
         pub was: Option<&'static str>,
     }
 
+    /// A sender of a webhook account or of Telegram that is linked to a person.
+    pub struct Sender {
+        /// The webhook account, or `telegram`.
+        pub account: String,
+        /// As the account names it in `user_id`; with Telegram, its number for the chat.
+        pub sender: String,
+        /// Whose it is: the name to sign in with.
+        pub person: String,
+        /// Since when.
+        pub created_at: Timestamp,
+    }
+
     /// What belongs to a person: what is private goes with them, and what is shared stays
     /// without an owner.
     pub struct Belongings {

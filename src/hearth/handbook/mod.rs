@@ -43,6 +43,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("skills"),
     topic!("reminders"),
     topic!("integrations"),
+    topic!("senders"),
     topic!("protocol"),
     topic!("relay"),
     topic!("privacy"),

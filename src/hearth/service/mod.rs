@@ -50,6 +50,7 @@ mod queue;
 pub mod reply_stream;
 mod routines;
 mod running;
+mod senders;
 pub mod session;
 pub mod settings;
 mod state;

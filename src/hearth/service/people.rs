@@ -349,32 +349,39 @@ impl Service {
         if person.is_program() {
             return Ok(());
         }
-        let (name, now) = (&token.name, self.clock.now());
+        let name = &token.name;
         let text = format!(
             "A token named {name:?} was made on the machine. With it a program of {} sees what you \
              see and asks in your name. Your account lists it ({}) and can end it.",
             token.user, token.id
         );
+        let source = format!("notice:{}:{}", token.id, person.id);
+        self.tell(person, "A token that reads your things", &text, &source)
+    }
+
+    /// Tells a person something in a conversation of their own, and on their phones; once for
+    /// each `source`.
+    pub(super) fn tell(&self, person: &User, title: &str, text: &str, source: &str) -> Result<()> {
+        let now = self.clock.now();
         let notice = ExportedConversation {
             channel: Some(NOTICE_CHANNEL.to_owned()),
             outside: Some(false),
-            ..ExportedConversation::new("A token that reads your things".to_owned(), now)
+            ..ExportedConversation::new(title.to_owned(), now)
         };
         let ownership = Ownership {
             owner: Some(person.id),
             audience: Audience::Private,
             copy_for: None,
         };
-        let source = format!("notice:{}:{}", token.id, person.id);
-        let begun = (self.store).begin_import(&source, notice, Vec::new(), ownership)?;
+        let begun = (self.store).begin_import(source, notice, Vec::new(), ownership)?;
         let Some(mut notice) = begun else {
             return Ok(());
         };
         let conversation = notice.id();
-        let message = ExportedMessage::new(Role::Assistant, text.clone(), now);
+        let message = ExportedMessage::new(Role::Assistant, text.to_owned(), now);
         notice.add(vec![(message, None)])?;
         self.hub.publish_change(conversation, notice.finish()?);
-        self.notify(person, conversation, &text)
+        self.notify(person, conversation, text)
     }
 
     fn person(&self, user: &User) -> record::Person {

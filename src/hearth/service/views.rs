@@ -14,8 +14,8 @@ use config::Person;
 use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
-    Approval, Conversation, Delivery, Found, Hit, Invitation, List, ListItem, ListSummary, Memory,
-    Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
+    Approval, Conversation, Delivery, Found, Hit, Invitation, LinkedSender, List, ListItem,
+    ListSummary, Memory, Message, Role, Schedule, Token, Turn, Usage, User, excerpt,
 };
 
 /// The word for a token that sees only what is the household's.
@@ -310,6 +310,16 @@ pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
         is_program: user.is_program(),
         limits: limits.map(|limits| json!(limits)),
         was: None,
+    }
+}
+
+/// A linked sender.
+pub fn sender(sender: &LinkedSender) -> record::Sender {
+    record::Sender {
+        account: sender.account.clone(),
+        sender: sender.sender.clone(),
+        person: sender.name.clone(),
+        created_at: sender.created_at,
     }
 }
 

@@ -937,6 +937,43 @@ commands! {
         token_id: TokenId,
     },
 
+    /// Returns a code by which the caller links a sender of an account: who sends `/link CODE`
+    /// from there within 10 minutes is the caller from then on.
+    "link_sender" User Account LinkSender(LinkSender {
+        /// A webhook account that has a secret, or `telegram`.
+        account: String = Fields::string,
+    }) -> {
+        /// The account.
+        account: String,
+        /// Works once. A new one replaces it.
+        code: String,
+        /// Until when it works.
+        expires_at: Timestamp,
+    },
+
+    /// Lists linked senders: the caller's own, or those of everybody.
+    "list_senders" Viewer Account ListSenders(ListSenders {
+        /// Those of everybody, for an admin.
+        all: bool = false_by_default,
+    }) -> {
+        /// By account.
+        senders: Vec<record::Sender>,
+    },
+
+    /// Ends the link of a sender: the caller's own, or as an admin anybody's. From then on it is
+    /// a stranger.
+    "unlink_sender" Viewer Account UnlinkSender(UnlinkSender {
+        /// As `list_senders` has it.
+        account: String = Fields::string,
+        /// As `list_senders` has it.
+        sender: String = Fields::string,
+    }) -> {
+        /// The account.
+        account: String,
+        /// The sender.
+        sender: String,
+    },
+
     /// Ends all sessions of the caller, this one included, and closes their connections.
     "sign_out_everywhere" Viewer Account SignOutEverywhere(SignOutEverywhere {
         /// Whether the caller's API tokens are revoked, too.

@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 38] = [
+const MIGRATIONS: [&str; 39] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -66,6 +66,7 @@ const MIGRATIONS: [&str; 38] = [
     include_str!("../migrations/0036_outside_speakers.sql"),
     include_str!("../migrations/0037_ranked_search.sql"),
     include_str!("../migrations/0038_usage_by_purpose.sql"),
+    include_str!("../migrations/0042_senders.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

@@ -288,6 +288,7 @@ impl Store {
                         message: &message,
                         account: schedule.account.as_deref(),
                         name: None,
+                        sender_account: None,
                         owner: schedule.owner_id,
                         audience_id,
                         surface: None,

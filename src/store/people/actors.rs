@@ -10,11 +10,12 @@ use crate::engine::durability::Provisional;
 use crate::engine::integrity::open_to_look;
 use crate::engine::query::values;
 use crate::engine::schema::OpenError;
+use crate::people::senders::{self, LinkedSender};
 use crate::people::tokens::{self, Token};
 use base::error::Result;
 
 /// The users, and what acts in their name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Actors {
     /// The names of all users.
     pub users: Vec<String>,
@@ -26,6 +27,8 @@ pub struct Actors {
     /// Owners with the number of their schedules that are not paused; a schedule of
     /// an older version may have none.
     pub schedules: Vec<(Option<String>, u64)>,
+    /// The linked senders of all people.
+    pub senders: Vec<LinkedSender>,
 }
 
 /// Guests whom no conversation names.
@@ -67,6 +70,7 @@ pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
             |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
         )
         .map_err(failed)?,
+        senders: senders::all(&connection).map_err(failed)?,
     })
 }
 

@@ -70,6 +70,7 @@ impl Approval {
         };
         let from = match self.channel.split_once(':') {
             Some(("webhook", account)) => format!(" through the webhook {account}"),
+            Some(("sender" | "outside_sender", account)) => format!(" through {account}"),
             _ => match self.channel.as_str() {
                 "schedule" => " by a reminder".to_owned(),
                 "openai_api" | "ollama_api" => " through the model API".to_owned(),

@@ -83,7 +83,8 @@ const asker = (approval) => approval.requested_by ?? "Somebody";
 
 /** Where a request came from. */
 function channel(name = "") {
-  if (name?.startsWith("webhook:")) return ` through the webhook ${name.slice(8)}`;
+  const [, kind, account] = name?.match(/^(webhook|(?:outside_)?sender):(.*)/) ?? [];
+  if (kind) return ` through ${kind === "webhook" ? "the webhook " : ""}${account}`;
   return { websocket: " from a page or a terminal", schedule: " by a reminder", openai_api: " through the model API", ollama_api: " through the model API", mcp: " through another assistant" }[name] ?? "";
 }
 
