@@ -28,6 +28,8 @@ records! {
         pub authenticated: bool,
         /// The name.
         pub user: String,
+        /// What people call them: the name, unless they have a display name.
+        pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
         /// For how many seconds the token is valid; null if it does not expire.
@@ -385,6 +387,8 @@ records! {
     pub struct Person {
         /// The name to sign in with.
         pub name: String,
+        /// What people call them: the name, unless they have a display name.
+        pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
         /// When they were added.
@@ -398,6 +402,14 @@ records! {
         /// The role until now, in the response to `set_role` alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub was: Option<&'static str>,
+    }
+
+    /// What somebody is called.
+    pub struct Called {
+        /// The name, as other records have it.
+        pub name: String,
+        /// What people call them.
+        pub display_name: String,
     }
 
     /// A sender of a webhook account or of Telegram that is linked to a person.

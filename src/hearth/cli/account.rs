@@ -20,6 +20,13 @@ account: Look after your own account
 Needs a server that runs, and --user NAME or a token in HEARTH_TOKEN.",
 )
 .members(&[
+    Command::new(
+        "\
+rename DISPLAY-NAME: Change what people call you
+You sign in with the same name as before. An empty DISPLAY-NAME makes it that name again.
+--SERVER",
+    )
+    .run(rename),
     Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
     Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
     Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
@@ -75,6 +82,16 @@ fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliEr
         Some(password) => Ok(password.clone()),
         None => password::read_secret(context, "Present password: ", context.input_is_terminal),
     }
+}
+
+/// `hearth account rename DISPLAY-NAME`
+fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = json!({ "type": "set_display_name", "display_name": arguments.required(0) });
+    let named = sign_in(arguments, context)?.ask(&request)?;
+    context.note(format_args!(
+        "You are called {} now.",
+        text(&named["display_name"])
+    ))
 }
 
 /// `hearth account passwd`

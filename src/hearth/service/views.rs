@@ -304,6 +304,7 @@ pub fn invitation(invitation: &Invitation) -> record::Invitation {
 pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
     record::Person {
         name: user.name.clone(),
+        display_name: user.called().to_owned(),
         role: user.role.as_str(),
         created_at: user.created_at,
         is_invited: user.is_invited(),

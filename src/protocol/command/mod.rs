@@ -772,6 +772,8 @@ commands! {
         name: String = Fields::string,
         /// `viewer`, `user` (when absent) or `admin`.
         role: Option<String> = Fields::optional_string,
+        /// What people call them, in any script: 1 to 64 characters; the name when absent.
+        display_name: Option<String> = Fields::optional_string,
         /// 8 characters to 1,024 bytes; absent for a program.
         password: Option<Secret> = optional_secret,
         /// Whether the person is a child: `people.NAME` is then written to the configuration.
@@ -789,6 +791,8 @@ commands! {
         role: Option<String> = Fields::optional_string,
         /// Whether the person is a child: `people.NAME` is then written to the configuration.
         child: bool = false_by_default,
+        /// What people call them, in any script: 1 to 64 characters; the name when absent.
+        display_name: Option<String> = Fields::optional_string,
         /// The address of the page to which the link leads.
         url: String = Fields::string,
     }) -> Invitation,
@@ -936,6 +940,22 @@ commands! {
         /// The token.
         token_id: TokenId,
     },
+
+    /// Lists the people of whom the caller may know, and what they are called: a guest knows
+    /// those who see the same conversations.
+    "list_people" Viewer Any ListPeople -> {
+        /// By name.
+        people: Vec<record::Called>,
+    },
+
+    /// Sets what people call the caller, or as an admin somebody else. The name to sign in with
+    /// stays.
+    "set_display_name" Viewer Any SetDisplayName(SetDisplayName {
+        /// In any script: 1 to 64 characters; empty for the name to sign in with.
+        display_name: String = Fields::string,
+        /// Whose, for an admin; the caller's own when absent.
+        name: Option<String> = Fields::optional_string,
+    }) -> Person,
 
     /// Returns a code by which the caller links a sender of an account: who sends `/link CODE`
     /// from there within 10 minutes is the caller from then on.

@@ -2,6 +2,7 @@
 
 pub mod attachments;
 mod chat;
+mod display_names;
 mod lists;
 mod notifications;
 mod people;

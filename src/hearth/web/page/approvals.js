@@ -1,6 +1,6 @@
 // Approval requests: in the conversation where the call is, and elsewhere how many wait.
 
-import { h, icon, announce, complain } from "./dom.js";
+import { h, icon, announce, complain, called } from "./dom.js";
 import { marked, visible } from "./visible.js";
 
 /** Characters of a value that are shown at once: of a longer one, its beginning and its end. */
@@ -35,7 +35,7 @@ export function drawApprovals(place, household, turn) {
 
 function approvalCard(household, approval) {
   const choice = (decision, label, title, kind) => h("button", { class: kind, title, disabled: decision !== "deny", onclick: () => decide(decision) }, label);
-  const covers = approval.covers ?? approval.requested_by ?? "whoever asked";
+  const covers = called(approval.covers ?? approval.requested_by) ?? "whoever asked";
   const mayLast = approval.covers !== null;
   const end = h("span.end");
   const call = h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" },
@@ -79,7 +79,7 @@ function approvalCard(household, approval) {
   }
 }
 
-const asker = (approval) => approval.requested_by ?? "Somebody";
+const asker = (approval) => called(approval.requested_by) ?? "Somebody";
 
 /** Where a request came from. */
 function channel(name = "") {
