@@ -70,5 +70,6 @@ mod webhooks;
 pub mod workers;
 
 pub use accounts::Login;
+pub use senders::Said;
 pub use state::Service;
 pub use webhooks::{Accepted, WebhookRequest};

@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Service;
+use agent::model::fence::is_of_sender;
 use base::error::Result;
 use base::ids::{ConversationId, UserId};
 use config::{Config, PushService};
 use store::{
-    Approval, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, Turn, TurnEnd, User,
-    UserRole, Viewer,
+    Approval, LinkedSender, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, TELEGRAM,
+    Turn, TurnEnd, User, UserRole, Viewer,
 };
 
 /// How long a question waits before phones are notified: whoever sits in front of it has
@@ -27,6 +28,7 @@ fn told<'a>(
     cause: NotificationCause,
     about: i64,
     delay: Duration,
+    has_chat: bool,
 ) -> impl Iterator<Item = NewNotification> + use<'a> {
     let person = config.person(&user.name);
     let settings = person.and_then(|person| person.notifications.as_ref());
@@ -34,15 +36,19 @@ fn told<'a>(
         .into_iter()
         .flat_map(|settings| settings.services())
         .map(PushService::as_str);
-    services.chain([PUSH]).map(move |service| NewNotification {
-        user_id: user.id,
-        service,
-        conversation_id,
-        cause,
-        about: Some(about),
-        content: None,
-        delay,
-    })
+    let chat = has_chat.then_some(TELEGRAM);
+    services
+        .chain([PUSH])
+        .chain(chat)
+        .map(move |service| NewNotification {
+            user_id: user.id,
+            service,
+            conversation_id,
+            cause,
+            about: Some(about),
+            content: None,
+            delay,
+        })
 }
 
 impl Service {
@@ -50,6 +56,7 @@ impl Service {
     fn notifies(&self, config: &Config) -> bool {
         let mut people = config.people.values();
         self.tells_browsers.load(Ordering::Relaxed)
+            || config.telegram().is_some()
             || people.any(|person| person.notifications.is_some())
     }
 
@@ -86,14 +93,23 @@ impl Service {
             cause,
             about,
             Duration::ZERO,
+            self.has_chat(&config, user.id),
         )
         .collect()
+    }
+
+    /// Whether this person has linked a chat of Telegram.
+    fn has_chat(&self, config: &Config, user: UserId) -> bool {
+        let is_chat = |one: &LinkedSender| one.account == TELEGRAM;
+        config.telegram().is_some()
+            && (self.store.senders(Some(user))).is_ok_and(|senders| senders.iter().any(is_chat))
     }
 
     /// Whether this person has gone during a turn that took long. A program over HTTP
     /// has no connection that stays, and waits for its replies itself.
     fn is_away(&self, turn: &Turn, user: UserId) -> bool {
         !turn.channel.ends_with("_api")
+            && !is_of_sender(&turn.channel)
             && self.clock.now().since(turn.created_at) >= LONG
             && self.connections.count(Some(user)) == 0
     }
@@ -117,8 +133,14 @@ impl Service {
                 let (conversation, about) = (approval.conversation_id, approval.id.as_i64());
                 for user in users.iter().filter(is_asked) {
                     let cause = NotificationCause::Approval;
-                    let delay = QUESTION_DELAY;
-                    new.extend(told(&config, user, conversation, cause, about, delay));
+                    // Who asked from a chat has no page before them.
+                    let delay = match is_of_sender(&approval.channel) {
+                        true => Duration::ZERO,
+                        false => QUESTION_DELAY,
+                    };
+                    let has_chat = self.has_chat(&config, user.id);
+                    let told = told(&config, user, conversation, cause, about, delay, has_chat);
+                    new.extend(told);
                 }
             }
             self.store.add_notifications(new)
@@ -137,7 +159,16 @@ impl Service {
     ) -> Result<()> {
         let config = self.settings.current();
         let (cause, about) = (NotificationCause::Message, conversation.as_i64());
-        let told = told(&config, user, conversation, cause, about, Duration::ZERO);
+        // Not in a chat: that may be what they are told of.
+        let told = told(
+            &config,
+            user,
+            conversation,
+            cause,
+            about,
+            Duration::ZERO,
+            false,
+        );
         let told = told.map(|one| NewNotification {
             content: Some(text.to_owned()),
             ..one

@@ -8,13 +8,19 @@
 use serde_json::{Value, json};
 
 use super::guesser::Guesser;
-use super::{Service, views};
+use super::{Service, attachments, views};
 use agent::model::fence::{is_of_sender, sender_channel};
+use agent::model::voice::{self, Patience};
 use base::error::{Error, Result};
+use base::ids::{ApprovalId, TurnId};
 use base::secret::{base32_lower, fingerprint, random_bytes};
+use base::surface::Surface;
 use config::WebhookAccount;
-use protocol::command::{LinkSender, UnlinkSender};
-use store::{Audience, Identity, LinkedSender, NewTurn, Target, Turn, User, UserRole, Viewer};
+use protocol::command::{LinkSender, Remember, UnlinkSender};
+use store::{
+    Audience, Begun, IdempotencyKey, Identity, IncludedFile, LinkedSender, NewAttachments, NewTurn,
+    TELEGRAM, Target, Turn, TurnEnd, User, UserRole, Viewer,
+};
 
 /// Wrong codes that one sender may send before it must wait.
 const FREE_TRIES: u32 = 5;
@@ -70,7 +76,8 @@ impl Service {
     pub(super) fn link_sender(&self, by: &Identity, wanted: &LinkSender) -> Result<Value> {
         let account = &wanted.account;
         let config = self.settings.current();
-        if config.existing_account(account)?.secret.is_none() {
+        let is_bot = account == TELEGRAM && config.telegram().is_some();
+        if !is_bot && config.existing_account(account)?.secret.is_none() {
             return Err(Error::invalid_request(format!(
                 "the webhook account {account:?} has no secret, so anybody could speak for its \
                  senders: an admin gives it one first"
@@ -111,12 +118,10 @@ impl Service {
 
     /// What a sender is answered who sends a code; none for any other message. The right one
     /// links it.
-    pub(super) fn try_code(
-        &self,
-        account: &str,
-        sender: &str,
-        message: &str,
-    ) -> Result<Option<String>> {
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read or written.
+    pub fn try_code(&self, account: &str, sender: &str, message: &str) -> Result<Option<String>> {
         let Some(code) = link_code(message) else {
             return Ok(None);
         };
@@ -140,14 +145,14 @@ impl Service {
         let source = format!("notice:sender:{}:{since}", person.id);
         let notice = words::notice(sender, account);
         self.tell(&person, words::NOTICE_TITLE, &notice, &source)?;
-        Ok(Some(words::linked(&person.name)))
+        Ok(Some(words::linked(person.called())))
     }
 
     /// The person to whom a sender of this account is linked.
     ///
     /// # Errors
     /// `unauthorized` where that person is a guest now.
-    pub(super) fn person_behind(&self, account: &str, sender: &str) -> Result<Option<User>> {
+    pub fn person_behind(&self, account: &str, sender: &str) -> Result<Option<User>> {
         let person = self.store.person_of_sender(account, sender)?;
         match person {
             Some(person) if person.role < UserRole::User => Err(Error::unauthorized(format!(
@@ -164,6 +169,83 @@ impl Service {
         is_of_sender(&turn.channel)
             && (self.store.senders(turn.user_id))
                 .is_ok_and(|senders| !senders.iter().any(is_theirs))
+    }
+}
+
+/// A message that a person has sent to the bot of Telegram.
+pub struct Said {
+    /// Who.
+    pub person: User,
+    /// Whether the words are their own.
+    pub is_own: bool,
+    /// What its conversation is called: the chat, and what else tells them apart.
+    pub name: String,
+    /// The text.
+    pub text: String,
+    /// Its files.
+    pub files: Vec<IncludedFile>,
+    /// What it is answered, where no model is to be asked.
+    pub answer: Option<String>,
+    /// The same for a repeat of the same update, and no other.
+    pub key: IdempotencyKey,
+}
+
+impl Service {
+    /// Accepts a message of a chat: when this returns, it is on disk and its turn will run.
+    ///
+    /// # Errors
+    /// As [`Service::accept_webhook`].
+    pub fn accept_from_chat(&self, said: Said) -> Result<TurnId> {
+        let limits = &self.settings.current().limits;
+        let name = Some(said.name);
+        let new = NewTurn {
+            surface: Some(Surface::Plain),
+            attachments: NewAttachments::Included(said.files, attachments::limits(limits)),
+            idempotency: Some(said.key),
+            ..turn_of(&said.person, TELEGRAM, said.is_own, name, said.text)
+        };
+        let _place = self.reserve_place(&new, None)?;
+        let begun = self.store.begin_turn(new)?.into_inner();
+        let turn = begun.turn().id;
+        match (said.answer, &begun) {
+            (Some(reply), Begun::New { .. }) => self.answer_at_once(&begun, reply),
+            _ => self.start(begun, None, None),
+        }
+        Ok(turn)
+    }
+
+    /// The answer of a person in a chat to the question that they were asked there. They have
+    /// no rights of an admin there.
+    ///
+    /// # Errors
+    /// `not_found` where the question is not theirs; `unauthorized`.
+    pub fn answer_in_chat(&self, person: &User, id: ApprovalId, allows: bool) -> Result<()> {
+        let by = Identity {
+            role: person.role.min(UserRole::User),
+            ..person.identity()
+        };
+        match allows {
+            true => self.approve(id, Remember::Once, &by),
+            false => self.deny(id, &by),
+        }
+        .map(drop)
+    }
+
+    /// What is said in a voice message; none where no server for that is set.
+    ///
+    /// # Errors
+    /// As [`voice::transcribe`].
+    pub fn understand(
+        &self,
+        recording: &[u8],
+        media_type: &str,
+        patience: &Patience<'_>,
+    ) -> Result<Option<String>> {
+        let config = self.settings.current();
+        match config.voice.transcription {
+            Some(_) => voice::transcribe(&config, recording, media_type, patience).map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -192,6 +274,25 @@ pub(super) fn turn_of(
             sender_channel(account, is_own),
             message,
         )
+    }
+}
+
+/// The chat of Telegram of which a conversation is called so: the chat, or the chat and the
+/// message with which another conversation began there.
+pub(super) fn chat_of_name(name: &str) -> Option<&str> {
+    let chat = name.split('.').next()?;
+    chat.parse::<i64>().is_ok().then_some(chat)
+}
+
+/// What a chat is told at the end of a turn.
+pub(super) fn said_in_chat(end: &TurnEnd) -> String {
+    match end {
+        TurnEnd::Done { reply, .. } => reply.clone(),
+        TurnEnd::Failed { error, said } => match said.is_empty() {
+            true => error.message().to_owned(),
+            false => format!("{said}\n\n{}", error.message()),
+        },
+        TurnEnd::Cancelled { said } => said.clone(),
     }
 }
 

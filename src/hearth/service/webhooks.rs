@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::turn_wait::TurnWait;
 use super::{Service, attachments, senders};
+use crate::outgoing::telegram;
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, MessageId};
 use base::people::by_webhook;
@@ -16,8 +17,8 @@ use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
     Attempt, Begun, Delivery, DeliveryState, Destination, Durable, IdempotencyKey, IncludedFile,
-    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, Target, Turn, TurnEnd, Usage,
-    Viewer,
+    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, TELEGRAM, Target, Turn, TurnEnd,
+    Usage, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -241,8 +242,25 @@ impl Service {
             true => &TurnEnd::failed(Error::unauthorized("this sender is linked no longer")),
             false => end,
         };
-        let delivery = turn.account.as_ref().map(|account| NewDelivery {
+        let chat = turn
+            .external_name
+            .as_deref()
+            .and_then(senders::chat_of_name);
+        if let (Some(TELEGRAM), Some(chat)) = (turn.account.as_deref(), chat) {
+            let mut bodies = telegram::messages(chat, &senders::said_in_chat(end)).into_iter();
+            let first = bodies.next().unwrap_or_default();
+            let delivery = NewDelivery {
+                account: telegram::account_of(chat),
+                body: Box::new(move |_, _| first),
+                more: bodies.collect(),
+                delay: Duration::ZERO,
+            };
+            return (Some(delivery), is_awaited);
+        }
+        let account = turn.account.as_ref().filter(|account| *account != TELEGRAM);
+        let delivery = account.map(|account| NewDelivery {
             account: account.clone(),
+            more: Vec::new(),
             body: {
                 let (turn, end) = (turn.clone(), end.clone());
                 Box::new(move |lost, in_reply_to| {

@@ -20,6 +20,9 @@ CREATE TABLE link_codes (
     UNIQUE (user_id, account)
 ) WITHOUT ROWID;
 
+-- Chats of Telegram that were told, once, that they are strangers.
+CREATE TABLE refused_chats (chat TEXT PRIMARY KEY) WITHOUT ROWID;
+
 -- The account through whose linked sender its owner began it, and calls it by `external_name`.
 -- It is the owner's and not the account's, so that `account` is absent.
 ALTER TABLE conversations ADD COLUMN sender_account TEXT;

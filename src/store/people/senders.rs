@@ -8,12 +8,15 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, row, rows, values};
+use crate::engine::query::{from_row, row, rows, value, values};
 use crate::people::user;
 use crate::people::users::User;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::UserId;
+
+/// The account of senders of Telegram, and the service by which they are notified.
+pub const TELEGRAM: &str = "telegram";
 
 /// How long a code works.
 const VALID: Duration = Duration::from_secs(10 * 60);
@@ -95,6 +98,23 @@ impl Store {
         })
     }
 
+    /// Notes that a chat of Telegram was refused; returns whether it is the first time. After
+    /// `most` chats none is noted, and none is the first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn refuse_chat(&self, chat: &str, most: usize) -> Result<bool> {
+        let chat = chat.to_owned();
+        self.write(move |write| {
+            let noted = write.execute(
+                "INSERT OR IGNORE INTO refused_chats (chat)
+                 SELECT ?1 WHERE (SELECT count(*) FROM refused_chats) < ?2",
+                params![chat, most as i64],
+            )?;
+            Ok(noted > 0)
+        })
+    }
+
     /// The person to whom a sender is linked, if it is.
     ///
     /// # Errors
@@ -149,6 +169,13 @@ pub(crate) fn retain<'a>(
         }
     }
     Ok(())
+}
+
+/// The chat of Telegram that a person linked last.
+pub(crate) fn chat_of(connection: &Connection, user: UserId) -> Outcome<Option<String>> {
+    let sql = "SELECT sender FROM senders WHERE account = ?1 AND user_id = ?2 \
+               ORDER BY created_at DESC LIMIT 1";
+    value(connection, sql, params![TELEGRAM, user])
 }
 
 /// All linked senders, for whoever only looks into a database.
