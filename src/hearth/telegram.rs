@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::outgoing::post::reason;
-use crate::outgoing::telegram::{BUTTONS, method_url, retry_after};
+use crate::outgoing::schedule::seconds_to_wait;
+use crate::outgoing::telegram::{BUTTONS, method_url};
 use crate::service::{Said, Service};
 use agent::model::voice::Patience;
 use base::error::{Code, Error};
@@ -533,7 +534,7 @@ impl<'a> Bot<'a> {
         Err(Problem::Refused {
             status: answer["error_code"].as_u64().unwrap_or(status.into()),
             says: says.chars().take(200).collect(),
-            wait: retry_after(&answer),
+            wait: seconds_to_wait(&answer),
         })
     }
 }

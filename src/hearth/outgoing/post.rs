@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::schedule::{self, Outcome};
-use super::telegram;
 use base::clock::Timestamp;
 use base::error::without_numbers;
 use base::sync::lock;
@@ -91,7 +90,7 @@ impl Poster {
                 (429, None) => {
                     let body = response.read_all(DRAIN_BYTES).unwrap_or_default();
                     let answer = serde_json::from_slice(&body).unwrap_or_default();
-                    telegram::retry_after(&answer).map(Duration::from_secs)
+                    schedule::seconds_to_wait(&answer).map(Duration::from_secs)
                 }
                 (_, said) => said,
             };

@@ -1,7 +1,7 @@
 //! What is sent to chats of Telegram (<https://core.telegram.org/bots/api>). The bot's token is
 //! part of each address, so that no address is logged or part of an error.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::post::Request;
 use config::{TELEGRAM, TelegramChannel};
@@ -99,11 +99,6 @@ fn end_of_message(text: &str) -> Option<usize> {
         units += letter.len_utf16();
         (units > MESSAGE_UNITS).then_some(at)
     })
-}
-
-/// The seconds after which Telegram wants to be asked again, of an answer.
-pub fn retry_after(answer: &Value) -> Option<u64> {
-    answer["parameters"]["retry_after"].as_u64()
 }
 
 #[cfg(test)]
