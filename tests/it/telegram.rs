@@ -182,13 +182,12 @@ fn a_long_reply_comes_in_pieces_and_each_is_repeated_only_without_its_confirmati
             .store()
             .seen(&store::Viewer::server())
             .deliveries(None, 10);
-        let next = listed
+        listed
             .unwrap()
             .into_iter()
             .filter(|one| one.attempts == 2)
             .map(|one| one.next_at)
-            .min();
-        next
+            .min()
     };
     let next = eventually("the third attempt is planned", waits);
     assert!(next.since(home.clock.now()) >= Duration::from_secs(45));
@@ -353,7 +352,7 @@ fn pictures_files_and_voice_messages_are_taken() {
     let id = id
         .filter(|one| one["channel"] == "sender:telegram")
         .map(|one| one["conversation_id"].clone());
-    let id = id.last().unwrap();
+    let id = id.collect::<Vec<_>>().pop().unwrap();
     let got = user.ask(json!({ "type": "get_messages", "conversation_id": id }));
     assert!(got.to_string().contains("Where are the plums?"), "{got}");
     let files = |got: &Value| {

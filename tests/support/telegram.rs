@@ -18,12 +18,15 @@ pub const TOKEN: &str = "4242:AAH-secret-of-the-bot";
 /// A request: the method and its body.
 pub type Call = (String, Value);
 
+/// A status and a body, or no answer at all.
+type Answer = Option<(u16, Value)>;
+
 #[derive(Default)]
 struct State {
     updates: Vec<Value>,
     calls: Vec<Call>,
-    /// What the next requests of a method get instead: a status and a body, or no answer at all.
-    scripts: Vec<(String, VecDeque<Option<(u16, Value)>>)>,
+    /// What the next requests of a method get instead.
+    scripts: Vec<(String, VecDeque<Answer>)>,
     is_over: bool,
 }
 
@@ -63,7 +66,7 @@ impl Telegram {
     }
 
     /// The next requests of this method get these answers; none hangs up.
-    pub fn script(&self, method: &str, answers: impl IntoIterator<Item = Option<(u16, Value)>>) {
+    pub fn script(&self, method: &str, answers: impl IntoIterator<Item = Answer>) {
         let mut state = self.shared.state.lock().unwrap();
         let answers = answers.into_iter().collect();
         state.scripts.push((method.to_owned(), answers));
@@ -168,7 +171,7 @@ pub fn refusal(status: u16, description: &str) -> Value {
     json!({ "ok": false, "error_code": status, "description": description })
 }
 
-fn answer(method: &str, body: &Value, shared: &Shared) -> Option<(u16, Value)> {
+fn answer(method: &str, body: &Value, shared: &Shared) -> Answer {
     let mut state = shared.state.lock().unwrap();
     state.calls.push((method.to_owned(), body.clone()));
     shared.changed.notify_all();
