@@ -106,6 +106,17 @@ pub fn is_user_name(name: &str) -> bool {
         && composed(name) == name
 }
 
+/// Whether people may be called so: in any script, with spaces between words, and nothing in it
+/// that hides or passes for the mark of a [webhook's speaker](by_webhook).
+pub fn is_display_name(name: &str) -> bool {
+    let may_be = |letter: char| letter == ' ' || !is_hidden(letter);
+    (1..=NAME_CHARACTERS).contains(&name.chars().count())
+        && name.chars().all(may_be)
+        && name.trim() == name
+        && !name.contains(" by webhook ")
+        && !RESERVED_NAMES.contains(&folded(name).as_str())
+}
+
 /// A number for the script of a letter or digit, by its place in Unicode: most scripts have 128
 /// places of their own. None for what is neither, and for other forms of such letters.
 fn script(letter: char) -> Option<u32> {
@@ -249,6 +260,39 @@ mod tests {
         ] {
             assert_ne!(look(name), look(other));
         }
+    }
+
+    #[test]
+    fn people_are_called_in_any_script() {
+        for name in [
+            "Oma Trude",
+            "李雷",
+            "Анна-Мария",
+            "समीर",
+            "Zoë 2",
+            "O'Neil",
+            "🐸",
+        ] {
+            assert!(is_display_name(name), "{name:?}");
+        }
+        for name in [
+            "",
+            " ",
+            " Ann",
+            "Ann ",
+            "Ann\n",
+            "Ann\u{202e}",
+            "\u{200b}",
+            "a\u{200b}b",
+            "owner",
+            "Household",
+            "admin by webhook door",
+            "\u{1b}[2J",
+        ] {
+            assert!(!is_display_name(name), "{name:?}");
+        }
+        assert!(is_display_name(&"李".repeat(NAME_CHARACTERS)));
+        assert!(!is_display_name(&"李".repeat(NAME_CHARACTERS + 1)));
     }
 
     #[test]

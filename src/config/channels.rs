@@ -10,13 +10,16 @@ use super::address_patterns::AddressPatterns;
 use super::collections::{addresses, read_section};
 use super::declaration::{COMMENT, Declared, Rule, Setting, SettingDoc, section};
 use super::key_path::{KeyPath, is_comment};
-use super::readable::{by_name, is_set, masked_url};
+use super::readable::{by_name, is_set, is_there, masked_url};
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
-use super::rules::{Choice, Parsed, SecretText, Text, UrlText, integer};
+use super::rules::{Choice, Flag, Parsed, SecretText, Text, UrlText, integer};
 use super::webhook_accounts::{WebhookAccount, accounts, check_paths};
 use base::secret::Secret;
 use base::url::is_exposed;
+
+/// The type of a channel for a bot of Telegram, and what its senders are linked under.
+pub const TELEGRAM: &str = "telegram";
 
 /// The port of a `tcp` channel that names none (contract section 1).
 pub const DEFAULT_PORT: u16 = 5000;
@@ -34,6 +37,9 @@ pub enum Channel {
     /// Accounts of external systems.
     #[serde(rename = "webhook")]
     Webhook(WebhookChannel),
+    /// A bot of Telegram.
+    #[serde(rename = "telegram")]
+    Telegram(TelegramChannel),
 }
 
 section! {
@@ -85,6 +91,27 @@ section! {
     }
 }
 
+section! {
+    /// A bot of Telegram (channel type `telegram`). The server asks for its messages, so no port is
+    /// open for it.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct TelegramChannel {
+        /// The channel's name in logs.
+        pub name: String = name();
+        /// The bot's token, from @BotFather.
+        #[serde(rename = "bot_token_set", serialize_with = "is_there")]
+        pub bot_token: Secret = SecretText.required();
+        /// The address of the Bot API.
+        pub base_url: String = UrlText(&["https", "http"]).or_shown(
+            "https://api.telegram.org".to_owned(),
+            "https://api.telegram.org",
+        );
+        /// Whether what linked people write counts as their own words, and not as text from outside
+        /// after which tools with an effect ask again. What they forward never does.
+        pub trusted: bool = Flag.or(true);
+    }
+}
+
 /// Whether clients may talk to a machine in a way that its relay can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -115,6 +142,7 @@ const KINDS: Choice<&str> = Choice(&[
     ("tcp", "tcp"),
     ("websocket", "websocket"),
     ("webhook", "webhook"),
+    ("telegram", TELEGRAM),
 ]);
 
 impl Channel {
@@ -124,6 +152,7 @@ impl Channel {
             Channel::Tcp(channel) => &channel.name,
             Channel::Relay(channel) => &channel.name,
             Channel::Webhook(channel) => &channel.name,
+            Channel::Telegram(channel) => &channel.name,
         }
     }
 
@@ -133,6 +162,7 @@ impl Channel {
             Channel::Tcp(_) => "tcp",
             Channel::Relay(_) => "websocket",
             Channel::Webhook(_) => "webhook",
+            Channel::Telegram(_) => TELEGRAM,
         }
     }
 }
@@ -160,6 +190,7 @@ impl Rule for Channels {
                 kind("tcp", TcpChannel::schema(&[]), is_required),
                 kind("websocket", RelayChannel::schema(&[]), is_required),
                 kind("webhook", WebhookChannel::schema(&[]), is_required),
+                kind(TELEGRAM, TelegramChannel::schema(&[]), is_required),
             ] })
         };
         json!({ "anyOf": [
@@ -170,6 +201,7 @@ impl Rule for Channels {
                     "tcp": any(false),
                     "websocket": any(false),
                     "webhook": any(false),
+                    "telegram": any(false),
                 },
                 "patternProperties": { COMMENT: {} },
                 "additionalProperties": any(true),
@@ -196,7 +228,7 @@ impl Rule for Channels {
         let listens = |channel: &Channel| match channel {
             Channel::Tcp(_) => true,
             Channel::Webhook(webhook) => webhook.port.is_some(),
-            Channel::Relay(_) => false,
+            Channel::Relay(_) | Channel::Telegram(_) => false,
         };
         // The object form is the contract's way to configure webhooks, which
         // does not mention transports: without one, nobody could connect.
@@ -214,6 +246,7 @@ impl Rule for Channels {
         check_ports(reader, &placed);
         check_names(reader, &placed);
         check_reachable(reader, path, value, &placed);
+        check_telegram(reader, &placed);
         check_paths(
             reader,
             placed.iter().filter_map(|(path, channel)| match channel {
@@ -229,13 +262,15 @@ impl Rule for Channels {
             key: format!("{key}[].type"),
             expects: KINDS.expected(),
             default: "its key, where that is one of them; else required".to_owned(),
-            documentation: "A listening port, a link to a relay, or accounts of external systems."
+            documentation: "A listening port, a link to a relay, accounts of external systems, or \
+                            a bot of Telegram."
                 .to_owned(),
             writable: false,
         });
         TcpChannel::document(&format!("{key}[tcp]"), docs);
         RelayChannel::document(&format!("{key}[websocket]"), docs);
         WebhookChannel::document(&format!("{key}.webhook"), docs);
+        TelegramChannel::document(&format!("{key}[telegram]"), docs);
     }
 }
 
@@ -275,6 +310,11 @@ fn read_channel(
             let mut relay: RelayChannel = read_section(reader, path, members, &["type"])?;
             relay.name = named(relay.name);
             Channel::Relay(relay)
+        }
+        TELEGRAM => {
+            let mut telegram: TelegramChannel = read_section(reader, path, members, &["type"])?;
+            telegram.name = named(telegram.name);
+            Channel::Telegram(telegram)
         }
         _ => {
             // It is one wherever it stands.
@@ -361,6 +401,35 @@ fn check_names(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
             reader.refuse(
                 &path.key("name"),
                 format_args!("is {:?}, and so is the name of \"{other}\"", channel.name()),
+            );
+        }
+    }
+}
+
+/// One bot, and no webhook account that passes for it.
+fn check_telegram(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
+    let mut bots = placed
+        .iter()
+        .filter(|(_, channel)| matches!(channel, Channel::Telegram(_)));
+    let Some((first, _)) = bots.next() else {
+        return;
+    };
+    if let Some((path, _)) = bots.next() {
+        reader.refuse(
+            path,
+            format_args!("is a second bot beside \"{first}\"; there is one"),
+        );
+    }
+    for (path, channel) in placed {
+        if let Channel::Webhook(webhook) = channel
+            && webhook
+                .accounts
+                .iter()
+                .any(|account| account.name == TELEGRAM)
+        {
+            reader.refuse(
+                &path.key("accounts").key(TELEGRAM),
+                "has the name of the bot: give the account another one",
             );
         }
     }

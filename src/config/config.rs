@@ -13,7 +13,9 @@ use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
 use super::assistant::Identity;
-use super::channels::{Channel, RelayChannel, TcpChannel, WebhookChannel, channels};
+use super::channels::{
+    Channel, RelayChannel, TcpChannel, TelegramChannel, WebhookChannel, channels,
+};
 use super::collections::{addresses, list, map_of, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, UNRELATED_TOOLS};
 use super::data::{Backup, Retention};
@@ -367,6 +369,14 @@ impl Config {
                 _ => None,
             })
             .flatten()
+    }
+
+    /// The bot of Telegram, if there is one.
+    pub fn telegram(&self) -> Option<&TelegramChannel> {
+        self.channels.iter().find_map(|channel| match channel {
+            Channel::Telegram(telegram) => Some(telegram),
+            _ => None,
+        })
     }
 
     /// The webhook account of a name in a request.

@@ -55,7 +55,10 @@ mod tests;
 
 pub use address_patterns::AddressPatterns;
 pub use assistant::Identity;
-pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
+pub use channels::{
+    Channel, DEFAULT_PORT, Encryption, RelayChannel, TELEGRAM, TcpChannel, TelegramChannel,
+    WebhookChannel,
+};
 pub use config::{
     Config, McpApi, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, SYSTEM_PROMPT,
     declared_documentation, documentation, schema,

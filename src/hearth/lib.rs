@@ -66,6 +66,7 @@ pub mod outgoing;
 pub mod qr;
 pub mod server;
 pub mod service;
+pub mod telegram;
 pub mod transfer;
 #[cfg(feature = "web")]
 pub mod web;

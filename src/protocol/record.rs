@@ -28,6 +28,8 @@ records! {
         pub authenticated: bool,
         /// The name.
         pub user: String,
+        /// What people call them: the name, unless they have a display name.
+        pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
         /// For how many seconds the token is valid; null if it does not expire.
@@ -537,6 +539,8 @@ records! {
     pub struct Person {
         /// The name to sign in with.
         pub name: String,
+        /// What people call them: the name, unless they have a display name.
+        pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
         /// When they were added.
@@ -550,6 +554,26 @@ records! {
         /// The role until now, in the response to `set_role` alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub was: Option<&'static str>,
+    }
+
+    /// What somebody is called.
+    pub struct Called {
+        /// The name, as other records have it.
+        pub name: String,
+        /// What people call them.
+        pub display_name: String,
+    }
+
+    /// A sender of a webhook account or of Telegram that is linked to a person.
+    pub struct Sender {
+        /// The webhook account, or `telegram`.
+        pub account: String,
+        /// As the account names it in `user_id`; with Telegram, its number for the chat.
+        pub sender: String,
+        /// Whose it is: the name to sign in with.
+        pub person: String,
+        /// Since when.
+        pub created_at: Timestamp,
     }
 
     /// What belongs to a person: what is private goes with them, and what is shared stays

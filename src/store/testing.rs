@@ -138,6 +138,7 @@ pub fn decision(verdict: Verdict) -> Decision {
 /// A callback to the webhook account `door`.
 pub fn callback(body: &str) -> NewDelivery {
     NewDelivery {
+        more: Vec::new(),
         account: "door".to_owned(),
         body: {
             let body = body.to_owned();

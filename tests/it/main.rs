@@ -20,4 +20,5 @@ mod scenarios;
 mod server;
 mod service;
 mod store;
+mod telegram;
 mod webhook;

@@ -34,6 +34,7 @@ pub mod served;
 pub mod socket;
 #[cfg(feature = "relay")]
 pub mod tap;
+pub mod telegram;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod voice;

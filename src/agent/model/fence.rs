@@ -40,9 +40,32 @@ pub const MCP_CHANNEL: &str = "mcp";
 /// OpenAI's and Ollama's.
 pub const PROGRAM_CHANNELS: [&str; 2] = ["openai_api", "ollama_api"];
 
-/// Whether strangers may write what arrives through this channel.
+/// Linked senders of this account, whose words are their persons' own.
+const SENDER: &str = "sender:";
+/// The same where they count as text from outside.
+const OUTSIDE_SENDER: &str = "outside_sender:";
+
+/// The channel of what a linked sender of an account sends. It asks as its person; the words
+/// are the person's own where whoever passes them on is trusted.
+pub fn sender_channel(account: &str, is_trusted: bool) -> String {
+    let kind = if is_trusted { SENDER } else { OUTSIDE_SENDER };
+    format!("{kind}{account}")
+}
+
+/// Whether a linked sender asks through this channel: a person, without the rights of an
+/// admin.
+pub fn is_of_sender(channel: &str) -> bool {
+    channel.starts_with(SENDER) || channel.starts_with(OUTSIDE_SENDER)
+}
+
+/// Whether strangers may ask through this channel: not a person does then, but the account.
 pub fn is_untrusted(channel: &str) -> bool {
     channel.starts_with("webhook:")
+}
+
+/// Whether what arrives through this channel is text from outside.
+pub fn is_outside(channel: &str) -> bool {
+    is_untrusted(channel) || channel.starts_with(OUTSIDE_SENDER)
 }
 
 pub(crate) fn printable_name(name: &str) -> String {
@@ -113,14 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn only_webhooks_are_outside() {
-        for (channel, untrusted) in [
-            ("webhook:shop", true),
-            ("websocket", false),
-            ("lines", false),
-            ("webhooks", false),
+    fn only_webhooks_and_senders_that_are_not_trusted_are_outside() {
+        let [own, passed_on] = [true, false].map(|is_trusted| sender_channel("shop", is_trusted));
+        for (channel, found) in [
+            ("webhook:shop", (true, true, false)),
+            (&own, (false, false, true)),
+            (&passed_on, (false, true, true)),
+            ("websocket", (false, false, false)),
+            ("lines", (false, false, false)),
+            ("webhooks", (false, false, false)),
         ] {
-            assert_eq!(is_untrusted(channel), untrusted, "{channel}");
+            let is = (
+                is_untrusted(channel),
+                is_outside(channel),
+                is_of_sender(channel),
+            );
+            assert_eq!(is, found, "{channel}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) mod system;
 
 use super::tools::output::{MAX_RESULT_CHARS, cap_paged, cap_text, shorten};
 use crate::model::estimate::{NAMED_TOKENS, file_tokens, text_tokens};
-use crate::model::fence::{is_untrusted, printable_name};
+use crate::model::fence::{is_outside, printable_name};
 use crate::model::{ChatMessage, Content, FileKind, ModelFile, Takes};
 use crate::tools::pdf_obstacle;
 use base::calendar::Zone;
@@ -287,7 +287,7 @@ fn question(message: &Message, channel: &str, is_overtaken: bool, zone: &Zone) -
             None => format!("[{time}]"),
         }),
         text: message.content.clone(),
-        is_outside: is_untrusted(channel),
+        is_outside: is_outside(channel),
         notes: (channel == SCHEDULE_CHANNEL)
             .then(|| SCHEDULE_NOTE.to_owned())
             .into_iter()

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use serde_json::Value;
 
 use super::readable::decode_references;
-use crate::model::fence::is_untrusted;
+use crate::model::fence::is_outside;
 use base::url::Url;
 use store::{Message, Step, ToolCall};
 
@@ -32,7 +32,7 @@ impl Address {
         };
         let (_, bare) = self.url.split_once("://").unwrap_or_default();
         let bare = bare.split('#').next().unwrap_or_default();
-        !is_untrusted(channel)
+        !is_outside(channel)
             && match url.path_and_query().as_str() {
                 "/" => self.is_host_in(text, url.authority.port),
                 _ => has_whole(text, bare),

@@ -1,7 +1,7 @@
 //! Who asks in a turn.
 
 use super::turn_context::TurnContext;
-use crate::model::fence::{MCP_CHANNEL, is_untrusted};
+use crate::model::fence::{MCP_CHANNEL, is_of_sender, is_outside, is_untrusted};
 use crate::tools::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
@@ -55,7 +55,7 @@ impl Asker {
         })
     }
 
-    /// Whether an admin asked, and nobody else reads the conversation.
+    /// Whether an admin asked as such, and nobody else reads the conversation.
     pub fn is_admin_alone(&self, run: &TurnContext<'_>) -> bool {
         let admin = self
             .user
@@ -65,7 +65,8 @@ impl Asker {
             Readers::People(people) => people[..] == [user.id],
             Readers::Household => false,
         };
-        !is_untrusted(&run.turn.channel) && admin.is_some_and(reads_alone)
+        let channel = &run.turn.channel;
+        !is_untrusted(channel) && !is_of_sender(channel) && admin.is_some_and(reads_alone)
     }
 
     /// Who asked, where the configuration says something about that person.
@@ -103,5 +104,9 @@ pub fn is_from_outside(run: &TurnContext<'_>) -> bool {
     if is_by_mcp || !run.message.attachments.is_empty() {
         return true;
     }
-    is_untrusted(&run.turn.channel) && run.account.is_none_or(|account| !account.trusted)
+    let channel = &run.turn.channel;
+    match is_untrusted(channel) {
+        true => run.account.is_none_or(|account| !account.trusted),
+        false => is_outside(channel),
+    }
 }

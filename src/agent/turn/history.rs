@@ -3,6 +3,7 @@
 //! Messages stay on disk whole: only the model's view of them is folded.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::asker::Asker;
@@ -23,7 +24,7 @@ use base::error::Result;
 use base::ids::{AudienceId, MemoryId, TurnId};
 use base::people::UserRole;
 use config::Permission;
-use store::{Memory, Past, Purpose, Step, Vector, WantedPast};
+use store::{Memory, Message, Past, Purpose, Step, Vector, WantedPast};
 
 /// Most sources of text from outside that a question names.
 const MOST_SOURCES: usize = 3;
@@ -96,6 +97,8 @@ struct View {
     /// Whether the choice depends on what the message means.
     wants_vector: bool,
     people: Vec<(String, UserRole)>,
+    /// The message, with what its speaker is called.
+    present: Message,
 }
 
 impl View {
@@ -111,7 +114,8 @@ impl View {
         let audience = seen.audience_of(turn)?.unwrap_or(turn.audience_id);
         let asker = Asker::of(run, &seen)?;
         let access = Access::of(&asker, run);
-        let past = seen.past(turn.conversation_id, &wanted(budget, access.recall, false))?;
+        let mut past = seen.past(turn.conversation_id, &wanted(budget, access.recall, false))?;
+        let names = seen.display_names()?;
         let (mut memories, mut is_chosen, mut wants_vector) = (Vec::new(), false, false);
         if access.recall && (run.is_resumed || !may_choose) {
             memories = seen.shown_memories(turn.id)?;
@@ -134,6 +138,25 @@ impl View {
                 memories = seen.relevant_memories(message, vector.as_ref(), &shown, share)?;
             }
         }
+        let shown = |name: &Option<String>| names.get(name.as_ref()?).cloned();
+        for memory in &mut memories {
+            memory.speaker = shown(&memory.speaker).or(memory.speaker.take());
+        }
+        if past
+            .turns
+            .iter()
+            .any(|turn| shown(&turn.message.speaker).is_some())
+        {
+            for turn in Arc::make_mut(&mut past.turns) {
+                let message = &mut turn.message;
+                message.speaker = shown(&message.speaker).or(message.speaker.take());
+                for memory in &mut turn.memories {
+                    memory.speaker = shown(&memory.speaker).or(memory.speaker.take());
+                }
+            }
+        }
+        let mut present = run.message.clone();
+        present.speaker = shown(&present.speaker).or(present.speaker);
         let people = match turn.account {
             // Whoever gets the reply may be anybody.
             Some(_) => Vec::new(),
@@ -148,6 +171,7 @@ impl View {
             is_chosen,
             wants_vector,
             people,
+            present,
         })
     }
 }
@@ -172,6 +196,7 @@ pub struct History<'a> {
     /// Who sees the conversation.
     pub audience: AudienceId,
     past: Past,
+    present: Message,
     memories: Vec<Memory>,
     system_prompt: String,
     /// The uncorrected estimate of the newest context.
@@ -239,6 +264,7 @@ impl<'a> History<'a> {
             audience: view.audience,
             asker: view.asker,
             past: view.past,
+            present: view.present,
             memories: view.memories,
             sent: 0,
         })
@@ -259,7 +285,7 @@ impl<'a> History<'a> {
                 || is_routine && self.past.summary.is_some(),
             past: &self.past.turns,
             turn: self.run.turn.id,
-            present: self.run.message,
+            present: &self.present,
             memories: &self.memories,
             steps,
             channel: &self.run.turn.channel,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::assistant::Assistant;
 use crate::model::ToolSpec;
 use crate::model::client_options::ClientOptions;
-use crate::model::fence::is_untrusted;
+use crate::model::fence::{is_of_sender, is_untrusted};
 use base::clock::Clock;
 use base::error::Error;
 use config::WebhookAccount;
@@ -69,8 +69,12 @@ impl<'a> TurnContext<'a> {
     pub(crate) fn viewer(&self) -> Viewer {
         let turn = self.turn;
         let user = turn.user_id.filter(|_| !is_untrusted(&turn.channel));
-        Viewer::readers_of(turn.conversation_id, &turn.readers)
-            .asked_by(user, turn.account.as_deref())
+        let viewer = Viewer::readers_of(turn.conversation_id, &turn.readers)
+            .asked_by(user, turn.account.as_deref());
+        match is_of_sender(&turn.channel) {
+            true => viewer.without_admin(),
+            false => viewer,
+        }
     }
 }
 

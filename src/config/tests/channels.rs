@@ -94,7 +94,7 @@ fn channels_do_not_collide() {
         [{"type":"tcp","name":"a"},{"type":"tcp","port":1,"name":"a"}] | "channels[1].name" is "a", and so is the name of "channels[0]"
         [{"type":"webhook","accounts":{}}]                           | "channels[0]" has no "port", and there is no tcp channel
         {"webhook":{"accounts":{"a":{"incoming_path":"/x","outgoing_url":"http://a/"},"b":{"incoming_path":"/x","outgoing_url":"http://b/"}}}} | "channels.webhook.accounts.b.incoming_path" is "/x", and so is "channels.webhook.accounts.a.incoming_path"
-        [{"name":"x"}]                                               | "channels[0].type" is required: "tcp", "websocket" or "webhook"
+        [{"name":"x"}]                                               | "channels[0].type" is required: "tcp", "websocket", "webhook" or "telegram"
         {"x":{"port":1}}                                             | "channels.x.type" is required
         [{"type":"tpc"}]                                             | (did you mean "tcp"?)
         [{"type":"tcp","url":"wss://a/"}]                            | unknown key "url" in "channels[0]" (known there: name, port, bind, allow_from, type)

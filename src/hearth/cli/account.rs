@@ -20,12 +20,33 @@ account: Look after your own account
 Needs a server that runs, and --user NAME or a token in HEARTH_TOKEN.",
 )
 .members(&[
+    Command::new(
+        "\
+rename DISPLAY-NAME: Change what people call you
+You sign in with the same name as before. An empty DISPLAY-NAME makes it that name again.
+--SERVER",
+    )
+    .run(rename),
     Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
     Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
     Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
         .run(revoke),
     Command::new("sign-out: End all your sessions\n--tokens  Revoke your tokens, too\n--SERVER")
         .run(sign_out),
+    Command::new(
+        "\
+link ACCOUNT: Say that a sender of a webhook account, or of Telegram, is you
+Prints a code. Send `/link CODE` from there within 10 minutes; what comes from there is answered
+as yours from then on. ACCOUNT is a webhook account with a secret, or telegram.
+--SERVER",
+    )
+    .run(link),
+    Command::new("senders: List the senders that are you\n--json\n--SERVER").run(senders),
+    Command::new(
+        "unlink ACCOUNT SENDER: Say that a sender is not you any more\n\
+         `hearth account senders` shows both.\n--SERVER",
+    )
+    .run(unlink),
     Command::new("memories: List what is remembered about you\n--json\n--SERVER").run(memories),
     Command::new(
         "forget ID: Remove a memory of yours\n`hearth account memories` shows the ID.\n--SERVER",
@@ -63,6 +84,16 @@ fn present(account: &SignedIn, context: &mut CliContext) -> Result<Secret, CliEr
     }
 }
 
+/// `hearth account rename DISPLAY-NAME`
+fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = json!({ "type": "set_display_name", "display_name": arguments.required(0) });
+    let named = sign_in(arguments, context)?.ask(&request)?;
+    context.note(format_args!(
+        "You are called {} now.",
+        text(&named["display_name"])
+    ))
+}
+
 /// `hearth account passwd`
 fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let mut account = sign_in(arguments, context)?;
@@ -98,6 +129,40 @@ fn sessions(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         arguments,
         context,
     )
+}
+
+/// `hearth account link ACCOUNT`
+fn link(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = json!({ "type": "link_sender", "account": arguments.required(0) });
+    let made = sign_in(arguments, context)?.ask(&request)?;
+    context.print(format_args!("/link {}", text(&made["code"])))?;
+    context.note("Send this from there within 10 minutes. It works once.")
+}
+
+/// `hearth account senders`
+fn senders(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    list(
+        &json!({ "type": "list_senders" }),
+        Shown::List {
+            member: "senders",
+            columns: &[
+                ("account", |one| text(&one["account"])),
+                ("sender", |one| text(&one["sender"])),
+                ("since", |one| text(&one["created_at"])),
+            ],
+            empty: "None is; `hearth account link ACCOUNT` links one.",
+        },
+        arguments,
+        context,
+    )
+}
+
+/// `hearth account unlink ACCOUNT SENDER`
+fn unlink(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let (account, sender) = (arguments.required(0), arguments.required(1));
+    let request = json!({ "type": "unlink_sender", "account": account, "sender": sender });
+    sign_in(arguments, context)?.ask(&request)?;
+    context.note(format_args!("{sender} of {account} is a stranger now."))
 }
 
 /// `hearth account memories`

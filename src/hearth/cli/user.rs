@@ -29,6 +29,7 @@ add NAME: Add a user
 Asks for the password in a terminal; otherwise reads it as a line of standard input.
 --role ROLE  viewer (read-only), user (may chat; the default) or
              admin (may also configure, approve, manage tokens)
+--display-name NAME  What people call them, in any script
 --child      Limit what a child may do: writes people.NAME to the configuration
 --program    A program: it has no password, and admins make its tokens
 --password-stdin
@@ -41,6 +42,7 @@ invite NAME: Add a user who chooses a password by a link
 The link works once and for a day. It leads to the web page, at home or wherever the page can be
 reached. In a terminal it is also shown as a QR code, for the camera of a phone.
 --role ROLE  viewer, user (the default) or admin
+--display-name NAME  What people call them, in any script
 --child      Limit what a child may do: writes people.NAME to the configuration
 --url URL    The address of the page (default: that of the server that runs)
 --qr         Print the QR code also where the output is no terminal
@@ -51,6 +53,7 @@ reached. In a terminal it is also shown as a QR code, for the camera of a phone.
             "type": "invite_user",
             "name": arguments.required(0),
             "role": role(arguments)?,
+            "display_name": arguments.text("display-name")?,
             "child": arguments.has("child"),
             "url": page(door, arguments)?,
         });
@@ -139,12 +142,31 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
             )
         })
     }),
+    Command::new(
+        "\
+rename NAME DISPLAY-NAME: Change what people call a user
+Signing in stays as it is: with NAME. An empty DISPLAY-NAME makes it NAME again.",
+    )
+    .row(
+        |arguments| {
+            Ok(json!({
+                "type": "set_display_name",
+                "name": arguments.required(0),
+                "display_name": arguments.required(1),
+            }))
+        },
+        Shown::Sentence(|data| {
+            let (name, called) = (text(&data["name"]), text(&data["display_name"]));
+            format!("{name} is called {called} now.")
+        }),
+    ),
     Command::new("list: List the users and their limits").row(
         |_| Ok(json!({ "type": "list_users" })),
         Shown::List {
             member: "users",
             columns: &[
                 ("name", |user| text(&user["name"])),
+                ("called", |user| text(&user["display_name"])),
                 ("role", |user| {
                     let role = text(&user["role"]);
                     match (&user["is_invited"], &user["is_program"]) {
@@ -191,6 +213,7 @@ fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliR
         "type": "add_user",
         "name": name,
         "role": role,
+        "display_name": arguments.text("display-name")?,
         "password": password.as_ref().map(Secret::expose),
         "child": arguments.has("child"),
         "program": is_program,

@@ -44,6 +44,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("reminders"),
     topic!("calendars"),
     topic!("integrations"),
+    topic!("senders"),
     topic!("protocol"),
     topic!("relay"),
     topic!("privacy"),

@@ -1,5 +1,5 @@
 //! What goes out of the house: callbacks to webhook accounts, notifications through ntfy
-//! and Gotify, and pushes to browsers. From the database to the receiver and back.
+//! and Gotify, pushes to browsers, and messages to chats of Telegram. From the database to the receiver and back.
 //! [`service`](crate::service) decides who gets what.
 
 pub mod callback;
@@ -8,6 +8,7 @@ pub mod notification;
 pub mod post;
 mod push_key;
 pub mod schedule;
+pub mod telegram;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -21,7 +22,10 @@ use base::sync::lock;
 use base::url::Url;
 use config::{Config, Settings};
 use protocol::record::NotificationResult;
-use store::{Attempt, Delivery, Destination, NotificationCause, Outgoing, PUSH, Store};
+use store::{
+    Attempt, Callback, Delivery, Destination, Durable, NotificationCause, Outgoing, PUSH, Store,
+    TELEGRAM,
+};
 
 pub use encryption::is_public_key;
 use notification::Push;
@@ -50,6 +54,8 @@ struct Receiver {
     max_attempts: u32,
     /// When it is given up.
     expires_at: Option<Timestamp>,
+    /// Whether it is a chat of Telegram, which says when it is no use to try again.
+    is_chat: bool,
 }
 
 impl Sender {
@@ -87,6 +93,10 @@ impl Sender {
     pub fn receiver(&self, to: &Destination) -> String {
         let config = self.settings.current();
         let url = match to {
+            Destination::Account(name) if telegram::chat_of(name).is_some() => return name.clone(),
+            Destination::Service { user, service } if service == TELEGRAM => {
+                return telegram::account_of(user);
+            }
             Destination::Account(name) => {
                 let account = config.webhook_account(name);
                 account.map(|account| account.outgoing_url.as_str())
@@ -157,6 +167,23 @@ impl Sender {
         };
         let config = self.settings.current();
         let name = &due.delivery.account;
+        let outgoing = Outgoing::Callback(id);
+        let record = |attempt, _| {
+            // If the commit of a success fails, the callback is sent again, with the same id.
+            let recorded = self.store.record_attempt(id, attempt)?;
+            Ok(Some(recorded.uncommitted()))
+        };
+        if let Some(chat) = telegram::chat_of(name) {
+            let receiver = Receiver {
+                name: "a chat of Telegram".to_owned(),
+                attempts: due.delivery.attempts,
+                max_attempts: notification::MAX_ATTEMPTS,
+                expires_at: None,
+                is_chat: true,
+            };
+            let request = self.to_chat(&config, chat, &due)?;
+            return self.make(&config, outgoing, &receiver, request, record);
+        }
         let account = config.webhook_account(name).ok_or_else(|| {
             format!("the webhook account {name:?} is no longer in the configuration")
         });
@@ -165,13 +192,27 @@ impl Sender {
             attempts: due.delivery.attempts,
             max_attempts: account.as_ref().map_or(0, |account| account.max_attempts),
             expires_at: None,
+            is_chat: false,
         };
         let request = account.map(|account| callback::request(account, &due, now));
-        let outgoing = Outgoing::Callback(id);
-        self.make(&config, outgoing, &receiver, request, |attempt, _| {
-            // If the commit of a success fails, the callback is sent again, with the same id.
-            let recorded = self.store.record_attempt(id, attempt)?;
-            Ok(Some(recorded.uncommitted()))
+        self.make(&config, outgoing, &receiver, request, record)
+    }
+
+    /// The request that sends a part of a reply to a chat, while the chat is that of somebody
+    /// who reads the conversation.
+    fn to_chat(
+        &self,
+        config: &Config,
+        chat: &str,
+        due: &Durable<Callback>,
+    ) -> error::Result<Result<Request, String>> {
+        let person = self.store.person_of_sender(TELEGRAM, chat)?;
+        let readers = &due.delivery.readers;
+        let reads = person.is_some_and(|person| readers.include(person.id, person.role));
+        Ok(match config.telegram() {
+            _ if !reads => Err("the chat is linked no longer".to_owned()),
+            None => Err("there is no telegram channel any more".to_owned()),
+            Some(channel) => Ok(telegram::request(channel, &due.body)),
         })
     }
 
@@ -203,6 +244,8 @@ impl Sender {
         } else if due.service == PUSH {
             self.key()
                 .and_then(|key| notification::to_browser(&due, &key, &config, quiet.is_some(), now))
+        } else if due.service == TELEGRAM {
+            telegram::notification(&due, config.telegram())
         } else {
             notification::to_service(&due, settings, quiet.is_some())
         };
@@ -211,6 +254,7 @@ impl Sender {
             attempts: due.attempts,
             max_attempts: notification::MAX_ATTEMPTS,
             expires_at: Some(due.expires_at),
+            is_chat: due.service == TELEGRAM,
         };
         let outgoing = Outgoing::Notification(id);
         let made = self.make(&config, outgoing, &receiver, request, |attempt, status| {
@@ -248,6 +292,14 @@ impl Sender {
             Ok(Outcome::Unanswered(reason)) | Err(reason) => (reason.clone(), None),
         };
         let attempt = match made {
+            Ok(Outcome::Answered {
+                status: status @ (400 | 403),
+                ..
+            }) if receiver.is_chat => Attempt::Dead {
+                error: format!(
+                    "Telegram answered {status}: the person has blocked the bot, or the chat is gone"
+                ),
+            },
             Ok(outcome) => {
                 let (now, jitter) = (self.clock.now(), random_fraction());
                 schedule::after(number, receiver.max_attempts, &outcome, now, jitter)

@@ -84,9 +84,19 @@ impl Poster {
         };
         let outcome = self.client.exchange(&request, |response| {
             let retry_after = response.header("retry-after");
+            let retry_after = retry_after.and_then(|value| schedule::retry_after(value, now));
+            let retry_after = match (response.status(), retry_after) {
+                // Telegram says it in the body.
+                (429, None) => {
+                    let body = response.read_all(DRAIN_BYTES).unwrap_or_default();
+                    let answer = serde_json::from_slice(&body).unwrap_or_default();
+                    schedule::seconds_to_wait(&answer).map(Duration::from_secs)
+                }
+                (_, said) => said,
+            };
             let outcome = Outcome::Answered {
                 status: response.status(),
-                retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
+                retry_after,
             };
             // The status is the answer; a body that fails or goes on for too
             // long only costs the connection.
@@ -121,7 +131,7 @@ impl CurrentPoster {
 
 /// Why there was no answer, in words. The URL is left out: its query may hold
 /// a credential.
-fn reason(error: &ClientError, setting: &str, limit: Duration) -> String {
+pub fn reason(error: &ClientError, setting: &str, limit: Duration) -> String {
     match error {
         ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
         ClientError::Address(_) => format!("{setting} is not a usable http or https address"),

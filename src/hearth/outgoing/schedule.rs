@@ -3,6 +3,8 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use serde_json::Value;
+
 use base::clock::Timestamp;
 use store::Attempt;
 
@@ -98,6 +100,12 @@ pub fn after(number: u32, most: u32, outcome: &Outcome, now: Timestamp, jitter: 
             error: format!("{error}; given up after {number} attempts"),
         },
     }
+}
+
+/// The seconds after which Telegram wants to be asked again, of its answer: it says them there
+/// (<https://core.telegram.org/bots/api#responseparameters>).
+pub fn seconds_to_wait(answer: &Value) -> Option<u64> {
+    answer["parameters"]["retry_after"].as_u64()
 }
 
 /// Reads a `Retry-After` (RFC 9110 section 10.2.3): seconds, or a date.

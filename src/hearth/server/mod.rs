@@ -20,6 +20,7 @@ use crate::service::Service;
 use crate::service::backups::how_to_restore;
 use crate::service::session::sessions;
 use crate::service::workers::Workers;
+use crate::telegram::Telegram;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use base::sync::lock;
@@ -57,6 +58,7 @@ pub struct Server {
     service: Arc<Service>,
     workers: Workers,
     links: Arc<Links>,
+    telegram: Arc<Telegram>,
     listeners: Mutex<Vec<Listener>>,
     door: Mutex<Option<Arc<Door>>>,
     addrs: Vec<SocketAddr>,
@@ -125,6 +127,13 @@ impl Server {
         // Before the workers: a turn that continues waits for those that are starting.
         service.start_mcp();
         let workers = Workers::start(&service, config.workers).map_err(StartError::new)?;
+        let telegram = Arc::new(Telegram::new(Arc::clone(&service)));
+        let observed = Arc::downgrade(&telegram);
+        service.observe_settings(move |config| {
+            if let Some(telegram) = observed.upgrade() {
+                telegram.apply(config);
+            }
+        });
         let listeners = Listeners::new(settings, sessions(Arc::clone(&service)));
         #[cfg(feature = "tls")]
         let listeners = listeners.with_tls(identity);
@@ -153,10 +162,12 @@ impl Server {
         );
         let door = Door::open(&service, &options.data_dir, router)?;
         links.apply(&config);
+        telegram.apply(&config);
         Ok(Server {
             is_secure: certificate.is_some(),
             door: Mutex::new(Some(door)),
             links,
+            telegram,
             service,
             workers,
             listeners: Mutex::new(open),
@@ -241,6 +252,7 @@ impl Server {
         if let Some(door) = &door {
             door.refuse_new();
         }
+        self.telegram.stop();
         self.workers.stop(grace);
         self.links.stop();
         self.service.mcp().stop(grace.is_zero());

@@ -241,6 +241,9 @@ fn origin(approval: &Approval) -> String {
     let channel = approval.channel.split_once(':');
     let (key, account) = match (approval.channel.as_str(), channel) {
         (_, Some(("webhook", account))) => ("approval.asks.webhook", one_line(account)),
+        (_, Some(("sender" | "outside_sender", account))) => {
+            ("approval.asks.sender", one_line(account))
+        }
         (SCHEDULE_CHANNEL, _) => ("approval.asks.schedule", String::new()),
         ("openai_api" | "ollama_api", _) => ("approval.asks.program", String::new()),
         ("mcp", _) => ("approval.asks.assistant", String::new()),

@@ -41,6 +41,10 @@ pub fn authenticated(
     record::Authenticated {
         authenticated: true,
         user: identity.user.clone(),
+        display_name: match service.store.user(&identity.user) {
+            Ok(Some(user)) => user.called().to_owned(),
+            Ok(None) | Err(_) => identity.user.clone(),
+        },
         role: identity.role.as_str(),
         expires_in: identity
             .expires_at
@@ -235,6 +239,11 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DeleteAccount(delete) => service.delete_account(caller, &delete.password),
         Command::ListOwnTokens => service.list_own_tokens(caller),
         Command::RevokeOwnToken(revoke) => service.revoke_own_token(caller, revoke.token_id),
+        Command::ListPeople => service.list_people(viewer),
+        Command::SetDisplayName(new) => service.set_display_name(&new, caller.identity),
+        Command::LinkSender(wanted) => service.link_sender(caller.identity, &wanted),
+        Command::ListSenders(list) => service.list_senders(caller.identity, list.all),
+        Command::UnlinkSender(gone) => service.unlink_sender(caller.identity, &gone),
         Command::SetPassword(new) => service.set_password(new, user),
         Command::SetRole(new) => service.set_role(&new, user),
         Command::GetBelongings(get) => service.belongings(&get.name),

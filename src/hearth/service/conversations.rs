@@ -13,7 +13,7 @@ use base::visible::label;
 use protocol::command::{GetMessages, ListConversations, UpdateConversation};
 use protocol::event::EventKind;
 use serde_json::json;
-use store::{Conversation, ConversationChange, Identity, Readers, Reshared, Viewer};
+use store::{Conversation, ConversationChange, Identity, Readers, Reshared, TELEGRAM, Viewer};
 
 impl Service {
     /// Who sees a new conversation of a person who does not say.
@@ -265,6 +265,12 @@ impl Service {
         let accounts = config.webhook_accounts();
         accounts
             .map(|account| (account.name.clone(), account.audience.clone()))
+            // It has no conversations of its own, only senders.
+            .chain(
+                config
+                    .telegram()
+                    .map(|_| (TELEGRAM.to_owned(), Audience::Household)),
+            )
             .collect()
     }
 

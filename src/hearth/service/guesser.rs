@@ -13,6 +13,8 @@ pub(super) enum Guesser {
     Place(String),
     /// All clients of a relay.
     Relay(Arc<str>),
+    /// A sender of a webhook account or of Telegram.
+    Sender(String, String),
     /// All who claim to be this person.
     Name(Option<Arc<str>>, String),
 }

@@ -55,6 +55,8 @@ pub fn new_link(url: &str, created_by: &str, now: Timestamp) -> Result<(Secret, 
 impl Service {
     pub(super) fn invite_user(&self, new: InviteUser, by: &str) -> Result<Value> {
         check_user_name(&new.name)?;
+        let display_name = new.display_name.as_deref();
+        self.check_new_display_name(display_name)?;
         let role = parse_role(new.role)?.unwrap_or(UserRole::User);
         let (link, stored) = new_link(&new.url, by, self.clock.now())?;
         self.finish_removals();
@@ -62,6 +64,7 @@ impl Service {
             self.narrow_child(&new.name)?;
         }
         let made = self.store.invite(&new.name, role, stored)?;
+        self.call(made.user_id, display_name)?;
         log::info!("user {}: invited as {} by {by}", made.name, role.as_str());
         self.hub.publish_people();
         shown(&made, &link)
@@ -101,7 +104,7 @@ impl Service {
     /// Writes the limits of a child who is about to be added, so that the child is never
     /// without them.
     pub(super) fn narrow_child(&self, name: &str) -> Result<()> {
-        self.store.check_name_is_free(name)?;
+        self.store.check_is_free(name)?;
         self.settings.narrow_person(name, child_limits())?;
         self.config_changed(&["people".to_owned()]);
         Ok(())

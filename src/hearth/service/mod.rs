@@ -51,6 +51,7 @@ mod queue;
 pub mod reply_stream;
 mod routines;
 mod running;
+mod senders;
 pub mod session;
 pub mod settings;
 mod state;
@@ -70,5 +71,6 @@ mod webhooks;
 pub mod workers;
 
 pub use accounts::Login;
+pub use senders::Said;
 pub use state::Service;
 pub use webhooks::{Accepted, WebhookRequest};

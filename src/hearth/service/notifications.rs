@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Service;
+use agent::model::fence::is_of_sender;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, UserId};
 use config::{Config, PushService, QuietHours};
 use serde_json::{Value, json};
 use store::{
-    Approval, Identity, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL, Turn, TurnEnd,
-    User, UserRole, Viewer,
+    Approval, Identity, LinkedSender, NewNotification, NotificationCause, PUSH, SCHEDULE_CHANNEL,
+    TELEGRAM, Turn, TurnEnd, User, UserRole, Viewer,
 };
 
 /// How long a question waits before phones are notified: whoever sits in front of it has
@@ -21,14 +22,18 @@ const QUESTION_DELAY: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_secs(10);
 
 /// The services of one person, and that for each of their browsers.
-fn services<'a>(config: &'a Config, user: &User) -> impl Iterator<Item = &'static str> + use<'a> {
+fn services<'a>(
+    config: &'a Config,
+    user: &User,
+    has_chat: bool,
+) -> impl Iterator<Item = &'static str> + use<'a> {
     let person = config.person(&user.name);
     let settings = person.and_then(|person| person.notifications.as_ref());
     let services = settings
         .into_iter()
         .flat_map(|settings| settings.services())
         .map(PushService::as_str);
-    services.chain([PUSH])
+    services.chain([PUSH]).chain(has_chat.then_some(TELEGRAM))
 }
 
 /// A notification for one person, sent by each of their services and to each of their browsers.
@@ -39,8 +44,9 @@ fn told<'a>(
     cause: NotificationCause,
     about: i64,
     delay: Duration,
+    has_chat: bool,
 ) -> impl Iterator<Item = NewNotification> + use<'a> {
-    services(config, user).map(move |service| NewNotification {
+    services(config, user, has_chat).map(move |service| NewNotification {
         user_id: user.id,
         service,
         conversation_id,
@@ -56,6 +62,7 @@ impl Service {
     fn notifies(&self, config: &Config) -> bool {
         let mut people = config.people.values();
         self.tells_browsers.load(Ordering::Relaxed)
+            || config.telegram().is_some()
             || people.any(|person| person.notifications.is_some())
     }
 
@@ -67,7 +74,10 @@ impl Service {
         }
         let seen = self.store.snapshot(&Viewer::server())?;
         let user = seen.user_by_id(person)?;
-        Ok(user.map_or(Vec::new(), |user| services(&config, &user).collect()))
+        Ok(user.map_or(Vec::new(), |user| {
+            let has_chat = self.has_chat(&config, user.id);
+            services(&config, &user, has_chat).collect()
+        }))
     }
 
     /// Sets when the caller wants quiet.
@@ -123,14 +133,23 @@ impl Service {
             cause,
             about,
             Duration::ZERO,
+            self.has_chat(&config, user.id),
         )
         .collect()
+    }
+
+    /// Whether this person has linked a chat of Telegram.
+    fn has_chat(&self, config: &Config, user: UserId) -> bool {
+        let is_chat = |one: &LinkedSender| one.account == TELEGRAM;
+        config.telegram().is_some()
+            && (self.store.senders(Some(user))).is_ok_and(|senders| senders.iter().any(is_chat))
     }
 
     /// Whether this person has gone during a turn that took long. A program over HTTP
     /// has no connection that stays, and waits for its replies itself.
     fn is_away(&self, turn: &Turn, user: UserId) -> bool {
         !turn.channel.ends_with("_api")
+            && !is_of_sender(&turn.channel)
             && self.clock.now().since(turn.created_at) >= LONG
             && self.connections.count(Some(user)) == 0
     }
@@ -154,8 +173,14 @@ impl Service {
                 let (conversation, about) = (approval.conversation_id, approval.id.as_i64());
                 for user in users.iter().filter(is_asked) {
                     let cause = NotificationCause::Approval;
-                    let delay = QUESTION_DELAY;
-                    new.extend(told(&config, user, conversation, cause, about, delay));
+                    // Who asked from a chat has no page before them.
+                    let delay = match is_of_sender(&approval.channel) {
+                        true => Duration::ZERO,
+                        false => QUESTION_DELAY,
+                    };
+                    let has_chat = self.has_chat(&config, user.id);
+                    let told = told(&config, user, conversation, cause, about, delay, has_chat);
+                    new.extend(told);
                 }
             }
             self.store.add_notifications(new)
@@ -174,7 +199,16 @@ impl Service {
     ) -> Result<()> {
         let config = self.settings.current();
         let (cause, about) = (NotificationCause::Message, conversation.as_i64());
-        let told = told(&config, user, conversation, cause, about, Duration::ZERO);
+        // Not in a chat: that may be what they are told of.
+        let told = told(
+            &config,
+            user,
+            conversation,
+            cause,
+            about,
+            Duration::ZERO,
+            false,
+        );
         let told = told.map(|one| NewNotification {
             content: Some(text.to_owned()),
             ..one

@@ -9,10 +9,12 @@ use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
-use base::people::{Audience, NAME_CHARACTERS, is_user_name};
+use base::people::{Audience, NAME_CHARACTERS, is_display_name, is_user_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
-use protocol::command::{AddUser, CreateToken, GetUsage, RemoveUser, SetPassword, SetRole};
+use protocol::command::{
+    AddUser, CreateToken, GetUsage, RemoveUser, SetDisplayName, SetPassword, SetRole,
+};
 use protocol::record;
 use serde_json::json;
 use store::{
@@ -38,6 +40,17 @@ pub fn check_user_name(name: &str) -> Result<()> {
         "a user's name must have 1 to {NAME_CHARACTERS} letters and digits of one script, and \
          begin with one; - _ and . may follow, but no . at the end; owner, household, private and \
          null are taken"
+    )))
+}
+
+/// Checks what a person is to be called.
+fn check_display_name(name: &str) -> Result<()> {
+    if is_display_name(name) {
+        return Ok(());
+    }
+    Err(Error::invalid_request(format!(
+        "a display name must have 1 to {NAME_CHARACTERS} characters, none of them hidden; owner, \
+         household, private and null are taken"
     )))
 }
 
@@ -134,8 +147,51 @@ impl Service {
         Ok(views::records("users", users))
     }
 
+    /// The people whom the viewer may know, and what they are called.
+    pub(super) fn list_people(&self, viewer: &Viewer) -> Result<Value> {
+        let people = self.store.snapshot(viewer)?.people()?.into_iter();
+        let people = people.map(|(name, display_name)| record::Called { name, display_name });
+        Ok(views::records("people", people))
+    }
+
+    /// Sets what a person is called: the caller, or as an admin anybody.
+    pub(super) fn set_display_name(&self, new: &SetDisplayName, by: &Identity) -> Result<Value> {
+        let person = self.find_user(new.name.as_deref().unwrap_or(&by.user))?;
+        if by.is_narrowed {
+            return Err(Error::unauthorized("a narrowed token renames nobody"));
+        }
+        if person.id != by.user_id && by.role < UserRole::Admin {
+            return Err(Error::unauthorized("only an admin renames somebody else"));
+        }
+        let wanted = Some(new.display_name.as_str()).filter(|name| !name.is_empty());
+        wanted.map_or(Ok(()), check_display_name)?;
+        let named = self.store.set_display_name(person.id, wanted)?;
+        log::info!("user {}: display name set by {}", named.name, by.user);
+        self.hub.publish_people();
+        Ok(json!(self.person(&named)))
+    }
+
+    /// Gives a person who has just been added a display name, which was checked before.
+    pub(super) fn call(&self, id: UserId, display_name: Option<&str>) -> Result<()> {
+        match display_name {
+            Some(_) => self.store.set_display_name(id, display_name).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the display name of a person who is about to be added.
+    pub(super) fn check_new_display_name(&self, display_name: Option<&str>) -> Result<()> {
+        let Some(name) = display_name else {
+            return Ok(());
+        };
+        check_display_name(name)?;
+        self.store.check_is_free(name)
+    }
+
     pub(super) fn add_user(&self, new: AddUser, by: &str) -> Result<Value> {
         check_user_name(&new.name)?;
+        let display_name = new.display_name.as_deref();
+        self.check_new_display_name(display_name)?;
         let role = parse_role(new.role)?.unwrap_or(UserRole::User);
         let hash = match (&new.password, new.program) {
             (Some(password), false) => self.hash_password(password)?,
@@ -155,7 +211,9 @@ impl Service {
         if new.child {
             self.narrow_child(&new.name)?;
         }
-        let added = self.store.add_user(&new.name, role, &hash)?;
+        let mut added = self.store.add_user(&new.name, role, &hash)?;
+        self.call(added.id, display_name)?;
+        added.display_name = new.display_name;
         log::info!("user {}: added as {} by {by}", added.name, role.as_str());
         self.hub.publish_people();
         Ok(json!(self.person(&added)))
@@ -353,32 +411,39 @@ impl Service {
         if person.is_program() {
             return Ok(());
         }
-        let (name, now) = (&token.name, self.clock.now());
+        let name = &token.name;
         let text = format!(
             "A token named {name:?} was made on the machine. With it a program of {} sees what you \
              see and asks in your name. Your account lists it ({}) and can end it.",
             token.user, token.id
         );
+        let source = format!("notice:{}:{}", token.id, person.id);
+        self.tell(person, "A token that reads your things", &text, &source)
+    }
+
+    /// Tells a person something in a conversation of their own, and on their phones; once for
+    /// each `source`.
+    pub(super) fn tell(&self, person: &User, title: &str, text: &str, source: &str) -> Result<()> {
+        let now = self.clock.now();
         let notice = ExportedConversation {
             channel: Some(NOTICE_CHANNEL.to_owned()),
             outside: Some(false),
-            ..ExportedConversation::new("A token that reads your things".to_owned(), now)
+            ..ExportedConversation::new(title.to_owned(), now)
         };
         let ownership = Ownership {
             owner: Some(person.id),
             audience: Audience::Private,
             copy_for: None,
         };
-        let source = format!("notice:{}:{}", token.id, person.id);
-        let begun = (self.store).begin_import(&source, notice, Vec::new(), ownership)?;
+        let begun = (self.store).begin_import(source, notice, Vec::new(), ownership)?;
         let Some(mut notice) = begun else {
             return Ok(());
         };
         let conversation = notice.id();
-        let message = ExportedMessage::new(Role::Assistant, text.clone(), now);
+        let message = ExportedMessage::new(Role::Assistant, text.to_owned(), now);
         notice.add(vec![(message, None)])?;
         self.hub.publish_change(conversation, notice.finish()?);
-        self.notify(person, conversation, &text)
+        self.notify(person, conversation, text)
     }
 
     fn person(&self, user: &User) -> record::Person {
@@ -496,6 +561,7 @@ mod tests {
             role: UserRole::User,
             password_hash: String::new(),
             created_at: Timestamp::from_millis(0),
+            display_name: None,
         };
         let request = |name: &str, role| TokenRequest {
             name: name.to_owned(),
@@ -528,6 +594,7 @@ mod tests {
             role: UserRole::Admin,
             password_hash: String::new(),
             created_at: Timestamp::from_millis(0),
+            display_name: None,
         };
         let tools = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
         let narrow = |tools, only: Option<&str>, speaks_for: &[i64]| TokenRequest {

@@ -264,7 +264,7 @@ impl Service {
         let next_at = self.next_of(&schedule, now, planner);
         if schedule.is_said {
             let message = marked_as_scheduled(REMINDER, &minute, is_late);
-            return self.tell(schedule, message, next_at, planner);
+            return self.tell_reminder(schedule, message, next_at, planner);
         }
         // With the queue full it stays due and is tried again.
         let requester = Requester::new(schedule.owner_id, schedule.account.as_deref(), None);
@@ -285,7 +285,7 @@ impl Service {
     }
 
     /// Tells a reminder, without a model.
-    fn tell(
+    fn tell_reminder(
         &self,
         schedule: Schedule,
         message: String,

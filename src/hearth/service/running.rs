@@ -272,7 +272,7 @@ impl Service {
     /// Ends a turn: commits its state, reply and callback at once, then publishes the
     /// events and notifies the watchers. Returns whether the conversation's next turn may
     /// run: not while the database cannot be written.
-    fn end(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) -> bool {
+    pub(super) fn end(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) -> bool {
         self.programs.remove(turn.id);
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let ending = end.clone();

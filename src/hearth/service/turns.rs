@@ -164,7 +164,7 @@ impl Service {
         let reserved = match &new.target {
             Target::Existing(conversation) => reserve(Some(*conversation)),
             target => self
-                .check_suspended(&new.viewer, target, limits)
+                .check_suspended(new, target, limits)
                 .and_then(|()| reserve(None)),
         };
         match (reserved, &new.idempotency) {
@@ -177,15 +177,21 @@ impl Service {
 
     /// Checks that not too many turns wait for a person in the conversation that the sender
     /// names, or whose history it sends.
-    fn check_suspended(&self, viewer: &Viewer, target: &Target, limits: &Limits) -> Result<()> {
+    fn check_suspended(&self, new: &NewTurn, target: &Target, limits: &Limits) -> Result<()> {
         if !self.queue.has_suspended() {
             return Ok(());
         }
         let conversation = match target {
             Target::Named { account, name } => self.store.conversation_named(account, name)?,
+            Target::OfSender { account, name } => match (new.owner, name) {
+                (Some(owner), Some(name)) => {
+                    self.store.conversation_of_sender(owner, account, name)?
+                }
+                _ => None,
+            },
             Target::ReplayedHistory(replayed) => self
                 .store
-                .snapshot(viewer)?
+                .snapshot(&new.viewer)?
                 .conversation_replayed(replayed)?,
             Target::Existing(_) | Target::New => None,
         };

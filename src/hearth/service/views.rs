@@ -19,8 +19,8 @@ use net::relay_links::LinkStatus;
 use protocol::record;
 use store::{
     Approval, Calendar, CalendarEvent, Conversation, Delivery, Found, Hit, Identity, Invitation,
-    LastRun, List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token, Turn, Usage,
-    User, UserRole, WatchedCall, excerpt,
+    LastRun, LinkedSender, List, ListItem, ListSummary, Memory, Message, Role, Schedule, Token,
+    Turn, Usage, User, UserRole, WatchedCall, excerpt,
 };
 
 /// The language of what people read.
@@ -400,12 +400,23 @@ pub fn invitation(invitation: &Invitation) -> record::Invitation {
 pub fn person(user: &User, limits: Option<&Person>) -> record::Person {
     record::Person {
         name: user.name.clone(),
+        display_name: user.called().to_owned(),
         role: user.role.as_str(),
         created_at: user.created_at,
         is_invited: user.is_invited(),
         is_program: user.is_program(),
         limits: limits.map(|limits| json!(limits)),
         was: None,
+    }
+}
+
+/// A linked sender.
+pub fn sender(sender: &LinkedSender) -> record::Sender {
+    record::Sender {
+        account: sender.account.clone(),
+        sender: sender.sender.clone(),
+        person: sender.name.clone(),
+        created_at: sender.created_at,
     }
 }
 

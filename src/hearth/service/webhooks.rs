@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use super::turn_wait::TurnWait;
-use super::{Service, attachments};
+use super::{Service, attachments, senders};
+use crate::outgoing::telegram;
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, MessageId};
 use base::people::by_webhook;
@@ -15,8 +16,9 @@ use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
-    Attempt, Delivery, DeliveryState, Destination, Durable, IdempotencyKey, IncludedFile,
-    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, Target, Turn, TurnEnd, Viewer,
+    Attempt, Begun, Delivery, DeliveryState, Destination, Durable, IdempotencyKey, IncludedFile,
+    NewAttachments, NewDelivery, NewTurn, Outgoing, Provisional, TELEGRAM, Target, Turn, TurnEnd,
+    Usage, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -29,6 +31,9 @@ pub struct WebhookRequest {
     pub message: String,
     /// The name of who speaks, as the caller says.
     pub user_id: Option<String>,
+    /// The same to the letter, by which a sender is linked; none where a name was adapted, as
+    /// two senders could have the same then.
+    pub sender: Option<String>,
     /// The caller's own name for the conversation.
     pub conversation_id: Option<String>,
     /// Its files.
@@ -93,27 +98,54 @@ impl Service {
     ) -> Result<Accepted<'_>> {
         self.check_webhook_rate(&account.name, limits)?;
         let channel = format!("webhook:{}", account.name);
-        let target = match request.conversation_id {
-            Some(name) => Target::Named {
-                account: account.name.clone(),
-                name,
-            },
-            None => Target::New,
+        let idempotency = request.idempotency_key.map(|key| IdempotencyKey {
+            scope: channel.clone(),
+            key,
+            request: sha256(&request.body),
+            earlier_request: None,
+        });
+        let sender = request.sender.filter(|_| senders::has_senders(account));
+        let mut answer = None;
+        let mut person = None;
+        if let Some(sender) = sender {
+            let is_known = |key| self.store.is_known(key);
+            if !idempotency.as_ref().map_or(Ok(false), is_known)? {
+                answer = self.try_code(&account.name, &sender, &request.message)?;
+            }
+            person = self.person_behind(&account.name, &sender)?;
+        }
+        let message = match answer {
+            // Nobody else needs the code.
+            Some(_) => "/link".to_owned(),
+            None => request.message,
         };
-        let (viewer, audience) = (Viewer::account(&account.name), account.audience.clone());
+        let new = match &person {
+            Some(person) => {
+                let (name, is_own) = (request.conversation_id, account.trusted);
+                senders::turn_of(person, &account.name, is_own, name, message)
+            }
+            None => {
+                let target = match request.conversation_id {
+                    Some(name) => Target::Named {
+                        account: account.name.clone(),
+                        name,
+                    },
+                    None => Target::New,
+                };
+                let (viewer, audience) = (Viewer::account(&account.name), &account.audience);
+                NewTurn {
+                    account: Some(account.name.clone()),
+                    speaker: (request.user_id).map(|name| by_webhook(&name, &account.name)),
+                    ..NewTurn::new(viewer, target, audience.clone(), channel, message)
+                }
+            }
+        };
         let new = NewTurn {
-            account: Some(account.name.clone()),
-            speaker: (request.user_id).map(|name| by_webhook(&name, &account.name)),
             surface: Some(Surface::Plain),
             is_trusted: account.trusted,
             attachments: NewAttachments::Included(request.attachments, attachments::limits(limits)),
-            idempotency: request.idempotency_key.map(|key| IdempotencyKey {
-                scope: channel.clone(),
-                key,
-                request: sha256(&request.body),
-                earlier_request: None,
-            }),
-            ..NewTurn::new(viewer, target, audience, channel, request.message)
+            idempotency,
+            ..new
         };
         let _place = self.reserve_place(&new, None)?;
         let begun = self.store.begin_turn(new)?;
@@ -125,8 +157,23 @@ impl Service {
                 TurnWait::new(&self.hub, &self.waiting_requests, turn.id, most)
             })
             .flatten();
-        self.start(begun.into_inner(), None, wait.as_ref().map(TurnWait::watch));
+        let begun = begun.into_inner();
+        match (answer, &begun) {
+            (Some(reply), Begun::New { .. }) => self.answer_at_once(&begun, reply),
+            _ => self.start(begun, None, wait.as_ref().map(TurnWait::watch)),
+        }
         Ok(Accepted { turn, wait })
+    }
+
+    /// Ends a turn that has just begun with this reply, without a model.
+    pub(super) fn answer_at_once(&self, begun: &Begun, reply: String) {
+        self.reserve_event_numbers();
+        self.hub.publish_begin(begun);
+        let end = TurnEnd::Done {
+            reply,
+            finish_reason: None,
+        };
+        self.end(begun.turn(), end, Usage::default(), "");
     }
 
     fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
@@ -192,6 +239,10 @@ impl Service {
     /// so, the callback is delayed to give the response time.
     pub(super) fn callback_of(&self, turn: &Turn, end: &TurnEnd) -> (Option<NewDelivery>, bool) {
         let is_awaited = self.hub.is_watched(turn.id);
+        let end = match self.is_severed(turn) {
+            true => &TurnEnd::failed(Error::unauthorized("this sender is linked no longer")),
+            false => end,
+        };
         let mut delivery = callback(turn, end);
         if let Some(delivery) = delivery.as_mut().filter(|_| is_awaited) {
             delivery.delay = RESPONSE_TIME;
@@ -202,13 +253,27 @@ impl Service {
 
 /// The callback of a turn, if an account gets it.
 pub(super) fn callback(turn: &Turn, end: &TurnEnd) -> Option<NewDelivery> {
+    let account = turn.account.as_ref()?;
+    if account == TELEGRAM {
+        let chat = turn.external_name.as_deref();
+        let chat = chat.and_then(senders::chat_of_name)?;
+        let mut bodies = telegram::messages(chat, &senders::said_in_chat(end)).into_iter();
+        let first = bodies.next().unwrap_or_default();
+        return Some(NewDelivery {
+            account: telegram::account_of(chat),
+            body: Box::new(move |_, _| first),
+            more: bodies.collect(),
+            delay: Duration::ZERO,
+        });
+    }
     let (told, end) = (turn.clone(), end.clone());
-    turn.account.as_ref().map(|account| NewDelivery {
+    Some(NewDelivery {
         account: account.clone(),
         body: Box::new(move |lost, in_reply_to| {
             let end = lost.map_or(end, TurnEnd::failed);
             callback_body(&told, &end, in_reply_to)
         }),
+        more: Vec::new(),
         delay: Duration::ZERO,
     })
 }

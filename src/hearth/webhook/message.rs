@@ -88,6 +88,7 @@ fn as_it_is(request: &Request, document: Value) -> Result<WebhookRequest> {
     }
     Ok(WebhookRequest {
         message,
+        sender: user_id.clone(),
         user_id,
         conversation_id,
         attachments: attachments(&mut fields)?,
@@ -121,13 +122,17 @@ fn mapped(request: &Request, document: &Value, map: &WebhookMap) -> Result<Webho
         ));
     }
     check_message(&message)?;
+    let filled = |template: &Option<Template>| Some(template.as_ref()?.fill(document, NAME_BYTES));
     let name = |template: &Option<Template>| {
-        let filled = template.as_ref()?.fill(document, NAME_BYTES);
+        let filled = filled(template)?;
         let printable = filled.replace(|character| !is_printable(character), " ");
         let trimmed = printable.trim();
         (!trimmed.is_empty()).then(|| trimmed.to_owned())
     };
     let user_id = name(&map.user_id).map(|name| name.chars().take(NAME_CHARACTERS).collect());
+    let sender = user_id
+        .clone()
+        .filter(|name| filled(&map.user_id).as_ref() == Some(name));
     let conversation_id = name(&map.conversation_id);
     if let Some(name) = &conversation_id {
         check_name("conversation_id", name)?;
@@ -135,6 +140,7 @@ fn mapped(request: &Request, document: &Value, map: &WebhookMap) -> Result<Webho
     Ok(WebhookRequest {
         message,
         user_id,
+        sender,
         conversation_id,
         attachments: Vec::new(),
         idempotency_key: None,

@@ -895,6 +895,8 @@ commands! {
         name: String = Fields::string,
         /// `viewer`, `user` (when absent) or `admin`.
         role: Option<String> = Fields::optional_string,
+        /// What people call them, in any script: 1 to 64 characters; the name when absent.
+        display_name: Option<String> = Fields::optional_string,
         /// 8 characters to 1,024 bytes; absent for a program.
         password: Option<Secret> = optional_secret,
         /// Whether the person is a child: `people.NAME` is then written to the configuration.
@@ -912,6 +914,8 @@ commands! {
         role: Option<String> = Fields::optional_string,
         /// Whether the person is a child: `people.NAME` is then written to the configuration.
         child: bool = false_by_default,
+        /// What people call them, in any script: 1 to 64 characters; the name when absent.
+        display_name: Option<String> = Fields::optional_string,
         /// The address of the page to which the link leads.
         url: String = Fields::string,
     }) -> Invitation,
@@ -1058,6 +1062,59 @@ commands! {
     }) -> {
         /// The token.
         token_id: TokenId,
+    },
+
+    /// Lists the people of whom the caller may know, and what they are called: a guest knows
+    /// those who see the same conversations.
+    "list_people" Viewer Any ListPeople -> {
+        /// By name.
+        people: Vec<record::Called>,
+    },
+
+    /// Sets what people call the caller, or as an admin somebody else. The name to sign in with
+    /// stays.
+    "set_display_name" Viewer Any SetDisplayName(SetDisplayName {
+        /// In any script: 1 to 64 characters; empty for the name to sign in with.
+        display_name: String = Fields::string,
+        /// Whose, for an admin; the caller's own when absent.
+        name: Option<String> = Fields::optional_string,
+    }) -> Person,
+
+    /// Returns a code by which the caller links a sender of an account: who sends `/link CODE`
+    /// from there within 10 minutes is the caller from then on.
+    "link_sender" User Account LinkSender(LinkSender {
+        /// A webhook account that has a secret, or `telegram`.
+        account: String = Fields::string,
+    }) -> {
+        /// The account.
+        account: String,
+        /// Works once. A new one replaces it.
+        code: String,
+        /// Until when it works.
+        expires_at: Timestamp,
+    },
+
+    /// Lists linked senders: the caller's own, or those of everybody.
+    "list_senders" Viewer Account ListSenders(ListSenders {
+        /// Those of everybody, for an admin.
+        all: bool = false_by_default,
+    }) -> {
+        /// By account.
+        senders: Vec<record::Sender>,
+    },
+
+    /// Ends the link of a sender: the caller's own, or as an admin anybody's. From then on it is
+    /// a stranger.
+    "unlink_sender" Viewer Account UnlinkSender(UnlinkSender {
+        /// As `list_senders` has it.
+        account: String = Fields::string,
+        /// As `list_senders` has it.
+        sender: String = Fields::string,
+    }) -> {
+        /// The account.
+        account: String,
+        /// The sender.
+        sender: String,
     },
 
     /// Ends all sessions of the caller, this one included, and closes their connections.

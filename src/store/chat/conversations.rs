@@ -80,6 +80,20 @@ impl Snapshot<'_> {
 }
 
 impl Store {
+    /// The conversation that this person began through a linked sender of an account, which
+    /// calls it by this name.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn conversation_of_sender(
+        &self,
+        owner: UserId,
+        account: &str,
+        name: &str,
+    ) -> Result<Option<ConversationId>> {
+        self.read(|connection| value(connection, BY_SENDER, params![owner, account, name]))
+    }
+
     /// The conversation that a webhook account calls by this name.
     ///
     /// # Errors
@@ -183,6 +197,9 @@ macro_rules! conversation_columns {
 }
 
 pub(crate) use conversation_columns;
+
+pub(crate) const BY_SENDER: &str = "SELECT id FROM conversations \
+     WHERE owner_id = ?1 AND sender_account = ?2 AND external_name = ?3";
 
 pub(crate) const CONVERSATION_NAMED: &str =
     "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
@@ -291,6 +308,8 @@ pub(crate) struct NewConversation<'a> {
     pub account: Option<&'a str>,
     /// The account's name for it.
     pub name: Option<&'a str>,
+    /// The account through whose linked sender the owner begins it.
+    pub sender_account: Option<&'a str>,
     pub owner: Option<UserId>,
     pub audience_id: AudienceId,
     pub surface: Option<Surface>,
@@ -300,15 +319,15 @@ pub(crate) struct NewConversation<'a> {
 /// its id as its name, so that the caller can continue it by the name in the callback.
 pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Placement> {
     let conversation_id: ConversationId = write.id();
-    let external_name = match (new.account, new.name) {
+    let external_name = match (new.account.or(new.sender_account), new.name) {
         (Some(_), None) => Some(conversation_id.to_string()),
         (_, name) => name.map(str::to_owned),
     };
     write.execute(
         "INSERT INTO conversations
              (id, title, channel, account, external_name, created_at, updated_at, message_count,
-              latest, owner_id, audience_id, surface)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8, ?9)",
+              latest, owner_id, audience_id, surface, sender_account)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8, ?9, ?10)",
         params![
             conversation_id,
             title(new.message),
@@ -319,6 +338,7 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
             new.owner,
             new.audience_id,
             new.surface,
+            new.sender_account,
         ],
     )?;
     index::add_title(write, conversation_id)?;

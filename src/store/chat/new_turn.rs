@@ -39,6 +39,14 @@ pub enum Target {
         /// The caller's name, 1 to 128 characters.
         name: String,
     },
+    /// The conversation of this name that its owner began through a linked sender of this
+    /// account; created on first use. Without a name a new one.
+    OfSender {
+        /// The account. Names are unique within what one person has there.
+        account: String,
+        /// The caller's name, 1 to 128 characters.
+        name: Option<String>,
+    },
     /// The conversation that ends in the history that a client sends; if there is
     /// none, a new one with that history.
     ReplayedHistory(ReplayedHistory),
@@ -300,7 +308,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
 /// The conversation of a new message, created if the target says so; and whether earlier
 /// messages were stored in it.
 fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement, bool)> {
-    let created = |message: &str, account: Option<&str>, name: Option<&str>| {
+    let created_for = |message: &str, account: Option<&str>, name: Option<&str>, sender| {
         conversations::create(
             write,
             NewConversation {
@@ -308,12 +316,14 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
                 message,
                 account,
                 name,
+                sender_account: sender,
                 owner: new.owner,
                 audience_id: audience_id(write, new)?,
                 surface: new.surface,
             },
         )
     };
+    let created = |message: &str, account, name| created_for(message, account, name, None);
     let placement = match &new.target {
         Target::Existing(id) => {
             let known = |row: &Row<'_>| known(row, &Belongs::from_row(row)?);
@@ -331,6 +341,21 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
                 speaker: new.speaker.as_deref(),
             };
             return replayed_history::place(write, sight, replayed_history, &following, create);
+        }
+        Target::OfSender { account, name } => {
+            let known = match name {
+                Some(name) => {
+                    let parameters = params![new.owner, account, name];
+                    row(write.connection, OF_SENDER, parameters, |row| {
+                        known(row, &Belongs::from_row(row)?)
+                    })?
+                }
+                None => None,
+            };
+            match known {
+                Some(placement) => placement,
+                None => created_for(&new.message, None, name.as_deref(), Some(account))?,
+            }
         }
         Target::Named { account, name } => {
             let known = row(write.connection, NAMED, params![account, name], |row| {
@@ -372,6 +397,13 @@ const NAMED: &str = concat!(
     seen_columns!("c"),
     ", id, external_name, surface, model, instructions \
      FROM conversations c WHERE account = ?1 AND external_name = ?2"
+);
+
+const OF_SENDER: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", id, external_name, surface, model, instructions \
+     FROM conversations c WHERE owner_id = ?1 AND sender_account = ?2 AND external_name = ?3"
 );
 
 /// The audience of a new conversation.

@@ -15,6 +15,7 @@ use crate::engine::query::{from_row, value, words};
 use crate::keep::clock_step::NOTE_ATTEMPT;
 use crate::out::deliveries::Attempt;
 use crate::people::push_subscriptions::{self, PUSH, PushSubscription};
+use crate::people::senders::{self, TELEGRAM};
 use crate::sight::askers;
 use crate::sight::audience;
 use crate::sight::viewer::Viewer;
@@ -82,6 +83,10 @@ pub struct Notification {
     pub service: String,
     /// The browser, of [`PUSH`]. Absent where it is not to be told any longer.
     pub browser: Option<(PushId, PushSubscription)>,
+    /// The chat, where the service is [`TELEGRAM`]. Absent where the person has none any longer.
+    pub chat: Option<String>,
+    /// The question that it is about, where the person asked for it.
+    pub own_question: Option<ApprovalId>,
     /// Where it comes from.
     pub conversation_id: ConversationId,
     /// Why.
@@ -126,8 +131,23 @@ impl Store {
                 Some(browser) => push_subscriptions::find(connection, browser, now)?,
                 None => None,
             };
+            let chat = match stored.service == TELEGRAM {
+                true => senders::chat_of(connection, stored.user_id)?,
+                false => None,
+            };
+            let own_question = match stored.cause {
+                NotificationCause::Approval => {
+                    let id = ApprovalId::from(stored.about);
+                    approvals::find_if_there(connection, id)?
+                        .filter(|one| one.user_id == Some(stored.user_id))
+                        .map(|_| id)
+                }
+                _ => None,
+            };
             Ok(Some(Notification {
                 id,
+                chat,
+                own_question,
                 user: stored.user,
                 service: stored.service,
                 browser,

@@ -255,6 +255,7 @@ fn new_conversation(
         message: &schedule.text,
         account: schedule.account.as_deref(),
         name: None,
+        sender_account: None,
         owner: schedule.owner_id,
         audience_id,
         surface: None,

@@ -29,6 +29,8 @@ pub struct NewDelivery {
     pub account: String,
     /// Writes the JSON body.
     pub body: NewBody,
+    /// The bodies of those that follow it, of a reply that is sent in pieces.
+    pub more: Vec<String>,
     /// How long after the turn's end the first attempt is due.
     pub delay: Duration,
 }
@@ -284,6 +286,23 @@ pub(crate) fn insert(
     lost: Option<Error>,
     in_reply_to: Option<MessageId>,
 ) -> Outcome<Delivery> {
+    let (account, is_lost) = (new.account, lost.is_some());
+    let body = (new.body)(lost, in_reply_to);
+    let first = insert_one(write, turn_id, conversation_id, &account, &body, new.delay)?;
+    for body in new.more.iter().filter(|_| !is_lost) {
+        insert_one(write, turn_id, conversation_id, &account, body, new.delay)?;
+    }
+    Ok(first)
+}
+
+fn insert_one(
+    write: &Write<'_>,
+    turn_id: TurnId,
+    conversation_id: ConversationId,
+    account: &str,
+    body: &str,
+    delay: Duration,
+) -> Outcome<Delivery> {
     let state = match oldest_undelivered(write, conversation_id)? {
         Some(_) => DeliveryState::Held,
         None => DeliveryState::Pending,
@@ -293,11 +312,11 @@ pub(crate) fn insert(
         turn_id,
         conversation_id,
         readers: audience::readers_of(write.connection, conversation_id)?,
-        account: new.account,
+        account: account.to_owned(),
         state,
         attempts: 0,
         created_at: write.now,
-        next_at: write.now.plus(new.delay),
+        next_at: write.now.plus(delay),
         last_error: None,
     };
     write.execute(
@@ -309,7 +328,7 @@ pub(crate) fn insert(
             delivery.turn_id,
             delivery.conversation_id,
             delivery.account,
-            (new.body)(lost, in_reply_to),
+            body,
             delivery.state,
             delivery.created_at,
             delivery.next_at,

@@ -10,11 +10,12 @@ use crate::engine::durability::Provisional;
 use crate::engine::integrity::open_to_look;
 use crate::engine::query::values;
 use crate::engine::schema::OpenError;
+use crate::people::senders::{self, LinkedSender};
 use crate::people::tokens::{self, Token};
 use base::error::Result;
 
 /// The users, and what acts in their name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Actors {
     /// The names of all users.
     pub users: Vec<String>,
@@ -29,6 +30,8 @@ pub struct Actors {
     /// Calendars in which something is wrong: owner, name, what it is, and whether they cannot be
     /// read at all.
     pub calendars: Vec<(String, String, String, bool)>,
+    /// The linked senders of all people.
+    pub senders: Vec<LinkedSender>,
 }
 
 /// Guests whom no conversation names.
@@ -78,6 +81,7 @@ pub fn look_up_actors(path: &Path) -> std::result::Result<Actors, OpenError> {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
         )
         .map_err(failed)?,
+        senders: senders::all(&connection).map_err(failed)?,
     })
 }
 

@@ -82,7 +82,9 @@ pub(crate) fn hand_over(
         }
     }
     for sql in [
-        "UPDATE conversations SET owner_id = ?2 WHERE owner_id = ?1",
+        // What a sender of the heir calls so is another conversation.
+        "UPDATE conversations SET owner_id = ?2, sender_account = NULL,
+             external_name = iif(sender_account IS NULL, external_name, NULL) WHERE owner_id = ?1",
         "UPDATE memories SET owner_id = ?2 WHERE owner_id = ?1",
         "UPDATE schedules SET owner_id = ?2, is_paused = 1,
              owner = (SELECT name FROM users WHERE id = ?2) WHERE owner_id = ?1",

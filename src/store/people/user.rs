@@ -27,9 +27,16 @@ pub struct User {
     pub password_hash: String,
     /// When the account was added.
     pub created_at: Timestamp,
+    /// What people call them, if not by the name.
+    pub display_name: Option<String>,
 }
 
 impl User {
+    /// What people call them.
+    pub fn called(&self) -> &str {
+        self.display_name.as_deref().unwrap_or(&self.name)
+    }
+
     /// Whether this person was invited and has not chosen a password yet.
     pub fn is_invited(&self) -> bool {
         self.password_hash == NO_PASSWORD
@@ -45,6 +52,6 @@ pub(crate) const FIND: &str = "SELECT * FROM users WHERE id = ?";
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {
     Ok(from_row!(row => User {
-        id, name, role, password_hash, created_at
+        id, name, role, password_hash, created_at, display_name
     }))
 }

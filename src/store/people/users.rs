@@ -1,6 +1,6 @@
 //! Users.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -10,7 +10,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::integrity;
 use crate::engine::job::Write;
-use crate::engine::query::{self, check_changed, exists, row, rows, value, values};
+use crate::engine::query::{self, check_changed, exists, row, rows, value};
 use crate::engine::schema::OpenError;
 use crate::home::forgetting::forget_all;
 use crate::people::belongings;
@@ -29,7 +29,7 @@ use protocol::record::Belongings;
 /// Most rows of one list.
 const MOST: i64 = 10_000;
 
-const HOUSEHOLD: &str = "SELECT name, role FROM users \
+const HOUSEHOLD: &str = "SELECT ifnull(display_name, name) AS name, role FROM users \
      WHERE role <> ?1 AND password_hash NOT IN (?2, ?3) ORDER BY folded_name LIMIT ?4";
 
 impl User {
@@ -44,8 +44,48 @@ impl User {
     }
 }
 
+/// Names, and what their people are called; of these a guest knows those who see the same.
+const PEOPLE: &str = "SELECT name, ifnull(display_name, name) FROM users u \
+     WHERE password_hash <> ?2 AND (?1 IS NULL OR id = ?1 OR EXISTS ( \
+         SELECT 1 FROM audience_members own CROSS JOIN audience_members other \
+             ON other.audience_id = own.audience_id \
+         WHERE own.user_id = ?1 AND other.user_id = u.id)) ORDER BY folded_name LIMIT 10000";
+
 impl Snapshot<'_> {
-    /// The people of the household by name, guests not among them, for a viewer who sees
+    /// What the people are called of whom a viewer may know, with their names; of whom a guest
+    /// sees what a conversation shared with them shows.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn people(&self) -> Result<Vec<(String, String)>> {
+        let (connection, sight) = self.parts();
+        let of = match self.viewer.user_id() {
+            Some(id) if is_guest(connection, Some(id))? || self.viewer.is_household_only() => {
+                Some(id)
+            }
+            _ => None,
+        };
+        if sight.has_caller() {
+            return Ok(Vec::new());
+        }
+        let called = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        Ok(rows(connection, PEOPLE, params![of, OF_PROGRAM], called)?)
+    }
+
+    /// What people are called who have a display name, by their names.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn display_names(&self) -> Result<BTreeMap<String, String>> {
+        let (connection, _) = self.parts();
+        let sql = "SELECT name, display_name FROM users WHERE display_name IS NOT NULL";
+        let named = rows(connection, sql, params![], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        Ok(named.into_iter().collect())
+    }
+
+    /// The people of the household by what they are called, guests not among them, for a viewer who sees
     /// what is the household's; nobody for others, and where the caller of a webhook
     /// account reads along. Whoever was invited and has not come yet is not among them, nor a
     /// program.
@@ -109,12 +149,40 @@ impl Store {
         self.read(|connection| by_name(connection, name))
     }
 
-    /// Checks that a new user may have this name.
+    /// The user whom people call so, in any case.
     ///
     /// # Errors
-    /// `invalid_request` when it is taken, in any case, or looks like another's.
-    pub fn check_name_is_free(&self, name: &str) -> Result<()> {
-        self.read(|connection| check_free(connection, name))
+    /// `server_error` when the database cannot be read.
+    pub fn user_called(&self, called: &str) -> Result<Option<User>> {
+        let wanted = fold(called);
+        let mut users = self.users()?.into_iter();
+        Ok(users.find(|user| fold(user.called()) == wanted))
+    }
+
+    /// Sets what people call a user, or with none that it is the name.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` when somebody else is called so or has it as name.
+    pub fn set_display_name(&self, id: UserId, display_name: Option<&str>) -> Result<User> {
+        let display_name = display_name.map(str::to_owned);
+        self.write(move |write| {
+            if let Some(name) = &display_name {
+                check_free(write.connection, name, Some(id))?;
+            }
+            write.execute(
+                "UPDATE users SET display_name = ?2 WHERE id = ?1",
+                params![id, display_name],
+            )?;
+            find(write.connection, id)
+        })
+    }
+
+    /// Checks that nobody is called so, or has it as name.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn check_is_free(&self, name: &str) -> Result<()> {
+        self.read(|connection| check_free(connection, name, None))
     }
 
     /// All users, by name, at most 10,000.
@@ -328,21 +396,6 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     Ok(user)
 }
 
-/// Checks that nobody has this name, or one that a reader takes for it.
-fn check_free(connection: &Connection, name: &str) -> Outcome<()> {
-    let names: Vec<String> = values(connection, "SELECT name FROM users", &[])?;
-    let is_taken = |other: &&String| look(other) == look(name) || fold(other) == fold(name);
-    let Some(other) = names.iter().find(is_taken) else {
-        return Ok(());
-    };
-    let looks = if fold(other) == fold(name) {
-        ""
-    } else {
-        ", whose name looks the same"
-    };
-    Err(Error::invalid_request(format!("there is already a user {other:?}{looks}")).into())
-}
-
 /// Adds a user.
 ///
 /// # Errors
@@ -354,7 +407,7 @@ pub(crate) fn insert(
     role: UserRole,
     password_hash: String,
 ) -> Outcome<User> {
-    check_free(write.connection, &name)?;
+    check_free(write.connection, &name, None)?;
     removals::check_forgotten(write, &name)?;
     let user = User {
         id: write.id(),
@@ -362,6 +415,7 @@ pub(crate) fn insert(
         role,
         password_hash,
         created_at: write.now,
+        display_name: None,
     };
     write.execute(
         "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
@@ -376,6 +430,25 @@ pub(crate) fn insert(
         ],
     )?;
     Ok(user)
+}
+
+/// Checks that nobody else has this name or is called so, or looks as if: nobody could tell
+/// them apart.
+fn check_free(connection: &Connection, name: &str, own: Option<UserId>) -> Outcome<()> {
+    let (wanted, looks) = (fold(name), look(name));
+    let all = rows(connection, "SELECT * FROM users", params![], from_row)?;
+    let others = all.iter().filter(|user| Some(user.id) != own);
+    for other in others.flat_map(|user| [user.name.as_str(), user.called()]) {
+        let why = match (fold(other) == wanted, look(other) == looks) {
+            (true, _) => "",
+            (false, true) => ", whose name looks the same",
+            (false, false) => continue,
+        };
+        return Err(
+            Error::invalid_request(format!("there is already a user {other:?}{why}")).into(),
+        );
+    }
+    Ok(())
 }
 
 /// Sets a password; see [`Store::set_password`].

@@ -9,6 +9,7 @@ use crate::engine::database::Store;
 use crate::engine::failure::{Failure, Outcome};
 use crate::engine::job::Write;
 use crate::engine::query::{rows, value, values};
+use crate::people::senders;
 use crate::sight::askers;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
@@ -147,7 +148,8 @@ impl Store {
     }
 
     /// Gives the conversations of webhook accounts their audiences. Names that nobody has
-    /// are left out. Costs nothing where it is as it was. Returns those that change.
+    /// are left out. Costs nothing where it is as it was. Returns those that change. These are
+    /// all accounts: the links of senders of any other end.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -163,6 +165,7 @@ pub(crate) fn set_account_audiences(
     write: &Write<'_>,
     accounts: &[(String, Audience)],
 ) -> Outcome<Vec<Reshared>> {
+    senders::retain(write, accounts.iter().map(|(name, _)| name.as_str()))?;
     let mut changed = Vec::new();
     for (account, audience) in accounts {
         changed.extend(set_account_audience(write, account, audience)?);

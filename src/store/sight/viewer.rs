@@ -33,6 +33,7 @@ enum Scope {
         known: Readers,
         asker: Asker,
         household_only: bool,
+        is_admin: bool,
     },
 }
 
@@ -95,6 +96,7 @@ impl Viewer {
             known: known.clone(),
             asker: Asker::Nobody,
             household_only: false,
+            is_admin: true,
         })
     }
 
@@ -109,6 +111,17 @@ impl Viewer {
                 (None, Some(account)) => Asker::Account(account.to_owned()),
                 (None, None) => Asker::Nobody,
             };
+        }
+        self
+    }
+
+    /// The same where whoever asks has no more rights than a user, even as an admin.
+    #[must_use]
+    pub fn without_admin(mut self) -> Viewer {
+        match &mut self.0 {
+            Scope::Person(person) => person.role = person.role.min(UserRole::User),
+            Scope::ReadersOf { is_admin, .. } => *is_admin = false,
+            Scope::Server | Scope::Account(_) => {}
         }
         self
     }
@@ -187,12 +200,18 @@ impl Viewer {
                 known,
                 asker,
                 household_only,
+                is_admin,
             } => {
-                let actor = match asker {
+                let mut actor = match asker {
                     Asker::Nobody => Actor::Nobody,
                     Asker::Account(name) => Actor::Account(name.clone()),
                     Asker::Person(id) => directory.actor(connection, *id)?,
                 };
+                if let Actor::Person(person) = &mut actor
+                    && !is_admin
+                {
+                    person.role = person.role.min(UserRole::User);
+                }
                 let (mut audiences, account) =
                     directory.audiences_within(connection, *conversation, known)?;
                 if let Actor::Person(person) = &actor {

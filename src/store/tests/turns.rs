@@ -312,6 +312,7 @@ fn a_callback_is_given_the_question_that_others_overtook() {
     let store = TestStore::new();
     let deliver = |turn: &Turn| {
         let new = NewDelivery {
+            more: Vec::new(),
             body: Box::new(|_, question| format!("{question:?}")),
             ..callback("")
         };

@@ -4,6 +4,7 @@ pub mod attachments;
 mod calendar_peers;
 mod calendars;
 mod chat;
+mod display_names;
 mod lists;
 mod notifications;
 mod people;

@@ -2,4 +2,5 @@
 
 mod accounts;
 mod channel;
+mod senders;
 mod speakers;

@@ -122,7 +122,11 @@ fn addressee(arguments: &Arguments, context: &ToolContext<'_>) -> Result<User, S
             None => Err("no person has asked: name one as \"person\"".to_owned()),
         };
     };
-    let found = context.store.user(name).map_err(public)?;
+    let by_name = context.store.user(name).map_err(public)?;
+    let found = match by_name {
+        Some(user) => Some(user),
+        None => context.store.user_called(name).map_err(public)?,
+    };
     found
         .filter(|user| user.role >= UserRole::User || context.user_id == Some(user.id))
         .ok_or_else(|| public(Error::not_found(format!("there is nobody called {name:?}"))))

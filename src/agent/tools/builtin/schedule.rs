@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use super::schedule_request::{MOST_SNOOZE_MINUTES, ScheduleRequest};
-use crate::model::fence::is_untrusted;
+use crate::model::fence::{is_of_sender, is_untrusted};
 use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
@@ -137,8 +137,8 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     }
 }
 
-/// What is set up in a webhook's turn stays with that account: its replies go
-/// there, under its permissions, and what it says comes from outside.
+/// What is set up in a turn of a webhook or a linked sender stays with that account: its
+/// replies go there, under its permissions, and what a webhook says comes from outside.
 fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let request = ScheduleRequest {
         say: text(arguments, "say"),
@@ -166,7 +166,7 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
         }
         context.config.existing_account(name).map_err(public)?;
     }
-    let channel = match is_untrusted(context.channel) {
+    let channel = match is_untrusted(context.channel) || is_of_sender(context.channel) {
         true => context.channel,
         false => SCHEDULE_CHANNEL,
     };

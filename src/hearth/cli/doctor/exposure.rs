@@ -107,7 +107,7 @@ fn judge(settings: &Settings, option: &str) -> Vec<Diagnosis> {
                 let open = open.flat_map(|one| account(one, settings, option));
                 found.extend(open.map(|one| one.of("webhook account")));
             }
-            Channel::Relay(_) => {}
+            Channel::Relay(_) | Channel::Telegram(_) => {}
         }
     }
     found.extend(unasked(config, option));
@@ -123,7 +123,7 @@ fn unasked(config: &Config, option: &str) -> Option<Diagnosis> {
     let is_reachable = |channel: &&Channel| match channel {
         Channel::Tcp(tcp) => is_open(tcp),
         Channel::Relay(_) => true,
-        Channel::Webhook(_) => false,
+        Channel::Webhook(_) | Channel::Telegram(_) => false,
     };
     let open = config.channels.iter().filter(is_reachable);
     let names: Vec<&str> = open.map(Channel::name).collect();

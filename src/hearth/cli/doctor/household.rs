@@ -6,6 +6,7 @@ use crate::cli::token::narrowing;
 use crate::service::settings::{self, UnknownName};
 use crate::service::views;
 use base::people::Audience;
+use base::url::Url;
 use config::{BUILTIN_TOOLS, Config, Permission, Settings, WebhookAccount};
 use serde_json::json;
 use store::{Actors, Token, UserRole, look_up_actors};
@@ -23,6 +24,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found.extend(open_doors(settings, option));
     found.extend(reminders_that_ask(&config, option));
     if let Some(actors) = &actors {
+        found.extend(linked_senders(&config, actors));
         found.extend(unknown_names(&config, actors, option));
         found.extend(actors.calendars.iter().map(|one| calendar(one, option)));
         if let Some(guest) = actors.guests.first() {
@@ -128,6 +130,31 @@ fn token_line(token: &Token) -> String {
     let limits = narrowing(&json!(views::token(token)))
         .map_or(String::new(), |limits| format!(": {limits}"));
     format!("token {name:?}, as {user} ({role}){limits}")
+}
+
+/// Who speaks from elsewhere as a person, and who reads the answers.
+fn linked_senders(config: &Config, actors: &Actors) -> Option<Diagnosis> {
+    let mut lines = Vec::new();
+    for one in &actors.senders {
+        let (account, name) = (&one.account, one.name.as_str());
+        let url = config.webhook_account(account).map(|it| &it.outgoing_url);
+        let Some(host) = url.and_then(|url| Some(Url::parse(url).ok()?.authority.host)) else {
+            lines.push(format!("{} of {account} is {name}", one.sender));
+            continue;
+        };
+        lines.push(format!(
+            "{} of webhook account {account} is {name}; whoever runs its outgoing_url, at {host}, \
+             reads the answers",
+            one.sender
+        ));
+    }
+    (!lines.is_empty()).then(|| {
+        Diagnosis::ok(format!(
+            "these senders are linked to people, who may end that with `hearth account \
+             unlink`:\n{}",
+            lines.join("\n")
+        ))
+    })
 }
 
 /// Sources whose text does not count as text from outside.

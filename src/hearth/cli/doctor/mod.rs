@@ -12,6 +12,7 @@ mod mcp_servers;
 mod model;
 mod providers;
 mod relay;
+mod telegram;
 
 use super::arguments::Arguments;
 use super::command::Command;
@@ -27,9 +28,9 @@ pub const COMMAND: Command = Command::new(
     "\
 doctor: Check the installation, and say how to fix what is wrong
 Checks the configuration, who can reach the server, what reaches the household's things without
-a person, the providers, MCP servers and relays, the data directory with its database, disk, log
-and clock, and the running server. Each line is ok, a warning or a problem, with advice on how to
-fix it. The exit code is 1 if there is a problem.
+a person, the providers, MCP servers, relays and Telegram, the data directory with its database,
+disk, log and clock, and the running server. Each line is ok, a warning or a problem, with advice
+on how to fix it. The exit code is 1 if there is a problem.
 
 Each provider is asked whether it accepts the key and has the model; nothing is sent to a model.
 The running server is asked how its MCP servers do; without one they are started here, and
@@ -50,7 +51,7 @@ const MODEL_KEYS: &[&str] = &["provider", "model", "base_url", "api_key", "fallb
 
 /// Checks of the configuration and of what it refers to, in the order of the output, with the
 /// keys without which there is nothing to check.
-const CHECKS: [(&str, &[&str], SettingsCheck); 10] = [
+const CHECKS: [(&str, &[&str], SettingsCheck); 11] = [
     ("configuration", &[], configuration),
     ("exposure", &["channels"], exposure::check),
     ("household", &["channels", "people"], household::check),
@@ -59,6 +60,7 @@ const CHECKS: [(&str, &[&str], SettingsCheck); 10] = [
     ("mcp server", &["mcp_servers"], mcp_servers::check),
     ("skill", &[], mcp_servers::skills),
     ("relay", &["relay", "relays"], relay::check),
+    ("telegram", &["channels"], telegram::check),
     ("backup", &["backup"], backups::check),
     ("sandbox", &[], exposure::sandbox),
 ];

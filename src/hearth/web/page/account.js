@@ -1,6 +1,6 @@
 // A person's own account.
 
-import { h, card, moment, ask, toast, rowList } from "./dom.js";
+import { h, card, moment, ask, toast, rowList, called } from "./dom.js";
 import { changes, fill, row, sure } from "./list.js";
 
 /** The page. */
@@ -14,6 +14,8 @@ export async function show(household) {
   const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
+    card("Name", h("p.help", `What others and the assistant call you. You sign in as ${user}.`),
+      form("Save", rename, h("label", "Name", h("input", { type: "text", maxlength: 64, value: called(user) })))),
     household.maySend && card("Quiet hours", h("p.help", "When your phones and browsers are quiet: reminders come without a sound, and the rest comes afterwards. Leave both empty for what your household has set."),
       form("Set", setQuietHours, timeOf("From"), timeOf("Until"))),
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
@@ -36,6 +38,12 @@ export async function show(household) {
         remover("End", { what }, "revoke_own_token", { token_id: one.token_id }));
     });
     fill(memories, known.memories, (one) => row(one.content, moment(one.created_at), remover("Forget", { what: one.content }, "delete_memory", { memory_id: one.id })), "Nothing.");
+  }
+
+  async function rename([name]) {
+    await household.request("set_display_name", { display_name: name.trim() === user ? "" : name.trim() });
+    await household.nameThem();
+    toast(`You are called ${called(user)} now.`);
   }
 
   async function changePassword([old, fresh]) {

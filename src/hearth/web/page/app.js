@@ -1,6 +1,6 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, iconButton, sign, toast, announce, ask, roving } from "./dom.js";
+import { h, icon, iconButton, sign, toast, announce, ask, roving, called } from "./dom.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
 
 const root = document.getElementById("app");
@@ -170,7 +170,7 @@ async function start() {
 
   function ready() {
     const { user, role, server } = connection.identity;
-    who.replaceChildren(h("strong", user), h("span.quiet.small", ` ${household.isGuest ? "guest" : role}`));
+    who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${household.isGuest ? "guest" : role}`));
     begins.hidden = anew.hidden = household.isGuest;
     links.replaceChildren(...PAGES.filter(([page]) => mayOpen(page)).map(([page, label]) =>
       h("li", h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, icon(page), label))));

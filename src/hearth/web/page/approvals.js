@@ -1,6 +1,6 @@
 // Approval requests: in the conversation where the call is, and elsewhere how many wait.
 
-import { h, icon, announce, complain } from "./dom.js";
+import { h, icon, announce, complain, called } from "./dom.js";
 import { marked, visible } from "./visible.js";
 
 /** Characters of a value that are shown at once: of a longer one, its beginning and its end. */

@@ -1,6 +1,6 @@
 // One conversation: its messages, replies in progress, and the composer.
 
-import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast } from "./dom.js";
+import { h, icon, sign, dayName, announce, commands, lazily, menuButton, roving, complain, toast, called } from "./dom.js";
 import { write } from "./markdown.js";
 import { drawApprovals } from "./approvals.js";
 import { audienceControl } from "./audience.js";
@@ -345,7 +345,7 @@ export function chat({ household, go, id, sought }) {
 
   function outgoingRow(message) {
     return h("li", { class: `message person ${message.error ? "failed" : "sending"}` },
-      h("div.who", h("strong", household.identity?.user ?? "You"), h("span.quiet.small", message.error ? "not sent" : "sending…")),
+      h("div.who", h("strong", called(household.identity?.user) ?? "You"), h("span.quiet.small", message.error ? "not sent" : "sending…")),
       fileList(household, message.attachments),
       h("div.text", message.text),
       message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments, message.more); }, () => household.discard(message)));
@@ -404,7 +404,7 @@ export function chat({ household, go, id, sought }) {
   function welcome() {
     const hour = new Date().getHours();
     const greeting = hour < 5 ? "Hello" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
-    const name = household.identity?.user;
+    const name = called(household.identity?.user);
     log.replaceChildren(h("li.welcome",
       sign(56),
       h("h2", name ? `${greeting}, ${name}` : greeting),

@@ -85,6 +85,10 @@ export function icon(name) {
 }
 
 /** A button that is an icon; `label` is for screen readers. */
+/** What people are called, by the names that records have. */
+export const names = new Map();
+export const called = (name) => names.get(name) ?? name;
+
 export const iconButton = (name, label, title, onclick) => h("button.icon-button", { "aria-label": label, title, onclick }, icon(name));
 
 /**

@@ -2,6 +2,7 @@
 // approvals. Events from the connection update it; the views listen to its events.
 
 import { idempotencyKey } from "./connection.js";
+import { names } from "./dom.js";
 import { ROLE_KEY, sentence } from "./session.js";
 
 const PAGE = 50;
@@ -95,6 +96,12 @@ export class Household extends EventTarget {
       if (one.unread && (one.id !== this.open || document.hidden)) this.unread.add(one.id);
       else this.unread.delete(one.id);
     }
+  }
+
+  /** Learns what people are called. */
+  async nameThem() {
+    names.clear();
+    for (const one of (await this.read("list_people")).people) names.set(one.name, one.display_name);
   }
 
   async loadConversations() {
@@ -239,6 +246,7 @@ export class Household extends EventTarget {
     try {
       const [config] = await Promise.all([
         this.read("get_config"),
+        this.nameThem(),
         this.loadConversations(),
         this.isGuest ? null : this.#loadApprovals(),
       ]);

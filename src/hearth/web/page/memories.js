@@ -1,7 +1,7 @@
 // The memories of the assistant.
 
 import { audienceIcon } from "./audience.js";
-import { h, moment, rowList } from "./dom.js";
+import { h, moment, rowList, called } from "./dom.js";
 import { changes, fill, row } from "./list.js";
 
 /** The page. */
@@ -30,7 +30,7 @@ export async function show(household) {
 
   function memoryRow(memory) {
     return row([memory.content, memory.search_words && h("p.quiet.small", `Also found by: ${memory.search_words.join(", ")}`)],
-      [audienceIcon(memory, household.identity?.user), memory.speaker && `${memory.speaker} · `, moment(memory.created_at)],
+      [audienceIcon(memory, household.identity?.user), memory.speaker && `${called(memory.speaker)} · `, moment(memory.created_at)],
       household.mayChange(memory) && remover("Forget", { what: memory.content, title: "Forget this?" }, "delete_memory", { memory_id: memory.id }));
   }
 }

@@ -1,6 +1,6 @@
 // One message of a conversation, and what tools did for it.
 
-import { h, icon, iconButton, sign, timeOfDay, copyButton, lazily } from "./dom.js";
+import { h, icon, iconButton, sign, timeOfDay, copyButton, lazily, called } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { rawCall } from "./approvals.js";
 import { marked } from "./visible.js";
@@ -32,7 +32,7 @@ export function messageRow(message, { household, id, turn, find, quote, goOn, ed
   const isMine = message.role === "user";
   const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
     h("div.who",
-      isMine ? h("strong", message.speaker ?? "Unknown") : [sign(20), h("strong", "Hearth")],
+      isMine ? h("strong", called(message.speaker) ?? "Unknown") : [sign(20), h("strong", "Hearth")],
       timeOfDay(message.timestamp)),
     message.in_reply_to && h("p.quiet.small.question", questionOf(message, id, find)),
     turn?.thoughts ? thoughtsOf(turn) : null,

@@ -15,6 +15,7 @@ export async function show(household) {
   const { tried, remover, watch } = changes(household, draw);
   await draw();
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
+  const display = h("input", { type: "text", maxlength: 64, autocomplete: "off" });
   const password = h("input", { type: "password", minlength: 8, autocomplete: "new-password" });
   const role = h("select", options(ROLES, "user"));
   const child = h("input", { type: "checkbox" });
@@ -22,13 +23,13 @@ export async function show(household) {
   const owner = h("select", options(ROLES));
   return { close: watch("people"), element: h("div.page",
     card("People", users, links, h("h2", "Add a person"),
-      form("Add", add, h("label", "Name", name), h("label", "Role", role), h("label.check", child, "A child: with limits"),
+      form("Add", add, h("label", "Name", name, h("span.help", "To sign in with: letters and digits")), h("label", "What people call them", display), h("label", "Role", role), h("label.check", child, "A child: with limits"),
         h("label", "Password", password, h("span.help", "At least 8 characters. Leave it empty to get a link, with which they choose their own.")))),
     card("Tokens", h("p.help", "A token lets a program or a display sign in as you, with this role."), tokens,
       form("Create", create, h("label", "Name", purpose), h("label", "Role", owner)), secret)) };
 
   async function add() {
-    const person = { name: name.value.trim(), role: role.value, child: child.checked };
+    const person = { name: name.value.trim(), role: role.value, child: child.checked, ...(display.value.trim() && { display_name: display.value.trim() }) };
     if (password.value) await household.request("add_user", { ...person, password: password.value });
     else showLink(await household.request("invite_user", { ...person, url: pageAddress() }));
   }
@@ -57,7 +58,7 @@ export async function show(household) {
 
   async function draw() {
     const [people, made, open] = await Promise.all(["list_users", "list_tokens", "list_invitations"].map((type) => household.request(type)));
-    fill(users, people.users, ({ name, ...one }) => row(h("strong", name), [one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
+    fill(users, people.users, ({ name, display_name: display, ...one }) => row(h("strong", display), [display !== name && `${name} · `, one.role, one.is_invited ? " · invited " : " · since ", moment(one.created_at), limits(one.limits)],
       iconButton("key", `New password for ${name}`, "New password", () => reset(name)),
       dropper("Remove", name, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.", "remove_user", { name })));
     fill(links, open.invitations, ({ name, is_reset: isReset, expires_at: until }) => row(h("strong", name), [isReset ? "New password" : "Invited", " · link works until ", moment(until)],

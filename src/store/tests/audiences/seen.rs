@@ -371,6 +371,7 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
         assert_eq!(refused.unwrap_err(), nothing);
     }
     let callback = NewDelivery {
+        more: Vec::new(),
         body: Box::new(|lost, _| format!("{lost:?}")),
         ..callback("")
     };

@@ -111,6 +111,11 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_own_tokens"}
     ghts | {"type":"revoke_own_token","token_id":"SESSION"}
     ghts | {"type":"sign_out_everywhere","tokens":true}
+    -    | {"type":"list_people"}
+    ghts | {"type":"set_display_name","display_name":"x"}
+    ghts | {"type":"link_sender","account":"x"}
+    ghts | {"type":"list_senders"}
+    ghts | {"type":"unlink_sender","account":"x","sender":"y"}
 "#;
 
 /// Those that the table leaves out: a credential is asked for itself, and a token may

@@ -1,0 +1,425 @@
+//! The bot of Telegram: from an update to the messages that answer it.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use base::people::UserRole;
+use support::client::Client;
+use support::eventually;
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
+use support::model::{Act, Model};
+use support::program::{Program, run};
+use support::telegram::{Telegram, refusal};
+use support::voice::VoiceServer;
+
+const CHAT: i64 = 11;
+const OTHER: i64 = 22;
+const HOW_TO_LINK: &str = "I do not know you yet.";
+
+fn config(model: &Model, telegram: &Telegram, more: Value) -> Value {
+    let mut config = model.config_with(more);
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        telegram.channel(),
+    ]);
+    config
+}
+
+fn link(telegram: &Telegram, client: &mut Client, chat: i64) {
+    let made = client.ask(json!({ "type": "link_sender", "account": "telegram" }));
+    telegram.says(chat, &format!("/link {}", made["code"].as_str().unwrap()));
+    eventually("the chat is linked", || {
+        let told = telegram.told(chat);
+        told.last()?
+            .starts_with("This chat is linked")
+            .then_some(())
+    });
+}
+
+/// Waits until a chat was told this last.
+fn hears(telegram: &Telegram, chat: i64, text: &str) {
+    eventually(text, || (telegram.told(chat).last()? == text).then_some(()));
+}
+
+/// Nothing that is said has the token.
+fn assert_secret(home: &Home) {
+    let mut admin = home.admin();
+    for request in ["get_config", "list_deliveries", "server_info"] {
+        let answer = admin.ask(json!({ "type": request })).to_string();
+        assert!(!answer.contains("AAH-secret"), "{answer}");
+    }
+}
+
+#[test]
+fn a_linked_person_talks_to_the_assistant() {
+    let (model, telegram) = (Model::saying("Hello there."), Telegram::start());
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    assert!(model.requests().is_empty(), "no model sees the code");
+    telegram.says(CHAT, "plums");
+    hears(&telegram, CHAT, "Hello there.");
+    assert!(
+        !telegram.calls("sendChatAction").is_empty(),
+        "somebody writes"
+    );
+    telegram.says(CHAT, "pears");
+    eventually("a second reply", || {
+        (telegram.told(CHAT).len() == 3).then_some(())
+    });
+    let request = model.requests().pop().unwrap().to_string();
+    assert!(request.contains("plums"), "one conversation: {request}");
+    assert!(
+        !request.contains("\\n<outside "),
+        "the words are the person's own: {request}"
+    );
+    let listed = user.ask(json!({ "type": "list_conversations" }));
+    let own = listed["conversations"].as_array().unwrap().iter();
+    let own = own.filter(|one| one["channel"] == "sender:telegram");
+    let own: Vec<&Value> = own.collect();
+    assert_eq!(own.len(), 1, "{listed}");
+    assert_eq!(
+        (&own[0]["owner"], &own[0]["audience"]),
+        (&json!("user"), &json!("private"))
+    );
+    // Another conversation, and what others wrote is text from outside.
+    telegram.says(CHAT, "/new");
+    telegram.sends(
+        CHAT,
+        json!({ "text": "cherries", "forward_origin": { "type": "user" } }),
+    );
+    eventually("the reply to what was forwarded", || {
+        (telegram.told(CHAT).len() == 5).then_some(())
+    });
+    let request = model.requests().pop().unwrap();
+    let messages = request["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2, "{request}");
+    assert!(
+        messages[1]["content"].to_string().contains("<outside "),
+        "{request}"
+    );
+    // What is edited is not read.
+    telegram.happens(json!({ "edited_message": {
+        "message_id": 7, "chat": { "id": CHAT, "type": "private" }, "from": { "id": CHAT }, "text": "x",
+    } }));
+    hears(
+        &telegram,
+        CHAT,
+        "I do not read changes of a message: send it anew.",
+    );
+    // Unlinked, it is a stranger.
+    user.ask(json!({ "type": "unlink_sender", "account": "telegram", "sender": CHAT.to_string() }));
+    telegram.says(CHAT, "grapes");
+    eventually("a stranger", || {
+        telegram
+            .told(CHAT)
+            .last()?
+            .starts_with(HOW_TO_LINK)
+            .then_some(())
+    });
+    assert_eq!(model.requests().len(), 3);
+    assert_secret(&home);
+}
+
+#[test]
+fn strangers_and_groups_are_refused_once() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    for text in ["hello", "hello?", "/start", "hello!"] {
+        telegram.says(OTHER, text);
+        telegram.happens(json!({ "message": {
+            "message_id": 1, "chat": { "id": -5, "type": "supergroup" }, "from": { "id": CHAT }, "text": text,
+        } }));
+    }
+    link(&telegram, &mut user, CHAT);
+    let stranger = telegram.told(OTHER);
+    assert!(
+        stranger.len() == 1 && stranger[0].starts_with(HOW_TO_LINK),
+        "{stranger:?}"
+    );
+    assert_eq!(telegram.told(-5), ["I answer in private chats only."]);
+    assert!(model.requests().is_empty());
+    // Guesses are bounded.
+    for number in 0..6 {
+        telegram.says(
+            OTHER,
+            &format!("/link aaaaaaaaa{}", char::from(b'b' + number)),
+        );
+    }
+    eventually("who guesses waits", || {
+        telegram
+            .told(OTHER)
+            .last()?
+            .starts_with("Too many codes")
+            .then_some(())
+    });
+}
+
+#[test]
+fn a_long_reply_comes_in_pieces_and_each_is_repeated_only_without_its_confirmation() {
+    let long = ["a", "b", "c"].map(|letter| letter.repeat(3_000));
+    let reply: &'static str = Box::leak(long.join("\n\n").into_boxed_str());
+    let (model, telegram) = (Model::saying(reply), Telegram::start());
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    // The first piece is confirmed, the second is not, and then it is too much.
+    let ok = || Some((200, json!({ "ok": true, "result": true })));
+    let mut busy = refusal(429, "Too Many Requests");
+    busy["parameters"] = json!({ "retry_after": 60 });
+    telegram.script("sendMessage", [ok(), None, Some((429, busy))]);
+    telegram.says(CHAT, "tell me all");
+    telegram.wait_for("sendMessage", 3);
+    home.server().advance_clock(Duration::from_secs(10));
+    telegram.wait_for("sendMessage", 4);
+    // Not before the time that Telegram named.
+    let waits = || {
+        let listed = home
+            .server()
+            .store()
+            .seen(&store::Viewer::server())
+            .deliveries(None, 10);
+        listed
+            .unwrap()
+            .into_iter()
+            .filter(|one| one.attempts == 2)
+            .map(|one| one.next_at)
+            .min()
+    };
+    let next = eventually("the third attempt is planned", waits);
+    assert!(next.since(home.clock.now()) >= Duration::from_secs(45));
+    home.server().advance_clock(Duration::from_secs(90));
+    eventually("all pieces", || {
+        (telegram.told(CHAT).last()? == &long[2]).then_some(())
+    });
+    let told: Vec<String> = telegram.told(CHAT).split_off(1);
+    let letters: Vec<&str> = told.iter().map(|piece| &piece[..1]).collect();
+    assert_eq!(letters, ["a", "b", "b", "b", "c"]);
+}
+
+#[test]
+fn a_restart_loses_and_repeats_nothing() {
+    let model = Model::start(|_, number| match number {
+        0 => Act::Stall("first".to_owned()),
+        _ => Act::say("second"),
+    });
+    let telegram = Telegram::start();
+    let mut home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    let update = telegram.says(CHAT, "remember the milk");
+    model.wait_for_requests(1);
+    // Acknowledged by the next request alone, after it was on disk.
+    eventually("it is acknowledged", || {
+        let polls = telegram.calls("getUpdates");
+        (polls.last()?["offset"] == update + 1).then_some(())
+    });
+    drop(user);
+    home.restart_at_once();
+    hears(&telegram, CHAT, "second");
+    // The same update again, as after a crash before it was noted.
+    home.stop();
+    let store = store::Store::open(
+        &home.folder.path().join("hearth.db"),
+        base::clock::Clock::system(),
+    )
+    .unwrap();
+    store.set_meta("telegram 4242", "0").unwrap();
+    store.close();
+    home.restart();
+    telegram.says(CHAT, "and the bread");
+    eventually("the new one is answered", || {
+        (model.requests().len() == 3).then_some(())
+    });
+    let asked = model.requests().pop().unwrap().to_string();
+    assert_eq!(asked.matches("remember the milk").count(), 1, "{asked}");
+    assert!(asked.contains("and the bread"), "{asked}");
+}
+
+#[test]
+fn a_question_is_answered_by_a_button_of_whoever_was_asked() {
+    let telegram = Telegram::start();
+    let model = Model::start(|request, _| {
+        let last = request["messages"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        match last["role"] == "tool" {
+            true => Act::say(last["content"].as_str().unwrap()),
+            false if last["content"].to_string().contains("command") => {
+                Act::call("run_command", json!({ "command": "true" }))
+            }
+            false => Act::call("remember", json!({ "content": "The cat is Ada." })),
+        }
+    });
+    let more = json!({ "permission_mode": "ask", "tools": { "run_command": { "enabled": true } } });
+    let home = Home::start(config(&model, &telegram, more));
+    let (mut admin, mut eve) = (
+        home.admin(),
+        home.websocket(&home.add_person("eve", UserRole::User)),
+    );
+    link(&telegram, &mut admin, CHAT);
+    link(&telegram, &mut eve, OTHER);
+    let question = |count: usize| {
+        eventually("a question with buttons", || {
+            let sent = telegram.calls("sendMessage");
+            let asked: Vec<_> = sent
+                .iter()
+                .filter(|one| !one["reply_markup"].is_null())
+                .collect();
+            let asked = asked.get(count)?;
+            let buttons = asked["reply_markup"]["inline_keyboard"][0].as_array()?;
+            let data = |place: usize| buttons[place]["callback_data"].as_str().unwrap().to_owned();
+            Some((asked["chat_id"].clone(), data(0), data(1)))
+        })
+    };
+    let press = |chat: i64, data: &str| {
+        telegram.happens(json!({ "callback_query": {
+            "id": "q", "from": { "id": chat }, "data": data,
+            "message": { "message_id": 9, "chat": { "id": chat }, "text": "?" },
+        } }));
+        let count = telegram.calls("answerCallbackQuery").len() + 1;
+        telegram.wait_for("answerCallbackQuery", count)[count - 1]["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    telegram.says(CHAT, "remember the cat");
+    let (chat, allow, _) = question(0);
+    assert_eq!(chat, json!(CHAT.to_string()));
+    // From others it counts as if it did not exist.
+    assert!(press(OTHER, &allow).starts_with("there is no approval"));
+    assert!(press(33, &allow).starts_with(HOW_TO_LINK));
+    assert_eq!(press(CHAT, &allow), "Allowed");
+    eventually("it was remembered", || {
+        telegram
+            .told(CHAT)
+            .last()?
+            .contains("Remembered")
+            .then_some(())
+    });
+    // As in no chat, an admin is one.
+    telegram.says(CHAT, "run the command");
+    let (_, allow, deny) = question(1);
+    assert!(press(CHAT, &allow).contains("an admin must answer this"));
+    assert!(press(CHAT, &deny).contains("an admin must answer this"));
+    let waiting = admin.ask(json!({ "type": "list_approvals" }));
+    let id = waiting["approvals"][0]["approval_id"].clone();
+    admin.ask(json!({ "type": "deny", "approval_id": id }));
+}
+
+#[test]
+fn pictures_files_and_voice_messages_are_taken() {
+    let (model, telegram) = (Model::saying("Nice."), Telegram::start());
+    let speech = VoiceServer::hearing("Where are the plums?");
+    let more = json!({ "voice": { "transcription": { "url": speech.url(), "model": "w" } } });
+    let home = Home::start(config(&model, &telegram, more));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    let answered = |count: usize| {
+        eventually("an answer", || {
+            (telegram.told(CHAT).len() == count + 1).then_some(())
+        })
+    };
+    telegram.sends(
+        CHAT,
+        json!({
+            "caption": "What is this?", "photo": [{ "file_id": "small" }, { "file_id": "large" }],
+        }),
+    );
+    answered(1);
+    telegram.sends(
+        CHAT,
+        json!({
+            "document": { "file_id": "d", "file_name": "list.txt", "mime_type": "text/plain" },
+        }),
+    );
+    answered(2);
+    let request = model.requests().pop().unwrap().to_string();
+    assert!(request.contains("the bytes of files/d"), "{request}");
+    telegram.sends(
+        CHAT,
+        json!({ "voice": { "file_id": "v", "mime_type": "audio/ogg" } }),
+    );
+    answered(3);
+    let listed = user.ask(json!({ "type": "list_conversations" }));
+    let id = listed["conversations"].as_array().unwrap().iter();
+    let id = id
+        .filter(|one| one["channel"] == "sender:telegram")
+        .map(|one| one["conversation_id"].clone());
+    let id = id.collect::<Vec<_>>().pop().unwrap();
+    let got = user.ask(json!({ "type": "get_messages", "conversation_id": id }));
+    assert!(got.to_string().contains("Where are the plums?"), "{got}");
+    let files = |got: &Value| {
+        let messages = got["messages"].as_array().unwrap().iter();
+        let files = messages.filter_map(|one| one["attachments"].as_array());
+        files
+            .flatten()
+            .map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(files(&got), ["picture.jpg", "list.txt"]);
+}
+
+#[test]
+fn what_fails_at_telegram_is_said_and_holds_up_nobody() {
+    for (status, says) in [
+        (401, "Telegram refuses the bot's token"),
+        (409, "something else gets the bot's messages"),
+        (500, "Telegram answered 500: Scripted"),
+    ] {
+        let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+        telegram.script("getUpdates", [Some((status, refusal(status, "Scripted")))]);
+        let folder = TemporaryDirectory::new();
+        write_config(folder.path(), config(&model, &telegram, json!({})));
+        let tokens = make_people(folder.path());
+        let server = Program::serve(folder.path());
+        telegram.wait_for("getUpdates", 1);
+        // A bystander.
+        let mut admin = Client::websocket(server.address);
+        admin.authenticate(&tokens.admin);
+        assert_eq!(admin.chat("hello")["response"], "Hello.", "{status}");
+        // The page lists it, without the token.
+        let errors = eventually("the error is listed", || {
+            let listed = admin.ask(json!({ "type": "list_errors" })).to_string();
+            listed.contains(says).then_some(listed)
+        });
+        let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+        for text in [errors, log, server.said.clone()] {
+            assert!(!text.contains("AAH-secret"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_telegram_that_hangs_up_is_asked_again() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    telegram.script("getUpdates", [None, None]);
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    telegram.says(CHAT, "hello");
+    hears(&telegram, CHAT, "Hello.");
+}
+
+#[test]
+fn doctor_says_what_is_wrong_with_the_bot() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    let mut config = config(&model, &telegram, json!({}));
+    let home = Home::start(config.clone());
+    let doctor = || String::from_utf8(run(home.folder.path(), &["doctor"]).stdout).unwrap();
+    let found = doctor();
+    assert!(found.contains("Telegram knows the bot"), "{found}");
+    config["channels"][1]["bot_token"] = json!("4242:wrong");
+    fs::write(home.folder.path().join("config.json"), config.to_string()).unwrap();
+    let found = doctor();
+    assert!(
+        found.contains("Telegram refuses the bot's token") && !found.contains("4242:wrong"),
+        "{found}"
+    );
+}
