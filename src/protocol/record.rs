@@ -30,6 +30,9 @@ records! {
         pub user: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
+        /// Whom to ask for what the role does not allow: the first admin; absent for admins.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub admin: Option<String>,
         /// For how many seconds the token is valid; null if it does not expire.
         pub expires_in: Option<u64>,
         /// The server.
@@ -214,6 +217,12 @@ records! {
         /// The message that the reply answers, if that is not the one before it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub in_reply_to: Option<MessageId>,
+        /// While it runs, and somebody reads along: the reply so far.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub text: Option<String>,
+        /// The `seq` of the last event in `text`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub seq: Option<u64>,
         /// Why the reply is not whole.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub finish_reason: Option<FinishReason>,
@@ -398,6 +407,14 @@ records! {
         /// The role until now, in the response to `set_role` alone.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub was: Option<&'static str>,
+    }
+
+    /// Somebody with whom things can be shared.
+    pub struct Sharer {
+        /// The name.
+        pub name: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
     }
 
     /// What belongs to a person: what is private goes with them, and what is shared stays

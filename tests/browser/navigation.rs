@@ -72,9 +72,9 @@ fn a_list_is_one_stop_and_arrow_keys_go_through_it() {
         "one stop for all conversations"
     );
     page.press("ArrowRight", 0);
-    assert_eq!(page.evaluate(FOCUSED), "Tools");
+    assert_eq!(page.evaluate(FOCUSED), "Lists");
     assert_eq!(
-        tabs_to(&mut page, ".foot button"),
+        tabs_to(&mut page, ".foot .menu-place button"),
         1,
         "one stop for all pages"
     );

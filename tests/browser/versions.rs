@@ -52,7 +52,7 @@ fn messages_are_written_anew_answered_again_and_deleted() {
     look(&mut page, "versions");
 
     // Another reply, of another model.
-    page.click("[aria-label='Answer again']");
+    page.click("[aria-label='Answer with another model']");
     page.fill("dialog input", "larger");
     page.click("dialog button[type=submit]");
     page.until(&format!("({TEXTS}).startsWith('how warm is it,larger ')"));
@@ -162,7 +162,7 @@ fn people_choose_among_the_models_that_the_settings_offer() {
     say(&mut page, "first");
     until_last_reply(&mut page, "scripted");
     let offered = "[...document.querySelectorAll('dialog option')].map((one) => one.value).join()";
-    page.click("[aria-label='Answer again']");
+    page.click("[aria-label='Answer with another model']");
     page.until(&format!("{offered} === 'scripted,larger,smaller'"));
     page.evaluate("document.querySelector('dialog select').value = 'smaller'");
     page.click("dialog button[type=submit]");

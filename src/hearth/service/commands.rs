@@ -22,6 +22,7 @@ use base::ids::ConversationId;
 use base::people::Audience;
 use base::secret::Secret;
 use base::sync::lock;
+use config::Preset;
 use net::tls::Trust;
 use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
 use protocol::record;
@@ -41,6 +42,9 @@ pub fn authenticated(
         authenticated: true,
         user: identity.user.clone(),
         role: identity.role.as_str(),
+        admin: (identity.role < UserRole::Admin)
+            .then(|| service.first_admin().ok().flatten().map(|admin| admin.name))
+            .flatten(),
         expires_in: identity
             .expires_at
             .map(|expiry| expiry.since(now).as_secs()),
@@ -73,6 +77,7 @@ fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value>
         "is_usable": probe.finding.is_usable(),
         "message": probe.to_string(),
         "models": probe.models.unwrap_or_default(),
+        "usual_url": Preset::of(&config.provider).and_then(|preset| preset.base_url),
     }))
 }
 
@@ -212,6 +217,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PushSubscribe(new) => service.push_subscribe(caller.identity, new.subscription),
         Command::PushUnsubscribe(gone) => service.push_unsubscribe(caller.identity, &gone.endpoint),
         Command::ServerInfo => server_info(service, caller).map(|info| json!(info)),
+        Command::ListPeople => service.list_people(user),
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
         Command::InviteUser(new) => service.invite_user(new, user),

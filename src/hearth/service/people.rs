@@ -128,6 +128,17 @@ pub fn token_scope(tools: Option<Vec<String>>, only: Option<&str>) -> Result<Tok
 
 /// The commands of the admin `by`. Passwords and tokens are not logged.
 impl Service {
+    /// Those with whom `user` can share something.
+    pub(super) fn list_people(&self, user: &str) -> Result<Value> {
+        let people = self.store.users()?.into_iter();
+        let others = people.filter(|one| one.name != user && !one.is_program());
+        let others = others.map(|one| record::Sharer {
+            name: one.name,
+            role: one.role.as_str(),
+        });
+        Ok(views::records("people", others))
+    }
+
     pub(super) fn list_users(&self) -> Result<Value> {
         let users = self.store.users()?;
         let users = users.iter().map(|user| self.person(user));
@@ -195,14 +206,11 @@ impl Service {
     pub(super) fn create_session(&self, name: Option<&str>) -> Result<Value> {
         let user = match name {
             Some(name) => self.find_user(name)?,
-            None => {
-                let mut users = self.store.users()?.into_iter();
-                users.find(|user| user.role == UserRole::Admin).ok_or_else(|| {
-                    Error::not_found(
-                        "there is no admin yet; add one with `hearth user add NAME --role admin`",
-                    )
-                })?
-            }
+            None => self.first_admin()?.ok_or_else(|| {
+                Error::not_found(
+                    "there is no admin yet; add one with `hearth user add NAME --role admin`",
+                )
+            })?,
         };
         let (token, session) = self.new_session(&user, LOCAL_SESSION);
         self.store.add_token(session)?;
@@ -379,6 +387,12 @@ impl Service {
 
     fn person(&self, user: &User) -> record::Person {
         views::person(user, self.settings.current().person(&user.name))
+    }
+
+    /// Whoever is an admin, the first by name.
+    pub(super) fn first_admin(&self) -> Result<Option<User>> {
+        let mut users = self.store.users()?.into_iter();
+        Ok(users.find(|user| user.role == UserRole::Admin))
     }
 
     pub(super) fn find_user(&self, name: &str) -> Result<User> {

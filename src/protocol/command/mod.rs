@@ -99,6 +99,9 @@ commands! {
         /// Of a test: the provider's models, as far as it lists them.
         #[serde(skip_serializing_if = "Option::is_none")]
         models: Vec<String>,
+        /// Of a test: the usual address of the provider; null if it has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usual_url: Option<String>,
     },
 
     /// Sets one value of the configuration file, or restores its default.
@@ -758,6 +761,12 @@ commands! {
         done: bool,
         /// The size of the whole file.
         bytes: u64,
+    },
+
+    /// Lists the people with whom something can be shared.
+    "list_people" User Account ListPeople -> {
+        /// By name, without the caller and without programs.
+        people: Vec<record::Sharer>,
     },
 
     /// Lists everybody who may sign in.

@@ -36,13 +36,15 @@ export function messageRow(message, { household, id, tools, find, quote, goOn, e
     message.in_reply_to && h("p.quiet.small.question", questionOf(message, id, find)),
     tools?.size ? toolList(tools) : null,
     fileList(household, message.attachments),
-    h("div.text", isMine ? message.content : markdown(message.content)),
+    h("div.text", isMine ? { dir: "auto" } : {}, isMine ? message.content : markdown(message.content)),
     message.finish_reason && cutOff(message, household, goOn),
     h("div.deeds",
       copyButton(() => message.content),
-      household.maySend && h("button.copy", { onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote")),
+      household.maySend && h("button.copy", { "aria-label": "Quote", onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote")),
       isMine && household.mayEdit(message, id) && iconButton("edit", "Edit and send again", "Edit and send again", () => edit(message)),
       !isMine && household.maySend && iconButton("retry", "Answer again", "Answer again", () => again(message)),
+      !isMine && household.maySend && (household.isAdmin || household.config?.models?.length > 1)
+        && h("span.other", iconButton("back", "Answer with another model", "Answer with another model", () => again(message, true))),
       household.mayEdit(message, id) && iconButton("trash", "Delete message", "Delete message", () => remove(message)),
       message.versions?.length > 1 && versions(message, select)));
   row.message = message;
