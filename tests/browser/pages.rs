@@ -348,6 +348,17 @@ fn the_connection_is_tested_and_the_models_are_listed() {
     // What was said before is not said of something else.
     page.fill("[type=url]", "http://127.0.0.1:1/v1");
     page.until("!document.querySelector('.save .good')?.textContent && !document.querySelector('.card .problem')?.textContent");
+    // Another provider has its own address, and the first of its models until one is chosen.
+    let choose = |page: &mut Page, name: &str| {
+        page.evaluate(&format!("(() => {{ const select = document.querySelector('.page select'); select.value = '{name}'; select.dispatchEvent(new Event('change')); }})()"));
+    };
+    choose(&mut page, "ollama");
+    page.until("document.querySelector('[type=url]').value === '' && document.querySelector('[type=url]').placeholder === 'http://127.0.0.1:11434'");
+    choose(&mut page, "openai-compatible");
+    page.until(&format!(
+        "document.querySelector('[type=url]').value === {}",
+        json!(away)
+    ));
     check(&page, &home);
 }
 

@@ -221,7 +221,8 @@ export function chat({ household, go, id, sought }) {
     await load({ before: log.querySelector("li[data-id]")?.dataset.id, limit }, (page, rows) => {
       log.prepend(...rows);
       hasMore = page.has_more;
-      trim("lastElementChild");
+      // Who has gone to the end meanwhile stays there.
+      if (!isAtEnd) trim("lastElementChild");
     });
   }
 

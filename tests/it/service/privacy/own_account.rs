@@ -84,6 +84,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"list_errors"}
     ghts | {"type":"list_backups"}
     ghts | {"type":"back_up","part":0}
+    ghts | {"type":"list_people"}
     ghts | {"type":"list_users"}
     ghts | {"type":"add_user","name":"x","password":"correct horse"}
     ghts | {"type":"invite_user","name":"x","url":"http://a.lan/"}
