@@ -13,5 +13,5 @@ const PAGES = [
 /** The page. */
 export async function show() {
   return { element: h("div.page", rowList(PAGES.map(([page, label, about]) =>
-    h("li", icon(page), h("div.grow", h("a", { href: `#/${page}` }, label), h("p.quiet.small", about)))), (row) => row.querySelector("a"))) };
+    h("li", h("a.row.grow", { href: `#/${page}` }, icon(page), h("span.grow", h("strong", label), h("br"), h("span.quiet.small", about))))), (row) => row.querySelector("a"))) };
 }
