@@ -51,7 +51,8 @@ fn an_owner_decides_who_sees_a_conversation() {
     page.click("dialog [name=audience][value=people]");
     page.click("dialog button[type=submit]");
     page.until("document.querySelector('dialog .problem').textContent.includes('at least one')");
-    let offered = "[...document.querySelectorAll('dialog [name=person]')].map((one) => one.value).join()";
+    let offered =
+        "[...document.querySelectorAll('dialog [name=person]')].map((one) => one.value).join()";
     page.until(&format!("{offered} === 'user,viewer'"));
     // On a phone, and on one whose keyboard is open, the buttons are in sight.
     for height in [844, 420] {

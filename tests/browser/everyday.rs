@@ -103,7 +103,9 @@ fn a_found_message_is_in_sight_and_marked_at_once() {
                 page.click(".open-side");
             }
             page.fill(".search input", &format!("\"question {number}\""));
-            let link = format!("[...document.querySelectorAll('.found a')].find((one) => one.querySelector('.snippet').textContent === 'question {number}')");
+            let link = format!(
+                "[...document.querySelectorAll('.found a')].find((one) => one.querySelector('.snippet').textContent === 'question {number}')"
+            );
             page.until(&link);
             let took = page.evaluate(&format!(
                 "new Promise((resolve) => {{ const begun = performance.now(); {link}.click(); const look = () => {{ const row = document.querySelector('.sought'); const box = row?.getBoundingClientRect(); const edge = row?.closest('.scroller').getBoundingClientRect(); if (row && box.top >= edge.top && box.bottom <= edge.bottom) resolve(performance.now() - begun); else if (performance.now() - begun > 20000) resolve(-1); else requestAnimationFrame(look); }}; look(); }})"
@@ -191,7 +193,9 @@ fn titles_that_are_not_loaded_are_found() {
     page.click(".list a");
     page.until("document.querySelector('.top h1').textContent === 'Holidays in Lapland'");
     page.fill(".search input", "thing 17");
-    page.until("[...document.querySelectorAll('.snippet')].some((one) => one.textContent === 'thing 17')");
+    page.until(
+        "[...document.querySelectorAll('.snippet')].some((one) => one.textContent === 'thing 17')",
+    );
     check(&page, &home);
 }
 
@@ -385,7 +389,9 @@ fn a_page_that_comes_late_does_not_take_the_place_of_the_next() {
 fn a_removed_item_can_be_taken_back() {
     let home = Home::offline();
     let mut admin = home.admin();
-    admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk", "tea"], "check": [] }));
+    admin.ask(
+        json!({ "type": "update_list", "list": "shopping", "add": ["milk", "tea"], "check": [] }),
+    );
     let browser = Chromium::start();
     let mut page = browser.page();
     sign_in(&mut page, &home);
@@ -413,7 +419,10 @@ fn an_unknown_address_is_a_page_that_leads_back() {
     page.until("document.querySelector('.sign-in form')");
     // A program reads the error as before.
     let answer = support::http::get(home.address(), "/nowhere");
-    assert_eq!((answer.status, &answer.json()["code"]), (404, &json!("not_found")));
+    assert_eq!(
+        (answer.status, &answer.json()["code"]),
+        (404, &json!("not_found"))
+    );
     check(&page, &home);
 }
 
@@ -421,7 +430,9 @@ fn an_unknown_address_is_a_page_that_leads_back() {
 #[ignore = "needs Chromium: make test-browser"]
 fn a_person_is_one_card_with_role_and_usage() {
     let model = Model::saying("fine");
-    let home = Home::start(model.config_with(json!({ "people": { "user": { "monthly_tokens": 500_000 } } })));
+    let home = Home::start(model.config_with(
+        json!({ "people": { "user": { "monthly_tokens": 500_000, "approves": ["remember"] } } }),
+    ));
     home.websocket(&home.tokens.user)
         .ask(json!({ "type": "chat", "message": "hello" }));
     let mut admin = home.admin();
@@ -431,9 +442,16 @@ fn a_person_is_one_card_with_role_and_usage() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     go(&mut page, "people");
-    let of = |name: &str| format!("[...document.querySelectorAll('.card:first-child .rows > li')].filter((one) => one.querySelector('strong').textContent === '{name}')");
+    let of = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('.card:first-child .rows > li')].filter((one) => one.querySelector('strong').textContent === '{name}')"
+        )
+    };
     assert_eq!(page.evaluate(&format!("{}.length", of("grace"))), 1);
-    page.until(&format!("{}[0].textContent.includes('link works until')", of("grace")));
+    page.until(&format!(
+        "{}[0].textContent.includes('link works until')",
+        of("grace")
+    ));
     page.until(&format!("{}[0].textContent.includes('of 500,000 tokens') && {}[0].querySelector('progress').max === 500000", of("user"), of("user")));
     look(&mut page, "people-cards");
     page.evaluate("(() => { const select = document.querySelector('[aria-label=\"Role of grace\"]'); select.value = 'viewer'; select.dispatchEvent(new Event('change')); })()");
@@ -444,8 +462,21 @@ fn a_person_is_one_card_with_role_and_usage() {
         let is_guest = |one: &Value| one["name"] == "grace" && one["role"] == "viewer";
         users.as_array().unwrap().iter().any(is_guest).then_some(())
     });
+    // Limits are changed one by one: what else the configuration says of somebody stays.
+    page.click("[aria-label='Limits of user']");
+    page.fill("dialog input", "600000");
+    page.fill("dialog textarea", "Answers for a nine year old.");
+    page.click("dialog button[type=submit]");
+    page.until(&format!("{}[0].textContent.includes('of 600,000 tokens') && {}[0].textContent.includes('instructions of their own')", of("user"), of("user")));
+    let config = admin.ask(json!({ "type": "get_config" }));
+    let limits = &config["people"]["user"];
+    assert_eq!(
+        (&limits["monthly_tokens"], &limits["approves"]),
+        (&json!(600_000), &json!(["remember"])),
+        "{limits}"
+    );
     // A note is above a dialog.
-    page.click("[aria-label='Remove grace']");
+    page.click("[aria-label='Remove user']");
     page.until("document.querySelector('dialog')");
     page.evaluate("import([...document.scripts].find((one) => one.src).src.replace('app.js', 'dom.js')).then(({ toast }) => toast('Look'))");
     page.until("document.querySelector('.toast')?.matches(':popover-open')");

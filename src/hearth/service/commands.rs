@@ -230,6 +230,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RevokeOwnToken(revoke) => service.revoke_own_token(caller, revoke.token_id),
         Command::SetPassword(new) => service.set_password(new, user),
         Command::SetRole(new) => service.set_role(&new, user),
+        Command::SetLimits(new) => service.set_limits(new, user),
         Command::GetBelongings(get) => service.belongings(&get.name),
         Command::CreateSession(new) => service.create_session(new.user.as_deref()),
         Command::TestNotification(test) => {

@@ -12,7 +12,9 @@ use base::ids::{ConversationId, TokenId, UserId};
 use base::people::{Audience, NAME_CHARACTERS, is_user_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
-use protocol::command::{AddUser, CreateToken, GetUsage, RemoveUser, SetPassword, SetRole};
+use protocol::command::{
+    AddUser, CreateToken, GetUsage, RemoveUser, SetLimits, SetPassword, SetRole,
+};
 use protocol::record;
 use serde_json::json;
 use store::{
@@ -195,6 +197,15 @@ impl Service {
         });
         view.was = Some(known.role.as_str());
         Ok(json!(view))
+    }
+
+    pub(super) fn set_limits(&self, new: SetLimits, by: &str) -> Result<Value> {
+        let known = self.find_user(&new.name)?;
+        self.settings.limit_person(&known.name, new.limits)?;
+        log::info!("user {}: limits changed by {by}", known.name);
+        self.config_changed(&["people".to_owned()]);
+        self.hub.publish_people();
+        Ok(json!(self.person(&known)))
     }
 
     pub(super) fn belongings(&self, name: &str) -> Result<Value> {

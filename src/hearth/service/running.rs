@@ -177,7 +177,10 @@ impl Service {
     /// What a turn has said on disk.
     fn said(&self, id: TurnId) -> String {
         let seen = self.store.snapshot(&Viewer::server());
-        said_so_far(&seen.and_then(|seen| seen.steps(id)).unwrap_or_default(), "")
+        said_so_far(
+            &seen.and_then(|seen| seen.steps(id)).unwrap_or_default(),
+            "",
+        )
     }
 
     /// Gives a conversation that has just begun a title, if the model has one soon.

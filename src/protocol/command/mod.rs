@@ -844,6 +844,14 @@ commands! {
         role: String = Fields::string,
     }) -> Person,
 
+    /// Changes what limits a person: members of `people.NAME` in the configuration.
+    "set_limits" Admin Any SetLimits(SetLimits {
+        /// As `list_users` has it.
+        name: String = Fields::string,
+        /// Such as `monthly_tokens` and `instructions`, with their new values; null removes one.
+        limits: Map<String, Value> = Fields::object,
+    }) -> Person,
+
     /// Counts what goes with a person who is removed, and what stays without an owner.
     "get_belongings" Admin Any GetBelongings(GetBelongings {
         /// As `list_users` has it.

@@ -159,6 +159,8 @@ export function menuButton(name, label, entries, words) {
   const button = iconButton(name, label, label, () => open(menu.hidden));
   if (words) {
     button.className = "plain";
+    // They are its name.
+    button.removeAttribute("aria-label");
     button.append(words);
   }
   button.setAttribute("aria-haspopup", "menu");

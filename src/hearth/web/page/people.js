@@ -76,8 +76,23 @@ export async function show(household) {
         h("span", most ? `${NUMBER.format(used)} of ${NUMBER.format(most)} tokens` : `${NUMBER.format(used)} tokens`)) : null].flat().filter(Boolean),
       h("span.row.wrap", role,
         link && dropper("Revoke", name, link.is_reset ? "The link will not work any more." : "The link will not work any more, and the person is removed.", "revoke_invitation", { name }),
+        iconButton("edit", `Limits of ${name}`, "Limits", () => limit(name, one.limits ?? {})),
         !one.is_program && iconButton("key", `New password for ${name}`, "New password", () => reset(name)),
-        dropper("Remove", name, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.", "remove_user", { name })));
+        !(one.is_invited && link) && dropper("Remove", name, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.", "remove_user", { name })));
+  }
+
+  /** Asks what limits a person. */
+  function limit(name, known) {
+    const tokens = h("input", { type: "number", min: 1, value: known.monthly_tokens ?? "", placeholder: "No limit" });
+    const words = h("textarea", { rows: 4, maxlength: 10000, value: known.instructions ?? "", placeholder: "Such as: Answers for a nine year old." });
+    const form = h("form", { method: "dialog" }, h("h2", `Limits of ${name}`),
+      h("label", "Tokens a month", tokens), h("label", "Instructions to the assistant", words),
+      h("div.row.end", h("button.plain", { onclick: () => dialog.close() }, "Cancel"), h("button", { type: "submit", class: "primary" }, "Save")));
+    const dialog = h("dialog", { "aria-label": `Limits of ${name}` }, form);
+    form.addEventListener("submit", () => tried(() => household.request("set_limits", { name, limits: { monthly_tokens: tokens.value ? Number(tokens.value) : null, instructions: words.value.trim() || null } })));
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
   }
 
   async function change(name, was, role) {

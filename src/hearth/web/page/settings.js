@@ -130,7 +130,7 @@ export async function show(household) {
       const found = await household.request("update_config", { config: tried, test: true });
       result.className = found.is_usable ? "good" : "problem";
       result.textContent = sentence(found.message[0].toUpperCase() + found.message.slice(1));
-      field.base_url.placeholder = found.usual_url ?? "Such as http://192.168.1.20:8080/v1";
+      field.base_url.placeholder = found.usual_url ?? "Such as http://127.0.0.1:8080/v1";
       offer(found.models.slice(0, 500));
     } catch (error) {
       result.className = "problem";
