@@ -185,6 +185,7 @@ export function chat({ household, go, id, sought }) {
     hasNewer = false;
     drawOlder();
     for (const one of page.messages) add(one);
+    addUnseen();
     const newest = page.messages.at(-1);
     if (newest?.role === "user" && newest.turn_id) household.lookUp(newest.turn_id, id).catch(() => {});
     schedule();
@@ -198,10 +199,16 @@ export function chat({ household, go, id, sought }) {
     hasMore = page.has_more;
     hasNewer = page.has_more_after ?? false;
     for (const one of page.messages) add(one);
-    if (!hasNewer) unseen.forEach((one) => add(one));
-    unseen = [];
+    addUnseen();
     drawOlder();
     schedule();
+  }
+
+  /** Adds what came meanwhile, once the end is loaded. */
+  function addUnseen() {
+    if (hasNewer) return;
+    for (const one of unseen) add(one);
+    unseen = [];
   }
 
   /** Reads it again, because messages were replaced or deleted. */
@@ -231,6 +238,7 @@ export function chat({ household, go, id, sought }) {
     await load({ around: log.lastElementChild.dataset.id, limit: 2 * PAGE }, (page, rows) => {
       log.append(...rows);
       hasNewer = page.has_more_after;
+      addUnseen();
       trim("firstElementChild");
     });
   }

@@ -71,6 +71,7 @@ export const ICONS = {
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   quote: "M5 17c2.5 0 4-2 4-5V8H5v4h4M14 17c2.5 0 4-2 4-5V8h-4v4h4",
+  speak: "M4 9.5v5h3.5L12 19V5L7.5 9.5zM15.5 9a4.5 4.5 0 0 1 0 6M18 6.5a8 8 0 0 1 0 11",
   retry: "M19 12a7 7 0 1 1-2-5M19 4v4h-4",
 };
 

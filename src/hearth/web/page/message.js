@@ -1,6 +1,6 @@
 // One message of a conversation, and what tools did for it.
 
-import { h, icon, iconButton, sign, timeOfDay, copyButton, lazily } from "./dom.js";
+import { h, icon, iconButton, sign, timeOfDay, complain, copyButton, lazily } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { argumentsOf } from "./approvals.js";
 
@@ -45,6 +45,7 @@ export function messageRow(message, { household, id, tools, find, quote, goOn, e
       !isMine && household.maySend && iconButton("retry", "Answer again", "Answer again", () => again(message)),
       !isMine && household.maySend && (household.isAdmin || household.config?.models?.length > 1)
         && h("span.other", iconButton("back", "Answer with another model", "Answer with another model", () => again(message, true))),
+      !isMine && household.maySend && household.config?.voice?.speech && iconButton("speak", "Read aloud", "Read aloud", () => import("./voice.js").then(({ speak }) => speak(household, message.content), complain)),
       household.mayEdit(message, id) && iconButton("trash", "Delete message", "Delete message", () => remove(message)),
       message.versions?.length > 1 && versions(message, select)));
   row.message = message;
