@@ -30,7 +30,7 @@ records! {
         pub user: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
-        /// Whom to ask for what the role does not allow: the first admin; absent for admins.
+        /// An admin to ask for what the role does not allow; absent for admins.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub admin: Option<String>,
         /// For how many seconds the token is valid; null if it does not expire.
@@ -409,7 +409,7 @@ records! {
         pub was: Option<&'static str>,
     }
 
-    /// Somebody with whom things can be shared.
+    /// Somebody to share things with.
     pub struct Sharer {
         /// The name.
         pub name: String,

@@ -321,7 +321,7 @@ fn members_have_few_ways_and_admins_manage_beside_them() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
-fn a_failure_says_what_to_do_or_whom_to_ask() {
+fn a_failure_says_what_to_do_or_who_can_help() {
     let model = Model::start(|_, _| Act::error(401, "", "no such key"));
     let home = Home::start(model.config());
     let browser = Chromium::start();
@@ -356,8 +356,10 @@ fn trying_again_keeps_the_files() {
     page.until("document.querySelector('.failure button')?.textContent === 'Try again'");
     page.click(".failure button");
     until_last_reply(&mut page, "two eggs");
-    let asked = model.requests().last().unwrap().to_string();
-    assert!(asked.contains("pancakes.txt"), "{asked}");
+    // In the question itself, not only in what was said before it.
+    let asked = model.requests().pop().unwrap();
+    let question = asked["messages"].as_array().unwrap().last().unwrap();
+    assert!(question.to_string().contains("pancakes.txt"), "{asked}");
     check(&page, &home);
 }
 
@@ -369,12 +371,15 @@ fn a_page_that_comes_late_does_not_take_the_place_of_the_next() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     // The status takes its time.
-    page.evaluate("(() => { const send = WebSocket.prototype.send; window.held = []; WebSocket.prototype.send = function (text) { if (text.includes('server_info')) held.push(() => send.call(this, text)); else send.call(this, text); }; })()");
+    page.evaluate("(() => { const send = WebSocket.prototype.send; window.held = []; WebSocket.prototype.send = function (text) { if (text.includes('server_info')) { held.push(() => send.call(this, text)); this.addEventListener('message', () => { heard += 1; }); } else send.call(this, text); }; })()");
     page.evaluate("location.hash = '#/status'");
     page.until("window.held.length === 1");
     page.evaluate("location.hash = '#/'");
     page.until("document.querySelector('.welcome')");
-    page.evaluate("window.shown = document.querySelector('.chat'); window.moves = 0; new MutationObserver(() => { moves += 1; }).observe(document.querySelector('.place'), { childList: true }); held[0](); 0");
+    page.evaluate("window.shown = document.querySelector('.chat'); window.moves = 0; window.heard = 0; new MutationObserver(() => { moves += 1; }).observe(document.querySelector('.place'), { childList: true }); held[0](); 0");
+    page.until("window.heard > 0");
+    page.evaluate("new Promise((resolve) => setTimeout(resolve, 0))");
+    assert_eq!(page.evaluate("window.moves"), 0);
     page.evaluate("location.hash = '#/lists'");
     page.until("document.querySelector('.place').dataset.page === 'lists'");
     page.evaluate("location.hash = '#/'");

@@ -130,7 +130,7 @@ pub fn token_scope(tools: Option<Vec<String>>, only: Option<&str>) -> Result<Tok
 
 /// The commands of the admin `by`. Passwords and tokens are not logged.
 impl Service {
-    /// Those with whom `user` can share something.
+    /// Those `user` can share something with.
     pub(super) fn list_people(&self, user: &str) -> Result<Value> {
         let people = self.store.users()?.into_iter();
         let others = people.filter(|one| one.name != user && !one.is_program());

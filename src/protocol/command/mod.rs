@@ -763,7 +763,7 @@ commands! {
         bytes: u64,
     },
 
-    /// Lists the people with whom something can be shared.
+    /// Lists the people something can be shared with.
     "list_people" User Account ListPeople -> {
         /// By name, without the caller and without programs.
         people: Vec<record::Sharer>,

@@ -8,7 +8,7 @@ const REQUEST_TIMEOUT = 30000;
 
 /** An error response of the server. */
 export class RequestError extends Error {
-  /** `admin` is whom to ask for what one may not do oneself. */
+  /** `admin` can do what one may not do oneself. */
   constructor(code, message, retryAfter, admin) {
     super(explain({ code, message, retryAfter, admin }));
     this.code = code;
@@ -16,7 +16,7 @@ export class RequestError extends Error {
   }
 }
 
-/** An error as a sentence. What only an admin understands says whom to ask instead. */
+/** An error as a sentence. In place of what only an admin understands it names one to ask. */
 export function explain({ code, message, retryAfter, admin }) {
   if (admin && code === "server_error" && !retryAfter) return `That does not work right now. Try again later, or ask ${admin}.`;
   return admin && code === "unauthorized" ? `${sentence(message)} Ask ${admin}.` : sentence(message);
