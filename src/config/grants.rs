@@ -1,6 +1,6 @@
 //! Changes of what one person or webhook account may do.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::key_path::{KeyPath, account_path};
 use super::settings::Settings;
@@ -58,6 +58,18 @@ impl Settings {
     /// As [`Settings::update`].
     pub fn narrow_person(&self, name: &str, limits: Value) -> Result<()> {
         self.edit(|members| person_path(members, name).put(members, limits))
+    }
+
+    /// Changes members of `people.NAME`; null removes one.
+    ///
+    /// # Errors
+    /// As [`Settings::update`].
+    pub fn limit_person(&self, name: &str, limits: Map<String, Value>) -> Result<()> {
+        self.edit(|members| {
+            let place = person_path(members, name);
+            let mut limits = limits.into_iter();
+            limits.try_for_each(|(key, value)| place.key(&key).put(members, value))
+        })
     }
 
     /// Removes `people.NAME`, in any case, of a user who is gone, and the name from the

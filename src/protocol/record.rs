@@ -32,6 +32,9 @@ records! {
         pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
+        /// An admin to ask for what the role does not allow; absent for admins.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub admin: Option<String>,
         /// For how many seconds the token is valid; null if it does not expire.
         pub expires_in: Option<u64>,
         /// The server.
@@ -216,6 +219,12 @@ records! {
         /// The message that the reply answers, if that is not the one before it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub in_reply_to: Option<MessageId>,
+        /// While it runs, and somebody reads along: the reply so far.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub text: Option<String>,
+        /// The `seq` of the last event in `text`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub seq: Option<u64>,
         /// Why the reply is not whole.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub finish_reason: Option<FinishReason>,
@@ -562,6 +571,8 @@ records! {
         pub name: String,
         /// What people call them.
         pub display_name: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
     }
 
     /// A sender of a webhook account or of Telegram that is linked to a person.

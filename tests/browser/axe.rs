@@ -12,11 +12,13 @@ use support::model::{Act, Model};
 
 const REPLY: &str = include_str!("rendering.md");
 
-/// Nothing that axe-core finds, by day and by night, on a phone and a large screen.
+/// Nothing that axe-core finds, by day and by night, under a finger and on a large screen.
 fn examine(page: &mut Page, axe: &str, place: &str) {
     println!("{place}");
     page.evaluate(&format!("{axe}; 0"));
     for (width, height) in [(390, 844), (1280, 800)] {
+        let touch = json!({ "enabled": width < 600 });
+        page.call("Emulation.setTouchEmulationEnabled", touch);
         for scheme in ["light", "dark"] {
             page.size(width, height);
             page.scheme(scheme);
@@ -62,6 +64,9 @@ fn axe_finds_nothing_on_any_screen() {
     examine(&mut page, &axe, "sign in");
     sign_in(&mut page, &home);
     examine(&mut page, &axe, "welcome");
+    page.click(".foot .menu-place > button");
+    examine(&mut page, &axe, "one's own menu");
+    page.press("Escape", 0);
     say(&mut page, "tell me of the week");
     page.until("document.querySelector('[role=log] .assistant .footnotes')");
     page.until("document.querySelectorAll('[role=log] math').length === 4");
@@ -74,4 +79,7 @@ fn axe_finds_nothing_on_any_screen() {
         page.until("!document.querySelector('.page').textContent.includes('Loading')");
         examine(&mut page, &axe, name);
     }
+    go(&mut page, "people");
+    page.click("[aria-label='Limits of user']");
+    examine(&mut page, &axe, "limits");
 }

@@ -107,7 +107,7 @@ fn a_relay_that_listens_learns_nothing() {
         "the relay has seen nothing at all"
     );
 
-    page.click(".foot button");
+    super::sign_out(&mut page);
     page.until("document.querySelector('.sign-in form')");
     let refused =
         Client::websocket(home.address()).refused(json!({ "type": "auth", "token": token }));
@@ -169,7 +169,7 @@ fn a_relay_that_is_away_or_refuses_is_named() {
     page.open(&address(&home));
     sign_in_through(&mut page, &relayed::url(&relay), &machine);
     until_signed_in(&mut page);
-    page.click(".foot button");
+    super::sign_out(&mut page);
     page.fill("[name=relay_token]", "another-token");
     page.fill("[name=username]", "admin");
     page.fill("[name=password]", PASSWORD);
@@ -189,7 +189,7 @@ fn a_relay_that_is_away_or_refuses_is_named() {
     // A wrong password is told as such, and not by the relay.
     sign_in_through(&mut page, &relayed::url(&relay), &machine);
     until_signed_in(&mut page);
-    page.click(".foot button");
+    super::sign_out(&mut page);
     page.fill("[name=password]", "wrong");
     page.fill("[name=username]", "admin");
     page.fill("[name=relay_token]", TOKEN);
@@ -355,7 +355,7 @@ fn an_exported_page_works_through_a_relay_and_directly() {
     until_signed_in(&mut page);
     say(&mut page, "hello again");
     until_last_reply(&mut page, "from home");
-    page.click(".foot button");
+    super::sign_out(&mut page);
     page.until("document.querySelector('.sign-in form')");
     let kept = page.evaluate("document.querySelector('[name=address]').value");
     assert_eq!(kept, format!("http://{}", home.address()));

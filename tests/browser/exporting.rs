@@ -33,8 +33,8 @@ fn saved(path: &Path) -> String {
 }
 
 fn choose(page: &mut Page, entry: &str) {
-    page.until("document.querySelector('.menu-place button')");
-    page.evaluate(&format!("[...document.querySelectorAll('.menu button')].find((one) => one.textContent === '{entry}').click()"));
+    page.until("document.querySelector('.top .menu-place button')");
+    page.evaluate(&format!("[...document.querySelectorAll('.top .menu button')].find((one) => one.textContent === '{entry}').click()"));
 }
 
 #[test]

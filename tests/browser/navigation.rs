@@ -72,9 +72,9 @@ fn a_list_is_one_stop_and_arrow_keys_go_through_it() {
         "one stop for all conversations"
     );
     page.press("ArrowRight", 0);
-    assert_eq!(page.evaluate(FOCUSED), "Tools");
+    assert_eq!(page.evaluate(FOCUSED), "Lists");
     assert_eq!(
-        tabs_to(&mut page, ".foot button"),
+        tabs_to(&mut page, ".foot .menu-place button"),
         1,
         "one stop for all pages"
     );
@@ -178,8 +178,8 @@ fn a_conversation_is_renamed_and_deleted_from_its_menu() {
     until_last_reply(&mut page, "fine");
     // The model in sight.
     page.until("document.querySelector('.top .model').textContent === 'scripted'");
-    page.until("document.querySelector('.menu-place button')");
-    page.evaluate("document.querySelector('.menu-place button').focus()");
+    page.until("document.querySelector('.top .menu-place button')");
+    page.evaluate("document.querySelector('.top .menu-place button').focus()");
     page.press("Enter", 0);
     page.until("document.activeElement.textContent === 'Rename'");
     // What others change meanwhile does not close it.
@@ -197,7 +197,7 @@ fn a_conversation_is_renamed_and_deleted_from_its_menu() {
     assert_eq!(page.evaluate(FOCUSED), "Delete");
     page.press("Escape", 0);
     assert_eq!(
-        page.evaluate("document.querySelector('.menu').hidden"),
+        page.evaluate("document.querySelector('.top .menu').hidden"),
         true
     );
     page.press("Enter", 0);
@@ -206,8 +206,8 @@ fn a_conversation_is_renamed_and_deleted_from_its_menu() {
     page.fill("dialog input", "Greetings");
     page.click("dialog button[type=submit]");
     page.until("document.querySelector('.top h1').textContent === 'Greetings'");
-    page.until("document.querySelector('.menu').textContent.includes('Unpin')");
-    page.evaluate("[...document.querySelectorAll('.menu button')].find((one) => one.textContent === 'Delete').click()");
+    page.until("document.querySelector('.top .menu').textContent.includes('Unpin')");
+    page.evaluate("[...document.querySelectorAll('.top .menu button')].find((one) => one.textContent === 'Delete').click()");
     page.click("dialog button[type=submit]");
     page.until("document.querySelector('.welcome')");
     check(&page, &home);

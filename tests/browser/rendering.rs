@@ -38,7 +38,7 @@ fn replies_show_tables_tasks_footnotes_code_and_formulas() {
     assert_eq!(page.evaluate(scrolls), true);
     assert_eq!(
         page.evaluate("[...reply.querySelectorAll('tbody tr:first-child td')].slice(0, 4).map((one) => getComputedStyle(one).textAlign)"),
-        json!(["left", "center", "center", "right"])
+        json!(["start", "center", "center", "right"])
     );
     assert_eq!(
         page.evaluate("[...reply.querySelectorAll('td code')].map((one) => one.textContent)"),

@@ -14,8 +14,8 @@ const TEXTS: &str =
     "[...document.querySelectorAll('[role=log] .text')].map((one) => one.textContent).join()";
 
 fn menu(page: &mut Page, label: &str) {
-    page.until("document.querySelector('.menu-place')");
-    page.evaluate(&format!("[...document.querySelectorAll('.menu button')].find((one) => one.textContent === '{label}').click()"));
+    page.until("document.querySelector('.top .menu-place')");
+    page.evaluate(&format!("[...document.querySelectorAll('.top .menu button')].find((one) => one.textContent === '{label}').click()"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn messages_are_written_anew_answered_again_and_deleted() {
     look(&mut page, "versions");
 
     // Another reply, of another model.
-    page.click("[aria-label='Answer again']");
+    page.click("[aria-label='Answer with another model']");
     page.fill("dialog input", "larger");
     page.click("dialog button[type=submit]");
     page.until(&format!("({TEXTS}).startsWith('how warm is it,larger ')"));
@@ -162,7 +162,7 @@ fn people_choose_among_the_models_that_the_settings_offer() {
     say(&mut page, "first");
     until_last_reply(&mut page, "scripted");
     let offered = "[...document.querySelectorAll('dialog option')].map((one) => one.value).join()";
-    page.click("[aria-label='Answer again']");
+    page.click("[aria-label='Answer with another model']");
     page.until(&format!("{offered} === 'scripted,larger,smaller'"));
     page.evaluate("document.querySelector('dialog select').value = 'smaller'");
     page.click("dialog button[type=submit]");
@@ -212,7 +212,7 @@ fn what_the_list_does_not_have_keeps_its_header() {
             page.reload();
         }
         menu(&mut page, deed);
-        page.until("document.querySelector('.menu-place')");
+        page.until("document.querySelector('.top .menu-place')");
     }
     // The list still goes on where it ended.
     page.click(".new");
@@ -239,7 +239,7 @@ fn what_is_being_written_stays_for_its_writer_alone() {
     let field = "document.querySelector('.composer textarea').value";
     page.until(&format!("{field} === 'a draft'"));
     page.until("document.querySelector('.pending .name')?.textContent === 'note.txt'");
-    page.evaluate("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Sign out').click()");
+    super::sign_out(&mut page);
     sign_in_as(&mut page, &home, "user");
     page.until("document.querySelector('.composer textarea:enabled')");
     assert_eq!(page.evaluate(field), "");

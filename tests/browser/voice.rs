@@ -46,6 +46,7 @@ fn what_is_said_is_sent_and_the_reply_is_read_aloud() {
     page.until(&format!("{TALK}.matches('.recording')"));
     // Longer than a slip of the finger.
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 1500))");
+    page.until("document.querySelector('.voice [role=timer]:not([hidden])')?.textContent.startsWith('0:0')");
     page.screenshot("voice-recording");
     mouse(&mut page, "mouseReleased");
     page.until(&format!(
@@ -66,6 +67,11 @@ fn what_is_said_is_sent_and_the_reply_is_read_aloud() {
     let request = model.requests().remove(0).to_string();
     assert!(request.contains("spoken aloud"), "{request}");
 
+    // One reply, read once more.
+    page.click("[role=log] [aria-label='Read aloud']");
+    page.until("window.played === 2");
+    assert_eq!(server.asked().len(), 3);
+
     page.size(390, 844);
     page.scheme("dark");
     page.screenshot("voice-phone");
@@ -73,7 +79,7 @@ fn what_is_said_is_sent_and_the_reply_is_read_aloud() {
     page.evaluate(&format!("{TALK}.focus()"));
     page.press(" ", 0);
     page.until("document.querySelector('.toast')?.textContent.includes('Hold the button')");
-    assert_eq!(server.asked().len(), 2);
+    assert_eq!(server.asked().len(), 3);
     // With a camera, there is still room to write.
     page.call(
         "Emulation.setTouchEmulationEnabled",

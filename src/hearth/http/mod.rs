@@ -82,7 +82,11 @@ impl Router {
         let refusal = route.map_or(Response::error as Refusal, |route| route.guard.refusal());
         check_origin(head, config).map_err(|error| refusal(&error))?;
         let Some(route) = route else {
-            return self.webhooks.admit(head, config);
+            let refused = |refusal| match self.serves {
+                Serves::Everything => welcome::nothing_here(head, refusal),
+                Serves::WebhooksOnly => refusal,
+            };
+            return self.webhooks.admit(head, config).map_err(refused);
         };
         if is_preflight(route, head, config) {
             let asked = head.header("access-control-request-headers");

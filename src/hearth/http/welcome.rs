@@ -83,12 +83,31 @@ fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
          <p>Then reload this page. Or open Hearth by the address of the machine, such as \
          http://192.168.1.20:5000, or by a name without a dot.</p>\n"
     );
+    saying(&words)
+}
+
+/// The plain page with other words, which are HTML.
+fn saying(words: &str) -> Response {
     let begin = PAGE.find("<h1>").unwrap_or_default();
     let end = PAGE.find("</main>").unwrap_or(PAGE.len());
     let body = format!("{}{words}{}", &PAGE[..begin], &PAGE[end..]);
     let mut response = respond();
     response.body = Cow::Owned(body.into_bytes());
     response
+}
+
+/// What a person reads at an address where there is nothing; a program gets `refusal`.
+pub fn nothing_here(head: &Head, refusal: Response) -> Response {
+    let accepts = head.header("accept").unwrap_or_default();
+    if refusal.status != 404 || head.method != "GET" || !accepts.contains("text/html") {
+        return refusal;
+    }
+    let words = "<h1>There is nothing at this address</h1>\n\
+                 <p><a href=\"/\">Open Hearth</a></p>\n";
+    Response {
+        status: 404,
+        ..saying(words)
+    }
 }
 
 /// Whether a byte of a name may stand in a page as it is.

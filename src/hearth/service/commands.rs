@@ -23,6 +23,7 @@ use base::ids::ConversationId;
 use base::people::Audience;
 use base::secret::Secret;
 use base::sync::lock;
+use config::Preset;
 use net::tls::Trust;
 use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
 use protocol::record;
@@ -46,6 +47,9 @@ pub fn authenticated(
             Ok(None) | Err(_) => identity.user.clone(),
         },
         role: identity.role.as_str(),
+        admin: (identity.role < UserRole::Admin)
+            .then(|| service.first_admin().ok().flatten().map(|admin| admin.name))
+            .flatten(),
         expires_in: identity
             .expires_at
             .map(|expiry| expiry.since(now).as_secs()),
@@ -78,6 +82,7 @@ fn test_config(service: &Service, changes: &Map<String, Value>) -> Result<Value>
         "is_usable": probe.finding.is_usable(),
         "message": probe.to_string(),
         "models": probe.models.unwrap_or_default(),
+        "usual_url": Preset::of(&config.provider).and_then(|preset| preset.base_url),
     }))
 }
 
@@ -246,6 +251,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::UnlinkSender(gone) => service.unlink_sender(caller.identity, &gone),
         Command::SetPassword(new) => service.set_password(new, user),
         Command::SetRole(new) => service.set_role(&new, user),
+        Command::SetLimits(new) => service.set_limits(new, user),
         Command::GetBelongings(get) => service.belongings(&get.name),
         Command::CreateSession(new) => service.create_session(new.user.as_deref()),
         Command::TestNotification(test) => {

@@ -50,6 +50,8 @@ struct HubState {
     kept: KeptEvents,
     subscribers: HashMap<ConnectionId, Subscriber>,
     watchers: HashMap<TurnId, Vec<Watching>>,
+    /// The replies so far of turns that run, each with the number of its last event.
+    written: HashMap<TurnId, (String, u64)>,
     next_watch: u64,
     is_closed: bool,
     shares: Shares,
@@ -270,6 +272,18 @@ impl Hub {
         Some(found.watcher)
     }
 
+    /// What a turn said before the server started again, which its next pieces follow.
+    pub fn resumed(&self, turn: TurnId, said: String) {
+        let mut state = self.lock();
+        let seq = state.seq;
+        state.written.entry(turn).or_insert((said, seq));
+    }
+
+    /// The reply of a turn so far, and the number of the last event in it.
+    pub fn written(&self, turn: TurnId) -> Option<(String, u64)> {
+        self.lock().written.get(&turn).cloned()
+    }
+
     /// Whether anybody watches this turn.
     pub fn is_watched(&self, turn: TurnId) -> bool {
         self.lock().watchers.contains_key(&turn)
@@ -294,7 +308,10 @@ impl Hub {
     /// Notifies a turn's watchers of its end, once that is on disk; returns whether
     /// there were any.
     pub fn turn_ended(&self, turn: TurnId, end: &TurnEnded) -> bool {
-        let watchers = self.lock().watchers.remove(&turn).unwrap_or_default();
+        let mut state = self.lock();
+        state.written.remove(&turn);
+        let watchers = state.watchers.remove(&turn).unwrap_or_default();
+        drop(state);
         let was_watched = !watchers.is_empty();
         for watching in watchers {
             match (watching.person, &end.result) {
@@ -313,6 +330,7 @@ impl Hub {
         let mut state = self.lock();
         state.is_closed = true;
         state.watchers.clear();
+        state.written.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
@@ -348,6 +366,11 @@ impl HubState {
         }
         self.seq += 1;
         let seq = self.seq;
+        if let (EventKind::Delta { text }, Some(turn)) = (&event.kind, turn) {
+            let (written, last) = self.written.entry(turn).or_default();
+            written.push_str(text);
+            *last = seq;
+        }
         let is_of_deleted = (event.conversation_id)
             .is_some_and(|conversation| self.shares.is_deleted(conversation));
         let is_kept =

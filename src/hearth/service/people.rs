@@ -13,7 +13,7 @@ use base::people::{Audience, NAME_CHARACTERS, is_display_name, is_user_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
 use protocol::command::{
-    AddUser, CreateToken, GetUsage, RemoveUser, SetDisplayName, SetPassword, SetRole,
+    AddUser, CreateToken, GetUsage, RemoveUser, SetDisplayName, SetLimits, SetPassword, SetRole,
 };
 use protocol::record;
 use serde_json::json;
@@ -150,7 +150,11 @@ impl Service {
     /// The people whom the viewer may know, and what they are called.
     pub(super) fn list_people(&self, viewer: &Viewer) -> Result<Value> {
         let people = self.store.snapshot(viewer)?.people()?.into_iter();
-        let people = people.map(|(name, display_name)| record::Called { name, display_name });
+        let people = people.map(|person| record::Called {
+            display_name: person.called().to_owned(),
+            name: person.name,
+            role: person.role.as_str(),
+        });
         Ok(views::records("people", people))
     }
 
@@ -244,6 +248,15 @@ impl Service {
         Ok(json!(view))
     }
 
+    pub(super) fn set_limits(&self, new: SetLimits, by: &str) -> Result<Value> {
+        let known = self.find_user(&new.name)?;
+        self.settings.limit_person(&known.name, new.limits)?;
+        log::info!("user {}: limits changed by {by}", known.name);
+        self.config_changed(&["people".to_owned()]);
+        self.hub.publish_people();
+        Ok(json!(self.person(&known)))
+    }
+
     pub(super) fn belongings(&self, name: &str) -> Result<Value> {
         let known = self.find_user(name)?;
         Ok(json!(self.store.belongings(&known)?))
@@ -253,14 +266,11 @@ impl Service {
     pub(super) fn create_session(&self, name: Option<&str>) -> Result<Value> {
         let user = match name {
             Some(name) => self.find_user(name)?,
-            None => {
-                let mut users = self.store.users()?.into_iter();
-                users.find(|user| user.role == UserRole::Admin).ok_or_else(|| {
-                    Error::not_found(
-                        "there is no admin yet; add one with `hearth user add NAME --role admin`",
-                    )
-                })?
-            }
+            None => self.first_admin()?.ok_or_else(|| {
+                Error::not_found(
+                    "there is no admin yet; add one with `hearth user add NAME --role admin`",
+                )
+            })?,
         };
         let (token, session) = self.new_session(&user, LOCAL_SESSION);
         self.store.add_token(session)?;
@@ -448,6 +458,12 @@ impl Service {
 
     fn person(&self, user: &User) -> record::Person {
         views::person(user, self.settings.current().person(&user.name))
+    }
+
+    /// Whoever is an admin, the first by name.
+    pub(super) fn first_admin(&self) -> Result<Option<User>> {
+        let mut users = self.store.users()?.into_iter();
+        Ok(users.find(|user| user.role == UserRole::Admin))
     }
 
     pub(super) fn find_user(&self, name: &str) -> Result<User> {

@@ -48,6 +48,7 @@ impl Service {
         let began = Instant::now();
         if is_resumed {
             self.mcp.wait_until_settled(MCP_LIMIT, cancel);
+            self.hub.resumed(id, self.said(id));
         }
         let assistant = self.assistant();
         let config = &assistant.config;
@@ -90,14 +91,7 @@ impl Service {
                 self.publish_requests(&turn, &approvals);
                 self.notify_of_requests(&approvals);
                 if !self.queue.turn_suspended(id, conversation) {
-                    let said = said_so_far(
-                        &self
-                            .store
-                            .snapshot(&Viewer::server())
-                            .and_then(|seen| seen.steps(id))
-                            .unwrap_or_default(),
-                        "",
-                    );
+                    let said = self.said(id);
                     self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
                     self.publish_expired(id, &approvals, BY_TIME);
                 }
@@ -187,6 +181,15 @@ impl Service {
             .message(turn.message_id)?;
         // Not by `started_at`: its commit may have failed where that of a step did not.
         Ok(Some((turn.into_inner(), message.into_inner(), true)))
+    }
+
+    /// What a turn has said on disk.
+    fn said(&self, id: TurnId) -> String {
+        let seen = self.store.snapshot(&Viewer::server());
+        said_so_far(
+            &seen.and_then(|seen| seen.steps(id)).unwrap_or_default(),
+            "",
+        )
     }
 
     /// Gives a conversation that has just begun a title, if the model has one soon.

@@ -360,6 +360,11 @@ impl Service {
             Some(reply) => Some(self.store.snapshot(viewer)?.message(reply)?.into_inner()),
             None => None,
         };
-        Ok(json!(views::turn(turn.into_inner(), reply)))
+        let is_over = turn.state.is_final();
+        let mut view = views::turn(turn.into_inner(), reply);
+        if !is_over {
+            (view.text, view.seq) = self.hub.written(id).unzip();
+        }
+        Ok(json!(view))
     }
 }

@@ -174,6 +174,8 @@ pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
         in_reply_to: reply.as_ref().and_then(|reply| reply.in_reply_to),
         finish_reason: reply.as_ref().and_then(|reply| reply.finish_reason),
         response: turn.said.or(reply.map(|reply| reply.content)),
+        text: None,
+        seq: None,
         code,
         error,
     }

@@ -16,8 +16,8 @@ use base::people::{Audience, by_webhook, folded};
 use protocol::attachment::decode;
 use store::{
     AttachmentImport, ExportedConversation, ExportedMarks, ExportedMemory, ExportedMessage,
-    ExportedSchedule, Import, List, ListItem, NewCalendar, Ownership, Readers, SCHEDULE_CHANNEL,
-    Store, Trigger, UploadLimits, User, UserRole, Viewer,
+    ExportedSchedule, Import, List, ListItem, NewCalendar, Ownership, Readers, Role,
+    SCHEDULE_CHANNEL, Store, Trigger, UploadLimits, User, UserRole, Viewer,
 };
 
 /// Most messages or memories, and about most bytes, of one transaction.
@@ -130,6 +130,8 @@ struct OpenImport {
     messages: u64,
     /// Whether the last message was taken: files that follow are its.
     has_message: bool,
+    /// Whether the importer has read it.
+    is_known: bool,
     /// The file that is being read, and how many bytes of it are missing.
     file: Option<(AttachmentImport, u64)>,
 }
@@ -258,7 +260,13 @@ impl<'a> Importer<'a> {
             return Ok(());
         }
         self.begin(&found.source, found.conversation, Vec::new())?;
-        for message in found.messages {
+        if let Some(open) = &mut self.open {
+            open.is_known = true;
+        }
+        for mut message in found.messages {
+            if message.role == Role::User {
+                message.speaker = Some(self.request.importer.name.clone());
+            }
             self.message(message)?;
         }
         self.finish()
@@ -280,6 +288,7 @@ impl<'a> Importer<'a> {
             bytes: 0,
             messages: 0,
             has_message: false,
+            is_known: !self.request.restores,
             file: None,
         });
         Ok(())
@@ -548,6 +557,11 @@ impl<'a> Importer<'a> {
         open.store_waiting()?;
         let (id, messages) = (open.import.id(), open.messages);
         let readers = open.import.finish()?;
+        if open.is_known {
+            let importer = &self.request.importer;
+            let viewer = Viewer::person(importer.id, importer.role);
+            self.store.mark_read(&viewer, id)?;
+        }
         self.report.imported += 1;
         self.report.messages += messages;
         let seen_by = &mut self.report.seen_by;

@@ -99,6 +99,9 @@ commands! {
         /// Of a test: the provider's models, as far as it lists them.
         #[serde(skip_serializing_if = "Option::is_none")]
         models: Vec<String>,
+        /// Of a test: the usual address of the provider; null if it has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usual_url: Option<String>,
     },
 
     /// Sets one value of the configuration file, or restores its default.
@@ -962,6 +965,14 @@ commands! {
         role: String = Fields::string,
     }) -> Person,
 
+    /// Changes what limits a person: members of `people.NAME` in the configuration.
+    "set_limits" Admin Any SetLimits(SetLimits {
+        /// As `list_users` has it.
+        name: String = Fields::string,
+        /// Such as `monthly_tokens` and `instructions`, with their new values; null removes one.
+        limits: Map<String, Value> = Fields::object,
+    }) -> Person,
+
     /// Counts what goes with a person who is removed, and what stays without an owner.
     "get_belongings" Admin Any GetBelongings(GetBelongings {
         /// As `list_users` has it.
@@ -1067,7 +1078,7 @@ commands! {
     /// Lists the people of whom the caller may know, and what they are called: a guest knows
     /// those who see the same conversations.
     "list_people" Viewer Any ListPeople -> {
-        /// By name.
+        /// By name, without programs.
         people: Vec<record::Called>,
     },
 

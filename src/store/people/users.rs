@@ -45,19 +45,19 @@ impl User {
 }
 
 /// Names, and what their people are called; of these a guest knows those who see the same.
-const PEOPLE: &str = "SELECT name, ifnull(display_name, name) FROM users u \
+const PEOPLE: &str = "SELECT * FROM users u \
      WHERE password_hash <> ?2 AND (?1 IS NULL OR id = ?1 OR EXISTS ( \
          SELECT 1 FROM audience_members own CROSS JOIN audience_members other \
              ON other.audience_id = own.audience_id \
          WHERE own.user_id = ?1 AND other.user_id = u.id)) ORDER BY folded_name LIMIT 10000";
 
 impl Snapshot<'_> {
-    /// What the people are called of whom a viewer may know, with their names; of whom a guest
-    /// sees what a conversation shared with them shows.
+    /// The people of whom a viewer may know; of whom a guest sees what a conversation shared with
+    /// them shows.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn people(&self) -> Result<Vec<(String, String)>> {
+    pub fn people(&self) -> Result<Vec<User>> {
         let (connection, sight) = self.parts();
         let of = match self.viewer.user_id() {
             Some(id) if is_guest(connection, Some(id))? || self.viewer.is_household_only() => {
@@ -68,8 +68,7 @@ impl Snapshot<'_> {
         if sight.has_caller() {
             return Ok(Vec::new());
         }
-        let called = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        Ok(rows(connection, PEOPLE, params![of, OF_PROGRAM], called)?)
+        Ok(rows(connection, PEOPLE, params![of, OF_PROGRAM], from_row)?)
     }
 
     /// What people are called who have a display name, by their names.

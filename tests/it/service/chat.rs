@@ -363,6 +363,49 @@ fn a_cancelled_turn_is_answered_with_what_was_said_so_far() {
     assert_eq!(model.requests().len(), 2);
 }
 
+#[test]
+fn a_turn_that_runs_gives_the_reply_so_far_and_the_event_it_ends_with() {
+    let model = Model::acting(vec![Act::Pause(
+        "the first half, and the other half".into(),
+    )]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe" }));
+    client.send(&json!({ "type": "chat", "message": "tell me", "id": "chat" }));
+    let turn = client.event("chat.delta")["turn_id"].clone();
+    let get = json!({ "type": "get_turn", "turn_id": turn, "id": "view" });
+    // Somebody who comes later: the text so far, and the pieces that are not in it.
+    let mut other = home.admin();
+    other.ask(json!({ "type": "subscribe" }));
+    other.send(&get);
+    let (mut view, mut pieces) = (Value::Null, Vec::new());
+    loop {
+        let message = other.receive();
+        match message["event"].as_str() {
+            _ if message["id"] == "view" => {
+                view = message["data"].clone();
+                model.release();
+            }
+            Some("chat.delta") => pieces.push(message),
+            Some("chat.done") => break,
+            _ => {}
+        }
+    }
+    let said = view["text"].as_str().unwrap();
+    assert!(view["state"] == "running" && !said.is_empty(), "{view}");
+    let later = pieces
+        .iter()
+        .filter(|piece| piece["seq"].as_u64() > view["seq"].as_u64())
+        .map(|piece| piece["text"].as_str().unwrap());
+    let text = said.to_owned() + &later.collect::<String>();
+    assert_eq!(text, "the first half, and the other half");
+    let view = other.ask(get);
+    assert_eq!(
+        (&view["response"], &view["text"]),
+        (&json!(text), &Value::Null)
+    );
+}
+
 fn client_cancel(client: &mut Client, turn: &Value) -> String {
     client.send(&json!({ "type": "cancel", "turn_id": turn, "id": "cancel" }));
     loop {

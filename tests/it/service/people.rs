@@ -305,6 +305,44 @@ fn the_command_line_makes_links_to_the_server_that_runs() {
 }
 
 #[test]
+fn limits_are_changed_one_by_one_and_people_are_known_to_members() {
+    let told = json!({ "ntfy": { "url": "https://ntfy.example", "topic": "of-user", "token": "tk_secret" } });
+    let home = Home::start(json!({ "people": {
+        "user": { "notifications": told, "approves": ["remember"], "monthly_tokens": 5000 },
+    } }));
+    let mut admin = home.admin();
+    let limits = json!({ "monthly_tokens": null, "instructions": "Answers for a nine year old." });
+    let changed = admin.ask(json!({ "type": "set_limits", "name": "user", "limits": limits }));
+    let limits = &changed["limits"];
+    assert_eq!(
+        [
+            &limits["monthly_tokens"],
+            &limits["instructions"],
+            &limits["approves"]
+        ],
+        [
+            &Value::Null,
+            &json!("Answers for a nine year old."),
+            &json!(["remember"])
+        ]
+    );
+    let kept = std::fs::read_to_string(home.folder.path().join("config.json")).unwrap();
+    assert!(
+        kept.contains("of-user") && kept.contains("secret"),
+        "{kept}"
+    );
+    let strange = json!({ "type": "set_limits", "name": "user", "limits": { "age": 9 } });
+    assert_eq!(admin.refused(strange), "invalid_request");
+    let mut user = home.websocket(&home.tokens.user);
+    let people = user.ask(json!({ "type": "list_people" }));
+    let one = |name: &str| json!({ "name": name, "display_name": name, "role": name });
+    assert_eq!(
+        people["people"],
+        json!(["admin", "user", "viewer"].map(one))
+    );
+}
+
+#[test]
 fn people_manage_their_own_account() {
     let home = Home::offline();
     let first = sign_in(&home, "user", PASSWORD).unwrap();

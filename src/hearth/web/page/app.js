@@ -1,28 +1,19 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, iconButton, sign, toast, announce, ask, roving, called } from "./dom.js";
+import { h, icon, iconButton, menuButton, sign, toast, announce, ask, roving, called } from "./dom.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
 
 const root = document.getElementById("app");
-const PAGES = [
-  ["settings", "Settings"],
-  ["tools", "Tools"],
-  ["lists", "Lists"],
-  ["memories", "Memories"],
-  ["reminders", "Reminders"],
-  ["account", "Account"],
-  ["people", "People"],
-  ["webhooks", "Webhooks"],
-  ["status", "Status"],
-  ["help", "Help"],
-];
-/** Pages for every role; the others are for admins. */
-const OPEN_PAGES = ["lists", "tools", "memories", "reminders", "account", "status", "help"];
+const PAGES = {
+  lists: "Lists", reminders: "Reminders", memories: "Memories", account: "Account", tools: "Tools", status: "Status", help: "Help",
+  manage: "Manage", settings: "Settings", people: "People", webhooks: "Webhooks",
+};
+/** Pages in sight; the others are in a person's own menu, and for admins behind Manage. */
+const IN_SIGHT = ["lists", "reminders", "memories"];
+const FOR_ADMINS = ["manage", "settings", "people", "webhooks"];
 /** Pages for guests, who read what is shared with them. */
-const GUEST_PAGES = ["reminders", "help"];
-
-/** The browser reports a module that it could not load as a TypeError. */
-const said = (error) => error instanceof TypeError ? "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated." : error.message;
+const FOR_GUESTS = ["reminders", "account", "help"];
+const UNLOADED = "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated.";
 
 begin();
 
@@ -90,7 +81,8 @@ function showSignIn(note, known = savedEndpoint()) {
       await signIn(to, name.value.trim(), password.value, stay.checked);
       start();
     } catch (error) {
-      problem.textContent = said(error);
+      // The browser reports a module that it could not load as a TypeError.
+      problem.textContent = error instanceof TypeError ? UNLOADED : error.message;
       button.disabled = false;
       password.select();
     }
@@ -111,9 +103,11 @@ async function start() {
   let shown = null;
   let version = null;
   let late = 0;
+  let routes = 0;
 
   const list = conversations(household, go);
-  const who = h("p.who-am-i");
+  const who = h("span.who-am-i");
+  const foot = h("div.row.foot");
   const links = h("ul.pages");
   const refreshLinks = roving(links, () => [...links.querySelectorAll("a")], () => [], true);
   const begins = h("button.primary.new", { "aria-label": "New conversation", onclick: () => go(null) }, icon("plus"), "New");
@@ -125,7 +119,7 @@ async function start() {
       h("button.icon-button.close-side", { "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
     list.element,
     links,
-    h("div.row.foot", who, h("button.plain", { onclick: leave }, "Sign out")));
+    foot);
   const opener = h("button.icon-button.open-side", { "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
   const banner = h("div.banner", { role: "status", hidden: true });
   const header = h("header.top");
@@ -144,6 +138,10 @@ async function start() {
     showSignIn("You were signed out. Sign in again to continue.");
   });
   addEventListener("hashchange", route, { signal: stop.signal });
+  // A file that is dropped beside the conversation must not replace the page.
+  for (const name of ["dragover", "drop"]) {
+    addEventListener(name, (event) => { if (event.dataTransfer?.types.includes("Files")) event.preventDefault(); }, { signal: stop.signal });
+  }
   isWide.addEventListener("change", () => menu(false), { signal: stop.signal });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && household.open) household.markRead(household.open); }, { signal: stop.signal });
   document.addEventListener("keydown", keys, { signal: stop.signal });
@@ -160,6 +158,7 @@ async function start() {
   }
 
   async function leave() {
+    if (!await ask({ title: "Sign out?", text: "Drafts in this browser are deleted.", action: "Sign out" })) return;
     forget();
     // This browser is signed out even if the server cannot be reached.
     await connection.request("sign_out", {}, { keep: true, timeout: 3000 }).catch(() => {});
@@ -172,19 +171,33 @@ async function start() {
     const { user, role, server } = connection.identity;
     who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${household.isGuest ? "guest" : role}`));
     begins.hidden = anew.hidden = household.isGuest;
-    links.replaceChildren(...PAGES.filter(([page]) => mayOpen(page)).map(([page, label]) =>
-      h("li", h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, icon(page), label))));
-    refreshLinks(links.querySelector("[aria-current]"));
+    links.replaceChildren(...[["", "Chats"], ...IN_SIGHT.filter(mayOpen).map((page) => [page, PAGES[page]])].map(([page, label]) =>
+      h("li", h("a", { href: `#/${page}` }, icon(page || "chats"), label))));
+    const own = ["account", ...(household.isAdmin || household.isGuest ? [] : ["tools", "status"]), "help"];
+    foot.replaceChildren(
+      menuButton("account", `Your menu: ${called(user)}`, [...own.map((page) => [page, PAGES[page], () => { location.hash = `#/${page}`; }]), ["leave", "Sign out", leave]], who),
+      ...(household.isAdmin ? [h("a.plain", { href: "#/manage" }, icon("settings"), "Manage")] : []));
+    markCurrent();
     if (version && version !== server.version) {
       toast("Hearth was updated. Reload the page to use the new version.");
     }
     version = server.version;
-    if (shown === null) route();
     if (localStorage.getItem(PUSH_KEY) === user) import("./push.js").then(({ renew }) => renew(household)).catch(() => {});
   }
 
   function mayOpen(page) {
-    return household.isAdmin || (household.isGuest ? GUEST_PAGES : OPEN_PAGES).includes(page);
+    return household.isAdmin || (household.isGuest ? FOR_GUESTS.includes(page) : !FOR_ADMINS.includes(page));
+  }
+
+  /** Marks where one is: on a page of the administration, that is Manage. */
+  function markCurrent() {
+    const isManaged = FOR_ADMINS.includes(shown) || (household.isAdmin && ["tools", "status"].includes(shown));
+    const current = `#/${shown === "chat" ? "" : isManaged ? "manage" : shown}`;
+    for (const link of side.querySelectorAll(".pages a, .foot a")) {
+      if (link.hash === current || link.getAttribute("href") === current) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    refreshLinks(links.querySelector("[aria-current]"));
   }
 
   function state({ state: now, problem }) {
@@ -234,48 +247,48 @@ async function start() {
 
   async function route() {
     const [page = "", id = null, message = null] = location.hash.replace(/^#\/?/, "").split("/");
+    const number = ++routes;
     view?.close?.();
     view = null;
     menu(false);
     const isChat = page === "" || page === "c";
     household.open = isChat ? id : null;
     shown = isChat ? "chat" : page;
-    for (const link of links.querySelectorAll("a")) {
-      if (link.hash === `#/${page}`) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
-    }
-    refreshLinks(links.querySelector("[aria-current]"));
+    markCurrent();
     if (isChat) {
       view = chat({ household, go, id, sought: message });
       header.replaceChildren(opener, view.title, waiting, view.controls, anew);
       household.markRead(id);
     } else {
-      await showPage(page);
+      const made = await showPage(page, () => number === routes);
+      // Somebody has gone on meanwhile.
+      if (number !== routes) return made?.close?.();
+      view = made;
     }
     list.draw();
     household.dispatchEvent(new CustomEvent("approvals"));
     if (view) place.replaceChildren(view.element);
+    place.dataset.page = shown;
     if (isChat && !matchMedia("(pointer: coarse)").matches) view?.focus?.();
   }
 
-  async function showPage(page) {
-    const label = PAGES.find(([name]) => name === page)?.[1];
+  /** Makes a page, once it is known who looks at it; undefined where it says why there is none. */
+  async function showPage(page, isWanted) {
+    const label = Object.hasOwn(PAGES, page) ? PAGES[page] : undefined;
     header.replaceChildren(opener, h("h1", label ?? "Page not found"), waiting, anew);
     document.title = label ? `${label} · Hearth` : "Hearth";
     announce(label ?? "Page not found.");
-    if (!label) {
-      place.replaceChildren(h("div.page", h("p", "This page does not exist. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
-      return;
-    }
-    place.replaceChildren(h("div.page", h("p.quiet", "Loading…")));
+    const tell = (...words) => void (isWanted() && place.replaceChildren(h("div.page", h("p", ...words))));
+    if (!label) return tell("This page does not exist. ", h("a", { href: "#/" }, "Start a conversation"), ".");
+    tell({ class: "quiet" }, "Loading…");
+    if (page !== "help") await household.ready;
+    if (page !== "help" && !mayOpen(page)) return tell(`Only an admin opens this page. Ask ${connection.identity.admin ?? "an admin"}.`);
+    let module;
     try {
-      const module = await import(`./${page}.js`);
-      const made = await module.show(household);
-      if (shown === page) view = made;
-      else made.close?.();
-    } catch (error) {
-      if (shown !== page) return;
-      place.replaceChildren(h("div.page", h("p.problem", { role: "alert" }, said(error))));
+      module = await import(`./${page}.js`);
+    } catch {
+      return tell({ class: "problem", role: "alert" }, UNLOADED);
     }
+    return module.show(household).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
   }
 }

@@ -17,7 +17,7 @@ const MOST_KEPT = 40;
 const SENT = /^image\/(jpeg|png|webp|avif|heic|heif|bmp|tiff)$/;
 const SHOWN = /^image\/(jpeg|png|webp|gif)$/;
 
-const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
+const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`);
 
 /**
  * The files of a message that is being written. `changed` is called when one comes, is ready
@@ -33,8 +33,11 @@ export function pendingFiles(household, changed) {
     add: (files) => [...files].forEach(add),
     take,
     watch: (other) => { changed = other; },
-    get count() { return entries.length; },
-    get isReady() { return entries.every((entry) => entry.id); },
+    /** How many will be sent: without those that were refused. */
+    get count() { return entries.filter((entry) => !entry.isRefused).length; },
+    get isReady() { return entries.every((entry) => entry.id || entry.isRefused); },
+    /** Why the others cannot be sent yet. */
+    get reason() { return entries.some((entry) => entry.hasFailed) ? "A file was not uploaded: try again, or remove it" : "The files are still being uploaded"; },
   };
 
   function add(file) {
@@ -62,10 +65,13 @@ export function pendingFiles(household, changed) {
     entry.again.hidden = true;
     entry.bar.hidden = false;
     entry.note.classList.remove("problem");
+    entry.hasFailed = false;
     try {
       entry.ready ??= await prepare(entry.file);
       const { blob, name, thumbnail } = entry.ready;
       if (thumbnail) entry.place.replaceChildren(thumbnail);
+      const most = household.config?.limits?.attachment_bytes ?? Infinity;
+      if (blob.size > most) throw Object.assign(new Error(`${size(blob.size)}; at most ${size(most)}`), { isFinal: true });
       entry.note.textContent = size(blob.size);
       entry.id = await upload(household, blob, name, entry.stop.signal, (part) => { entry.bar.value = part; });
       entry.bar.hidden = true;
@@ -74,7 +80,8 @@ export function pendingFiles(household, changed) {
       entry.note.textContent = error.message;
       entry.note.classList.add("problem");
       entry.bar.hidden = true;
-      entry.again.hidden = error.isFinal || error.code === "invalid_request";
+      entry.isRefused = entry.again.hidden = error.isFinal || ["invalid_request", "too_large"].includes(error.code);
+      entry.hasFailed = !entry.isRefused;
     }
     changed();
   }
@@ -87,7 +94,7 @@ export function pendingFiles(household, changed) {
 
   /** Those that are sent now: [{attachment_id, name}]. */
   function take() {
-    const taken = entries.map(({ id, ready }) => ({ attachment_id: id, name: ready.name, type: ready.blob.type, bytes: ready.blob.size }));
+    const taken = entries.filter((entry) => entry.id).map(({ id, ready }) => ({ attachment_id: id, name: ready.name, type: ready.blob.type, bytes: ready.blob.size }));
     entries = [];
     element.replaceChildren();
     return taken;

@@ -1,6 +1,6 @@
 // Who sees a conversation or a memory: in words, and as an icon.
 
-import { h, icon, lazily, called } from "./dom.js";
+import { complain, h, icon, lazily, called } from "./dom.js";
 
 const sharing = lazily(() => import("./sharing.js"));
 const ICON = { private: "lock", household: "home" };
@@ -28,5 +28,5 @@ export function audienceControl(household, conversation) {
   const label = h("span.names", Array.isArray(conversation.audience) ? [conversation.owner, ...conversation.audience].filter((name) => name !== me).map(called).join(", ") : conversation.audience === "household" ? "Household" : "Private");
   const mark = icon(ICON[conversation.audience] ?? "people");
   if (conversation.owner !== me || !household.maySend) return h("span.audience.row", { title: words }, mark, label, h("span.unseen", words));
-  return h("button.plain.audience", { title: `${words}. Change it`, "aria-label": `${words}. Change it: ${label.textContent}`, onclick: () => sharing(({ share }) => share(household, conversation)) }, mark, label);
+  return h("button.plain.audience", { title: `${words}. Change it`, "aria-label": `${words}. Change it: ${label.textContent}`, onclick: () => sharing(({ share }) => share(household, conversation).catch(complain)) }, mark, label);
 }

@@ -9,6 +9,8 @@ import { rename, remove } from "./conversations.js";
 import { fileList, messageRow, thoughtsOf, toolList } from "./message.js";
 
 const PAGE = 50;
+/** Most messages that the document has: those farther away leave it again. */
+const MOST = 250;
 const exporting = lazily(() => import("./exporting.js"));
 const choosing = lazily(() => import("./choosing.js"));
 
@@ -21,7 +23,7 @@ export function chat({ household, go, id, sought }) {
   const content = h("div.content", older, h("div", { role: "log", "aria-live": "off", "aria-label": "Messages" }, log), live);
   const scroller = h("div.scroller", { tabindex: -1 }, content);
   const down = h("button.down", { "aria-label": "Scroll to the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
-  const heading = h("h1", "");
+  const heading = h("h1", { dir: "auto" });
   const model = h("p.quiet.small.model");
   const title = h("div.heading", heading, model);
   const refresh = roving(log, () => [...log.children].filter((one) => one.dataset.id), (row) => [...row.querySelectorAll(":scope > .deeds button")]);
@@ -30,7 +32,14 @@ export function chat({ household, go, id, sought }) {
   const written = new Map();
   const shown = new WeakMap();
   let hasMore = false;
+  /** Whether there are newer messages than those that are shown. */
+  let hasNewer = false;
   let loading = false;
+  /** The message that stays in the middle until somebody scrolls. */
+  let pinned = null;
+  let isWhole = false;
+  /** What came while newer messages than those that are shown were not loaded. */
+  let unseen = [];
   let isAtEnd = id !== null;
   let isGone = false;
   let isControlsStale = false;
@@ -62,13 +71,21 @@ export function chat({ household, go, id, sought }) {
   listen("approvals", schedule);
   scroller.addEventListener("scroll", () => {
     // Only scrolling up leaves the end; new content does not.
-    if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60) isAtEnd = true;
+    const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+    if (below < 60) isAtEnd = !hasNewer;
     else if (scroller.scrollTop < lastTop - 1) isAtEnd = false;
     lastTop = scroller.scrollTop;
     down.hidden = isAtEnd;
+    if (pinned) return;
     if (scroller.scrollTop < 600) loadOlder();
+    else if (below < 600) loadNewer();
   }, { passive: true });
-  const watcher = new ResizeObserver(() => { if (isAtEnd) toEnd(); });
+  for (const name of ["wheel", "touchmove", "keydown", "pointerdown"]) element.addEventListener(name, () => { pinned = null; }, { passive: true });
+  // Rows have their true heights only once they are seen.
+  const watcher = new ResizeObserver(() => {
+    if (isAtEnd) toEnd();
+    else pinned?.scrollIntoView({ block: "center" });
+  });
   watcher.observe(content);
   watcher.observe(scroller);
   controls.addEventListener("focusout", ({ relatedTarget }) => {
@@ -106,7 +123,7 @@ export function chat({ household, go, id, sought }) {
         household.mayChange(known) && (household.isAdmin || household.config?.models?.length) && ["settings", "Model", () => choosing(({ setModel }) => setModel(household, known))],
         household.mayChange(known) && ["help", "Instructions", () => choosing(({ setInstructions }) => setInstructions(household, known))],
         ["download", "Export", () => exporting(({ save }) => save(household, known))],
-        ["print", "Print", () => exporting(({ print }) => print(loadOlder, () => hasMore))],
+        ["print", "Print", () => exporting(({ print }) => print(loadAll))],
         household.mayChange(known) && ["trash", "Delete", () => remove(household, known, go)],
       ]),
     ] : []));
@@ -126,13 +143,12 @@ export function chat({ household, go, id, sought }) {
     for (const turn of begun) add(turn.message);
     schedule();
     try {
-      await catchUp();
-      if (sought) await seek();
+      await (sought ? seek() : catchUp());
     } catch (error) {
       // A new conversation may not be committed on the server yet.
       if (error.code === "not_found" && begun.length) return;
       if (error.code === "not_found") household.lose(id);
-      else log.replaceChildren(h("li.note", { role: "alert" }, error.message));
+      else tell(error.message);
     }
     composing.draw();
   }
@@ -143,82 +159,156 @@ export function chat({ household, go, id, sought }) {
 
   function gone(why) {
     isGone = true;
-    hasMore = false;
+    hasMore = hasNewer = false;
     drawOlder();
-    log.replaceChildren(h("li.note", { role: "alert" }, why));
+    tell(why);
     schedule();
+  }
+
+  /** Says what is wrong where the messages would be. */
+  function tell(why) {
+    log.replaceChildren(h("li.note", h("p", { role: "alert" }, why)));
+  }
+
+  function read(more) {
+    return household.read("get_messages", { conversation_id: id, limit: PAGE, ...more });
   }
 
   /** Loads the newest page: at first, and after an interruption. */
   async function catchUp() {
-    const [page] = await Promise.all([household.read("get_messages", { conversation_id: id, limit: PAGE }), household.know(id)]);
-    const overlaps = messages.size === 0 || page.messages.some((one) => messages.has(one.id));
-    if (!overlaps || messages.size === 0) {
-      messages.clear();
-      log.replaceChildren();
-      hasMore = page.has_more;
-    }
-    for (const one of page.messages) add(one);
+    const [page] = await Promise.all([read(), household.know(id)]);
+    const overlaps = page.messages.some((one) => messages.has(one.id));
+    // Who reads far from the end stays there.
+    if (hasNewer && !overlaps) return;
+    if (!overlaps) replace(page);
+    else if (page.messages[0].id <= log.firstElementChild?.dataset.id) hasMore = page.has_more;
+    hasNewer = false;
     drawOlder();
+    for (const one of page.messages) add(one);
+    addUnseen();
     const newest = page.messages.at(-1);
     if (newest?.role === "user" && newest.turn_id) household.lookUp(newest.turn_id, id).catch(() => {});
     schedule();
     if (isAtEnd) toEnd();
   }
 
-  /** Reads it again, because messages were replaced or deleted. */
-  async function anew() {
-    const page = await household.read("get_messages", { conversation_id: id, limit: Math.max(PAGE, Math.min(500, messages.size)) });
-    const top = scroller.scrollTop;
+  /** Shows these messages and no others. */
+  function replace(page) {
     messages.clear();
     log.replaceChildren();
     hasMore = page.has_more;
+    hasNewer = page.has_more_after ?? false;
     for (const one of page.messages) add(one);
+    addUnseen();
     drawOlder();
     schedule();
+  }
+
+  /** Adds what came meanwhile, once the end is loaded. */
+  function addUnseen() {
+    if (hasNewer) return;
+    for (const one of unseen) add(one);
+    unseen = [];
+  }
+
+  /** Reads it again, because messages were replaced or deleted. */
+  async function anew() {
+    const limit = Math.max(PAGE, messages.size);
+    const middle = hasNewer && [...log.children].find((row) => row.getBoundingClientRect().bottom > scroller.getBoundingClientRect().top);
+    const page = await (middle ? read({ around: middle.dataset.id, limit }).catch(() => read()) : read({ limit }));
+    const top = scroller.scrollTop;
+    replace(page);
     if (isAtEnd) toEnd();
+    else if (middle) messages.get(middle.dataset.id)?.scrollIntoView();
     else scroller.scrollTop = top;
   }
 
   async function loadOlder(limit = PAGE) {
-    if (!hasMore || loading) return;
+    if (!hasMore) return;
+    await load({ before: log.querySelector("li[data-id]")?.dataset.id, limit }, (page, rows) => {
+      log.prepend(...rows);
+      hasMore = page.has_more;
+      // Who has gone to the end meanwhile stays there.
+      if (!isAtEnd) trim("lastElementChild");
+    });
+  }
+
+  async function loadNewer() {
+    if (!hasNewer) return;
+    await load({ around: log.lastElementChild.dataset.id, limit: 2 * PAGE }, (page, rows) => {
+      log.append(...rows);
+      hasNewer = page.has_more_after;
+      addUnseen();
+      trim("firstElementChild");
+    });
+  }
+
+  /** Takes what is too far away at this end out of the document. */
+  function trim(end) {
+    while (!isWhole && log.children.length > MOST) {
+      const row = log[end];
+      messages.delete(row.dataset.id);
+      row.remove();
+      if (end === "firstElementChild") hasMore = true;
+      else hasNewer = true;
+    }
+  }
+
+  /** Loads more, and has `show` add its rows without moving what one reads. */
+  async function load(more, show) {
+    if (loading) return;
     loading = true;
     drawOlder();
     try {
-      const before = log.firstElementChild?.dataset.id ?? [...messages.keys()][0];
-      const page = await household.read("get_messages", { conversation_id: id, before, limit });
-      const anchor = log.querySelector("li[data-id]");
-      const top = anchor?.getBoundingClientRect().top ?? 0;
-      // Otherwise the browser's own scroll anchoring would move it again.
-      scroller.style.overflowAnchor = "none";
+      const first = log.firstElementChild;
+      const page = await read(more);
+      // Others were put in their place meanwhile.
+      if (first !== log.firstElementChild) return;
       const rows = page.messages.filter((one) => !messages.has(one.id)).map((one) => {
         const row = rowOf(one);
         messages.set(one.id, row);
         return row;
       });
-      log.prepend(...rows);
-      hasMore = page.has_more;
+      const middle = scroller.getBoundingClientRect().top;
+      const anchor = [...log.children].find((row) => row.getBoundingClientRect().bottom > middle);
+      const top = anchor?.getBoundingClientRect().top ?? 0;
+      // Otherwise the browser's own scroll anchoring would move it again.
+      scroller.style.overflowAnchor = "none";
+      show(page, rows);
       days();
       if (anchor && !isAtEnd) scroller.scrollTop += anchor.getBoundingClientRect().top - top;
       requestAnimationFrame(() => { scroller.style.overflowAnchor = ""; });
     } catch (error) {
       complain(error);
+    } finally {
+      loading = false;
+      drawOlder();
+      schedule();
     }
-    loading = false;
-    drawOlder();
+  }
+
+  /** Loads everything, for printing. */
+  async function loadAll() {
+    isWhole = true;
+    if (hasNewer) replace(await read());
+    for (let pages = 0; hasMore && pages < 40; pages += 1) await loadOlder(500);
+    isWhole = false;
   }
 
   function drawOlder() {
     older.replaceChildren(...(hasMore ? [h("button.plain", { disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Load earlier messages")] : []));
   }
 
+  /** Opens it at the message that was looked for; at its end where that is gone. */
   async function seek() {
+    const [page] = await Promise.all([read({ around: sought }).catch(() => null), household.know(id)]);
+    if (!page) return catchUp();
     isAtEnd = false;
-    for (let pages = 0; !messages.has(sought) && hasMore && pages < 40; pages += 1) await loadOlder(500);
-    const row = messages.get(sought);
-    if (!row) return;
-    row.scrollIntoView({ block: "center" });
-    row.classList.add("sought");
+    replace(page);
+    pinned = messages.get(sought);
+    pinned.scrollIntoView({ block: "center" });
+    pinned.classList.add("sought");
+    if (!hasNewer) await catchUp();
   }
 
   function add(message, turn) {
@@ -244,11 +334,12 @@ export function chat({ household, go, id, sought }) {
     return (messages.get(reply.in_reply_to) ?? earlier.find((row) => row.message.role === "user"))?.message;
   }
 
-  /** Another reply to the question of this one, perhaps of another model. */
-  function again(reply) {
+  /** Another reply to the question of this one; `chooses` asks of which model. */
+  function again(reply, chooses) {
     const question = questionOf(reply);
     if (!question) return;
-    choosing(({ again }) => again(household, id, question));
+    if (chooses) choosing(({ chooseModel }) => chooseModel(household, id, (model) => answerAnew(household, id, question, model)));
+    else answerAnew(household, id, question);
   }
 
   function removeMessage(message) {
@@ -262,7 +353,7 @@ export function chat({ household, go, id, sought }) {
 
   /** Asks for the rest of a reply that was cut off. */
   function goOn(reply) {
-    if ([...messages.keys()].every((other) => other <= reply)) household.send("Continue where you stopped.", id);
+    if (!hasNewer && [...messages.keys()].every((other) => other <= reply)) household.send("Continue where you stopped.", id);
     else toast("Other messages came after this reply.");
   }
 
@@ -282,6 +373,7 @@ export function chat({ household, go, id, sought }) {
     const turn = household.turns.get(message.turn_id);
     // A new version takes the place of the earlier one and of what followed it.
     if (message.versions?.length > 1) anew().catch(lost);
+    else if (hasNewer) unseen = [...unseen.slice(-PAGE), message];
     else add(message, message.role === "assistant" ? turn : null);
     if (message.role === "assistant") {
       dropLive(message.turn_id);
@@ -323,6 +415,7 @@ export function chat({ household, go, id, sought }) {
 
   function drawLive() {
     const rows = [];
+    live.hidden = hasNewer;
     // A turn that has waited for long is not the newest.
     for (const one of isGone ? [] : household.approvals.values()) {
       if (one.conversation_id === id) household.lookUp(one.turn_id, id).catch(() => {});
@@ -336,7 +429,8 @@ export function chat({ household, go, id, sought }) {
       if (asks === id && !turns.some((known) => known.id === turn)) turns.push({ id: turn, tools: new Map(), text: "" });
     }
     for (const turn of turns) {
-      if (turn.state !== "done") rows.push(liveRow(turn));
+      // What was said before a stop is a message, and says itself that it was stopped.
+      if (turn.state !== "done" && !(turn.isCancelled && turn.isStored)) rows.push(liveRow(turn));
     }
     // What is there already keeps the focus.
     if (rows.length !== live.children.length || rows.some((row, at) => row !== live.children[at])) live.replaceChildren(...rows);
@@ -351,10 +445,12 @@ export function chat({ household, go, id, sought }) {
       message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments, message.more); }, () => household.discard(message)));
   }
 
-  function failure(text, again, discard) {
+  /** Says what has failed; `isOfSettings` offers an admin where that is mended. */
+  function failure(text, again, discard, isOfSettings) {
     return h("div.failure", { role: "alert" }, h("p", text),
       h("div.row.wrap",
         again && h("button", { onclick: again }, icon("retry"), "Try again"),
+        isOfSettings && h("button", { onclick: () => { location.hash = "#/settings"; } }, icon("settings"), "Open the settings"),
         discard && h("button.plain", { onclick: discard }, "Discard")));
   }
 
@@ -384,10 +480,10 @@ export function chat({ household, go, id, sought }) {
       const again = household.maySend && question && (() => {
         household.turns.delete(turn.id);
         dropLive(turn.id);
-        household.send(question.querySelector(".text").textContent, id);
+        answerAnew(household, id, question.message);
       });
       const words = turn.isCancelled ? "Stopped." : turn.error;
-      redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again)]);
+      redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
@@ -395,7 +491,7 @@ export function chat({ household, go, id, sought }) {
         : household.waiting.has(turn.id) ? "Waiting for the approval of somebody who may give it"
         : isBusy ? "Working"
         : turn.waits ? `The model is busy, next try in ${turn.waits} s`
-        : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
+        : turn.text ? "" : "Thinking";
       redraw(state, words, () => words ? [h("p.thinking", words)] : []);
     }
     return row;
@@ -414,11 +510,15 @@ export function chat({ household, go, id, sought }) {
       household.maySend && h("div.row.wrap.centre",
         ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
           h("button", { onclick: () => composing.send(text) }, text))),
-      household.config?.provider === "offline" && connectModel(household.isAdmin)));
+      household.config?.provider === "offline" && connectModel(household.isAdmin, household.identity?.admin)));
   }
 
   function toEnd(isAsked) {
-    if (isAsked) isAtEnd = true;
+    if (isAsked) {
+      pinned = null;
+      if (hasNewer) return void read().then(replace).then(() => toEnd(true)).catch(complain);
+      isAtEnd = true;
+    }
     scroller.scrollTop = scroller.scrollHeight;
   }
 
@@ -433,6 +533,11 @@ export function chat({ household, go, id, sought }) {
   }
 }
 
+/** Asks a question once more. The earlier version is kept, with what followed it. */
+function answerAnew(household, id, question, model) {
+  household.send(question.content, id, question.attachments, { replaces: question.id, ...(model && { model }) });
+}
+
 /** Redraws only when `content` changes, so that buttons keep the focus. */
 function redraw(place, content, make) {
   if (place.dataset.content === content) return;
@@ -441,14 +546,14 @@ function redraw(place, content, make) {
 }
 
 /** How to connect a model: first what a person with a phone can do. */
-export function connectModel(isAdmin) {
+export function connectModel(isAdmin, admin) {
   return h("section.card.first",
     h("h2", "No language model is connected yet"),
     h("p", "Until then a few built-in rules answer, so that you can try everything."),
     isAdmin
       ? h("p", h("a.button", { href: "#/settings" }, "Choose a provider and a model"))
-      : h("p", "An admin can connect one in the settings."),
-    h("details", h("summary", "In a terminal"),
+      : h("p", `${admin ?? "An admin"} can connect one in the settings.`),
+    isAdmin && h("details", h("summary", "In a terminal"),
       h("p", "To use a model from Ollama, run this on the machine where Hearth runs:"),
       commands("hearth config set model NAME", "hearth config set provider ollama")));
 }

@@ -4,22 +4,23 @@
 import { ask, complain, options } from "./dom.js";
 
 /**
- * Asks for a model: one of those that the settings offer or, if they offer none, any that
- * an admin names. Resolves to null when cancelled.
+ * Asks for a model: one of those that the settings offer or, if they offer none, one that the
+ * provider lists or an admin names. Resolves to null when cancelled.
  */
-function askModel({ config, isAdmin }, usual, { text, empty, value, ...more }) {
-  const models = config?.models ?? [];
+async function askModel(household, usual, { text, empty, value, ...more }) {
+  const { config, isAdmin } = household;
+  let models = config?.models ?? [];
+  if (!models.length && isAdmin) ({ models } = await household.request("update_config", { config: {}, test: true }).catch(() => ({ models })));
   if (!models.length) return ask({ ...more, text: isAdmin ? `${text} The name that the provider uses.` : text, value: isAdmin ? value : undefined });
   const names = [...new Set([...(empty ? [] : [usual]), ...models])].filter(Boolean).map((name) => [name, name]);
   return ask({ ...more, text, value, choices: options(empty ? [["", empty], ...names] : names, value) });
 }
 
-/** Another reply to a question, perhaps of another model. */
-export async function again(household, id, question) {
+/** Asks for the model of another reply, and calls `answer` with it: null for the usual one. */
+export async function chooseModel(household, id, answer) {
   const usual = household.conversations.get(id)?.model || household.config?.model || "";
-  const name = await askModel(household, usual, { title: "Answer again", text: "The earlier reply is kept, with what followed it.", value: usual, action: "Answer again" });
-  if (!name) return;
-  household.send(question.content, id, question.attachments, { replaces: question.id, ...(name !== true && name !== usual && { model: name }) });
+  const name = await askModel(household, usual, { title: "Answer with another model", text: "The earlier reply is kept, with what followed it.", value: usual, action: "Answer again" });
+  if (name) answer(name === true || name === usual ? null : name);
 }
 
 /** The model that answers in a conversation. */

@@ -159,6 +159,7 @@ export function composer({ household, id, target, running, state, send: deliver 
     const turn = running();
     const stops = Boolean(turn) && isEmpty();
     field.disabled = !maySend();
+    form.hidden = household.isGuest;
     if (wantsFocus && !field.disabled) focus();
     if (!voice && Object.values(household.config?.voice ?? {}).includes(true)) {
       voice = {};
@@ -173,7 +174,7 @@ export function composer({ household, id, target, running, state, send: deliver 
     field.placeholder = why || "Message Hearth";
     button.disabled = field.disabled || (!stops && (isEmpty() || pending?.isReady === false));
     const label = stops ? "Stop" : "Send";
-    button.title = stops ? "Stop (Esc)" : pending?.isReady === false ? "The files are still being uploaded" : "";
+    button.title = stops ? "Stop (Esc)" : pending?.isReady === false ? pending.reason : "";
     if (button.getAttribute("aria-label") !== label) {
       button.setAttribute("aria-label", label);
       button.replaceChildren(icon(stops ? "stop" : "send"));

@@ -8,11 +8,18 @@ const REQUEST_TIMEOUT = 30000;
 
 /** An error response of the server. */
 export class RequestError extends Error {
-  constructor(code, message, retryAfter) {
-    super(sentence(message));
+  /** `admin` can do what one may not do oneself. */
+  constructor(code, message, retryAfter, admin) {
+    super(explain({ code, message, retryAfter, admin }));
     this.code = code;
     this.retryAfter = retryAfter;
   }
+}
+
+/** An error as a sentence. In place of what only an admin understands it names one to ask. */
+export function explain({ code, message, retryAfter, admin }) {
+  if (admin && code === "server_error" && !retryAfter) return `That does not work right now. Try again later, or ask ${admin}.`;
+  return admin && code === "unauthorized" ? `${sentence(message)} Ask ${admin}.` : sentence(message);
 }
 
 /**
@@ -153,7 +160,7 @@ export class Connection extends EventTarget {
     }
     this.#settle(message.id, (entry) => {
       if (message.status === "ok") entry.resolve(message.data);
-      else entry.reject(new RequestError(message.code, message.error, message.retry_after));
+      else entry.reject(new RequestError(message.code, message.error, message.retry_after, this.identity?.admin));
     });
   }
 

@@ -89,7 +89,11 @@ export function conversations(household, go) {
       if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
       groups.at(-1).rows.push(row(one));
     }
-    const hits = found?.filter((hit) => hit.message_id || !matching.some((one) => one.id === hit.conversation_id));
+    // The server knows the titles that are not loaded.
+    const titles = found?.filter((hit) => !hit.message_id && !matching.some((one) => one.id === hit.conversation_id)) ?? [];
+    if (words && titles.length && !groups.length) groups.push({ name: "Conversations", rows: [] });
+    if (words) groups[0]?.rows.push(...titles.map(foundRow));
+    const hits = found?.filter((hit) => hit.message_id);
     if (words && hits?.length) groups.push({ name: "Messages", rows: hits.map(foundRow) });
     const empty = words
       ? (!found && words.length > 1 ? "Searching…" : !matching.length && found && !found.length && "No results.")
@@ -111,7 +115,7 @@ export function conversations(household, go) {
     const item = h("li", { class: `${isOpen ? "open" : ""} ${isUnread ? "unread" : ""}` },
       h("a", { href: `#/c/${one.id}`, "aria-current": isOpen ? "page" : null, onclick: (event) => { event.preventDefault(); go(one.id); } },
         audienceIcon(one, household.identity?.user),
-        h("span.title", one.title || "Untitled"),
+        h("span.title", { dir: "auto" }, one.title || "Untitled"),
         isUnread && h("span.unseen", " unread"),
         account && h("span.badge", account),
         one.archived && h("span.badge", "archived"),
@@ -127,7 +131,7 @@ export function conversations(household, go) {
     const id = hit.conversation_id;
     return h("li.found",
       h("a", { href: `#/c/${id}${hit.message_id ? `/${hit.message_id}` : ""}`, onclick: (event) => { event.preventDefault(); go(id, hit.message_id); } },
-        h("span.snippet", marked(hit.excerpt, field.value)),
+        h("span.snippet", { dir: "auto" }, marked(hit.excerpt, field.value)),
         hit.message_id && h("span.quiet.small", hit.title, " · ", moment(hit.timestamp))));
   }
 }

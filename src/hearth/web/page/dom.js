@@ -7,6 +7,7 @@ export function h(selector, ...children) {
   const element = document.createElement(tag);
   if (classes.length) element.className = classes.join(" ");
   if (tag === "button") element.type = "button";
+  if (tag === "textarea") element.dir = "auto";
   const properties = children[0]?.constructor === Object ? children.shift() : {};
   for (const [name, value] of Object.entries(properties)) {
     if ((value ?? false) === false) continue;
@@ -57,6 +58,8 @@ export const ICONS = {
   reminders: "M12 4a5.5 5.5 0 0 0-5.5 5.5c0 5-2 6.5-2 6.5h15s-2-1.5-2-6.5A5.5 5.5 0 0 0 12 4zM10 19.5a2.2 2.2 0 0 0 4 0",
   account: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM4.5 20.5c0-4.5 3.5-6 7.5-6s7.5 1.5 7.5 6",
   webhooks: "M9 7H7a5 5 0 0 0 0 10h2M15 7h2a5 5 0 0 1 0 10h-2M8.5 12h7",
+  chats: "M4 5h16v11H9l-5 4z",
+  leave: "M10 4H5v16h5M9 12h11M16 8l4 4-4 4",
   status: "M3 13h4l3-8 4 14 3-6h4",
   help: "M9.2 9a3 3 0 1 1 4.300 2.700c-1 .5-1.5 1.2-1.5 2.300M12 18v.01M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
   more: "M5.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM12 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM18.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2z",
@@ -68,6 +71,7 @@ export const ICONS = {
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   quote: "M5 17c2.5 0 4-2 4-5V8H5v4h4M14 17c2.5 0 4-2 4-5V8h-4v4h4",
+  speak: "M4 9.5v5h3.5L12 19V5L7.5 9.5zM15.5 9a4.5 4.5 0 0 1 0 6M18 6.5a8 8 0 0 1 0 11",
   retry: "M19 12a7 7 0 1 1-2-5M19 4v4h-4",
 };
 
@@ -153,11 +157,17 @@ export function rowList(rows = [], itemOf = (row) => row) {
   return list;
 }
 
-/** A button that opens a menu of [icon, label, action]. */
-export function menuButton(name, label, entries) {
+/** A button that opens a menu of [icon, label, action]; with `words`, they stand beside its icon. */
+export function menuButton(name, label, entries, words) {
   const menu = h("div.menu", { role: "menu", hidden: true }, entries.filter(Boolean).map(([sign, words, action]) =>
     h("button.plain", { role: "menuitem", tabindex: -1, onclick: () => { open(false); action(); } }, icon(sign), words)));
   const button = iconButton(name, label, label, () => open(menu.hidden));
+  if (words) {
+    button.className = "plain";
+    // They are its name.
+    button.removeAttribute("aria-label");
+    button.append(words);
+  }
   button.setAttribute("aria-haspopup", "menu");
   button.setAttribute("aria-expanded", "false");
   const element = h("span.menu-place", button, menu);
@@ -199,12 +209,15 @@ export function announce(text) {
   document.getElementById("announce").textContent = text;
 }
 
-/** A short note at the bottom that disappears by itself. */
-export function toast(text) {
+/** A short note at the bottom that disappears by itself, perhaps with a button: [label, action]. */
+export function toast(text, deed) {
   document.querySelector(".toast")?.remove();
-  const note = h("div.toast", { role: "status" }, text);
+  const note = h("div.toast", { role: "status", popover: "manual" }, text,
+    deed && h("button.plain", { onclick: () => { note.remove(); deed[1](); } }, deed[0]));
   document.body.append(note);
-  setTimeout(() => note.remove(), 5000);
+  // Above dialogs too.
+  note.showPopover?.();
+  setTimeout(() => note.remove(), deed ? 10000 : 5000);
 }
 
 /** Shows an error. */

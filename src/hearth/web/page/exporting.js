@@ -39,8 +39,8 @@ export async function upload(file) {
   return `Imported ${messages} messages in ${imported} conversations; ${known} were already there${skipped ? `, and ${skipped} entries were skipped` : ""}.`;
 }
 
-/** Loads what is earlier, and prints. */
-export async function print(loadOlder, hasMore) {
-  for (let pages = 0; hasMore() && pages < 40; pages += 1) await loadOlder(500);
+/** Loads all of it, and prints. */
+export async function print(loadAll) {
+  await loadAll();
   window.print();
 }

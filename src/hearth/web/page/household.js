@@ -1,9 +1,9 @@
 // The state of the page: conversations, turns in progress, messages being sent,
 // approvals. Events from the connection update it; the views listen to its events.
 
-import { idempotencyKey } from "./connection.js";
+import { explain, idempotencyKey } from "./connection.js";
 import { names } from "./dom.js";
-import { ROLE_KEY, sentence } from "./session.js";
+import { ROLE_KEY } from "./session.js";
 
 const PAGE = 50;
 
@@ -28,6 +28,9 @@ export class Household extends EventTarget {
   unread = new Set();
   /** Turns that are being looked up. */
   #sought = new Set();
+  #isReady;
+  /** Once it is known who is signed in, and what is set. */
+  ready = new Promise((resolve) => { this.#isReady = resolve; });
   config = null;
   open = null;
   showsArchived = false;
@@ -191,7 +194,7 @@ export class Household extends EventTarget {
     if (this.turns.has(id) || this.#sought.has(id)) return;
     this.#sought.add(id);
     const turn = await this.read("get_turn", { turn_id: id }).finally(() => this.#sought.delete(id));
-    if (this.turns.has(id) || turn.state === "done") return;
+    if (turn.state === "done") return;
     this.#end(this.#turn(id, conversation, true), turn);
   }
 
@@ -233,11 +236,7 @@ export class Household extends EventTarget {
   async #ready(lost) {
     sessionStorage.setItem(ROLE_KEY, this.identity.role);
     // Missed chat.delta events are not replayed, so streamed replies have a gap.
-    for (const turn of this.turns.values()) {
-      turn.text = "";
-      turn.hasGap = true;
-      this.#emit("turn", turn);
-    }
+    for (const turn of this.turns.values()) turn.hasGap = true;
     if (lost) {
       this.turns.clear();
       this.conversations.clear();
@@ -251,6 +250,7 @@ export class Household extends EventTarget {
         this.isGuest ? null : this.#loadApprovals(),
       ]);
       this.config = config;
+      this.#isReady();
       this.#emit("config");
       await Promise.all([...this.turns.values()].map((turn) => this.#refresh(turn)));
       this.#emit("reload", { lost });
@@ -270,12 +270,15 @@ export class Household extends EventTarget {
   }
 
   /** Marks a turn without a reply with its state from `get_turn`. */
-  #end(turn, { state, error, response }) {
+  #end(turn, { state, code, error, response, text = "", seq = 0 }) {
     const isCancelled = state === "cancelled";
+    // The reply so far, and the pieces that came while it was asked for.
+    if (turn.hasGap) turn.text = text + turn.later.filter((one) => one.seq > seq).map((one) => one.text).join("");
+    Object.assign(turn, { hasGap: false, later: [] });
     // What was said so far, even if some of its pieces were missed.
     if (response) turn.text = turn.isStored ? "" : response;
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
-    Object.assign(turn, { error: sentence(error), isCancelled });
+    Object.assign(turn, { code, error: error && explain({ code, message: error, admin: this.identity?.admin }), isCancelled });
     this.#emit("turn", turn);
   }
 
@@ -291,7 +294,7 @@ export class Household extends EventTarget {
   #turn(id, conversation, hasGap) {
     let turn = this.turns.get(id);
     if (!turn) {
-      turn = { id, conversation, text: "", hasGap, message: null, tools: new Map(), thoughts: "", state: "running", error: null };
+      turn = { id, conversation, text: "", hasGap, later: [], message: null, tools: new Map(), thoughts: "", state: "running", error: null };
       this.turns.set(id, turn);
     }
     return turn;
@@ -305,8 +308,11 @@ export class Household extends EventTarget {
       case "message.created":
         return this.#messageCreated(event);
       case "chat.delta": {
+        const isKnown = this.turns.has(id);
         const turn = this.#turn(id, conversation, true);
         if (!turn.hasGap) turn.text += event.text;
+        else turn.later.push(event);
+        if (!isKnown) this.#refresh(turn).catch(() => {});
         return this.#emit("turn", turn);
       }
       case "chat.reasoning": {
@@ -328,17 +334,12 @@ export class Household extends EventTarget {
         const turn = this.#turn(id, conversation, true);
         if (turn.thoughts) turn.thoughts = `${turn.thoughts.trimEnd()}\n\n`;
         turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, sentence: event.sentence, result: null });
-        // Text before a tool call is not part of the reply.
-        if (!turn.hasGap) turn.text = "";
         return this.#emit("turn", turn);
       }
       case "chat.tool_result": {
         const turn = this.#turn(id, conversation, true);
         const call = turn.tools.get(event.call_id);
         if (call) call.result = { ok: event.ok, summary: event.summary };
-        // A new round begins, and its text arrives from the start.
-        turn.hasGap = event.isMissed;
-        turn.text = "";
         return this.#emit("turn", turn);
       }
       case "chat.done": {
@@ -348,7 +349,7 @@ export class Household extends EventTarget {
         return turn && this.#emit("turn", { ...turn, state: "done" });
       }
       case "chat.failed": {
-        this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error, response: event.text });
+        this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", code: event.code, error: event.error, response: event.text });
         return this.#settled(conversation);
       }
       case "approval.requested": {

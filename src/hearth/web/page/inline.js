@@ -119,7 +119,7 @@ const mathematics = lazily(() => import("./math.js"));
 /** A formula. Until it is set, and if it cannot be, its source is shown. */
 function math({ context: { room } }, source, isDisplayed) {
   room.left -= source.length >> 2;
-  const element = h(isDisplayed ? "span.math.displayed" : "span.math", h("code", source.trim()));
+  const element = h(isDisplayed ? "span.math.displayed" : "span.math", isDisplayed ? { tabindex: 0, role: "group", "aria-label": "Formula" } : {}, h("code", source.trim()));
   mathematics(({ formula }) => {
     const made = formula(source, isDisplayed);
     if (made) element.replaceChildren(made);

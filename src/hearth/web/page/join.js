@@ -16,7 +16,7 @@ export async function join(root, secret, start, showSignIn) {
   const field = (label, more) => h("input", { type: "password", autocomplete: "new-password", minlength: 8, required: true, "aria-label": label, "aria-describedby": "problem", ...more });
   const password = field("Password", { autofocus: true });
   const again = field("Password, once more");
-  const stay = h("input", { type: "checkbox" });
+  const stay = h("input", { type: "checkbox", checked: true });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
   const form = h("form", sign(64), h("h1", invited.is_reset ? "A new password" : `Welcome, ${invited.name}`),
     h("p.quiet", "Choose a password for Hearth, your home’s AI assistant. This link works only once."),

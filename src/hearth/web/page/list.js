@@ -11,7 +11,7 @@ export function fill(list, items, row, empty) {
 }
 
 /** A row: what it is, more about it in small print, and its controls. */
-export const row = (what, about, ...controls) => h("li", h("div.grow", what, h("p.quiet.small", about)), controls);
+export const row = (what, about, ...controls) => h("li", h("div.grow", { dir: "auto" }, what, h("p.quiet.small", about)), controls);
 
 /** What changes the rows that `draw` loads and shows. */
 export function changes(household, draw) {

@@ -1,6 +1,6 @@
 // The household's lists: what to buy, what to do.
 
-import { h, icon, ask, iconButton, complain, roving, rowList } from "./dom.js";
+import { h, icon, ask, iconButton, complain, roving, rowList, toast } from "./dom.js";
 import { changes, sure } from "./list.js";
 
 /** The page. */
@@ -109,10 +109,22 @@ export async function show(household) {
       tried(() => change({ [was ? "uncheck" : "check"]: [item.item_id] }), () => { box.checked = was; });
     };
     box.addEventListener("change", tick);
-    const element = h("li", h("label.check.grow", box, h("span", item.text)),
-      iconButton("trash", `Remove: ${item.text}`, "Remove", () => tried(() => change({ remove: [item.item_id] }))));
+    const element = h("li", h("label.check.grow", box, h("span", { dir: "auto" }, item.text)),
+      iconButton("trash", `Remove: ${item.text}`, "Remove", () => tried(() => takeOut(item))));
     rows.set(item.item_id, { id: item.item_id, box, element });
     return element;
+  }
+
+  /** Removes an item, which can be taken back. */
+  async function takeOut(item) {
+    const list = name;
+    const wasTicked = rows.get(item.item_id).box.checked;
+    await change({ remove: [item.item_id] });
+    toast(`Removed: ${item.text}`, ["Undo", () => tried(async () => {
+      const { items: now } = await household.request("update_list", { list, add: [item.text] });
+      if (wasTicked) await household.request("update_list", { list, check: [now.at(-1).item_id] });
+      await load();
+    })]);
   }
 
   async function choose(list, made) {

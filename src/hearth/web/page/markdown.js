@@ -114,6 +114,7 @@ function blocks(lines, context) {
     }
   }
   if (depth === 0 && room.isCut) nodes.push(cut());
+  if (depth === 0) for (const node of nodes) if (node.className !== "code") node.dir = "auto";
   return nodes;
 }
 

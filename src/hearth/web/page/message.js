@@ -1,6 +1,6 @@
 // One message of a conversation, and what tools did for it.
 
-import { h, icon, iconButton, sign, timeOfDay, copyButton, lazily, called } from "./dom.js";
+import { h, icon, iconButton, sign, timeOfDay, complain, copyButton, lazily, called } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { rawCall } from "./approvals.js";
 import { marked } from "./visible.js";
@@ -38,13 +38,16 @@ export function messageRow(message, { household, id, turn, find, quote, goOn, ed
     turn?.thoughts ? thoughtsOf(turn) : null,
     turn?.tools.size ? toolList(turn.tools) : null,
     fileList(household, message.attachments),
-    h("div.text", isMine ? message.content : markdown(message.content)),
+    h("div.text", isMine ? { dir: "auto" } : {}, isMine ? message.content : markdown(message.content)),
     message.finish_reason && cutOff(message, household, goOn),
     h("div.deeds",
       copyButton(() => message.content),
-      household.maySend && h("button.copy", { onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote")),
+      household.maySend && h("button.copy", { "aria-label": "Quote", onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote")),
       isMine && household.mayEdit(message, id) && iconButton("edit", "Edit and send again", "Edit and send again", () => edit(message)),
       !isMine && household.maySend && iconButton("retry", "Answer again", "Answer again", () => again(message)),
+      !isMine && household.maySend && (household.isAdmin || household.config?.models?.length > 1)
+        && h("span.other", iconButton("back", "Answer with another model", "Answer with another model", () => again(message, true))),
+      !isMine && household.maySend && household.config?.voice?.speech && iconButton("speak", "Read aloud", "Read aloud", () => import("./voice.js").then(({ speak }) => speak(household, message.content), complain)),
       household.mayEdit(message, id) && iconButton("trash", "Delete message", "Delete message", () => remove(message)),
       message.versions?.length > 1 && versions(message, select)));
   row.message = message;

@@ -16,8 +16,11 @@ export const isExported = document.querySelector("meta[http-equiv]") !== null;
 
 const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 
+/** Settings as the page calls them. */
+const SETTINGS = { base_url: "the address", api_key: "the API key" };
+
 /** An error of the server as a sentence. A name at its beginning stays as it is written. */
-export const sentence = (text) => text?.replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
+export const sentence = (text) => text?.replace(/\b(?:base_url|api_key)\b/g, (name) => SETTINGS[name]).replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
 
 /** The stored token, or null. */
 export const token = () => kept(KEY);

@@ -46,7 +46,9 @@ export async function show(household) {
   const provider = h("select", options(known, config.provider));
   const note = h("p", { role: "status" });
   const save = h("button", { type: "submit", class: "primary" }, "Save");
-  const models = h("datalist", { id: "models" });
+  const choice = h("select", { onchange: () => (choice.value ? choose(choice.value) : type()) });
+  const listed = h("label", { hidden: true }, "Model", choice);
+  provider.addEventListener("change", change);
   const test = h("button", { onclick: () => tryOut() }, "Test the connection");
   const result = h("p", { role: "status" });
   const number = h("span.quiet");
@@ -56,13 +58,13 @@ export async function show(household) {
   tell();
   field.temperature = temperature;
   const budget = h("input", { type: "number", min: 1, value: config.budget?.monthly_tokens ?? "", placeholder: "No limit" });
+  const typed = labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false", autocomplete: "off" }), "The name that the provider uses. A test lists those that it has.");
   const form = h("form",
     card("Model",
       labelled("provider", "Provider", provider),
       labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "The provider’s default", spellcheck: "false" }),
         "Needed if the provider runs at another address, such as on another machine, and for OpenAI-compatible servers."),
-      labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false", list: "models", autocomplete: "off" }), "The name that the provider uses. A test lists those that it has."),
-      models,
+      typed, listed,
       labelled("api_key", "API key", h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? "A key is set. Leave empty to keep it." : "No key is set" }), "Not shown again after saving"),
       h("div.row.wrap", test, result),
       h("label", h("span", "Temperature", number), temperature, h("span.help", "Low for consistent answers, high for varied ones")),
@@ -128,12 +130,45 @@ export async function show(household) {
       const found = await household.request("update_config", { config: tried, test: true });
       result.className = found.is_usable ? "good" : "problem";
       result.textContent = sentence(found.message[0].toUpperCase() + found.message.slice(1));
-      models.replaceChildren(...found.models.slice(0, 500).map((value) => h("option", { value })));
+      field.base_url.placeholder = found.usual_url ?? "Such as http://127.0.0.1:8080/v1";
+      offer(found.models.slice(0, 500));
     } catch (error) {
       result.className = "problem";
       result.textContent = error.message;
     }
     test.disabled = false;
+  }
+
+  /** Another provider has another address and other models. */
+  async function change() {
+    const isOld = provider.value === config.provider;
+    field.base_url.value = isOld ? config.base_url ?? "" : "";
+    field.model.value = isOld ? config.model : "";
+    type();
+    if (provider.value === "offline") return;
+    await tryOut();
+    // The first of its models was taken: whether it answers.
+    if (!isOld && field.model.value) await tryOut();
+  }
+
+  /** Offers the models that the provider has; the first of them where none is chosen. */
+  function offer(names) {
+    if (!names.length) return;
+    const chosen = field.model.value.trim() || names[0];
+    choice.replaceChildren(...options([...new Set([...names, chosen])].map((name) => [name, name]).concat([["", "Another…"]]), chosen));
+    choose(chosen);
+    listed.hidden = false;
+    typed.hidden = true;
+  }
+
+  function choose(name) {
+    field.model.value = name;
+  }
+
+  /** Has the name of the model written. */
+  function type() {
+    listed.hidden = true;
+    typed.hidden = false;
   }
 
   function changed() {

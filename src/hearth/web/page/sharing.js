@@ -1,18 +1,21 @@
 // The dialog in which the owner of a conversation says who sees it. Loaded when opened.
 
-import { h } from "./dom.js";
+import { h, called } from "./dom.js";
 
 const CHOICES = [
   ["private", "Only me", "Nobody else finds or reads it here, admins neither. Whoever owns the machine can read its files."],
   ["household", "The household", "Everybody but guests reads all of it, continues it, and finds it in searches."],
-  ["people", "People I name", "They read all of it, also what was said before. A guest reads only such conversations."],
+  ["people", "Some people", "They read all of it, also what was said before. A guest reads only such conversations."],
 ];
 
 /** Asks who may see a conversation. */
-export function share(household, conversation) {
+export async function share(household, conversation) {
   const now = conversation.audience;
   const chosen = Array.isArray(now) ? "people" : now;
-  const names = h("input", { type: "text", value: Array.isArray(now) ? now.join(", ") : "", "aria-label": "Names, separated by commas", placeholder: "Names, separated by commas", autocapitalize: "none", spellcheck: "false" });
+  const people = (await household.read("list_people")).people.filter(({ name }) => name !== household.identity.user);
+  const names = h("fieldset.persons", { "aria-label": "People" }, people.length ? people.map(({ name, role }) => h("label.check",
+    h("input", { type: "checkbox", name: "person", value: name, checked: chosen === "people" && now.includes(name) }), called(name), role === "viewer" && h("span.quiet.small", "guest")))
+    : h("p.quiet", "There is nobody else yet."));
   const earlier = h("p.quiet", { hidden: true }, "It has earlier versions of messages, which can be read, too.");
   const problem = h("p.problem", { role: "alert" });
   const form = h("form", { method: "dialog" },
@@ -28,8 +31,8 @@ export function share(household, conversation) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const choice = form.elements.audience.value;
-    const people = names.value.split(/[\s,]+/).filter(Boolean);
-    if (choice === "people" && !people.length) return void (problem.textContent = "Name at least one person.");
+    const people = [...names.querySelectorAll(":checked")].map((one) => one.value);
+    if (choice === "people" && !people.length) return void (problem.textContent = "Choose at least one person.");
     try {
       await household.share(conversation.id, choice === "people" ? people : choice);
       dialog.close();
@@ -46,6 +49,5 @@ export function share(household, conversation) {
 
   function draw() {
     names.hidden = form.elements.audience.value !== "people";
-    if (!names.hidden && dialog.open) names.focus();
   }
 }

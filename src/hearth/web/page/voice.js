@@ -16,7 +16,6 @@ const PIECES = /[^]{1,300}[.!?…](?=\s|$)|[^]{1,300}(?=\s|$)|[^]{1,300}/g;
 
 Object.assign(ICONS, {
   talk: "M12 3a3 3 0 0 0-3 3v5a3 3 0 0 0 6 0V6a3 3 0 0 0-3-3zM5.500 11a6.500 6.500 0 0 0 13 0M12 17.500V21",
-  speak: "M4 9.500v5h3.500L12 19V5L7.500 9.500zM15.500 9a4.500 4.500 0 0 1 0 6M18 6.500a8 8 0 0 1 0 11",
 });
 
 /** What makes sound. Browsers allow that after a click, so it is kept. */
@@ -30,7 +29,8 @@ export function voiceControls({ household, id, maySend, say }) {
   const { transcription, speech } = household.config.voice;
   const talk = iconButton("talk", "Hold to talk", "Hold to talk", () => {});
   const reads = iconButton("speak", "Read replies aloud", "Read replies aloud", () => read(!isReading()));
-  const element = h("span.row.voice", transcription && talk, speech && reads);
+  const clock = h("span.quiet.small", { role: "timer", hidden: true });
+  const element = h("span.row.voice", clock, transcription && talk, speech && reads);
   const stop = new AbortController();
   let recording = null;
 
@@ -49,7 +49,7 @@ export function voiceControls({ household, id, maySend, say }) {
   });
   talk.addEventListener("keyup", finish);
   household.addEventListener("message", ({ detail: { conversation, message } }) => {
-    if (isReading() && conversation === id && message.role === "assistant" && !document.hidden) speak(message.content);
+    if (isReading() && conversation === id && message.role === "assistant" && !document.hidden) speak(household, message.content);
   }, { signal: stop.signal });
   draw();
   return { element, draw, close };
@@ -82,9 +82,18 @@ export function voiceControls({ household, id, maySend, say }) {
     silence();
     if (isReading()) wake();
     draw();
+    const begun = Date.now();
+    const tick = () => {
+      const seconds = Math.floor((Date.now() - begun) / 1000);
+      clock.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+      clock.hidden = !recording || recording.isHeard;
+    };
+    const ticking = setInterval(tick, 1000);
+    tick();
     try {
       const said = await record(mine);
       mine.isHeard = true;
+      tick();
       draw();
       announce("Understanding what you said.");
       const { text } = await household.request("transcribe", said, { timeout: TIMEOUT });
@@ -94,6 +103,8 @@ export function voiceControls({ household, id, maySend, say }) {
       complain(error);
     }
     recording = null;
+    clearInterval(ticking);
+    tick();
     draw();
   }
 
@@ -108,32 +119,33 @@ export function voiceControls({ household, id, maySend, say }) {
     finish();
     silence();
   }
+}
 
-  async function speak(text) {
-    const mine = ++speaking;
-    source?.stop();
-    try {
-      const pieces = plain(text).match(PIECES)?.map((piece) => piece.trim()).filter(Boolean) ?? [];
-      let next = pieces.length ? made(pieces[0]) : null;
-      for (let at = 1; next; at += 1) {
-        const piece = await next;
-        if (mine !== speaking) return;
-        // The next one is made while this one is heard.
-        next = at < pieces.length ? made(pieces[at]) : null;
-        next?.catch(() => {});
-        await play(piece);
-        if (mine !== speaking) return;
-      }
-    } catch (error) {
-      if (mine === speaking) complain(error);
+/** Reads a text aloud; what was read before ends. */
+export async function speak(household, text) {
+  const mine = ++speaking;
+  source?.stop();
+  try {
+    const pieces = plain(text).match(PIECES)?.map((piece) => piece.trim()).filter(Boolean) ?? [];
+    let next = pieces.length ? made(household, pieces[0]) : null;
+    for (let at = 1; next; at += 1) {
+      const piece = await next;
+      if (mine !== speaking) return;
+      // The next one is made while this one is heard.
+      next = at < pieces.length ? made(household, pieces[at]) : null;
+      next?.catch(() => {});
+      await play(piece);
+      if (mine !== speaking) return;
     }
+  } catch (error) {
+    if (mine === speaking) complain(error);
   }
+}
 
-  async function made(text) {
-    const { audio } = await household.request("speak", { text }, { timeout: TIMEOUT });
-    const bytes = Uint8Array.from(atob(audio), (letter) => letter.charCodeAt(0));
-    return wake().decodeAudioData(bytes.buffer);
-  }
+async function made(household, text) {
+  const { audio } = await household.request("speak", { text }, { timeout: TIMEOUT });
+  const bytes = Uint8Array.from(atob(audio), (letter) => letter.charCodeAt(0));
+  return wake().decodeAudioData(bytes.buffer);
 }
 
 /** What a microphone hears until `mine` is over, as the fields of a request. */

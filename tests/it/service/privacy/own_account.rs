@@ -99,6 +99,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"revoke_invitation","name":"user"}
     ghts | {"type":"set_password","name":"user","password":"correct horse"}
     ghts | {"type":"set_role","name":"user","role":"viewer"}
+    ghts | {"type":"set_limits","name":"user","limits":{}}
     ghts | {"type":"get_belongings","name":"user"}
     ghts | {"type":"create_session"}
     ghts | {"type":"get_usage"}

@@ -95,7 +95,7 @@ fn conversations_of_chatgpt_and_claude_are_taken_in_once() {
     let markdown = good(folder.path(), &["export", "--all", "--format", "markdown"]);
     for piece in [
         "# Sourdough\n\nconv_",
-        ", import, 2023-11-14T22:13:20.250Z\n\n## User, 2023-11-14T22:13:21.500Z\n\n[image]\n\nHow long",
+        ", import, 2023-11-14T22:13:20.250Z\n\n## admin, 2023-11-14T22:13:21.500Z\n\n[image]\n\nHow long",
         "## Assistant, 2023-11-14T22:13:23.000Z\n\nLet me look.\n\nFour hours at 26 degrees.\n",
         "# ChatGPT\n",
         "## Assistant, 2020-09-13T12:26:40.000Z\n\nAlder.\n",

@@ -384,6 +384,26 @@ fn what_somebody_brings_is_theirs_alone() {
 }
 
 #[test]
+fn what_somebody_imports_is_read_and_in_their_name() {
+    let home = Home::offline();
+    let file = fs::read("tests/data/imports/chatgpt.json").unwrap();
+    let answer = import(&home, &home.tokens.user, "/import", &file);
+    assert_eq!(answer.status, 200);
+    let mut user = home.websocket(&home.tokens.user);
+    let list = user.ask(json!({ "type": "list_conversations" }));
+    let list = list["conversations"].as_array().unwrap();
+    assert_eq!(list.len(), 2);
+    for one in list {
+        assert_ne!(one["unread"], true, "{one}");
+        let messages = user.ask(json!({ "type": "get_messages", "conversation_id": one["id"] }));
+        for message in messages["messages"].as_array().unwrap() {
+            let expected = (message["role"] == "user").then_some("user");
+            assert_eq!(message["speaker"].as_str(), expected, "{message}");
+        }
+    }
+}
+
+#[test]
 fn what_names_nobody_is_whoever_s_imports_it() {
     let (mut home, _) = household();
     home.stop();
