@@ -394,7 +394,8 @@ records! {
         /// When it runs, if it does so repeatedly: five fields of cron, and a sixth such as
         /// `2026-11-27/2w` for every other week from that day on.
         pub cron: Option<String>,
-        /// The change that it waits for in place of a time: `list NAME` or `webhook ACCOUNT`.
+        /// What it waits for in place of a time: `list NAME`, `webhook ACCOUNT`, or `event MINUTES`
+        /// and, for one calendar alone, its name.
         pub on: Option<String>,
         /// When it runs, in words for a person: `every weekday at 7:30`.
         pub when: String,

@@ -69,7 +69,8 @@ pub use files::imported::AttachmentImport;
 pub use files::{
     IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Replaced, Upload, UploadLimits,
 };
-pub use home::calendar_events::{CalendarEvent, CalendarReading, EventTime};
+pub use home::calendar_events::{CalendarEvent, EventTime};
+pub use home::calendar_reading::CalendarReading;
 pub use home::calendars::{CALENDARS, Calendar, CalendarChange, CalendarSource, NewCalendar};
 pub use home::lists::{
     ITEM_BYTES, ITEMS, LIST_NAME_BYTES, LISTS, List, ListChange, ListItem, ListSummary,

@@ -137,7 +137,8 @@ next start, marked as late.
                    or repeatedly: \"every weekday at 7\", \"every other Friday\"
 --say              A reminder: tell TEXT as it is, without a model
 --people NAMES     Remind all of these, separated by commas; with --say
---on CHANGE        In place of a time: \"list NAME\" or \"webhook ACCOUNT\"
+--on CHANGE        In place of a time: \"list NAME\", \"webhook ACCOUNT\", or so many
+                   minutes before an event: \"event 30\", \"event 30 CALENDAR\"
 --if-changed CALLS A JSON array of {\"tool\", \"arguments\"}: they run first, and without a
                    change of their results no model is asked
 --cron FIELDS      Repeatedly: minute, hour, day, month, weekday,

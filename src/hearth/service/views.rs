@@ -283,11 +283,11 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
         cron: timing.and_then(|timing| Some(timing.cron.as_ref()?.to_string())),
         on: schedule.trigger.as_ref().map(ToString::to_string),
         when: match (timing, &schedule.trigger) {
-            (Some(timing), _) => match &timing.cron {
+            (_, Some(trigger)) => when_triggered(ENGLISH, trigger),
+            (Some(timing), None) => match &timing.cron {
                 Some(cron) => cron.say(ENGLISH),
                 None => zone.spoken(timing.next_at, now),
             },
-            (None, Some(trigger)) => when_triggered(ENGLISH, trigger),
             (None, None) => ENGLISH.word("when.told"),
         },
         only_if_changed: schedule.only_if_changed.iter().map(watched_call).collect(),

@@ -495,7 +495,8 @@ commands! {
         /// Repeatedly: five fields of cron, or words.
         cron: Option<String> = Fields::optional_string,
         /// On a change: `list NAME` when that list is changed, `webhook ACCOUNT` when that
-        /// account gets a message; not by what routines do, and at most 30 times an hour.
+        /// account gets a message; not by what routines do. Or `event MINUTES` before each event
+        /// of a calendar, whose name may follow. At most 30 times an hour.
         on: Option<String> = Fields::optional_string,
         /// Everybody who is reminded, if not only the caller. Each finishes and puts off their
         /// own.

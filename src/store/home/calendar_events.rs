@@ -1,20 +1,14 @@
 //! The times of events of calendars, as they were when these were last read.
 
-use std::collections::HashMap;
+use rusqlite::{Connection, Row, params};
 
-use rusqlite::{Row, params};
-
-use super::calendars::CalendarSource;
-use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
-use crate::engine::job::Write;
-use crate::engine::query::{exists, from_row, rows, value};
-use crate::sight::audience::{self, Readers};
+use crate::engine::query::from_row;
 use crate::sight::snapshot::Snapshot;
-use crate::sight::viewer::seen_columns;
+use crate::sight::viewer::{Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::{AudienceId, CalendarId, EventId, UserId};
+use base::ids::{CalendarId, EventId, UserId};
 
 /// Most events that are read at once.
 const MOST: usize = 10_000;
@@ -69,25 +63,6 @@ pub struct CalendarEvent {
     pub time: EventTime,
 }
 
-/// What reading a calendar has found.
-#[derive(Clone, Debug, Default)]
-pub struct CalendarReading {
-    /// All times; none where nothing had changed.
-    pub events: Option<Vec<EventTime>>,
-    /// Which version it was.
-    pub version: Option<String>,
-    /// Where the server has it, if it is no file.
-    pub collection: Option<String>,
-    /// Whether it can be changed there.
-    pub can_write: bool,
-    /// Under which addresses its owner is invited, separated by spaces.
-    pub addresses: String,
-    /// The household's zone.
-    pub zone: String,
-    /// What was left out.
-    pub problem: Option<String>,
-}
-
 impl Snapshot<'_> {
     /// The events that the viewer sees and that are under way or begin between two times, in the
     /// order of their beginnings.
@@ -109,90 +84,15 @@ impl Snapshot<'_> {
     }
 }
 
-impl Store {
-    /// Stores what reading a calendar has found, or why it could not be read, and when it is
-    /// read next. Returns who sees it, if anything has changed. Where the calendar was changed
-    /// here since `source` was read, it is read again instead.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn calendar_read(
-        &self,
-        source: &CalendarSource,
-        reading: std::result::Result<CalendarReading, String>,
-        next_at: Timestamp,
-    ) -> Result<Option<Readers>> {
-        let source = source.clone();
-        self.write(move |write| {
-            let unchanged = "SELECT audience_id FROM calendars WHERE id = ?1 AND revision = ?2";
-            let known = params![source.id, source.revision];
-            let audience: Option<AudienceId> = value(write.connection, unchanged, known)?;
-            let Some(audience) = audience else {
-                return Ok(None);
-            };
-            let problem = match &reading {
-                Ok(reading) => reading.problem.clone(),
-                Err(problem) => Some(problem.clone()),
-            };
-            let is_told = exists(
-                write.connection,
-                "SELECT 1 FROM calendars WHERE id = ?1 AND problem IS ?2 AND read_at IS NOT NULL",
-                params![source.id, problem],
-            )?;
-            write.execute(
-                "UPDATE calendars SET problem = ?2, next_at = ?3, is_failing = ?4 WHERE id = ?1",
-                params![source.id, problem, next_at, reading.is_err()],
-            )?;
-            let mut has_changed = !is_told;
-            if let Ok(reading) = reading {
-                let whole_at = reading.events.is_some().then_some(write.now);
-                write.execute(
-                    "UPDATE calendars SET read_at = ?2, whole_at = ifnull(?3, whole_at),
-                         version = ?4, collection = ?5, can_write = ?6, addresses = ?7, zone = ?8
-                     WHERE id = ?1",
-                    params![
-                        source.id,
-                        write.now,
-                        whole_at,
-                        reading.version,
-                        reading.collection,
-                        reading.can_write,
-                        reading.addresses,
-                        reading.zone,
-                    ],
-                )?;
-                if let Some(events) = reading.events {
-                    has_changed |= replace(write, source.id, None, events)?;
-                }
-            }
-            let readers = has_changed.then(|| audience::readers(write.connection, audience));
-            Ok(readers.transpose()?)
-        })
-    }
-
-    /// Stores what one event of a calendar has become where it is kept. Returns who sees it.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn event_changed(
-        &self,
-        calendar: CalendarId,
-        uid: &str,
-        times: Vec<EventTime>,
-    ) -> Result<Option<Readers>> {
-        let uid = uid.to_owned();
-        self.write(move |write| {
-            let audience = "UPDATE calendars SET revision = revision + 1 WHERE id = ?
-                 RETURNING audience_id";
-            let audience: Option<AudienceId> =
-                value(write.connection, audience, params![calendar])?;
-            let Some(audience) = audience else {
-                return Ok(None);
-            };
-            replace(write, calendar, Some(&uid), times)?;
-            Ok(Some(audience::readers(write.connection, audience)?))
-        })
-    }
+/// As of [`Snapshot::next_events`], within a commit.
+pub(crate) fn events_between(
+    connection: &Connection,
+    viewer: &Viewer,
+    from: Timestamp,
+    until: Timestamp,
+) -> Outcome<Vec<CalendarEvent>> {
+    let sight = viewer.sight(connection)?;
+    Ok(sight.rows(connection, BETWEEN, params![from, until], MOST, event)?)
 }
 
 macro_rules! select {
@@ -213,70 +113,6 @@ pub(crate) const BETWEEN: &str = select!(
      ORDER BY e.starts_at, e.ends_at, e.id"
 );
 const ONE: &str = select!("WHERE e.id = ?");
-const OF_CALENDAR: &str =
-    "SELECT * FROM calendar_events WHERE calendar_id = ?1 AND (?2 IS NULL OR uid = ?2)";
-
-/// Makes the times of a calendar, or of one event of it, those that are given, and leaves those
-/// alone that are the same. Returns whether any are not.
-fn replace(
-    write: &Write<'_>,
-    calendar: CalendarId,
-    uid: Option<&str>,
-    times: Vec<EventTime>,
-) -> Outcome<bool> {
-    let known = rows(
-        write.connection,
-        OF_CALENDAR,
-        params![calendar, uid],
-        |row| {
-            let time = time(row)?;
-            Ok((
-                (time.uid.clone(), time.occurrence.clone()),
-                (row.get::<_, EventId>("id")?, time),
-            ))
-        },
-    )?;
-    let mut known: HashMap<_, _> = known.into_iter().collect();
-    let mut has_changed = false;
-    for new in times {
-        let key = (new.uid.clone(), new.occurrence.clone());
-        let id = match known.remove(&key) {
-            Some((_, old)) if old == new => continue,
-            Some((id, _)) => id,
-            None => write.id(),
-        };
-        has_changed = true;
-        write.execute(
-            "INSERT OR REPLACE INTO calendar_events (id, calendar_id, uid, occurrence, href,
-                 starts_at, ends_at, first_day, last_day, title, location, description,
-                 organizer, has_guests, is_outside)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-            params![
-                id,
-                calendar,
-                new.uid,
-                new.occurrence,
-                new.href,
-                new.starts_at,
-                new.ends_at,
-                new.first_day,
-                new.last_day,
-                new.title,
-                new.location,
-                new.description,
-                new.organizer,
-                new.has_guests,
-                new.is_outside,
-            ],
-        )?;
-    }
-    for (id, _) in known.into_values() {
-        has_changed = true;
-        write.execute("DELETE FROM calendar_events WHERE id = ?", params![id])?;
-    }
-    Ok(has_changed)
-}
-
 fn event(row: &Row<'_>) -> rusqlite::Result<CalendarEvent> {
     Ok(from_row!(row => CalendarEvent {
         id, calendar_id, calendar, owner_id, owner, zone;
@@ -284,7 +120,8 @@ fn event(row: &Row<'_>) -> rusqlite::Result<CalendarEvent> {
     }))
 }
 
-fn time(row: &Row<'_>) -> rusqlite::Result<EventTime> {
+/// The time of a row of the table.
+pub(crate) fn time(row: &Row<'_>) -> rusqlite::Result<EventTime> {
     Ok(from_row!(row => EventTime {
         uid, occurrence, href, starts_at, ends_at, first_day, last_day, title, location,
         description, organizer, has_guests, is_outside

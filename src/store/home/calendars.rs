@@ -7,6 +7,7 @@ use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{exists, from_row, rows, value};
+use crate::home::trigger::plan_events;
 use crate::sight::audience::{self, Audience, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
@@ -265,6 +266,7 @@ impl Store {
                     is_moved,
                 ],
             )?;
+            plan_events(write, None)?;
             Ok(readers)
         })
     }
@@ -278,6 +280,7 @@ impl Store {
         self.write(move |write| {
             let (calendar, belongs) = changeable(write, &viewer, id)?;
             write.execute("DELETE FROM calendars WHERE id = ?", params![id])?;
+            plan_events(write, None)?;
             let readers = audience::readers(write.connection, belongs.audience_id)?;
             Ok((calendar.name, readers))
         })

@@ -1,6 +1,7 @@
 //! What the household keeps: memories, lists, schedules, calendars, notifications.
 
 pub(crate) mod calendar_events;
+pub(crate) mod calendar_reading;
 pub(crate) mod calendars;
 pub(crate) mod forgetting;
 pub(crate) mod lists;

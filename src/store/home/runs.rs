@@ -7,6 +7,7 @@ use rusqlite::params;
 
 use super::run_history::{RunOutcome, end_run, note_run, save_digest};
 use super::schedules::{self, Schedule, from_row};
+use super::trigger::plan_events;
 use crate::chat::conversations::{self, NewConversation};
 use crate::chat::new_turn::{self, Begun, NewTurn, Target};
 use crate::chat::turn_end::{Finished, TurnEnd, end_turn};
@@ -105,6 +106,7 @@ impl Store {
                 params![id, next_at, write.now, conversation],
             )?;
             note_run(write, id, begun.turn().id, RunOutcome::Running)?;
+            plan_events(write, Some(id))?;
             Ok(Some(begun))
         })
     }
@@ -159,6 +161,7 @@ impl Store {
                 params![id, next_at, write.now, conversation, turn.id, is_seen],
             )?;
             note_run(write, id, turn.id, RunOutcome::Told)?;
+            plan_events(write, Some(id))?;
             let sight = Viewer::server().sight(write.connection)?;
             Ok(Some(Told {
                 schedule: schedules::find(write.connection, &sight, id)?.0,

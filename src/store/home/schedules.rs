@@ -7,7 +7,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 
 use super::run_history::{self, LastRun};
-use super::trigger::{Trigger, WatchedCall};
+use super::trigger::{Trigger, WatchedCall, plan_events};
 use crate::chat::conversations;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
@@ -220,6 +220,7 @@ impl Store {
                 "UPDATE schedules SET is_paused = ?2, next_at = ?3, planned_at = ?4 WHERE id = ?1",
                 params![id, is_paused, next_at, write.now],
             )?;
+            plan_events(write, Some(id))?;
             Ok(find(write.connection, &viewer.sight(write.connection)?, id)?.0)
         })
     }
@@ -346,6 +347,7 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
             new.is_outside,
         ],
     )?;
+    plan_events(write, Some(id))?;
     Ok(find(
         write.connection,
         &Viewer::server().sight(write.connection)?,

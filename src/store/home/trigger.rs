@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
 use crate::engine::query::{rows, value};
+use crate::home::calendar_events::{CalendarEvent, events_between};
+use crate::sight::viewer::Viewer;
+use base::calendar::Zone;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ScheduleId, TurnId, UserId};
@@ -27,6 +30,10 @@ pub struct WatchedCall {
     pub arguments: Map<String, Value>,
 }
 
+/// Most minutes between a run and the event that causes it: a week.
+const MOST_MINUTES: u32 = 7 * 24 * 60;
+/// How far ahead an event is looked for, in days.
+const DAYS_AHEAD: u32 = 2 * 366;
 /// Runs within an hour that a trigger causes.
 const MOST_AN_HOUR: i64 = 30;
 /// What a trigger has brought, in characters.
@@ -39,6 +46,13 @@ pub enum Trigger {
     List(String),
     /// A message to the webhook account of this name.
     Webhook(String),
+    /// An event of the calendar of this name, or of any, so many minutes before.
+    Event {
+        /// How long before the event.
+        minutes: u32,
+        /// The calendar; any that its owner sees when absent.
+        calendar: Option<String>,
+    },
 }
 
 impl FromStr for Trigger {
@@ -50,10 +64,8 @@ impl FromStr for Trigger {
         match kind {
             "list" if !name.is_empty() => Ok(Trigger::List(folded(name))),
             "webhook" if !name.is_empty() => Ok(Trigger::Webhook(name.to_owned())),
-            _ => Err(Error::invalid_request(
-                "\"on\" must be \"list\" and the name of a list, or \"webhook\" and the name of \
-                 an account",
-            )),
+            "event" => event(name).ok_or_else(not_a_trigger),
+            _ => Err(not_a_trigger()),
         }
     }
 }
@@ -63,8 +75,31 @@ impl fmt::Display for Trigger {
         match self {
             Trigger::List(name) => write!(f, "list {name}"),
             Trigger::Webhook(account) => write!(f, "webhook {account}"),
+            Trigger::Event { minutes, calendar } => match calendar {
+                Some(calendar) => write!(f, "event {minutes} {calendar}"),
+                None => write!(f, "event {minutes}"),
+            },
         }
     }
+}
+
+fn not_a_trigger() -> Error {
+    Error::invalid_request(format!(
+        "\"on\" must be \"list\" and the name of a list, \"webhook\" and the name of an account, \
+         or \"event\", the minutes before it (at most {MOST_MINUTES}) and, for one calendar \
+         alone, its name"
+    ))
+}
+
+/// The minutes and the name behind `event`.
+fn event(text: &str) -> Option<Trigger> {
+    let (minutes, name) = text.split_once(' ').unwrap_or((text, ""));
+    let minutes = minutes
+        .parse()
+        .ok()
+        .filter(|minutes| *minutes <= MOST_MINUTES)?;
+    let calendar = Some(folded(name.trim())).filter(|name| !name.is_empty());
+    Some(Trigger::Event { minutes, calendar })
 }
 
 /// Has the routines run that wait for this, in the commit that brings it about; what a
@@ -96,14 +131,7 @@ pub(crate) fn fire(
         if owner.is_some_and(|(owner, role)| !sees(owner, role)) {
             continue;
         }
-        let hour = Duration::from_secs(3_600);
-        let full: Option<Timestamp> = value(
-            write.connection,
-            "SELECT at FROM schedule_runs WHERE schedule_id = ?1 AND at > ?2
-             ORDER BY id DESC LIMIT 1 OFFSET ?3",
-            params![id, write.now.minus(hour), MOST_AN_HOUR - 1],
-        )?;
-        let next_at = full.map_or(write.now, |at| at.plus(hour));
+        let next_at = earliest(write, id)?;
         let text = before.map_or(text.to_owned(), |before| format!("{before}\n{text}"));
         let text: String = text.chars().take(MOST_TEXT).collect();
         write.execute(
@@ -113,6 +141,88 @@ pub(crate) fn fire(
         )?;
     }
     Ok(())
+}
+
+/// When a routine may run next that runs as often as an hour allows.
+fn earliest(write: &Write<'_>, id: ScheduleId) -> Outcome<Timestamp> {
+    let hour = Duration::from_secs(3_600);
+    let full: Option<Timestamp> = value(
+        write.connection,
+        "SELECT at FROM schedule_runs WHERE schedule_id = ?1 AND at > ?2
+         ORDER BY id DESC LIMIT 1 OFFSET ?3",
+        params![id, write.now.minus(hour), MOST_AN_HOUR - 1],
+    )?;
+    Ok(full.map_or(write.now, |at| at.plus(hour)))
+}
+
+/// Sets when the routines run that wait for an event, all or this one, by the events that are
+/// known now. One that is due already stays so.
+pub(crate) fn plan_events(write: &Write<'_>, only: Option<ScheduleId>) -> Outcome<()> {
+    let waiting = rows(
+        write.connection,
+        WAITING_FOR_EVENTS,
+        params![only, write.now],
+        |row| {
+            Ok((
+                row.get::<_, ScheduleId>(0)?,
+                row.get::<_, String>(1)?,
+                row.get::<_, Option<UserId>>(2)?.zip(row.get(3)?),
+            ))
+        },
+    )?;
+    for (id, trigger, owner) in waiting {
+        let (Ok(Trigger::Event { minutes, calendar }), Some((owner, role))) =
+            (trigger.parse(), owner)
+        else {
+            continue;
+        };
+        let before = Duration::from_secs(60 * u64::from(minutes));
+        // Later than now: what has begun its wait is not planned again.
+        let from = write.now.plus(before);
+        let until = from.plus(Duration::from_secs(u64::from(DAYS_AHEAD) * 86_400));
+        let viewer = Viewer::person(owner, role);
+        let mut events = events_between(write.connection, &viewer, from, until)?;
+        events.retain(|event| {
+            event.time.starts_at > from
+                && calendar
+                    .as_ref()
+                    .is_none_or(|name| folded(&event.calendar) == *name)
+        });
+        let begins = events.first().map(|event| event.time.starts_at);
+        events.retain(|event| Some(event.time.starts_at) == begins);
+        let next_at = begins.map(|begins| begins.minus(before));
+        let next_at = match next_at {
+            Some(at) => Some(at.max(earliest(write, id)?)),
+            None => None,
+        };
+        let text: Vec<String> = events.iter().map(|event| said(event, write.now)).collect();
+        let text: String = text.join("\n").chars().take(MOST_TEXT).collect();
+        let is_outside = |event: &CalendarEvent| event.time.is_outside || event.owner_id != owner;
+        write.execute(
+            "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
+                 trigger_text = ?4, is_trigger_outside = ?5 WHERE id = ?1",
+            params![
+                id,
+                next_at,
+                write.now,
+                Some(text).filter(|text| !text.is_empty()),
+                events.iter().any(is_outside)
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// An event as a routine's turn is told of it.
+fn said(event: &CalendarEvent, now: Timestamp) -> String {
+    let zone = Zone::of_household(event.zone.as_deref());
+    let time = &event.time;
+    let place = match time.location.as_str() {
+        "" => String::new(),
+        place => format!(", {place}"),
+    };
+    let begins = zone.spoken(time.starts_at, now);
+    format!("{}: {begins}{place}", time.title)
 }
 
 /// Whether a schedule has begun this turn.
@@ -128,3 +238,9 @@ fn is_of_schedule(connection: &Connection, turn: Option<TurnId>) -> Outcome<bool
 const WAITING: &str = "SELECT s.id, s.trigger_text, u.id, u.role
      FROM schedules s INDEXED BY schedules_by_trigger LEFT JOIN users u ON u.id = s.owner_id
      WHERE s.trigger IS NOT NULL AND s.trigger = ? AND s.is_paused = 0";
+
+const WAITING_FOR_EVENTS: &str = "SELECT s.id, s.trigger, u.id, u.role
+     FROM schedules s INDEXED BY schedules_by_trigger LEFT JOIN users u ON u.id = s.owner_id
+     WHERE s.trigger IS NOT NULL AND s.trigger >= 'event ' AND s.trigger < 'event!'
+         AND s.is_paused = 0 AND (?1 IS NULL OR s.id = ?1)
+         AND (s.next_at IS NULL OR s.next_at > ?2)";

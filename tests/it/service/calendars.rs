@@ -745,3 +745,76 @@ fn a_day_is_shown_with_all_that_waits() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_routine_waits_for_the_events_of_a_calendar() {
+    let server = CalendarServer::start();
+    let model = Model::start(|_, _| Act::say("done"));
+    let home = home_with(&model, json!({}));
+    let at = |hours: u64| {
+        let time = home.clock.now().plus(Duration::from_secs(hours * 3_600));
+        time.to_string()[..19].replace(['-', ':'], "")
+    };
+    let event = |uid: &str, title: &str, hours: u64| {
+        format!(
+            "BEGIN:VEVENT\r\nUID:{uid}\r\nSUMMARY:{title}\r\nDTSTART:{}Z\r\nEND:VEVENT\r\n",
+            at(hours)
+        )
+    };
+    let both = event("dentist", "Dentist", 3) + &event("choir", "Choir", 6);
+    server.file("/family.ics", "1", &calendar(&both));
+    let mut admin = home.admin();
+    let mut user = home.websocket(&home.tokens.user);
+    let routine = user.ask(json!({
+        "type": "create_schedule", "prompt": "What do I need?", "on": "event 30 Family",
+    }));
+    assert_eq!(routine["next_at"], Value::Null, "{routine}");
+    assert_eq!(
+        routine["when"],
+        "30 minutes before each event of the calendar family"
+    );
+    let secret = user.ask(json!({
+        "type": "create_schedule", "say": "Leave", "on": "event 30 Private",
+    }));
+    user.ask(json!({ "type": "subscribe", "events": ["chat.done", "reminder.told"] }));
+    for (name, audience) in [("Family", "household"), ("Private", "private")] {
+        let url = server.url("/family.ics");
+        let request = json!({ "name": name, "url": url, "audience": audience });
+        add(&mut admin, request);
+        settled(&mut admin, name, "ok");
+    }
+    let planned = |user: &mut Client, id: &Value| {
+        let listed = user.ask(json!({ "type": "list_schedules" }));
+        let mut all = listed["schedules"].as_array().unwrap().iter();
+        let one = all.find(|one| one["schedule_id"] == *id).unwrap();
+        one["next_at"].clone()
+    };
+    assert_ne!(planned(&mut user, &routine["schedule_id"]), Value::Null);
+    // What its maker does not see causes nothing.
+    assert_eq!(planned(&mut user, &secret["schedule_id"]), Value::Null);
+
+    home.server().advance_clock(Duration::from_secs(151 * 60));
+    let done = user.event("chat.done");
+    let asked = user.ask(json!({
+        "type": "get_messages", "conversation_id": done["conversation_id"],
+    }));
+    let asked = asked["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(asked.starts_with("What do I need?\n\n"), "{asked}");
+    assert!(
+        asked.contains("Dentist: ") && !asked.contains("Choir"),
+        "{asked}"
+    );
+    home.server().advance_clock(Duration::from_secs(180 * 60));
+    let done = user.event("chat.done");
+    let asked = user.ask(json!({
+        "type": "get_messages", "conversation_id": done["conversation_id"],
+    }));
+    let asked = asked["messages"].as_array().unwrap().iter();
+    assert!(
+        asked
+            .filter(|one| one["content"].to_string().contains("Choir: "))
+            .count()
+            == 1
+    );
+    assert_eq!(planned(&mut user, &routine["schedule_id"]), Value::Null);
+}

@@ -44,7 +44,7 @@ pub(super) fn schedule() -> FunctionTool {
                     "type": "string",
                     "description": "Or minute hour day month weekday",
                 },
-                "on": {"type": "string", "description": "Or a change: list NAME, webhook ACCOUNT"},
+                "on": {"type": "string", "description": "Or a change: list NAME, webhook ACCOUNT, or event MINUTES-BEFORE [CALENDAR]"},
                 "people": {
                     "type": "array",
                     "items": {"type": "string"},
@@ -123,6 +123,15 @@ pub fn when_triggered(words: Words, trigger: &Trigger) -> String {
     match trigger {
         Trigger::List(name) => words.say("when.list", &[("name", name)]),
         Trigger::Webhook(name) => words.say("when.webhook", &[("name", name)]),
+        Trigger::Event { minutes, calendar } => {
+            let wait = words.count("when.minutes", minutes);
+            let calendar = calendar.as_deref().unwrap_or_default();
+            let key = match calendar {
+                "" => "when.event",
+                _ => "when.event_of",
+            };
+            words.say(key, &[("wait", &wait), ("name", calendar)])
+        }
     }
 }
 

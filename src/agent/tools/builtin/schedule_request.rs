@@ -68,7 +68,7 @@ impl ScheduleRequest<'_> {
                 config.existing_account(account)?;
                 None
             }
-            Some(Trigger::List(_)) => None,
+            Some(Trigger::List(_) | Trigger::Event { .. }) => None,
             None => Some(Timing::new(self.at, self.cron, &config.zone(), now)?),
         };
         let only_if_changed = self.watched(is_said)?;
