@@ -218,6 +218,31 @@ fn stream(page: &mut Page) {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
+fn thoughts_are_folded_above_the_reply_while_and_after_it_is_written() {
+    let thought = "Perhaps it is wet outside, or it soon will be.";
+    let model = Model::acting(vec![Act::Pause(format!(
+        "<think>{thought}</think>Take a coat."
+    ))]);
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "coat?");
+    let folded = "details:not([open]) > pre')?.textContent";
+    page.until(&format!(
+        "document.querySelector('.live {folded}.startsWith('Perhaps')"
+    ));
+    model.release();
+    until_last_reply(&mut page, "Take a coat.");
+    let after = format!("document.querySelector('.messages .assistant {folded} === '{thought}'");
+    page.until(&after);
+    page.click(".messages .assistant summary");
+    page.until("document.querySelector('.messages .assistant details[open] > pre')");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
 fn escape_stops_a_reply() {
     let model = Model::acting(vec![Act::Stall("never".into())]);
     let home = Home::start(model.config());

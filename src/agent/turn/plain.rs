@@ -35,7 +35,7 @@ pub struct PlainRequest<'a> {
     pub tools: &'a [ToolSpec],
     /// What it wants of the reply.
     pub client: &'a ClientOptions,
-    /// Whether to pass on pieces of text as they arrive.
+    /// Whether to pass on text and thoughts as they arrive.
     pub stream: bool,
     /// What the program that reads PDFs must not see.
     pub data_dir: &'a Path,
@@ -117,7 +117,7 @@ pub fn reply(
     store: &Store,
     clock: &Clock,
     asked: &PlainRequest<'_>,
-    on_text: &mut dyn FnMut(&str),
+    listener: &mut dyn FnMut(Heard<'_>),
 ) -> Result<ModelReply> {
     let config = &assistant.config;
     let (user, name) = asked.user;
@@ -148,11 +148,7 @@ pub fn reply(
         cancel: asked.cancel,
     };
     let began = Instant::now();
-    let answer = assistant.servers.complete(&request, &mut |heard| {
-        if let Heard::Text(text) = heard {
-            on_text(text);
-        }
-    });
+    let answer = assistant.servers.complete(&request, listener);
     assistant.meter.note(began.elapsed(), &answer);
     let mut reply = answer.map_err(crate::model::ProviderError::into_error)?;
     let model = reply.model.as_deref().unwrap_or(&config.model);

@@ -20,6 +20,9 @@ use store::REPLY_FOLLOWS;
 /// nor a proxy gives up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// Most bytes of a model's thoughts that are passed on with an answer.
+const MOST_THOUGHTS: usize = 1024 * 1024;
+
 /// The header with the id of the turn that answers.
 const TURN: &str = "X-Hearth-Turn";
 
@@ -47,6 +50,12 @@ pub trait Form: Send {
     fn piece(&mut self, event: Event<'_>) -> String {
         let _ = event;
         String::new()
+    }
+
+    /// Whether the client asks for what the model thinks. An answer that is sent whole gets
+    /// that as [`Event::Thought`] before, and keeps it.
+    fn wants_thoughts(&self) -> bool {
+        false
     }
 
     /// The whole answer.
@@ -135,6 +144,10 @@ pub struct PendingAnswer {
     deadline: Instant,
     next_keep_alive: Instant,
     sent: SentText,
+    /// Bytes of thoughts that were passed on.
+    thought: usize,
+    /// Whether a tool was called since: thoughts that follow are a new beginning.
+    thinks_anew: bool,
     /// Headers that do not depend on the form, until they are sent.
     headers: Vec<(&'static str, Cow<'static, str>)>,
     has_begun: bool,
@@ -190,6 +203,8 @@ impl PendingAnswer {
                 earlier: options.earlier,
                 ..SentText::default()
             },
+            thought: 0,
+            thinks_anew: false,
             headers: shared.headers,
             has_begun: false,
             is_over: false,
@@ -221,16 +236,15 @@ impl PendingAnswer {
         for progress in news.progress {
             match progress {
                 Progress::Text(text) => {
-                    let text = self.sent.add(&text);
-                    self.text(&text);
-                }
-                Progress::Thought(thought) => {
                     if self.is_streamed() {
-                        self.push(Event::Thought(&thought));
+                        let text = self.sent.add(&text);
+                        self.text(&text);
                     }
                 }
+                Progress::Thought(thought) => self.think(thought),
                 Progress::ToolCall => {
                     self.sent.end_round();
+                    self.thinks_anew = self.thought > 0;
                     if self.has_begun {
                         self.push(Event::ToolCall);
                     }
@@ -250,6 +264,7 @@ impl PendingAnswer {
                 self.fail(&error);
             }
             None if self.sending != Sending::Whole && now >= self.next_keep_alive => {
+                self.next_keep_alive = now + KEEP_ALIVE;
                 self.push(Event::KeepAlive);
             }
             None => {}
@@ -298,6 +313,20 @@ impl PendingAnswer {
         self.has_begun || self.sending == Sending::Streamed
     }
 
+    fn think(&mut self, mut thought: String) {
+        if !self.form.wants_thoughts() || self.thought > MOST_THOUGHTS {
+            return;
+        }
+        if std::mem::take(&mut self.thinks_anew) {
+            thought.insert_str(0, "\n\n");
+        }
+        self.thought += thought.len();
+        match self.is_streamed() {
+            true => self.push(Event::Thought(&thought)),
+            false => drop(self.form.piece(Event::Thought(&thought))),
+        }
+    }
+
     fn text(&mut self, text: &str) {
         if !text.is_empty() {
             self.push(Event::Text(text));
@@ -314,9 +343,11 @@ impl PendingAnswer {
         if !self.has_begun {
             self.begin();
         }
-        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
         let piece = self.form.piece(event).into_bytes();
-        self.ready.push_back(ResponsePart::Piece(piece));
+        if !piece.is_empty() {
+            self.next_keep_alive = Instant::now() + KEEP_ALIVE;
+            self.ready.push_back(ResponsePart::Piece(piece));
+        }
     }
 }
 

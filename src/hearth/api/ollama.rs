@@ -187,7 +187,7 @@ fn begin(
     stream: Option<bool>,
     mut rest: Map<String, Value>,
 ) -> Result<Answer> {
-    lines.shows_thoughts = options::take_wish(&mut rest, "think");
+    lines.thoughts = options::take_wish(&mut rest, "think").then(String::new);
     let request = ReplyRequest {
         model: lines.model.clone(),
         messages,
@@ -209,8 +209,8 @@ struct Lines {
     began: Instant,
     /// Of `/api/chat`, not `/api/generate`.
     is_chat: bool,
-    /// Whether the client asks for what the model thinks.
-    shows_thoughts: bool,
+    /// What the model thinks, for a client that asks for it.
+    thoughts: Option<String>,
 }
 
 impl Lines {
@@ -221,7 +221,7 @@ impl Lines {
             clock: exchange.service.clock().clone(),
             began: Instant::now(),
             is_chat,
-            shows_thoughts: false,
+            thoughts: None,
         })
     }
 
@@ -233,6 +233,14 @@ impl Lines {
             object["message"] = json!({ "role": "assistant", "content": text });
         } else {
             object["response"] = json!(text);
+        }
+        object
+    }
+
+    fn thinking(&self, mut object: Value, thoughts: &str) -> Value {
+        match self.is_chat {
+            true => object["message"]["thinking"] = json!(thoughts),
+            false => object["thinking"] = json!(thoughts),
         }
         object
     }
@@ -277,15 +285,11 @@ impl Form for Lines {
 
     fn piece(&mut self, event: Event<'_>) -> String {
         let line = match event {
-            Event::Thought(thought) if self.shows_thoughts => {
-                let mut object = self.object("", false);
-                match self.is_chat {
-                    true => object["message"]["thinking"] = json!(thought),
-                    false => object["thinking"] = json!(thought),
-                }
-                object
+            Event::Thought(thought) => {
+                self.thoughts.get_or_insert_default().push_str(thought);
+                self.thinking(self.object("", false), thought)
             }
-            Event::Begin | Event::Thought(_) | Event::ToolCall => return String::new(),
+            Event::Begin | Event::ToolCall => return String::new(),
             Event::Text(text) => self.object(text, false),
             Event::KeepAlive => self.object("", false),
             Event::End(reply) => self.last("", reply),
@@ -294,8 +298,18 @@ impl Form for Lines {
         format!("{line}\n")
     }
 
+    fn wants_thoughts(&self) -> bool {
+        self.thoughts.is_some()
+    }
+
     fn whole(&self, reply: &ModelReply) -> Response {
-        ok(&self.last(&reply.text, reply))
+        let last = self.last(&reply.text, reply);
+        ok(
+            &match self.thoughts.as_ref().filter(|text| !text.is_empty()) {
+                Some(thoughts) => self.thinking(last, thoughts),
+                None => last,
+            },
+        )
     }
 
     fn refusal(&self, error: &Error) -> Response {

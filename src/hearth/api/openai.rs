@@ -162,11 +162,11 @@ pub fn complete(exchange: Exchange<'_>) -> Result<Answer> {
         include_usage = options.include_usage;
         add_nested(&mut completion.rest, "stream_options", options.rest);
     }
-    let shows_thoughts = options::take_wish(&mut completion.rest, "include_reasoning")
+    let wants_thoughts = options::take_wish(&mut completion.rest, "include_reasoning")
         || completion.rest.contains_key("reasoning_effort");
     let options = options::of_openai(completion.rest)?;
     let form = Chunks {
-        shows_thoughts,
+        thoughts: wants_thoughts.then(String::new),
         id: format!("chatcmpl-{}", base::secret::reference()),
         model: completion.model.clone(),
         created: exchange.service.clock().now().as_millis() / 1000,
@@ -192,8 +192,8 @@ struct Chunks {
     /// Seconds since 1970.
     created: i64,
     include_usage: bool,
-    /// Whether the client asks for what the model thinks.
-    shows_thoughts: bool,
+    /// What the model thinks, for a client that asks for it.
+    thoughts: Option<String>,
 }
 
 impl Chunks {
@@ -268,9 +268,17 @@ fn usage_object(usage: Usage) -> Value {
 }
 
 impl Form for Chunks {
+    fn wants_thoughts(&self) -> bool {
+        self.thoughts.is_some()
+    }
+
     fn whole(&self, reply: &ModelReply) -> Response {
+        let mut message = message_of(reply);
+        if let Some(thoughts) = self.thoughts.as_ref().filter(|text| !text.is_empty()) {
+            message["reasoning_content"] = json!(thoughts);
+        }
         let choice = json!({
-            "index": 0, "message": message_of(reply), "logprobs": null,
+            "index": 0, "message": message, "logprobs": null,
             "finish_reason": stop_reason(reply),
         });
         let completion = json!({
@@ -284,10 +292,11 @@ impl Form for Chunks {
         match event {
             Event::Begin => self.delta(json!({ "role": "assistant", "content": "" }), None),
             Event::Text(text) => self.delta(json!({ "content": text }), None),
-            Event::Thought(thought) if self.shows_thoughts => {
+            Event::Thought(thought) => {
+                self.thoughts.get_or_insert_default().push_str(thought);
                 self.delta(json!({ "reasoning_content": thought }), None)
             }
-            Event::Thought(_) | Event::ToolCall => String::new(),
+            Event::ToolCall => String::new(),
             Event::KeepAlive => ": working\n\n".to_owned(),
             Event::End(reply) => self.end(reply),
             Event::Failed(error) => {

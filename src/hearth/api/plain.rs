@@ -28,6 +28,7 @@ pub fn answer(
 ) -> Result<Answer> {
     let chat = PlainChat::read(messages)?;
     let OptionsRead { program, ignored } = options;
+    let is_heard = stream || form.wants_thoughts();
     let asker = exchange.asker.clone();
     let ask = move |work: Work<'_>| {
         let service = work.service;
@@ -38,14 +39,14 @@ pub fn answer(
             files: &chat.files,
             tools: &program.tools,
             client: &program.reply,
-            stream,
+            stream: is_heard,
             data_dir: service.data_dir(),
             deadline: work.deadline,
             cancel: work.cancel,
         };
         let assistant = service.assistant();
         let (store, clock) = (service.store(), service.clock());
-        plain::reply(&assistant, store, clock, &asked, work.on_text)
+        plain::reply(&assistant, store, clock, &asked, work.listener)
     };
     pass_on(exchange, form, stream, ignored, ask)
 }

@@ -139,7 +139,7 @@ impl ReplyRequest {
             is_retry: filled(head, RETRIES).is_some_and(|count| count != "0"),
             channel: self.channel,
             program: Some(program).filter(|program| *program != ProgramOptions::default()),
-            stream: self.stream,
+            stream: self.stream || self.form.wants_thoughts(),
             request: None,
         };
         let stream = service.follow(asker, question, &waker)?;

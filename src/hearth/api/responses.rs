@@ -57,6 +57,11 @@ pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
         _ => return Err(Error::invalid_request("\"text\" must be an object")),
     }
     let chat = Metadata::chat_id(body.metadata, &mut body.rest);
+    let mut wants_thoughts = false;
+    if let Some(Value::Object(mut reasoning)) = body.rest.remove("reasoning") {
+        wants_thoughts = options::take_wish(&mut reasoning, "summary");
+        openai::add_nested(&mut body.rest, "reasoning", reasoning);
+    }
     let options = options::of_openai(body.rest)?;
     let instructions = body.instructions;
     let instructions = instructions.map(|text| ClientMessage::new("system", text));
@@ -65,6 +70,8 @@ pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
     let form = Events {
         id: format!("resp_{}", reference()),
         item: format!("msg_{}", reference()),
+        thoughts: wants_thoughts.then(|| (format!("rs_{}", reference()), String::new())),
+        output: Vec::new(),
         model: body.model.clone(),
         created: exchange.service.clock().now().as_millis() / 1000,
         sequence: 0,
@@ -175,6 +182,11 @@ struct Events {
     created: i64,
     /// The number of the next event.
     sequence: u64,
+    /// The id and the text of what the model thinks before it answers, for a client that asks
+    /// for it.
+    thoughts: Option<(String, String)>,
+    /// The items that are complete.
+    output: Vec<Value>,
     /// What was streamed.
     text: String,
 }
@@ -187,7 +199,7 @@ impl Events {
         format!("event: {kind}\ndata: {data}\n\n")
     }
 
-    fn response(&self, status: &str, output: &[Value], reply: Option<&ModelReply>) -> Value {
+    fn response(&self, status: &str, reply: Option<&ModelReply>) -> Value {
         let reason = match reply.and_then(|reply| reply.finish_reason) {
             None => None,
             Some(FinishReason::Length | FinishReason::Interrupted) => Some("max_output_tokens"),
@@ -205,7 +217,7 @@ impl Events {
         json!({
             "id": self.id, "object": "response", "created_at": self.created,
             "model": self.model, "status": reason.map_or(status, |_| "incomplete"),
-            "output": output, "usage": usage, "error": null,
+            "output": self.output, "usage": usage, "error": null,
             "incomplete_details": reason.map(|reason| json!({ "reason": reason })),
             "instructions": null, "metadata": {}, "parallel_tool_calls": true,
             "previous_response_id": null, "store": false, "temperature": null,
@@ -218,19 +230,64 @@ impl Events {
             "content": content })
     }
 
-    /// An event about the message, which is the first item.
+    /// An event about the message, which is the item after the complete ones.
     fn of_message(&mut self, kind: &str, key: &str, value: Value) -> String {
-        let mut data = json!({ "item_id": self.item, "output_index": 0, "content_index": 0 });
+        let index = self.output.len();
+        let mut data = json!({ "item_id": self.item, "output_index": index, "content_index": 0 });
         data[key] = value;
         self.event(kind, data)
     }
 
-    fn piece_of_text(&mut self, text: &str) -> String {
+    fn begun(&mut self, item: &Value) -> String {
+        let data = json!({ "output_index": self.output.len(), "item": item });
+        self.event("response.output_item.added", data)
+    }
+
+    fn done(&mut self, item: Value) -> String {
+        let data = json!({ "output_index": self.output.len(), "item": item });
+        self.output.push(item);
+        self.event("response.output_item.done", data)
+    }
+
+    /// An event about the thoughts, which are the first item.
+    fn of_thoughts(&mut self, kind: &str, id: &str, key: &str, value: Value) -> String {
+        let mut data = json!({ "item_id": id, "output_index": 0, "summary_index": 0 });
+        data[key] = value;
+        self.event(&format!("response.reasoning_summary_{kind}"), data)
+    }
+
+    /// A piece of the thoughts. What the model thinks once it has begun to answer has no place.
+    fn piece_of_thoughts(&mut self, piece: &str) -> String {
+        if !self.text.is_empty() || !self.output.is_empty() {
+            return String::new();
+        }
+        let (id, mut text) = self.thoughts.take().unwrap_or_default();
         let mut events = String::new();
+        if text.is_empty() {
+            events += &self.begun(&reasoning_item(&id, None));
+            events += &self.of_thoughts("part.added", &id, "part", summary_part(""));
+        }
+        events += &self.of_thoughts("text.delta", &id, "delta", json!(piece));
+        text.push_str(piece);
+        self.thoughts = Some((id, text));
+        events
+    }
+
+    fn end_thoughts(&mut self) -> String {
+        let known = self.thoughts.take_if(|(_, text)| !text.is_empty());
+        let Some((id, text)) = known else {
+            return String::new();
+        };
+        let mut events = self.of_thoughts("text.done", &id, "text", json!(text));
+        events += &self.of_thoughts("part.done", &id, "part", summary_part(&text));
+        events + &self.done(reasoning_item(&id, Some(&text)))
+    }
+
+    fn piece_of_text(&mut self, text: &str) -> String {
+        let mut events = self.end_thoughts();
         if self.text.is_empty() {
             let item = self.message("in_progress", json!([]));
-            let data = json!({ "output_index": 0, "item": item });
-            events += &self.event("response.output_item.added", data);
+            events += &self.begun(&item);
             events += &self.of_message("response.content_part.added", "part", text_part(""));
         }
         self.text.push_str(text);
@@ -238,8 +295,7 @@ impl Events {
     }
 
     fn end(&mut self, reply: &ModelReply) -> String {
-        let mut events = String::new();
-        let mut output = Vec::new();
+        let mut events = self.end_thoughts();
         if self.text.is_empty() && reply.calls.is_empty() {
             events += &self.piece_of_text("");
         }
@@ -248,44 +304,36 @@ impl Events {
             let part = text_part(&text);
             events += &self.of_message("response.output_text.done", "text", json!(text));
             events += &self.of_message("response.content_part.done", "part", part.clone());
-            let item = self.message("completed", json!([part]));
-            let data = json!({ "output_index": 0, "item": item.clone() });
-            events += &self.event("response.output_item.done", data);
-            output.push(item);
+            events += &self.done(self.message("completed", json!([part])));
         }
         for call in &reply.calls {
-            let (index, id) = (output.len(), format!("fc_{}", call.id));
-            let begun = call_item(call, "in_progress", "");
-            let item = call_item(call, "completed", &call.arguments);
-            for (kind, data) in [
-                (
-                    "response.output_item.added",
-                    json!({ "output_index": index, "item": begun }),
-                ),
-                (
-                    "response.function_call_arguments.delta",
-                    json!({ "output_index": index, "delta": call.arguments, "item_id": id }),
-                ),
-                (
-                    "response.function_call_arguments.done",
-                    json!({ "output_index": index, "arguments": call.arguments, "item_id": id }),
-                ),
-                (
-                    "response.output_item.done",
-                    json!({ "output_index": index, "item": item.clone() }),
-                ),
-            ] {
-                events += &self.event(kind, data);
+            events += &self.begun(&call_item(call, "in_progress", ""));
+            for (kind, key) in [("delta", "delta"), ("done", "arguments")] {
+                let mut data = json!({
+                    "output_index": self.output.len(), "item_id": format!("fc_{}", call.id),
+                });
+                data[key] = json!(call.arguments);
+                events += &self.event(&format!("response.function_call_arguments.{kind}"), data);
             }
-            output.push(item);
+            events += &self.done(call_item(call, "completed", &call.arguments));
         }
-        let response = self.response("completed", &output, Some(reply));
+        let response = self.response("completed", Some(reply));
         let kind = match reply.finish_reason {
             None => "response.completed",
             Some(_) => "response.incomplete",
         };
         events + &self.event(kind, json!({ "response": response }))
     }
+}
+
+/// What the model thinks, as far as it is known.
+fn reasoning_item(id: &str, text: Option<&str>) -> Value {
+    let summary: Vec<Value> = text.into_iter().map(summary_part).collect();
+    json!({ "id": id, "type": "reasoning", "summary": summary })
+}
+
+fn summary_part(text: &str) -> Value {
+    json!({ "type": "summary_text", "text": text })
 }
 
 fn text_part(text: &str) -> Value {
@@ -298,19 +346,24 @@ fn call_item(call: &ToolCall, status: &str, arguments: &str) -> Value {
 }
 
 impl Form for Events {
+    fn wants_thoughts(&self) -> bool {
+        self.thoughts.is_some()
+    }
+
     fn piece(&mut self, event: Event<'_>) -> String {
         match event {
             Event::Begin => {
-                let response = json!({ "response": self.response("in_progress", &[], None) });
+                let response = json!({ "response": self.response("in_progress", None) });
                 self.event("response.created", response.clone())
                     + &self.event("response.in_progress", response)
             }
             Event::Text(text) => self.piece_of_text(text),
-            Event::Thought(_) | Event::ToolCall => String::new(),
+            Event::Thought(thought) => self.piece_of_thoughts(thought),
+            Event::ToolCall => String::new(),
             Event::KeepAlive => ": working\n\n".to_owned(),
             Event::End(reply) => self.end(reply),
             Event::Failed(error) => {
-                let mut response = self.response("failed", &[], None);
+                let mut response = self.response("failed", None);
                 response["error"] = json!({ "code": "server_error", "message": error.message() });
                 self.event("response.failed", json!({ "response": response }))
             }
@@ -318,17 +371,17 @@ impl Form for Events {
     }
 
     fn whole(&self, reply: &ModelReply) -> Response {
-        let calls = reply.calls.iter();
-        let mut output: Vec<Value> = calls
-            .map(|call| call_item(call, "completed", &call.arguments))
+        let thoughts = self.thoughts.iter().filter(|(_, text)| !text.is_empty());
+        let mut output: Vec<Value> = thoughts
+            .map(|(id, text)| reasoning_item(id, Some(text)))
             .collect();
-        if output.is_empty() || !reply.text.is_empty() {
-            output.insert(
-                0,
-                self.message("completed", json!([text_part(&reply.text)])),
-            );
+        if reply.calls.is_empty() || !reply.text.is_empty() {
+            output.push(self.message("completed", json!([text_part(&reply.text)])));
         }
-        let response = self.response("completed", &output, Some(reply));
+        let calls = reply.calls.iter();
+        output.extend(calls.map(|call| call_item(call, "completed", &call.arguments)));
+        let mut response = self.response("completed", Some(reply));
+        response["output"] = output.into();
         Response::json(200, response.to_string())
     }
 

@@ -9,7 +9,7 @@ use super::Service;
 use super::hub::{ConnectionId, Person, TurnEnded, Watch, Watcher};
 use super::programs::OnCalls;
 use super::views::cancelled;
-use agent::model::ModelReply;
+use agent::model::{Heard, ModelReply};
 use agent::turn::has_effect;
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
@@ -108,8 +108,8 @@ pub struct Work<'a> {
     pub deadline: Instant,
     /// Stops it when the client has gone.
     pub cancel: &'a Cancel,
-    /// Gets pieces of text as they arrive.
-    pub on_text: &'a mut dyn FnMut(&str),
+    /// Gets text and thoughts as they arrive.
+    pub listener: &'a mut dyn FnMut(Heard<'_>),
 }
 
 /// One of the places for requests to the model alone, given back when it is dropped.
@@ -268,9 +268,13 @@ impl Service {
                 service: &place.0,
                 deadline,
                 cancel,
-                on_text: &mut |text| {
-                    let text = text.to_owned();
-                    lock(&news).progress.push(Progress::Text(text));
+                listener: &mut |heard| {
+                    let progress = match heard {
+                        Heard::Text(text) => Progress::Text(text.to_owned()),
+                        Heard::Thought(thought) => Progress::Thought(thought.to_owned()),
+                        Heard::Waits(_) => return,
+                    };
+                    lock(&news).progress.push(progress);
                     waker.wake();
                 },
             });

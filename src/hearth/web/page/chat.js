@@ -6,7 +6,7 @@ import { drawApprovals } from "./approvals.js";
 import { audienceControl } from "./audience.js";
 import { composer } from "./composer.js";
 import { rename, remove } from "./conversations.js";
-import { fileList, messageRow, toolList } from "./message.js";
+import { fileList, messageRow, thoughtsOf, toolList } from "./message.js";
 
 const PAGE = 50;
 const exporting = lazily(() => import("./exporting.js"));
@@ -221,9 +221,9 @@ export function chat({ household, go, id, sought }) {
     row.classList.add("sought");
   }
 
-  function add(message, tools) {
+  function add(message, turn) {
     if (messages.has(message.id)) return;
-    const row = rowOf(message, tools);
+    const row = rowOf(message, turn);
     messages.set(message.id, row);
     const later = [...log.children].reverse();
     const before = later.find((other) => other.dataset.id < message.id);
@@ -233,8 +233,8 @@ export function chat({ household, go, id, sought }) {
     days();
   }
 
-  function rowOf(message, tools) {
-    return messageRow(message, { household, id, tools, find: (other) => messages.get(other), quote: composing.quote, goOn, edit: composing.edit, again, remove: removeMessage, select });
+  function rowOf(message, turn) {
+    return messageRow(message, { household, id, turn, find: (other) => messages.get(other), quote: composing.quote, goOn, edit: composing.edit, again, remove: removeMessage, select });
   }
 
   /** The message that this one answers, if it is loaded. */
@@ -282,7 +282,7 @@ export function chat({ household, go, id, sought }) {
     const turn = household.turns.get(message.turn_id);
     // A new version takes the place of the earlier one and of what followed it.
     if (message.versions?.length > 1) anew().catch(lost);
-    else add(message, turn?.tools);
+    else add(message, message.role === "assistant" ? turn : null);
     if (message.role === "assistant") {
       dropLive(message.turn_id);
       announce(`Hearth: ${message.content.slice(0, 1000)}`);
@@ -364,10 +364,15 @@ export function chat({ household, go, id, sought }) {
     if (!row) {
       row = h("li.message.assistant",
         h("div.who", sign(20), h("strong", "Hearth")),
-        h("div.tools-place"), h("div.asks"), h("div.text"), h("div.state"));
+        h("div"), h("div.tools-place"), h("div.asks"), h("div.text"), h("div.state"));
       written.set(turn.id, row);
     }
-    const [, tools, asks, text, state] = row.children;
+    const [, thoughts, tools, asks, text, state] = row.children;
+    if (turn.thoughts) {
+      if (!thoughts.firstChild) thoughts.append(thoughtsOf(turn));
+      const pre = thoughts.querySelector("pre");
+      if (pre.textContent !== turn.thoughts) pre.textContent = turn.thoughts;
+    }
     redraw(tools, JSON.stringify([...turn.tools]), () => turn.tools.size ? [toolList(turn.tools)] : []);
     drawApprovals(asks, household, turn.id);
     if (shown.get(row) !== turn.text) {

@@ -283,7 +283,7 @@ export class Household extends EventTarget {
   #turn(id, conversation, hasGap) {
     let turn = this.turns.get(id);
     if (!turn) {
-      turn = { id, conversation, text: "", hasGap, message: null, tools: new Map(), state: "running", error: null };
+      turn = { id, conversation, text: "", hasGap, message: null, tools: new Map(), thoughts: "", state: "running", error: null };
       this.turns.set(id, turn);
     }
     return turn;
@@ -301,6 +301,11 @@ export class Household extends EventTarget {
         if (!turn.hasGap) turn.text += event.text;
         return this.#emit("turn", turn);
       }
+      case "chat.reasoning": {
+        const turn = this.#turn(id, conversation, true);
+        turn.thoughts += event.text;
+        return this.#emit("turn", turn);
+      }
       case "chat.waiting": {
         const turn = this.#turn(id, conversation, true);
         turn.waits = event.seconds;
@@ -314,6 +319,7 @@ export class Household extends EventTarget {
       case "chat.tool_call": {
         const turn = this.#turn(id, conversation, true);
         turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, result: null });
+        if (turn.thoughts) turn.thoughts = `${turn.thoughts.trimEnd()}\n\n`;
         // Text before a tool call is not part of the reply.
         if (!turn.hasGap) turn.text = "";
         return this.#emit("turn", turn);

@@ -22,19 +22,20 @@ const STATES = {
 const attaching = lazily(() => import("./attachments.js"));
 
 /**
- * The row of a message. `tools` are the calls of its turn if they are known, `find` gives
+ * The row of a message. `turn` is its turn if that is known, `find` gives
  * the row of another message, `quote` puts a text into the composer, `goOn` asks for the
  * rest of a reply, `edit` and `again` for another version, `select` shows one, and `remove`
  * deletes the message.
  */
-export function messageRow(message, { household, id, tools, find, quote, goOn, edit, again, remove, select }) {
+export function messageRow(message, { household, id, turn, find, quote, goOn, edit, again, remove, select }) {
   const isMine = message.role === "user";
   const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
     h("div.who",
       isMine ? h("strong", message.speaker ?? "Unknown") : [sign(20), h("strong", "Hearth")],
       timeOfDay(message.timestamp)),
     message.in_reply_to && h("p.quiet.small.question", questionOf(message, id, find)),
-    tools?.size ? toolList(tools) : null,
+    turn?.thoughts ? thoughtsOf(turn) : null,
+    turn?.tools.size ? toolList(turn.tools) : null,
     fileList(household, message.attachments),
     h("div.text", isMine ? message.content : markdown(message.content)),
     message.finish_reason && cutOff(message, household, goOn),
@@ -84,6 +85,11 @@ function questionOf({ in_reply_to: question }, id, find) {
   const asked = find(question)?.querySelector(".text").textContent;
   const words = asked ? `“${asked.length > 80 ? `${asked.slice(0, 80)}…` : asked}”` : "an earlier message";
   return ["In reply to ", h("a", { href: `#/c/${id}/${question}` }, words)];
+}
+
+/** What the model thought before it answered, folded. The server keeps none of it. */
+export function thoughtsOf({ thoughts }) {
+  return h("ul.tools", { "aria-label": "Thoughts" }, h("li", h("details", h("summary.quiet", "Thoughts"), h("pre", { tabindex: 0 }, thoughts))));
 }
 
 /** The tool calls of a turn, each with its state and details. */

@@ -72,6 +72,91 @@ fn a_program_that_asks_for_thoughts_streams_them() {
     }
 }
 
+/// Sent whole, by the household's assistant and by its model alone.
+#[test]
+fn a_program_that_asks_for_thoughts_gets_them_with_a_whole_answer() {
+    let model = thinking();
+    let home = home(&model);
+    let coat = json!([{ "role": "user", "content": "Coat?" }]);
+    for name in ["hearth", "hearth-plain"] {
+        for (path, body, place) in [
+            (
+                COMPLETIONS,
+                json!({ "messages": coat, "include_reasoning": true }),
+                "/choices/0/message/reasoning_content",
+            ),
+            (
+                "/v1/responses",
+                json!({ "input": "Coat?", "reasoning": { "summary": "auto" } }),
+                "/output/0/summary/0/text",
+            ),
+            (
+                "/api/chat",
+                json!({ "messages": coat, "think": true, "stream": false }),
+                "/message/thinking",
+            ),
+            (
+                "/api/generate",
+                json!({ "prompt": "Coat?", "think": true, "stream": false }),
+                "/thinking",
+            ),
+            (COMPLETIONS, json!({ "messages": coat }), ""),
+            ("/v1/responses", json!({ "input": "Coat?" }), ""),
+        ] {
+            let mut body = body;
+            body["model"] = json!(name);
+            let answer = ask(&home, path, body).json();
+            let thought = answer.pointer(place).filter(|_| !place.is_empty());
+            let expected = json!("It is wet.");
+            let expected = Some(&expected).filter(|_| !place.is_empty());
+            assert_eq!(thought, expected, "{name} {path}: {answer}");
+            let text = answer.to_string();
+            assert_eq!(text.contains("wet"), expected.is_some(), "{answer}");
+            assert!(text.contains("Take a coat."), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn responses_stream_a_summary_of_thoughts_as_an_item_of_its_own() {
+    let model = thinking();
+    let home = home(&model);
+    for name in ["hearth", "hearth-plain"] {
+        let body = json!({
+            "model": name, "stream": true, "input": "Coat?", "reasoning": { "summary": "auto" },
+        });
+        let answer = ask(&home, "/v1/responses", body);
+        let data = answer
+            .body
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "));
+        let events: Vec<Value> = data.map(|data| data.parse().unwrap()).collect();
+        let kinds: Vec<&str> = events
+            .iter()
+            .filter_map(|one| one["type"].as_str())
+            .collect();
+        let place = |kind: &str| kinds.iter().position(|one| *one == kind).unwrap();
+        let thought_ends = place("response.reasoning_summary_text.done");
+        assert_eq!(events[thought_ends]["text"], "It is wet.");
+        assert!(place("response.reasoning_summary_text.delta") < thought_ends);
+        assert!(thought_ends < place("response.output_text.delta"));
+        let output = &events.last().unwrap()["response"]["output"];
+        assert_eq!(output[0]["type"], "reasoning", "{output}");
+        assert_eq!(output[0]["id"], events[thought_ends]["item_id"]);
+        assert_eq!(output[1]["content"][0]["text"], "Take a coat.");
+        for event in &events {
+            let id = event["item"]["id"].as_str().or(event["item_id"].as_str());
+            if let Some(id) = id {
+                assert_eq!(
+                    event["output_index"],
+                    u64::from(id.starts_with("msg_")),
+                    "{event}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn those_who_subscribe_hear_thoughts_and_no_request_repeats_them() {
     let model = thinking();
