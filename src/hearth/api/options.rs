@@ -103,7 +103,7 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<OptionsRead> {
         match (name.as_str(), value) {
             (_, Value::Null) => {}
             ("options", Value::Object(options)) => {
-                for (name, value) in options {
+                for (name, value) in options.into_iter().filter(|(_, value)| !value.is_null()) {
                     match name.as_str() {
                         "num_predict" if value.as_i64().is_some_and(|most| most < 1) => {}
                         "num_predict" => read.limit(&name, &value)?,

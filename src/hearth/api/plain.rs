@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
 use super::options::OptionsRead;
-use super::transcript::{ClientMessage, Part, Role, append, called_tool};
+use super::transcript::{ClientMessage, Part, Role, append, called_tool, joined};
 use crate::service::reply_stream::Work;
 use agent::model::{ChatMessage, ModelReply};
 use agent::turn::plain::{self, BroughtFiles, PlainRequest};
@@ -95,17 +95,17 @@ impl PlainChat {
     ///
     /// # Errors
     /// `invalid_request` for an unknown role, a result without its call, what is neither
-    /// text nor a file since the last reply, and where neither a user's message nor a result
-    /// is last.
+    /// text nor a file since the last reply, and where nothing is said.
     fn read(messages: Vec<ClientMessage>) -> Result<PlainChat> {
         let mut chat = PlainChat::default();
         let mut called: Vec<ToolCall> = Vec::new();
         // Each with the place of its message.
         let mut newest: Vec<(usize, Part)> = Vec::new();
-        for mut message in messages {
+        for mut message in joined(messages) {
             let role = message.role()?;
             let calls = message.tool_calls.take().unwrap_or_default();
             let id = message.tool_call_id.take();
+            let tool = message.tool_name.take();
             let (text, parts) = message.read()?;
             match role {
                 Role::System => append(&mut chat.system, text),
@@ -127,7 +127,10 @@ impl PlainChat {
                         .push(ChatMessage::Assistant { text, calls, extra });
                 }
                 Role::Tool => {
-                    let named = |call: &ToolCall| id.as_ref().is_none_or(|id| *id == call.id);
+                    let named = |call: &ToolCall| match (&id, &tool) {
+                        (Some(id), _) => *id == call.id,
+                        (None, tool) => tool.as_ref().is_none_or(|tool| *tool == call.tool),
+                    };
                     let place = called.iter().position(named).ok_or_else(|| {
                         Error::invalid_request("a tool's result must follow its call")
                     })?;
@@ -149,10 +152,22 @@ impl PlainChat {
                 files.push(file);
             }
         }
-        match chat.messages.last() {
+        // Services want a message of the user.
+        if chat.messages.is_empty() && !chat.system.is_empty() {
+            chat.messages.push(ChatMessage::User {
+                content: std::mem::take(&mut chat.system).into(),
+                files: Vec::new(),
+            });
+        }
+        match chat.messages.last_mut() {
+            // A reply that the model is to finish. Some services refuse white space at its end.
+            Some(ChatMessage::Assistant { text, calls, .. }) if calls.is_empty() => {
+                text.truncate(text.trim_end().len());
+                Ok(chat)
+            }
             Some(ChatMessage::User { .. } | ChatMessage::ToolResult { .. }) => Ok(chat),
             _ => Err(Error::invalid_request(
-                "the last message must be a user's, or a tool's result",
+                "the last message must be a user's, a tool's result, or a reply to finish",
             )),
         }
     }

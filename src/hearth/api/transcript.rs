@@ -1,7 +1,7 @@
 //! A client's messages, split into the message to answer and what was said before.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::service::programs::ClientResult;
 use base::error::{Error, Result};
@@ -27,7 +27,7 @@ pub struct ClientMessage {
     pub tool_call_id: Option<String>,
     /// Of a result: the tool, in Ollama's words and in OpenAI's older ones.
     #[serde(default, alias = "name")]
-    tool_name: Option<String>,
+    pub tool_name: Option<String>,
 }
 
 /// Who says a message.
@@ -95,6 +95,29 @@ impl ClientMessage {
     /// Whether it names who says it, which has no effect.
     pub fn is_named(&self) -> bool {
         self.tool_name.is_some() && !matches!(self.role(), Ok(Role::Tool))
+    }
+
+    /// Of a result: the place of its call, of which those at `taken` have theirs. Ollama's
+    /// clients name the tool alone, in any order.
+    fn place_of_call(&self, calls: &[ClientCall], taken: &[usize]) -> usize {
+        let is_its = |call: &ClientCall| match (&self.tool_call_id, &self.tool_name) {
+            (Some(id), _) => call.id.as_ref() == Some(id),
+            (None, Some(name)) => call.function.name == *name,
+            (None, None) => true,
+        };
+        let is_open = |place: &usize| !taken.contains(place);
+        let mut open = (0..calls.len()).filter(is_open);
+        let named = open.clone().find(|place| is_its(&calls[*place]));
+        let next = || (calls.len()..).find(is_open).unwrap_or(usize::MAX);
+        named.or_else(|| open.next()).unwrap_or_else(next)
+    }
+
+    fn has_calls(&self) -> bool {
+        self.role == "assistant"
+            && self
+                .tool_calls
+                .as_ref()
+                .is_some_and(|calls| !calls.is_empty())
     }
 
     /// Its text, with a mark for everything else that it holds, and that.
@@ -269,8 +292,10 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
     let mut beside = String::new();
     let mut calls: Vec<ClientCall> = Vec::new();
     let mut results: Vec<ClientResult> = Vec::new();
+    // The places of their calls.
+    let mut places: Vec<usize> = Vec::new();
     let (mut rounds, mut left, mut steps) = (0, None, Vec::new());
-    for mut message in messages {
+    for mut message in joined(messages) {
         match message.role()? {
             Role::System => append(&mut instructions, message.read()?.0),
             Role::User => {
@@ -339,7 +364,9 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                 }
             }
             Role::Tool => {
-                let call = calls.get(results.len());
+                places.truncate(results.len());
+                let place = message.place_of_call(&calls, &places);
+                let call = calls.get(place);
                 let result = ClientResult {
                     id: (message.tool_call_id.take())
                         .or_else(|| call.and_then(|call| call.id.clone())),
@@ -348,15 +375,18 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                         .or(message.tool_name.take()),
                     content: message.read()?.0,
                 };
-                add_result(&mut steps, results.len(), &result);
-                results.push(result);
+                add_result(&mut steps, place, &result);
+                let at = places.partition_point(|one| *one < place);
+                places.insert(at, place);
+                results.insert(at, result);
             }
         }
     }
     close_round(&mut steps);
     if pending.is_empty() {
         return Err(Error::invalid_request(
-            "the last message must be a user's, with text in it",
+            "the last message must be a user's, with text in it; to have a reply finished, ask \
+             the model hearth-plain",
         ));
     }
     check_message(&pending)?;
@@ -380,6 +410,32 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
         beside,
         left,
     })
+}
+
+/// The calls of one reply, which some clients send as a message each, in one message again.
+pub fn joined(messages: Vec<ClientMessage>) -> Vec<ClientMessage> {
+    let parts = |content: Value| match content {
+        Value::Null => Vec::new(),
+        Value::String(text) if text.is_empty() => Vec::new(),
+        Value::String(text) => vec![json!({ "type": "text", "text": text })],
+        Value::Array(parts) => parts,
+        other => vec![other],
+    };
+    let mut joined: Vec<ClientMessage> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let last = joined.last_mut();
+        match last.filter(|last| last.has_calls() && message.has_calls()) {
+            Some(last) => {
+                last.content = [parts(last.content.take()), parts(message.content)]
+                    .concat()
+                    .into();
+                let calls = message.tool_calls.unwrap_or_default();
+                last.tool_calls.get_or_insert_default().extend(calls);
+            }
+            None => joined.push(message),
+        }
+    }
+    joined
 }
 
 /// A call of a client's own tool, the one at this place among those of a reply.
@@ -442,8 +498,6 @@ pub fn append(text: &mut String, more: String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use base::testing::rows;
 
@@ -546,6 +600,40 @@ mod tests {
             step_of_result("call00001".to_owned(), false, "the program gave no result"),
         ];
         assert_eq!(said.steps, steps);
+    }
+
+    #[test]
+    fn results_find_their_calls_among_those_of_one_reply() {
+        let [a, b] =
+            ["door", "window"].map(|name| json!([{ "id": name, "function": { "name": name } }]));
+        let unnamed = |name: &str| json!({ "function": { "name": name } });
+        let user = json!({ "role": "user", "content": "shut?" });
+        for messages in [
+            // Each call is a message of its own.
+            json!([user,
+                { "role": "assistant", "content": "Hm.", "tool_calls": a },
+                { "role": "assistant", "tool_calls": b },
+                { "role": "tool", "tool_call_id": "window", "content": "of window" },
+                { "role": "tool", "tool_call_id": "door", "content": "of door" }]),
+            // Nothing has an id, and the results come in another order.
+            json!([user,
+                { "role": "assistant", "content": "Hm.",
+                  "tool_calls": [unnamed("door"), unnamed("window")] },
+                { "role": "tool", "tool_name": "window", "content": "of window" },
+                { "role": "tool", "tool_name": "door", "content": "of door" }]),
+        ] {
+            let read = read_json(messages.clone()).unwrap();
+            let of = |result: &ClientResult| {
+                let tool = result.tool.clone().unwrap();
+                (tool, result.content.clone())
+            };
+            let results: Vec<_> = read.results.iter().map(of).collect();
+            let expected = ["door", "window"].map(|one| (one.to_owned(), format!("of {one}")));
+            assert_eq!(results, expected, "{messages}");
+            assert_eq!((read.rounds, &*read.beside), (1, "Hm."));
+            let is_good = |step: &Step| !matches!(step, Step::Result { ok: false, .. });
+            assert!(read.steps.iter().all(is_good), "{:?}", read.steps);
+        }
     }
 
     #[test]

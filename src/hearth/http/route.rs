@@ -101,6 +101,8 @@ static ROUTES: &[Route] = &[
     route(POST, "/api/show", Guard::Ollama, Program(ollama::show)),
     route(POST, "/api/chat", Guard::Ollama, Program(ollama::chat)),
     route(POST, "/api/generate", Guard::Ollama, Program(ollama::generate)),
+    route(POST, "/api/embed", Guard::Ollama, Program(embeddings::embed_for_ollama)),
+    route(POST, "/api/embeddings", Guard::Ollama, Program(embeddings::embed_one_for_ollama)),
     route("GET, POST", "/api", Guard::Ollama, Nothing),
     route("GET, POST", "/api/", Guard::Ollama, Nothing),
 ];

@@ -284,6 +284,35 @@ fn embeddings_come_from_the_provider_as_they_are() {
     let own = home_of(json!({ "memory": { "embeddings": { "model": "own" } } }));
     assert_eq!(embed(&own, "hearth").status, 200);
     assert_eq!(model.requests().pop().unwrap()["model"], "own");
+    // Ollama's two forms of the same.
+    let whole = json!({ "model": "hearth", "embeddings": [[0.5, -0.25]], "prompt_eval_count": 3,
+        "total_duration": 0, "load_duration": 0 });
+    for (path, body, sent, expected) in [
+        (
+            "/api/embed",
+            json!({ "input": ["a"], "options": null, "keep_alive": "5m" }),
+            json!(["a"]),
+            whole,
+        ),
+        (
+            "/api/embeddings",
+            json!({ "prompt": "a", "keep_alive": "5m" }),
+            json!("a"),
+            json!({ "embedding": [0.5, -0.25] }),
+        ),
+    ] {
+        let mut body = body;
+        body["model"] = json!("hearth");
+        let got = ask(&own, path, body.clone());
+        assert_eq!((got.status, got.json()), (200, expected), "{path}");
+        assert_eq!(got.header("x-hearth-ignored"), Some("keep_alive"), "{path}");
+        let request = model.requests().pop().unwrap();
+        assert_eq!(request, json!({ "input": sent, "model": "own" }));
+        body["model"] = json!("unknown");
+        let got = ask(&own, path, body);
+        assert_eq!(got.status, 404, "{path}");
+        assert!(got.json()["error"].is_string(), "{path}: {got:?}");
+    }
 
     let none = home_of(json!({ "provider": "anthropic", "api_key": "sk-ant-x" }));
     let got = embed(&none, "embed-1");
