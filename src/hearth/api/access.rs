@@ -23,6 +23,9 @@ const ON_BEHALF_OF: &str = "x-hearth-user";
 /// The same as Open WebUI sends it to all its connections, percent-encoded, if it is set to.
 const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
 
+/// The header in which Anthropic's clients send their key.
+const API_KEY: &str = "x-api-key";
+
 /// The header with the name of a request, by which its caller finds it in a log.
 pub const REQUEST_ID: &str = "X-Request-Id";
 /// Most bytes of one that is the caller's.
@@ -71,7 +74,8 @@ pub fn asker(
             _ => Ok(asker),
         };
     }
-    let token = bearer(head).or_else(|error| password(head).ok_or(error))?;
+    let other = || password(head).or_else(|| api_key(head));
+    let token = bearer(head).or_else(|error| other().ok_or(error))?;
     let mut identity = service.identify(&token)?;
     if let Some(name) = on_behalf_of(head) {
         identity = service.store().speak_for(&identity, &name)?;
@@ -118,11 +122,18 @@ fn password(head: &Head) -> Option<Secret> {
     Some(Secret::new(password)).filter(|_| !password.is_empty())
 }
 
+/// The token as Anthropic's clients send it.
+fn api_key(head: &Head) -> Option<Secret> {
+    let key = head.header(API_KEY)?.trim();
+    Some(Secret::new(key)).filter(|_| !key.is_empty())
+}
+
 /// Whether a request without a token comes from a program at home. One with an
 /// `Origin` comes from a web page and does not.
 fn needs_no_token(head: &Head) -> bool {
     let has = |name| head.header(name).is_some();
     !has("authorization")
+        && !has(API_KEY)
         && !has("origin")
         && !is_forwarded(head)
         && AddressPatterns::private().allows(head.peer.address)
@@ -142,6 +153,7 @@ mod tests {
             ("198.51.100.7", &[], false),
             ("2001:db8::7", &[], false),
             ("192.168.1.7", &[("authorization", "Bearer x")], false),
+            ("192.168.1.7", &[("x-api-key", "x")], false),
             ("192.168.1.7", &[("origin", "http://hearth.local")], false),
             ("127.0.0.1", &[("x-forwarded-for", "198.51.100.7")], false),
             ("127.0.0.1", &[("via", "1.1 proxy")], false),

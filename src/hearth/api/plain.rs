@@ -8,6 +8,7 @@ use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
 use super::options::OptionsRead;
 use super::transcript::{ClientMessage, Part, Role, append, called_tool, joined};
 use crate::service::reply_stream::Work;
+use agent::model::estimate::{message_tokens, text_tokens};
 use agent::model::{ChatMessage, ModelReply};
 use agent::turn::plain::{self, BroughtFiles, PlainRequest};
 use base::error::{Error, Result};
@@ -49,6 +50,15 @@ pub fn answer(
         plain::reply(&assistant, store, clock, &asked, work.listener)
     };
     pass_on(exchange, form, stream, ignored, ask)
+}
+
+/// About how many tokens a client's messages have.
+///
+/// # Errors
+/// `invalid_request` for messages that cannot be read.
+pub fn tokens(messages: Vec<ClientMessage>) -> Result<usize> {
+    let chat = PlainChat::read(messages)?;
+    Ok(text_tokens(&chat.system) + message_tokens(&chat.messages))
 }
 
 /// Answers with what a model says that is asked without a turn.

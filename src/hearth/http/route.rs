@@ -3,7 +3,7 @@
 use super::extension::Context;
 use super::{attachments, authentication, health, registration, transfer, welcome};
 use crate::api::access::Exchange;
-use crate::api::{embeddings, mcp, ollama, openai, responses};
+use crate::api::{anthropic, embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
 use crate::service::Service;
 use Handler::{Nothing, Program, Streamed, Whole};
@@ -47,6 +47,8 @@ pub enum Guard {
     Metrics,
     /// A program that speaks OpenAI's interface, with the token of a user.
     OpenAi,
+    /// One that speaks Anthropic's.
+    Anthropic,
     /// One that speaks Ollama's, which may be let in without a token.
     Ollama,
     /// One that speaks the Model Context Protocol, with the token of a user.
@@ -92,6 +94,10 @@ static ROUTES: &[Route] = &[
     route(GET, "/v1/models/", Guard::OpenAi, Program(openai::model)),
     route(POST, "/v1/chat/completions", Guard::OpenAi, Program(openai::complete)),
     route(POST, "/v1/responses", Guard::OpenAi, Program(responses::respond)),
+    route(POST, "/v1/completions", Guard::OpenAi, Program(openai::complete_text)),
+    route(POST, "/v1/messages", Guard::Anthropic, Program(anthropic::create)),
+    route(POST, "/v1/messages/count_tokens", Guard::Anthropic,
+        Program(anthropic::count_tokens)),
     route(POST, "/v1/embeddings", Guard::OpenAi, Program(embeddings::embed)),
     route("GET, POST", "/v1", Guard::OpenAi, Nothing),
     route("GET, POST", "/v1/", Guard::OpenAi, Nothing),
@@ -126,7 +132,7 @@ pub fn find(path: &str, serves: Serves, config: &Config, is_relay: bool) -> Opti
         Guard::Open | Guard::Credentials | Guard::Bearer => true,
         Guard::Relay => is_relay,
         Guard::Metrics => config.metrics.enabled,
-        Guard::OpenAi | Guard::Ollama => config.openai_api.enabled,
+        Guard::OpenAi | Guard::Anthropic | Guard::Ollama => config.openai_api.enabled,
         Guard::Mcp => config.mcp_api.enabled,
     };
     let route = ROUTES.iter().find(|route| fits(route) && is_on(route))?;
@@ -172,7 +178,7 @@ impl Route {
             _ if !matches!(head.method.as_str(), "POST" | "DELETE") => 0,
             Guard::Open | Guard::Metrics => 0,
             Guard::Credentials | Guard::Bearer | Guard::Relay => limits.auth_body_bytes,
-            Guard::OpenAi | Guard::Ollama => limits.model_api_body_bytes,
+            Guard::OpenAi | Guard::Anthropic | Guard::Ollama => limits.model_api_body_bytes,
             Guard::Mcp => limits.body_bytes,
         }
     }
@@ -195,13 +201,17 @@ impl Guard {
 
     /// Whether it is an interface for programs that ask models.
     pub fn is_of_programs(self) -> bool {
-        matches!(self, Guard::OpenAi | Guard::Ollama | Guard::Mcp)
+        matches!(
+            self,
+            Guard::OpenAi | Guard::Anthropic | Guard::Ollama | Guard::Mcp
+        )
     }
 
     /// Errors in the form that the clients know.
     pub fn refusal(self) -> Refusal {
         match self {
             Guard::OpenAi => openai::refusal,
+            Guard::Anthropic => anthropic::refusal,
             Guard::Ollama => ollama::refusal,
             Guard::Mcp => mcp::refusal,
             _ => Response::error,
@@ -317,6 +327,8 @@ mod tests {
             /v1/models/hearth    | /v1/models/
             /v1/chat/completions | /v1/chat/completions
             /v1/files            | /v1/
+            /v1/messages         | /v1/messages
+            /v1/messages/batches | /v1/
             /v1                  | /v1
             /v1x                 | -
             /api/version         | /api/version

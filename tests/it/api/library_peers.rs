@@ -74,6 +74,12 @@ fn langchain_talks_to_the_assistant() {
 }
 
 #[test]
+#[ignore = "installs anthropic from PyPI: make test-peers"]
+fn anthropics_library_talks_to_the_assistant() {
+    run_python(&peers::SERVICES, "anthropic_peer.py");
+}
+
+#[test]
 #[ignore = "installs litellm from PyPI: make test-peers"]
 fn litellm_talks_to_the_assistant() {
     run_python(&peers::LITELLM, "litellm_peer.py");

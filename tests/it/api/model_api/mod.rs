@@ -1,5 +1,6 @@
-//! The interfaces of OpenAI and Ollama over real sockets.
+//! The interfaces of OpenAI, Anthropic and Ollama over real sockets.
 
+mod anthropic;
 mod client_tools;
 mod ollama;
 mod once;
