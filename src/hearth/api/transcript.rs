@@ -92,6 +92,16 @@ impl ClientMessage {
         })
     }
 
+    /// Whether it is what Open WebUI asks beside a chat: for its title, its tags or what could
+    /// be asked next.
+    pub fn is_task(&self) -> bool {
+        let text = self.content.as_str().unwrap_or_default();
+        let has_history = ["### Chat History:", "<chat_history>"];
+        self.role == "user"
+            && text.trim_start().starts_with("### Task:")
+            && has_history.iter().any(|mark| text.contains(mark))
+    }
+
     /// Whether it names who says it, which has no effect.
     pub fn is_named(&self) -> bool {
         self.tool_name.is_some() && !matches!(self.role(), Ok(Role::Tool))

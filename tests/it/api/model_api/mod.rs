@@ -4,6 +4,7 @@ mod anthropic;
 mod client_tools;
 mod ollama;
 mod once;
+mod open_webui;
 mod pictures;
 mod plain;
 mod programs;
