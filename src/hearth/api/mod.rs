@@ -31,3 +31,5 @@ mod plain;
 mod request;
 pub(crate) mod responses;
 mod transcript;
+
+pub(crate) use answer::new_waker;

@@ -1,7 +1,7 @@
 //! The table of paths: what each takes, who may use it, and what answers.
 
 use super::extension::Context;
-use super::{attachments, authentication, health, registration, transfer, welcome};
+use super::{attachments, authentication, events, health, registration, transfer, welcome};
 use crate::api::access::Exchange;
 use crate::api::{anthropic, embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
@@ -86,6 +86,7 @@ static ROUTES: &[Route] = &[
     route(POST, "/register", Guard::Relay, Whole(registration::register)),
     route(POST, "/attachments", Guard::Bearer, Streamed(attachments::put)),
     route(GET, "/attachments/", Guard::Bearer, Whole(attachments::get)),
+    route("GET", "/events", Guard::Bearer, Whole(events::stream)),
     route("GET", "/export", Guard::Bearer, Whole(transfer::export)),
     route(POST, "/import", Guard::Bearer, Streamed(transfer::import)),
     route(GET, "/metrics", Guard::Metrics, Whole(metrics::respond)),
@@ -271,6 +272,8 @@ mod tests {
             GET     | /export              | token      | -
             GET     | /export              | -          | 401
             HEAD    | /export              | token      | 405
+            GET     | /events              | token      | -
+            GET     | /events              | -          | 401
             POST    | /import              | text,token | -
             POST    | /import              | text       | 401
             GET     | /import              | token      | 405
@@ -318,6 +321,7 @@ mod tests {
             /attachments/a       | /attachments/
             /attachmentsa        | -
             /export              | /export
+            /events              | /events
             /import              | /import
             /assets              | -
             /auth/               | -

@@ -34,6 +34,7 @@ mod commands;
 pub mod connections;
 mod conversations;
 mod embedding;
+pub mod event_stream;
 mod guesser;
 pub mod hub;
 pub mod invitations;
