@@ -21,6 +21,7 @@
 pub(crate) mod access;
 mod answer;
 pub(crate) mod anthropic;
+pub(crate) mod audio;
 pub(crate) mod embeddings;
 pub(crate) mod mcp;
 mod models;

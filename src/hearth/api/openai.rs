@@ -122,6 +122,7 @@ fn model_object(service: &Service, name: &str) -> Value {
 /// None.
 pub fn models(exchange: Exchange<'_>) -> Result<Answer> {
     let names = models::names(exchange.config).into_iter();
+    let names = names.chain(models::voices(exchange.config));
     let data: Vec<Value> = names
         .map(|name| model_object(exchange.service, name))
         .collect();
@@ -141,7 +142,9 @@ pub fn models(exchange: Exchange<'_>) -> Result<Answer> {
 pub fn model(exchange: Exchange<'_>) -> Result<Answer> {
     let name = exchange.request.head.path.strip_prefix(MODEL);
     let name = name.unwrap_or_default();
-    models::check(exchange.config, name)?;
+    if !models::voices(exchange.config).any(|voice| voice == name) {
+        models::check(exchange.config, name)?;
+    }
     let model = model_object(exchange.service, name);
     Ok(Answer::Now(Response::json(200, model.to_string())))
 }
@@ -257,12 +260,11 @@ impl Chunks {
 
     /// The only choice there is, with what is said in it.
     fn choice(&self, name: &str, said: Value, reason: Option<&str>) -> Value {
-        let mut choice = json!({ "index": 0, "logprobs": null, "finish_reason": reason });
-        match self.is_chat {
-            true => choice[name] = said,
-            false => choice["text"] = said["content"].as_str().unwrap_or_default().into(),
-        }
-        choice
+        let (name, said) = match self.is_chat {
+            true => (name, said),
+            false => ("text", said["content"].as_str().unwrap_or_default().into()),
+        };
+        json!({ "index": 0, (name): said, "logprobs": null, "finish_reason": reason })
     }
 
     fn delta(&self, delta: Value, reason: Option<&str>) -> String {

@@ -3,7 +3,7 @@
 use super::extension::Context;
 use super::{attachments, authentication, events, health, registration, transfer, welcome};
 use crate::api::access::Exchange;
-use crate::api::{anthropic, embeddings, mcp, ollama, openai, responses};
+use crate::api::{anthropic, audio, embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
 use crate::service::Service;
 use Handler::{Nothing, Program, Streamed, Whole};
@@ -96,6 +96,8 @@ static ROUTES: &[Route] = &[
     route(POST, "/v1/chat/completions", Guard::OpenAi, Program(openai::complete)),
     route(POST, "/v1/responses", Guard::OpenAi, Program(responses::respond)),
     route(POST, "/v1/completions", Guard::OpenAi, Program(openai::complete_text)),
+    route(POST, "/v1/audio/transcriptions", Guard::OpenAi, Program(audio::transcribe)),
+    route(POST, "/v1/audio/speech", Guard::OpenAi, Program(audio::speak)),
     route(POST, "/v1/messages", Guard::Anthropic, Program(anthropic::create)),
     route(POST, "/v1/messages/count_tokens", Guard::Anthropic,
         Program(anthropic::count_tokens)),

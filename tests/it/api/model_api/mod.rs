@@ -1,6 +1,7 @@
 //! The interfaces of OpenAI, Anthropic and Ollama over real sockets.
 
 mod anthropic;
+mod audio;
 mod client_tools;
 mod ollama;
 mod once;
