@@ -188,6 +188,11 @@ pub const CLAUDE_CODE: Node = Node {
     packages: &["@anthropic-ai/claude-code@2.1.197"],
 };
 
+pub const CODEX: Node = Node {
+    name: "codex",
+    packages: &["@openai/codex@0.169.0"],
+};
+
 pub const NODE_RED: Node = Node {
     name: "node-red",
     packages: &["node-red@4.1.15"],

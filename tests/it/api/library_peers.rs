@@ -135,6 +135,47 @@ fn claude_code_reads_a_file_for_the_model() {
     assert!(asked.contains("The cat is called Milo."), "{asked}");
 }
 
+#[test]
+#[ignore = "installs Codex CLI from npm: make test-peers"]
+fn codex_gets_its_answer() {
+    let Some(folder) = peers::CODEX.installed() else {
+        return;
+    };
+    let work = TemporaryDirectory::new();
+    let model = Model::saying("All is quiet.");
+    let home = home(&model);
+    let provider = format!(
+        "model_providers.hearth={{name=\"hearth\",base_url=\"http://{}/v1\",env_key=\"TOKEN\",\
+         wire_api=\"responses\"}}",
+        home.address()
+    );
+    let printed = peers::script(
+        Command::new(folder.join("node_modules/.bin/codex"))
+            .args(["exec", "--skip-git-repo-check", "--model", "hearth-plain"])
+            .args([
+                "--config",
+                "model_provider=\"hearth\"",
+                "--config",
+                &provider,
+            ])
+            .arg("Is all quiet?")
+            .current_dir(work.path())
+            .env("HOME", work.path())
+            .env("CODEX_HOME", work.path())
+            .env("TOKEN", &home.tokens.user),
+    );
+    assert!(printed.contains("All is quiet."), "{printed}");
+    let asked = model.requests().pop().unwrap();
+    assert!(
+        asked["messages"].to_string().contains("Is all quiet?"),
+        "{asked}"
+    );
+    assert!(
+        asked["tools"].is_array(),
+        "its own tools are offered: {asked}"
+    );
+}
+
 /// Makes a reminder, and fails as its message says: before the tool or after it, with a status.
 fn failing_model() -> Model {
     Model::start(|request, _| {
