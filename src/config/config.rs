@@ -30,7 +30,7 @@ use super::providers::{Budget, MODEL_NAME, ModelChoice, OFFLINE, Price, Provider
 use super::readable::{by_name, is_set, url};
 use super::relay::RelaySettings;
 use super::rules::{
-    Choice, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer,
+    Choice, EMAIL, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, Text, UrlText, integer,
 };
 use super::tls::{Tls, tls};
 use super::tools::{PERMISSIONS, Permission, Tools, tool_permissions, tools};
@@ -165,7 +165,7 @@ section! {
         pub mcp_servers: Vec<McpServer> = mcp_servers();
         /// The servers that turn speech into text, and text into speech.
         pub voice: Voice = section_of();
-        /// The interfaces for programs made for OpenAI or Ollama.
+        /// The interfaces for programs made for OpenAI, Anthropic or Ollama.
         pub openai_api: OpenAiApi = section_of();
         /// Hearth as a server of the Model Context Protocol, for other assistants.
         pub mcp_api: McpApi = section_of();
@@ -198,13 +198,17 @@ section! {
     /// The section `openai_api`.
     #[derive(Clone, Debug, Serialize)]
     pub struct OpenAiApi {
-        /// Whether programs made for OpenAI (`/v1/...`) and Ollama (`/api/...`) may talk to the
-        /// assistant, with an API token as their key.
+        /// Whether programs made for OpenAI and Anthropic (`/v1/...`) and Ollama (`/api/...`) may
+        /// talk to the assistant, with an API token as their key.
         pub enabled: bool = Flag.or(false);
         /// The user for programs that send no token to `/api/...`, from loopback and private
         /// addresses only: for clients of Ollama that cannot send a key. Anybody in your network
         /// can then talk to the assistant as this user.
         pub ollama_user: Option<String> = Text(1..=64).optional("nobody: a token is needed");
+        /// Who the users of Open WebUI are here, by the address in its header
+        /// `X-OpenWebUI-User-Email`. Its token must speak for them; another address is refused.
+        pub users: BTreeMap<String, String> = map_of(EMAIL, Text(1..=64))
+            .or_shown(BTreeMap::new(), "{}");
         /// Whether a program that streams a reply and hangs up stops its turn: the button Stop of
         /// most programs does no more than that.
         pub cancel_on_disconnect: bool = Flag.or(true);

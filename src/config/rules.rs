@@ -160,6 +160,18 @@ pub(super) const NAME: Parsed<String> = Parsed {
     },
 };
 
+/// An email address, as the key of a person.
+pub(super) const EMAIL: Parsed<String> = Parsed {
+    expected: "an email address in lower case",
+    parse: |text| {
+        let is_plain = !text.contains(char::is_whitespace) && text.to_lowercase() == text;
+        let is_whole = text
+            .split_once('@')
+            .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty());
+        (is_plain && is_whole && !is_comment(text)).then(|| text.to_owned())
+    },
+};
+
 /// A tool's name.
 pub(super) const TOOL_NAME: Parsed<String> = Parsed {
     expected: "a tool name (1 to 64 of A-Z a-z 0-9 _ -, not beginning with _)",

@@ -21,10 +21,11 @@ use base::secret::Secret;
 use base::url::is_exposed;
 
 /// Where the server itself answers, here and below (protocol section 3).
-const TAKEN: [&str; 9] = [
+const TAKEN: [&str; 10] = [
     "/assets",
     "/attachments",
     "/auth",
+    "/events",
     "/export",
     "/health",
     "/help",
@@ -115,7 +116,7 @@ const MOST_ATTEMPTS: u32 = 10;
 
 const INCOMING_PATH: Parsed<String> = Parsed {
     expected: "a URL path that begins with /, has no query, and is neither / nor at or below \
-               /assets, /attachments, /auth, /export, /health, /help, /import, /register or /ws, \
+               /assets, /attachments, /auth, /events, /export, /health, /help, /import, /register or /ws, \
                which the server answers itself",
     parse: |path| {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);

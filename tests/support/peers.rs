@@ -187,9 +187,20 @@ pub const NODE_LIBRARIES: Node = Node {
     packages: &[
         "ai@6.0.326",
         "@ai-sdk/openai@3.0.141",
+        "@anthropic-ai/sdk@1.11.0",
         "openai@6.49.0",
         "zod@4",
     ],
+};
+
+pub const CLAUDE_CODE: Node = Node {
+    name: "claude-code",
+    packages: &["@anthropic-ai/claude-code@2.1.197"],
+};
+
+pub const CODEX: Node = Node {
+    name: "codex",
+    packages: &["@openai/codex@0.169.0"],
 };
 
 pub const NODE_RED: Node = Node {

@@ -39,29 +39,55 @@ pub struct Patience<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// What is said in a recording. `media_type` may have parameters.
+/// A recording as a file.
+pub struct Recording<'a> {
+    /// What is in it.
+    pub bytes: &'a [u8],
+    /// What kind of file it is.
+    pub media_type: &'a str,
+    /// Its name, of plain letters: servers go by the ending.
+    pub file: &'a str,
+    /// The language that is spoken, instead of the one that is set.
+    pub language: Option<&'a str>,
+}
+
+impl<'a> Recording<'a> {
+    /// One that a browser has made. `media_type` may have parameters.
+    ///
+    /// # Errors
+    /// `invalid_request` for a kind that browsers do not make.
+    pub fn of_browser(bytes: &'a [u8], media_type: &str) -> Result<Recording<'a>> {
+        let kind = media_type.split(';').next().unwrap_or_default().trim();
+        let known = RECORDINGS.iter().find(|(known, _)| *known == kind);
+        let (media_type, file) = known.ok_or_else(|| {
+            let kinds = RECORDINGS.map(|(kind, _)| kind).join(", ");
+            Error::invalid_request(format!("\"media_type\" must be one of {kinds}"))
+        })?;
+        Ok(Recording {
+            bytes,
+            media_type,
+            file,
+            language: None,
+        })
+    }
+}
+
+/// What is said in a recording.
 ///
 /// # Errors
 /// `invalid_request`: no server is configured, or it refuses the recording; `server_error`:
 /// it gave no answer.
 pub fn transcribe(
     config: &Config,
-    recording: &[u8],
-    media_type: &str,
+    recording: &Recording<'_>,
     patience: &Patience<'_>,
 ) -> Result<String> {
     let settings = config.voice.transcription.as_ref();
     let settings = settings.ok_or_else(|| {
         Error::invalid_request("this server understands no speech: set voice.transcription")
     })?;
-    let kind = media_type.split(';').next().unwrap_or_default().trim();
-    let known = RECORDINGS.iter().find(|(known, _)| *known == kind);
-    let (kind, file) = known.ok_or_else(|| {
-        let kinds = RECORDINGS.map(|(kind, _)| kind).join(", ");
-        Error::invalid_request(format!("\"media_type\" must be one of {kinds}"))
-    })?;
     let boundary = base32_lower(&random_bytes::<20>());
-    let body = form(settings, recording, kind, file, &boundary);
+    let body = form(settings, recording, &boundary);
     let media_type = format!("multipart/form-data; boundary={boundary}");
     let at = (&*settings.url, &settings.api_key);
     let server = Server::new(config, "The transcription server", at, patience);
@@ -83,16 +109,17 @@ pub fn transcribe(
 
 /// A form with a file (RFC 7578). Settings are lines of text, without the boundary, which
 /// nobody knows before.
-fn form(
-    settings: &Transcription,
-    recording: &[u8],
-    kind: &str,
-    file: &str,
-    boundary: &str,
-) -> Vec<u8> {
-    let mut form = Vec::with_capacity(recording.len() + 1_024);
+fn form(settings: &Transcription, recording: &Recording<'_>, boundary: &str) -> Vec<u8> {
+    let Recording {
+        bytes,
+        media_type,
+        file,
+        language,
+    } = recording;
+    let mut form = Vec::with_capacity(bytes.len() + 1_024);
     let mut fields = vec![("model", &*settings.model), ("response_format", "json")];
-    fields.extend(settings.language.as_deref().map(|code| ("language", code)));
+    let language = language.or(settings.language.as_deref());
+    fields.extend(language.map(|code| ("language", code)));
     for (name, value) in fields {
         let field = format!(
             "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
@@ -101,27 +128,32 @@ fn form(
     }
     let head = format!(
         "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{file}\"\r\n\
-         Content-Type: {kind}\r\n\r\n"
+         Content-Type: {media_type}\r\n\r\n"
     );
     form.extend_from_slice(head.as_bytes());
-    form.extend_from_slice(recording);
+    form.extend_from_slice(bytes);
     form.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
     form
 }
 
-/// A text as speech: its media type, and at most [`AUDIO_BYTES`] of it.
+/// A text as speech in this format: its media type, and at most so many bytes of it.
 ///
 /// # Errors
 /// `invalid_request`: no server is configured, or it refuses the text; `server_error`: it
 /// gave no answer, or more than that.
-pub fn speak(config: &Config, text: &str, patience: &Patience<'_>) -> Result<(String, Vec<u8>)> {
+pub fn speak(
+    config: &Config,
+    text: &str,
+    format: &str,
+    most: usize,
+    patience: &Patience<'_>,
+) -> Result<(String, Vec<u8>)> {
     let settings = config.voice.speech.as_ref();
     let settings = settings
         .ok_or_else(|| Error::invalid_request("this server does not speak: set voice.speech"))?;
     let Speech { model, voice, .. } = settings;
-    // MP3 plays everywhere.
     let body = json!({
-        "model": model, "voice": voice, "input": text, "response_format": "mp3",
+        "model": model, "voice": voice, "input": text, "response_format": format,
     });
     let at = (&*settings.url, &settings.api_key);
     let server = Server::new(config, "The speech server", at, patience);
@@ -133,7 +165,7 @@ pub fn speak(config: &Config, text: &str, patience: &Patience<'_>) -> Result<(St
     let endpoint = &server.endpoint;
     let spoken = endpoint.ask(&request, RequestKind::Speech, |answer| {
         let kind = answer.header("content-type").unwrap_or_default().to_owned();
-        Ok((kind, answer.read_all(AUDIO_BYTES)?))
+        Ok((kind, answer.read_all(most)?))
     });
     spoken.map_err(|(failure, verdict)| failure.into_refusal(verdict, endpoint))
 }

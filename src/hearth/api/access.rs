@@ -22,6 +22,11 @@ use store::{Identity, UserRole, not_spoken_for};
 const ON_BEHALF_OF: &str = "x-hearth-user";
 /// The same as Open WebUI sends it to all its connections, percent-encoded, if it is set to.
 const OPEN_WEBUI_USER: &str = "x-openwebui-user-name";
+/// The same by an address, which `openai_api.users` gives to a person.
+const OPEN_WEBUI_EMAIL: &str = "x-openwebui-user-email";
+
+/// The header in which Anthropic's clients send their key.
+const API_KEY: &str = "x-api-key";
 
 /// The header with the name of a request, by which its caller finds it in a log.
 pub const REQUEST_ID: &str = "X-Request-Id";
@@ -66,14 +71,15 @@ pub fn asker(
             origin::check_host(head, &config.allowed_hosts)?;
         }
         let asker = service.asker_without_token(user)?;
-        return match on_behalf_of(head) {
+        return match on_behalf_of(head, config)? {
             Some(name) if folded(&name) != folded(&asker.user) => Err(not_spoken_for()),
             _ => Ok(asker),
         };
     }
-    let token = bearer(head).or_else(|error| password(head).ok_or(error))?;
+    let other = || password(head).or_else(|| api_key(head));
+    let token = bearer(head).or_else(|error| other().ok_or(error))?;
     let mut identity = service.identify(&token)?;
-    if let Some(name) = on_behalf_of(head) {
+    if let Some(name) = on_behalf_of(head, config)? {
         identity = service.store().speak_for(&identity, &name)?;
     }
     if identity.role < UserRole::User {
@@ -103,9 +109,28 @@ pub fn holder(head: &Head, identity: Identity) -> Result<Identity> {
 }
 
 /// The person on whose behalf a program says it asks.
-fn on_behalf_of(head: &Head) -> Option<String> {
-    let named = head.header(ON_BEHALF_OF).map(str::to_owned);
-    named.or_else(|| head.header(OPEN_WEBUI_USER).map(percent_decoded))
+///
+/// # Errors
+/// `unauthorized` for an address that is nobody's.
+fn on_behalf_of(head: &Head, config: &Config) -> Result<Option<String>> {
+    if let Some(name) = head.header(ON_BEHALF_OF) {
+        return Ok(Some(name.to_owned()));
+    }
+    let name = head.header(OPEN_WEBUI_USER).map(percent_decoded);
+    let Some(email) = head.header(OPEN_WEBUI_EMAIL).map(percent_decoded) else {
+        return Ok(name);
+    };
+    let users = &config.openai_api.users;
+    match users.get(&email.to_lowercase()) {
+        Some(user) => Ok(Some(user.clone())),
+        None if users.is_empty() && name.is_some() => Ok(name),
+        None => {
+            let shown: String = email.chars().take(100).collect();
+            Err(Error::unauthorized(format!(
+                "the server's setting openai_api.users gives {shown:?} to nobody"
+            )))
+        }
+    }
 }
 
 /// The password of `Authorization: Basic`, which may be a token: Home Assistant's client of the
@@ -118,11 +143,18 @@ fn password(head: &Head) -> Option<Secret> {
     Some(Secret::new(password)).filter(|_| !password.is_empty())
 }
 
+/// The token as Anthropic's clients send it.
+fn api_key(head: &Head) -> Option<Secret> {
+    let key = head.header(API_KEY)?.trim();
+    Some(Secret::new(key)).filter(|_| !key.is_empty())
+}
+
 /// Whether a request without a token comes from a program at home. One with an
 /// `Origin` comes from a web page and does not.
 fn needs_no_token(head: &Head) -> bool {
     let has = |name| head.header(name).is_some();
     !has("authorization")
+        && !has(API_KEY)
         && !has("origin")
         && !is_forwarded(head)
         && AddressPatterns::private().allows(head.peer.address)
@@ -142,6 +174,7 @@ mod tests {
             ("198.51.100.7", &[], false),
             ("2001:db8::7", &[], false),
             ("192.168.1.7", &[("authorization", "Bearer x")], false),
+            ("192.168.1.7", &[("x-api-key", "x")], false),
             ("192.168.1.7", &[("origin", "http://hearth.local")], false),
             ("127.0.0.1", &[("x-forwarded-for", "198.51.100.7")], false),
             ("127.0.0.1", &[("via", "1.1 proxy")], false),

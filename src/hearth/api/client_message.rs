@@ -1,7 +1,7 @@
 //! One message of a client's request, and what it holds beside text.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use base::error::{Error, Result};
 use protocol::attachment;
@@ -22,7 +22,7 @@ pub struct ClientMessage {
     pub tool_call_id: Option<String>,
     /// Of a result: the tool, in Ollama's words and in OpenAI's older ones.
     #[serde(default, alias = "name")]
-    pub(super) tool_name: Option<String>,
+    pub tool_name: Option<String>,
 }
 
 /// Who says a message.
@@ -87,9 +87,42 @@ impl ClientMessage {
         })
     }
 
+    /// Whether it is what Open WebUI asks beside a chat: for its title, its tags or what could
+    /// be asked next.
+    pub fn is_task(&self) -> bool {
+        let text = self.content.as_str().unwrap_or_default();
+        let has_history = ["### Chat History:", "<chat_history>"];
+        self.role == "user"
+            && text.trim_start().starts_with("### Task:")
+            && has_history.iter().any(|mark| text.contains(mark))
+    }
+
     /// Whether it names who says it, which has no effect.
     pub fn is_named(&self) -> bool {
         self.tool_name.is_some() && !matches!(self.role(), Ok(Role::Tool))
+    }
+
+    /// Of a result: the place of its call, of which those at `taken` have theirs. Ollama's
+    /// clients name the tool alone, in any order.
+    pub fn place_of_call(&self, calls: &[ClientCall], taken: &[usize]) -> usize {
+        let is_its = |call: &ClientCall| match (&self.tool_call_id, &self.tool_name) {
+            (Some(id), _) => call.id.as_ref() == Some(id),
+            (None, Some(name)) => call.function.name == *name,
+            (None, None) => true,
+        };
+        let is_open = |place: &usize| !taken.contains(place);
+        let mut open = (0..calls.len()).filter(is_open);
+        let named = open.clone().find(|place| is_its(&calls[*place]));
+        let next = || (calls.len()..).find(is_open).unwrap_or(usize::MAX);
+        named.or_else(|| open.next()).unwrap_or_else(next)
+    }
+
+    fn has_calls(&self) -> bool {
+        self.role == "assistant"
+            && self
+                .tool_calls
+                .as_ref()
+                .is_some_and(|calls| !calls.is_empty())
     }
 
     /// Its text, with a mark for everything else that it holds, and that.
@@ -125,6 +158,32 @@ impl ClientMessage {
         }
         Ok((text, other))
     }
+}
+
+/// The calls of one reply, which some clients send as a message each, in one message again.
+pub fn joined(messages: Vec<ClientMessage>) -> Vec<ClientMessage> {
+    let parts = |content: Value| match content {
+        Value::Null => Vec::new(),
+        Value::String(text) if text.is_empty() => Vec::new(),
+        Value::String(text) => vec![json!({ "type": "text", "text": text })],
+        Value::Array(parts) => parts,
+        other => vec![other],
+    };
+    let mut joined: Vec<ClientMessage> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let last = joined.last_mut();
+        match last.filter(|last| last.has_calls() && message.has_calls()) {
+            Some(last) => {
+                last.content = [parts(last.content.take()), parts(message.content)]
+                    .concat()
+                    .into();
+                let calls = message.tool_calls.unwrap_or_default();
+                last.tool_calls.get_or_insert_default().extend(calls);
+            }
+            None => joined.push(message),
+        }
+    }
+    joined
 }
 
 /// What stands in a text for a picture.

@@ -1,11 +1,12 @@
-//! OpenAI's interface for embeddings, passed on to the server of the model
-//! (<https://platform.openai.com/docs/api-reference/embeddings>).
+//! The interfaces for embeddings, passed on to the server of the model: OpenAI's
+//! (<https://platform.openai.com/docs/api-reference/embeddings>), and Ollama's two
+//! (<https://github.com/ollama/ollama/blob/main/docs/api.md>).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::access::Exchange;
 use super::answer::Form;
-use super::{models, openai, plain, request};
+use super::{models, ollama, openai, plain, request};
 use crate::service::reply_stream::Work;
 use agent::model::ModelReply;
 use agent::model::embedding::{self, EmbeddingRequest};
@@ -18,10 +19,54 @@ use net::http::{Answer, Response};
 /// `invalid_request` for a body that is no object or names no model, and where there is no
 /// embedding model; those of [`plain::pass_on`].
 pub fn embed(exchange: Exchange<'_>) -> Result<Answer> {
-    let config = exchange.config;
     let mut body: Map<String, Value> = request::parse(&exchange.request.body)?;
-    let named = body.remove("model");
-    let named = named.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let model = body.remove("model").unwrap_or_default();
+    pass_on(&exchange, model, body, Vec::new(), Box::new(Whole))
+}
+
+/// POST /api/embed.
+///
+/// # Errors
+/// As [`embed`].
+pub fn embed_for_ollama(exchange: Exchange<'_>) -> Result<Answer> {
+    of_ollama(&exchange, "input", false)
+}
+
+/// POST /api/embeddings, the older one: a single text.
+///
+/// # Errors
+/// As [`embed`].
+pub fn embed_one_for_ollama(exchange: Exchange<'_>) -> Result<Answer> {
+    of_ollama(&exchange, "prompt", true)
+}
+
+fn of_ollama(exchange: &Exchange<'_>, input: &str, is_one: bool) -> Result<Answer> {
+    let mut body: Map<String, Value> = request::parse(&exchange.request.body)?;
+    let mut take = |name: &str| body.remove(name).unwrap_or_default();
+    let (model, texts, dimensions) = (take("model"), take(input), take("dimensions"));
+    let mut asked = Map::from_iter([("input".to_owned(), texts)]);
+    if !dimensions.is_null() {
+        asked.insert("dimensions".to_owned(), dimensions);
+    }
+    let left = body.into_iter().filter(|(_, value)| !value.is_null());
+    let ignored = left.map(|(name, _)| name).collect();
+    let form = Vectors {
+        model: model.as_str().unwrap_or_default().to_owned(),
+        is_one,
+    };
+    pass_on(exchange, model, asked, ignored, Box::new(form))
+}
+
+/// Passes a body in OpenAI's form on.
+fn pass_on(
+    exchange: &Exchange<'_>,
+    named: Value,
+    body: Map<String, Value>,
+    ignored: Vec<String>,
+    form: Box<dyn Form>,
+) -> Result<Answer> {
+    let config = exchange.config;
+    let named = named.as_str().unwrap_or_default();
     // The assistant is no embedding model; its household may have one.
     let own = config.memory.embeddings.as_ref().map(|own| &*own.model);
     let model = match models::check(config, named) {
@@ -51,7 +96,7 @@ pub fn embed(exchange: Exchange<'_>) -> Result<Answer> {
             ..ModelReply::default()
         })
     };
-    plain::pass_on(&exchange, Box::new(Whole), false, Vec::new(), ask)
+    plain::pass_on(exchange, form, false, ignored, ask)
 }
 
 /// The provider's answer as it came; it is never streamed.
@@ -64,5 +109,37 @@ impl Form for Whole {
 
     fn refusal(&self, error: &Error) -> Response {
         openai::refusal(error)
+    }
+}
+
+/// The vectors of the provider's answer, as Ollama has them.
+struct Vectors {
+    model: String,
+    /// Of `/api/embeddings`.
+    is_one: bool,
+}
+
+impl Form for Vectors {
+    fn whole(&self, reply: &ModelReply) -> Response {
+        let mut said: Value = serde_json::from_str(&reply.text).unwrap_or_default();
+        let mut items = match said["data"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        };
+        items.sort_by_key(|item| item["index"].as_u64());
+        let mut vectors = items.iter_mut().map(|item| item["embedding"].take());
+        let body = match self.is_one {
+            true => json!({ "embedding": vectors.next().unwrap_or_else(|| json!([])) }),
+            false => json!({
+                "model": self.model, "embeddings": vectors.collect::<Vec<Value>>(),
+                "total_duration": 0, "load_duration": 0,
+                "prompt_eval_count": said["usage"]["prompt_tokens"].as_u64().unwrap_or_default(),
+            }),
+        };
+        Response::json(200, body.to_string())
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        ollama::refusal(error)
     }
 }

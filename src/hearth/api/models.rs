@@ -20,6 +20,14 @@ pub fn names(config: &Config) -> Vec<&str> {
     names
 }
 
+/// The names that programs look for before they send speech, or have it made.
+pub fn voices(config: &Config) -> impl Iterator<Item = &str> {
+    let voice = &config.voice;
+    let hears = voice.transcription.is_some().then_some("whisper-1");
+    let speaks = voice.speech.is_some().then_some("tts-1");
+    hears.into_iter().chain(speaks)
+}
+
 /// Whether this is the model alone.
 pub fn is_plain(name: &str) -> bool {
     name.strip_suffix(TAG).unwrap_or(name) == PLAIN

@@ -1,4 +1,4 @@
-//! OpenAI's interface: models and chat completions
+//! OpenAI's interface: models, chat completions and the older completions
 //! (<https://platform.openai.com/docs/api-reference/chat>).
 
 use std::borrow::Cow;
@@ -109,8 +109,10 @@ fn error_object(error: &Error, code: &str) -> Value {
 
 fn model_object(service: &Service, name: &str) -> Value {
     let began = service.clock().now().minus(service.uptime());
+    // Anthropic's clients read the last three.
     json!({
         "id": name, "object": "model", "created": began.as_millis() / 1000, "owned_by": "hearth",
+        "type": "model", "display_name": name, "created_at": began,
     })
 }
 
@@ -120,10 +122,16 @@ fn model_object(service: &Service, name: &str) -> Value {
 /// None.
 pub fn models(exchange: Exchange<'_>) -> Result<Answer> {
     let names = models::names(exchange.config).into_iter();
+    let names = names.chain(models::voices(exchange.config));
     let data: Vec<Value> = names
         .map(|name| model_object(exchange.service, name))
         .collect();
-    let list = json!({ "object": "list", "data": data });
+    let (first, last) = (data.first(), data.last());
+    let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
+    let list = json!({
+        "object": "list", "has_more": false, "first_id": id(first), "last_id": id(last),
+        "data": data,
+    });
     Ok(Answer::Now(Response::json(200, list.to_string())))
 }
 
@@ -134,7 +142,9 @@ pub fn models(exchange: Exchange<'_>) -> Result<Answer> {
 pub fn model(exchange: Exchange<'_>) -> Result<Answer> {
     let name = exchange.request.head.path.strip_prefix(MODEL);
     let name = name.unwrap_or_default();
-    models::check(exchange.config, name)?;
+    if !models::voices(exchange.config).any(|voice| voice == name) {
+        models::check(exchange.config, name)?;
+    }
     let model = model_object(exchange.service, name);
     Ok(Answer::Now(Response::json(200, model.to_string())))
 }
@@ -145,7 +155,32 @@ pub fn model(exchange: Exchange<'_>) -> Result<Answer> {
 /// `invalid_request`, `not_found` for another model, and those of a turn
 /// that cannot begin.
 pub fn complete(exchange: Exchange<'_>) -> Result<Answer> {
-    let mut completion: Completion = request::parse(&exchange.request.body)?;
+    let completion = request::parse(&exchange.request.body)?;
+    answer(exchange, completion, true)
+}
+
+/// POST /v1/completions: a message without a past.
+///
+/// # Errors
+/// As [`complete`].
+pub fn complete_text(exchange: Exchange<'_>) -> Result<Answer> {
+    let mut body: Map<String, Value> = request::parse(&exchange.request.body)?;
+    let prompt = match body.remove("prompt") {
+        Some(Value::String(prompt)) => prompt,
+        Some(Value::Array(prompts)) if prompts.len() == 1 && prompts[0].is_string() => {
+            prompts[0].as_str().unwrap_or_default().to_owned()
+        }
+        _ => return Err(Error::invalid_request("\"prompt\" must be one text")),
+    };
+    let message = json!([{ "role": "user", "content": prompt }]);
+    body.insert("messages".to_owned(), message);
+    let completion = serde_json::from_value(Value::Object(body));
+    let completion = completion
+        .map_err(|error| Error::invalid_request(format!("the body cannot be read: {error}")))?;
+    answer(exchange, completion, false)
+}
+
+fn answer(exchange: Exchange<'_>, mut completion: Completion, is_chat: bool) -> Result<Answer> {
     models::check(exchange.config, &completion.model)?;
     if completion.n.is_some_and(|n| n != 1) {
         return Err(Error::invalid_request(
@@ -167,7 +202,12 @@ pub fn complete(exchange: Exchange<'_>) -> Result<Answer> {
     let options = options::of_openai(completion.rest)?;
     let form = Chunks {
         thoughts: wants_thoughts.then(String::new),
-        id: format!("chatcmpl-{}", base::secret::reference()),
+        id: format!(
+            "{}-{}",
+            if is_chat { "chatcmpl" } else { "cmpl" },
+            base::secret::reference()
+        ),
+        is_chat,
         model: completion.model.clone(),
         created: exchange.service.clock().now().as_millis() / 1000,
         include_usage: include_usage.unwrap_or(false),
@@ -192,6 +232,8 @@ struct Chunks {
     /// Seconds since 1970.
     created: i64,
     include_usage: bool,
+    /// Of chat completions, not of completions.
+    is_chat: bool,
     /// What the model thinks, for a client that asks for it.
     thoughts: Option<String>,
 }
@@ -199,7 +241,7 @@ struct Chunks {
 impl Chunks {
     fn chunk(&self, choices: Value, usage: Value) -> String {
         let mut chunk = json!({
-            "id": self.id, "object": "chat.completion.chunk", "created": self.created,
+            "id": self.id, "object": self.object(true), "created": self.created,
             "model": self.model, "choices": choices,
         });
         if self.include_usage {
@@ -208,10 +250,25 @@ impl Chunks {
         format!("data: {chunk}\n\n")
     }
 
+    fn object(&self, is_chunk: bool) -> &'static str {
+        match (self.is_chat, is_chunk) {
+            (true, true) => "chat.completion.chunk",
+            (true, false) => "chat.completion",
+            (false, _) => "text_completion",
+        }
+    }
+
+    /// The only choice there is, with what is said in it.
+    fn choice(&self, name: &str, said: Value, reason: Option<&str>) -> Value {
+        let (name, said) = match self.is_chat {
+            true => (name, said),
+            false => ("text", said["content"].as_str().unwrap_or_default().into()),
+        };
+        json!({ "index": 0, (name): said, "logprobs": null, "finish_reason": reason })
+    }
+
     fn delta(&self, delta: Value, reason: Option<&str>) -> String {
-        let choice = json!({
-            "index": 0, "delta": delta, "logprobs": null, "finish_reason": reason,
-        });
+        let choice = self.choice("delta", delta, reason);
         self.chunk(json!([choice]), Value::Null)
     }
 
@@ -277,12 +334,9 @@ impl Form for Chunks {
         if let Some(thoughts) = self.thoughts.as_ref().filter(|text| !text.is_empty()) {
             message["reasoning_content"] = json!(thoughts);
         }
-        let choice = json!({
-            "index": 0, "message": message, "logprobs": null,
-            "finish_reason": stop_reason(reply),
-        });
+        let choice = self.choice("message", message, Some(stop_reason(reply)));
         let completion = json!({
-            "id": self.id, "object": "chat.completion", "created": self.created,
+            "id": self.id, "object": self.object(false), "created": self.created,
             "model": self.model, "choices": [choice], "usage": usage_object(reply.usage),
         });
         Response::json(200, completion.to_string())

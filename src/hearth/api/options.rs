@@ -37,7 +37,7 @@ const SAMPLING: [(&str, Option<f64>); 8] = [
     ("logit_bias", None),
 ];
 /// What would change the answer and cannot be passed on.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 13] = [
     "logprobs",
     "top_logprobs",
     "audio",
@@ -45,6 +45,7 @@ const REFUSED: [&str; 12] = [
     "web_search_options",
     "functions",
     "function_call",
+    "echo",
     "suffix",
     "template",
     "raw",
@@ -103,7 +104,7 @@ pub fn of_ollama(members: Map<String, Value>) -> Result<OptionsRead> {
         match (name.as_str(), value) {
             (_, Value::Null) => {}
             ("options", Value::Object(options)) => {
-                for (name, value) in options {
+                for (name, value) in options.into_iter().filter(|(_, value)| !value.is_null()) {
                     match name.as_str() {
                         "num_predict" if value.as_i64().is_some_and(|most| most < 1) => {}
                         "num_predict" => read.limit(&name, &value)?,
@@ -231,8 +232,11 @@ impl OptionsRead {
         }
         for tool in list {
             let mut tool = Nested::of(NAME, tool)?;
-            if tool.text("type")?.is_some_and(|kind| kind != "function") {
-                return Err(must_be(NAME, "of the type function"));
+            // A service's own tools, such as its search of the web: nobody here runs them.
+            let kind = tool.text("type")?;
+            if let Some(kind) = kind.filter(|kind| kind != "function") {
+                self.ignored.push(format!("{NAME}.{kind}"));
+                continue;
             }
             // Flat in the Responses API.
             let mut function = match tool.take("function") {

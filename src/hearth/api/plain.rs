@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::access::Exchange;
 use super::answer::{AnswerOptions, Form, PendingAnswer, Sending, new_waker};
-use super::client_message::{ClientMessage, Part, Role};
+use super::client_message::{ClientMessage, Part, Role, joined};
 use super::options::OptionsRead;
 use super::transcript::{append, called_tool};
 use crate::service::reply_stream::Work;
+use agent::model::estimate::{message_tokens, text_tokens};
 use agent::model::{ChatMessage, ModelReply};
 use agent::turn::plain::{self, BroughtFiles, PlainRequest};
 use base::error::{Error, Result};
@@ -50,6 +51,15 @@ pub fn answer(
         plain::reply(&assistant, store, clock, &asked, work.listener)
     };
     pass_on(exchange, form, stream, ignored, ask)
+}
+
+/// About how many tokens a client's messages have.
+///
+/// # Errors
+/// `invalid_request` for messages that cannot be read.
+pub fn tokens(messages: Vec<ClientMessage>) -> Result<usize> {
+    let chat = PlainChat::read(messages)?;
+    Ok(text_tokens(&chat.system) + message_tokens(&chat.messages))
 }
 
 /// Answers with what a model says that is asked without a turn.
@@ -96,17 +106,17 @@ impl PlainChat {
     ///
     /// # Errors
     /// `invalid_request` for an unknown role, a result without its call, what is neither
-    /// text nor a file since the last reply, and where neither a user's message nor a result
-    /// is last.
+    /// text nor a file since the last reply, and where nothing is said.
     fn read(messages: Vec<ClientMessage>) -> Result<PlainChat> {
         let mut chat = PlainChat::default();
         let mut called: Vec<ToolCall> = Vec::new();
         // Each with the place of its message.
         let mut newest: Vec<(usize, Part)> = Vec::new();
-        for mut message in messages {
+        for mut message in joined(messages) {
             let role = message.role()?;
             let calls = message.tool_calls.take().unwrap_or_default();
             let id = message.tool_call_id.take();
+            let tool = message.tool_name.take();
             let (text, parts) = message.read()?;
             match role {
                 Role::System => append(&mut chat.system, text),
@@ -128,7 +138,10 @@ impl PlainChat {
                         .push(ChatMessage::Assistant { text, calls, extra });
                 }
                 Role::Tool => {
-                    let named = |call: &ToolCall| id.as_ref().is_none_or(|id| *id == call.id);
+                    let named = |call: &ToolCall| match (&id, &tool) {
+                        (Some(id), _) => *id == call.id,
+                        (None, tool) => tool.as_ref().is_none_or(|tool| *tool == call.tool),
+                    };
                     let place = called.iter().position(named).ok_or_else(|| {
                         Error::invalid_request("a tool's result must follow its call")
                     })?;
@@ -150,10 +163,22 @@ impl PlainChat {
                 files.push(file);
             }
         }
-        match chat.messages.last() {
+        // Services want a message of the user.
+        if chat.messages.is_empty() && !chat.system.is_empty() {
+            chat.messages.push(ChatMessage::User {
+                content: std::mem::take(&mut chat.system).into(),
+                files: Vec::new(),
+            });
+        }
+        match chat.messages.last_mut() {
+            // A reply that the model is to finish. Some services refuse white space at its end.
+            Some(ChatMessage::Assistant { text, calls, .. }) if calls.is_empty() => {
+                text.truncate(text.trim_end().len());
+                Ok(chat)
+            }
             Some(ChatMessage::User { .. } | ChatMessage::ToolResult { .. }) => Ok(chat),
             _ => Err(Error::invalid_request(
-                "the last message must be a user's, or a tool's result",
+                "the last message must be a user's, a tool's result, or a reply to finish",
             )),
         }
     }

@@ -20,6 +20,8 @@ use protocol::command::check_idempotency_key;
 
 /// The header with the client's own name for the chat, such as Open WebUI's `{{CHAT_ID}}`.
 const CHAT: &str = "x-chat";
+/// The same as Open WebUI sends it to all its connections, if it is set to.
+const OPEN_WEBUI_CHAT: &str = "x-openwebui-chat-id";
 /// The header that names what a program asks beside a chat, such as Open WebUI's `{{TASK}}`.
 const TASK: &str = "x-task";
 /// The header in which the libraries of OpenAI and Anthropic count their further tries.
@@ -78,7 +80,8 @@ impl ReplyRequest {
         let hints = options::only_hints(exchange.config, &self.options.program.reply);
         // First: the header is bounded.
         self.options.ignored.splice(..0, hints);
-        let is_task = filled(&exchange.request.head, TASK).is_some();
+        let is_task = filled(&exchange.request.head, TASK).is_some()
+            || matches!(&self.messages[..], [only] if only.is_task());
         if is_task || models::is_plain(&self.model) {
             let (form, messages) = (self.form, self.messages);
             return plain::answer(&exchange, form, self.stream, messages, self.options);
@@ -94,7 +97,8 @@ impl ReplyRequest {
             request: Request { head, body, waker },
         } = &exchange;
         let transcript = transcript::read(self.messages)?;
-        let chat = filled(head, CHAT).map(str::to_owned).or(self.chat);
+        let chat = filled(head, CHAT).or(filled(head, OPEN_WEBUI_CHAT));
+        let chat = chat.map(str::to_owned).or(self.chat);
         let chat = chat.filter(|chat| !chat.is_empty());
         if chat
             .as_ref()

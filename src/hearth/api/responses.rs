@@ -2,6 +2,8 @@
 //! text, streamed events and the client's own tools. Nothing can be looked up later:
 //! a program sends what was said, as it does with chat completions.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -62,6 +64,7 @@ pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
         wants_thoughts = options::take_wish(&mut reasoning, "summary");
         openai::add_nested(&mut body.rest, "reasoning", reasoning);
     }
+    let namespaces = body.rest.get_mut("tools").map(flatten).unwrap_or_default();
     let options = options::of_openai(body.rest)?;
     let instructions = body.instructions;
     let instructions = instructions.map(|text| ClientMessage::new("system", text));
@@ -72,6 +75,7 @@ pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
         item: format!("msg_{}", reference()),
         thoughts: wants_thoughts.then(|| (format!("rs_{}", reference()), String::new())),
         output: Vec::new(),
+        namespaces,
         model: body.model.clone(),
         created: exchange.service.clock().now().as_millis() / 1000,
         sequence: 0,
@@ -88,6 +92,38 @@ pub fn respond(exchange: Exchange<'_>) -> Result<Answer> {
         form: Box::new(form),
     };
     request.answer(exchange)
+}
+
+/// Puts the tools of namespaces among the others, with names that no other tool has; returns
+/// the namespace of each, and its name there.
+fn flatten(tools: &mut Value) -> BTreeMap<String, (String, String)> {
+    let mut namespaces = BTreeMap::new();
+    let Value::Array(listed) = tools else {
+        return namespaces;
+    };
+    let is_one = |tool: &mut Value| tool["type"] == "namespace";
+    for mut namespace in listed.extract_if(.., is_one).collect::<Vec<Value>>() {
+        let space = namespace["name"].as_str().unwrap_or_default().to_owned();
+        let Value::Array(inner) = namespace["tools"].take() else {
+            continue;
+        };
+        for mut tool in inner {
+            let name = tool["name"].as_str().unwrap_or_default().to_owned();
+            let full = full_name(&space, &name);
+            tool["name"] = json!(full);
+            namespaces.insert(full, (space.clone(), name));
+            listed.push(tool);
+        }
+    }
+    namespaces
+}
+
+/// The name of a tool of a namespace, if it has one.
+fn full_name(namespace: &str, name: &str) -> String {
+    match namespace.trim_end_matches('_') {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}__{name}"),
+    }
 }
 
 /// The messages of an input: a text, or items.
@@ -108,8 +144,11 @@ fn messages_in(input: Value) -> Result<Vec<ClientMessage>> {
                 messages.push(json!({ "role": item["role"], "content": content }));
             }
             "function_call" => {
+                let [space, name] =
+                    ["namespace", "name"].map(|key| item[key].as_str().unwrap_or_default());
+                let name = full_name(space, name);
                 let call = json!({ "id": item["call_id"], "type": "function",
-                    "function": { "name": item["name"], "arguments": item["arguments"] } });
+                    "function": { "name": name, "arguments": item["arguments"] } });
                 // Calls of one reply are items of their own here.
                 let last = messages.last_mut();
                 match last.filter(|last| last["role"] == "assistant") {
@@ -187,6 +226,8 @@ struct Events {
     thoughts: Option<(String, String)>,
     /// The items that are complete.
     output: Vec<Value>,
+    /// The namespaces of the client's tools, and their names there.
+    namespaces: BTreeMap<String, (String, String)>,
     /// What was streamed.
     text: String,
 }
@@ -228,6 +269,16 @@ impl Events {
     fn message(&self, status: &str, content: Value) -> Value {
         json!({ "id": self.item, "type": "message", "status": status, "role": "assistant",
             "content": content })
+    }
+
+    fn call_item(&self, call: &ToolCall, status: &str, arguments: &str) -> Value {
+        let mut item = json!({ "id": format!("fc_{}", call.id), "type": "function_call",
+            "status": status, "call_id": call.id, "name": call.tool, "arguments": arguments });
+        if let Some((namespace, name)) = self.namespaces.get(&call.tool) {
+            item["namespace"] = json!(namespace);
+            item["name"] = json!(name);
+        }
+        item
     }
 
     /// An event about the message, which is the item after the complete ones.
@@ -307,7 +358,7 @@ impl Events {
             events += &self.done(self.message("completed", json!([part])));
         }
         for call in &reply.calls {
-            events += &self.begun(&call_item(call, "in_progress", ""));
+            events += &self.begun(&self.call_item(call, "in_progress", ""));
             for (kind, key) in [("delta", "delta"), ("done", "arguments")] {
                 let mut data = json!({
                     "output_index": self.output.len(), "item_id": format!("fc_{}", call.id),
@@ -315,7 +366,7 @@ impl Events {
                 data[key] = json!(call.arguments);
                 events += &self.event(&format!("response.function_call_arguments.{kind}"), data);
             }
-            events += &self.done(call_item(call, "completed", &call.arguments));
+            events += &self.done(self.call_item(call, "completed", &call.arguments));
         }
         let response = self.response("completed", Some(reply));
         let kind = match reply.finish_reason {
@@ -338,11 +389,6 @@ fn summary_part(text: &str) -> Value {
 
 fn text_part(text: &str) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
-}
-
-fn call_item(call: &ToolCall, status: &str, arguments: &str) -> Value {
-    json!({ "id": format!("fc_{}", call.id), "type": "function_call", "status": status,
-        "call_id": call.id, "name": call.tool, "arguments": arguments })
 }
 
 impl Form for Events {
@@ -379,7 +425,7 @@ impl Form for Events {
             output.push(self.message("completed", json!([text_part(&reply.text)])));
         }
         let calls = reply.calls.iter();
-        output.extend(calls.map(|call| call_item(call, "completed", &call.arguments)));
+        output.extend(calls.map(|call| self.call_item(call, "completed", &call.arguments)));
         let mut response = self.response("completed", Some(reply));
         response["output"] = output.into();
         Response::json(200, response.to_string())

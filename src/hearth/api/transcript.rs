@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::client_message::{ClientCall, ClientMessage, Part, Role};
+use super::client_message::{ClientCall, ClientMessage, Part, Role, joined};
 use crate::service::programs::ClientResult;
 use base::error::{Error, Result};
 use protocol::attachment;
@@ -58,8 +58,10 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
     let mut beside = String::new();
     let mut calls: Vec<ClientCall> = Vec::new();
     let mut results: Vec<ClientResult> = Vec::new();
+    // The places of their calls.
+    let mut places: Vec<usize> = Vec::new();
     let (mut rounds, mut left, mut steps) = (0, None, Vec::new());
-    for mut message in messages {
+    for mut message in joined(messages) {
         match message.role()? {
             Role::System => append(&mut instructions, message.read()?.0),
             Role::User => {
@@ -128,7 +130,9 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                 }
             }
             Role::Tool => {
-                let call = calls.get(results.len());
+                places.truncate(results.len());
+                let place = message.place_of_call(&calls, &places);
+                let call = calls.get(place);
                 let result = ClientResult {
                     id: (message.tool_call_id.take())
                         .or_else(|| call.and_then(|call| call.id.clone())),
@@ -137,15 +141,18 @@ pub fn read(messages: Vec<ClientMessage>) -> Result<Transcript> {
                         .or(message.tool_name.take()),
                     content: message.read()?.0,
                 };
-                add_result(&mut steps, results.len(), &result);
-                results.push(result);
+                add_result(&mut steps, place, &result);
+                let at = places.partition_point(|one| *one < place);
+                places.insert(at, place);
+                results.insert(at, result);
             }
         }
     }
     close_round(&mut steps);
     if pending.is_empty() {
         return Err(Error::invalid_request(
-            "the last message must be a user's, with text in it",
+            "the last message must be a user's, with text in it; to have a reply finished, ask \
+             the model hearth-plain",
         ));
     }
     check_message(&pending)?;
@@ -335,6 +342,40 @@ mod tests {
             step_of_result("call00001".to_owned(), false, "the program gave no result"),
         ];
         assert_eq!(said.steps, steps);
+    }
+
+    #[test]
+    fn results_find_their_calls_among_those_of_one_reply() {
+        let [a, b] =
+            ["door", "window"].map(|name| json!([{ "id": name, "function": { "name": name } }]));
+        let unnamed = |name: &str| json!({ "function": { "name": name } });
+        let user = json!({ "role": "user", "content": "shut?" });
+        for messages in [
+            // Each call is a message of its own.
+            json!([user,
+                { "role": "assistant", "content": "Hm.", "tool_calls": a },
+                { "role": "assistant", "tool_calls": b },
+                { "role": "tool", "tool_call_id": "window", "content": "of window" },
+                { "role": "tool", "tool_call_id": "door", "content": "of door" }]),
+            // Nothing has an id, and the results come in another order.
+            json!([user,
+                { "role": "assistant", "content": "Hm.",
+                  "tool_calls": [unnamed("door"), unnamed("window")] },
+                { "role": "tool", "tool_name": "window", "content": "of window" },
+                { "role": "tool", "tool_name": "door", "content": "of door" }]),
+        ] {
+            let read = read_json(messages.clone()).unwrap();
+            let of = |result: &ClientResult| {
+                let tool = result.tool.clone().unwrap();
+                (tool, result.content.clone())
+            };
+            let results: Vec<_> = read.results.iter().map(of).collect();
+            let expected = ["door", "window"].map(|one| (one.to_owned(), format!("of {one}")));
+            assert_eq!(results, expected, "{messages}");
+            assert_eq!((read.rounds, &*read.beside), (1, "Hm."));
+            let is_good = |step: &Step| !matches!(step, Step::Result { ok: false, .. });
+            assert!(read.steps.iter().all(is_good), "{:?}", read.steps);
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct RouterExtensions {
 
 /// A request and what it is answered with.
 pub struct Context<'a> {
-    pub service: &'a Service,
+    pub service: &'a Arc<Service>,
     pub config: &'a Config,
     pub extensions: &'a RouterExtensions,
     pub request: &'a Request,

@@ -19,6 +19,7 @@
 mod attachments;
 mod authentication;
 mod disposition;
+mod events;
 pub(crate) mod extension;
 mod health;
 pub mod origin;

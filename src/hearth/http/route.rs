@@ -1,9 +1,9 @@
 //! The table of paths: what each takes, who may use it, and what answers.
 
 use super::extension::Context;
-use super::{attachments, authentication, health, registration, transfer, welcome};
+use super::{attachments, authentication, events, health, registration, transfer, welcome};
 use crate::api::access::Exchange;
-use crate::api::{embeddings, mcp, ollama, openai, responses};
+use crate::api::{anthropic, audio, embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
 use crate::service::Service;
 use Handler::{Nothing, Program, Streamed, Whole};
@@ -47,6 +47,8 @@ pub enum Guard {
     Metrics,
     /// A program that speaks OpenAI's interface, with the token of a user.
     OpenAi,
+    /// One that speaks Anthropic's.
+    Anthropic,
     /// One that speaks Ollama's, which may be let in without a token.
     Ollama,
     /// One that speaks the Model Context Protocol, with the token of a user.
@@ -84,6 +86,7 @@ static ROUTES: &[Route] = &[
     route(POST, "/register", Guard::Relay, Whole(registration::register)),
     route(POST, "/attachments", Guard::Bearer, Streamed(attachments::put)),
     route(GET, "/attachments/", Guard::Bearer, Whole(attachments::get)),
+    route("GET", "/events", Guard::Bearer, Whole(events::stream)),
     route("GET", "/export", Guard::Bearer, Whole(transfer::export)),
     route(POST, "/import", Guard::Bearer, Streamed(transfer::import)),
     route(GET, "/metrics", Guard::Metrics, Whole(metrics::respond)),
@@ -92,6 +95,12 @@ static ROUTES: &[Route] = &[
     route(GET, "/v1/models/", Guard::OpenAi, Program(openai::model)),
     route(POST, "/v1/chat/completions", Guard::OpenAi, Program(openai::complete)),
     route(POST, "/v1/responses", Guard::OpenAi, Program(responses::respond)),
+    route(POST, "/v1/completions", Guard::OpenAi, Program(openai::complete_text)),
+    route(POST, "/v1/audio/transcriptions", Guard::OpenAi, Program(audio::transcribe)),
+    route(POST, "/v1/audio/speech", Guard::OpenAi, Program(audio::speak)),
+    route(POST, "/v1/messages", Guard::Anthropic, Program(anthropic::create)),
+    route(POST, "/v1/messages/count_tokens", Guard::Anthropic,
+        Program(anthropic::count_tokens)),
     route(POST, "/v1/embeddings", Guard::OpenAi, Program(embeddings::embed)),
     route("GET, POST", "/v1", Guard::OpenAi, Nothing),
     route("GET, POST", "/v1/", Guard::OpenAi, Nothing),
@@ -101,6 +110,8 @@ static ROUTES: &[Route] = &[
     route(POST, "/api/show", Guard::Ollama, Program(ollama::show)),
     route(POST, "/api/chat", Guard::Ollama, Program(ollama::chat)),
     route(POST, "/api/generate", Guard::Ollama, Program(ollama::generate)),
+    route(POST, "/api/embed", Guard::Ollama, Program(embeddings::embed_for_ollama)),
+    route(POST, "/api/embeddings", Guard::Ollama, Program(embeddings::embed_one_for_ollama)),
     route("GET, POST", "/api", Guard::Ollama, Nothing),
     route("GET, POST", "/api/", Guard::Ollama, Nothing),
 ];
@@ -124,7 +135,7 @@ pub fn find(path: &str, serves: Serves, config: &Config, is_relay: bool) -> Opti
         Guard::Open | Guard::Credentials | Guard::Bearer => true,
         Guard::Relay => is_relay,
         Guard::Metrics => config.metrics.enabled,
-        Guard::OpenAi | Guard::Ollama => config.openai_api.enabled,
+        Guard::OpenAi | Guard::Anthropic | Guard::Ollama => config.openai_api.enabled,
         Guard::Mcp => config.mcp_api.enabled,
     };
     let route = ROUTES.iter().find(|route| fits(route) && is_on(route))?;
@@ -170,7 +181,7 @@ impl Route {
             _ if !matches!(head.method.as_str(), "POST" | "DELETE") => 0,
             Guard::Open | Guard::Metrics => 0,
             Guard::Credentials | Guard::Bearer | Guard::Relay => limits.auth_body_bytes,
-            Guard::OpenAi | Guard::Ollama => limits.model_api_body_bytes,
+            Guard::OpenAi | Guard::Anthropic | Guard::Ollama => limits.model_api_body_bytes,
             Guard::Mcp => limits.body_bytes,
         }
     }
@@ -193,13 +204,17 @@ impl Guard {
 
     /// Whether it is an interface for programs that ask models.
     pub fn is_of_programs(self) -> bool {
-        matches!(self, Guard::OpenAi | Guard::Ollama | Guard::Mcp)
+        matches!(
+            self,
+            Guard::OpenAi | Guard::Anthropic | Guard::Ollama | Guard::Mcp
+        )
     }
 
     /// Errors in the form that the clients know.
     pub fn refusal(self) -> Refusal {
         match self {
             Guard::OpenAi => openai::refusal,
+            Guard::Anthropic => anthropic::refusal,
             Guard::Ollama => ollama::refusal,
             Guard::Mcp => mcp::refusal,
             _ => Response::error,
@@ -259,6 +274,8 @@ mod tests {
             GET     | /export              | token      | -
             GET     | /export              | -          | 401
             HEAD    | /export              | token      | 405
+            GET     | /events              | token      | -
+            GET     | /events              | -          | 401
             POST    | /import              | text,token | -
             POST    | /import              | text       | 401
             GET     | /import              | token      | 405
@@ -306,6 +323,7 @@ mod tests {
             /attachments/a       | /attachments/
             /attachmentsa        | -
             /export              | /export
+            /events              | /events
             /import              | /import
             /assets              | -
             /auth/               | -
@@ -315,6 +333,8 @@ mod tests {
             /v1/models/hearth    | /v1/models/
             /v1/chat/completions | /v1/chat/completions
             /v1/files            | /v1/
+            /v1/messages         | /v1/messages
+            /v1/messages/batches | /v1/
             /v1                  | /v1
             /v1x                 | -
             /api/version         | /api/version

@@ -35,6 +35,7 @@ mod commands;
 pub mod connections;
 mod conversations;
 mod embedding;
+pub mod event_stream;
 mod guesser;
 pub mod hub;
 pub mod invitations;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::guesser::Guesser;
 use super::{Service, attachments, views};
 use agent::model::fence::{is_of_sender, sender_channel};
-use agent::model::voice::{self, Patience};
+use agent::model::voice::{self, Patience, Recording};
 use base::error::{Error, Result};
 use base::ids::{ApprovalId, TurnId};
 use base::reply::Surface;
@@ -243,7 +243,10 @@ impl Service {
     ) -> Result<Option<String>> {
         let config = self.settings.current();
         match config.voice.transcription {
-            Some(_) => voice::transcribe(&config, recording, media_type, patience).map(Some),
+            Some(_) => {
+                let recording = Recording::of_browser(recording, media_type)?;
+                voice::transcribe(&config, &recording, patience).map(Some)
+            }
             None => Ok(None),
         }
     }

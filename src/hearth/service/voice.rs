@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use super::caller::Responder;
-use agent::model::voice::{self, AUDIO_BYTES, Patience, SPOKEN_BYTES};
+use agent::model::voice::{self, AUDIO_BYTES, Patience, Recording, SPOKEN_BYTES};
 use base::error::{Error, Result};
 use base::sync::lock;
 use config::Config;
@@ -25,7 +25,8 @@ impl Service {
             ))),
         };
         self.voice(check, responder, move |config, patience| {
-            let text = voice::transcribe(config, &asked.audio, &asked.media_type, patience)?;
+            let recording = Recording::of_browser(&asked.audio, &asked.media_type)?;
+            let text = voice::transcribe(config, &recording, patience)?;
             Ok(json!({ "text": text }))
         });
     }
@@ -41,7 +42,9 @@ impl Service {
             false => Ok(()),
         };
         self.voice(check, responder, move |config, patience| {
-            let (media_type, audio) = voice::speak(config, &asked.text, patience)?;
+            // MP3 plays everywhere.
+            let spoken = voice::speak(config, &asked.text, "mp3", AUDIO_BYTES, patience);
+            let (media_type, audio) = spoken?;
             Ok(json!({ "audio": encode(&audio), "media_type": media_type }))
         });
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use support::home::Home;
+use support::home::{Home, TemporaryDirectory};
 use support::model::{Act, Model};
 use support::peers::{self, Node, Python};
 
@@ -74,6 +74,12 @@ fn langchain_talks_to_the_assistant() {
 }
 
 #[test]
+#[ignore = "installs anthropic from PyPI: make test-peers"]
+fn anthropics_library_talks_to_the_assistant() {
+    run_python(&peers::SERVICES, "anthropic_peer.py");
+}
+
+#[test]
 #[ignore = "installs litellm from PyPI: make test-peers"]
 fn litellm_talks_to_the_assistant() {
     run_python(&peers::LITELLM, "litellm_peer.py");
@@ -89,6 +95,85 @@ fn openais_library_for_javascript_talks_to_the_assistant() {
 #[ignore = "installs ai from npm: make test-peers"]
 fn vercels_library_talks_to_the_assistant() {
     run_node(&peers::NODE_LIBRARIES, "vercel.mjs");
+}
+
+#[test]
+#[ignore = "installs the Anthropic SDK from npm: make test-peers"]
+fn anthropics_library_for_javascript_talks_to_the_assistant() {
+    run_node(&peers::NODE_LIBRARIES, "anthropic.mjs");
+}
+
+#[test]
+#[ignore = "installs Claude Code from npm: make test-peers"]
+fn claude_code_reads_a_file_for_the_model() {
+    let Some(folder) = peers::CLAUDE_CODE.installed() else {
+        return;
+    };
+    let work = TemporaryDirectory::new();
+    std::fs::write(work.path().join("note.txt"), "The cat is called Milo.").unwrap();
+    let file = work.path().join("note.txt").display().to_string();
+    let model = Model::start(move |request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        match messages.iter().any(|one| one["role"] == "tool") {
+            false => Act::call("Read", json!({ "file_path": file })),
+            true => Act::say("I have read it."),
+        }
+    });
+    let home = home(&model);
+    let printed = peers::script(
+        Command::new(folder.join("node_modules/.bin/claude"))
+            .args(["--print", "Read note.txt", "--model", "hearth-plain"])
+            .current_dir(work.path())
+            .env("HOME", work.path())
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("ANTHROPIC_BASE_URL", format!("http://{}", home.address()))
+            .env("ANTHROPIC_AUTH_TOKEN", &home.tokens.user)
+            .env("ANTHROPIC_DEFAULT_HAIKU_MODEL", "hearth-plain"),
+    );
+    assert!(printed.contains("I have read it."), "{printed}");
+    let asked = model.requests().pop().unwrap()["messages"].to_string();
+    assert!(asked.contains("The cat is called Milo."), "{asked}");
+}
+
+#[test]
+#[ignore = "installs Codex CLI from npm: make test-peers"]
+fn codex_gets_its_answer() {
+    let Some(folder) = peers::CODEX.installed() else {
+        return;
+    };
+    let work = TemporaryDirectory::new();
+    let model = Model::saying("All is quiet.");
+    let home = home(&model);
+    let provider = format!(
+        "model_providers.hearth={{name=\"hearth\",base_url=\"http://{}/v1\",env_key=\"TOKEN\",\
+         wire_api=\"responses\"}}",
+        home.address()
+    );
+    let printed = peers::script(
+        Command::new(folder.join("node_modules/.bin/codex"))
+            .args(["exec", "--skip-git-repo-check", "--model", "hearth-plain"])
+            .args([
+                "--config",
+                "model_provider=\"hearth\"",
+                "--config",
+                &provider,
+            ])
+            .arg("Is all quiet?")
+            .current_dir(work.path())
+            .env("HOME", work.path())
+            .env("CODEX_HOME", work.path())
+            .env("TOKEN", &home.tokens.user),
+    );
+    assert!(printed.contains("All is quiet."), "{printed}");
+    let asked = model.requests().pop().unwrap();
+    assert!(
+        asked["messages"].to_string().contains("Is all quiet?"),
+        "{asked}"
+    );
+    assert!(
+        asked["tools"].is_array(),
+        "its own tools are offered: {asked}"
+    );
 }
 
 /// Makes a reminder, and fails as its message says: before the tool or after it, with a status.

@@ -69,6 +69,11 @@ for chunk in stream:
 assert "".join(pieces) == "You have said 2 things.", pieces
 assert len(pieces) > 3 and usage.total_tokens == 15, (pieces, usage)
 
+text = client.completions.create(model="hearth-plain", prompt="hello").choices[0].text
+assert text == "You have said 1 things.", text
+stream = client.completions.create(model="hearth-plain", prompt="hello", stream=True)
+assert "".join(chunk.choices[0].text for chunk in stream) == text
+
 for key, error in [("wrong", openai.AuthenticationError)]:
     try:
         openai.OpenAI(base_url=client.base_url, api_key=key).models.list()

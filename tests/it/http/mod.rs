@@ -1,5 +1,6 @@
 //! The server at its sockets: HTTP, the page, TLS.
 
+mod events;
 mod metrics;
 mod own_network;
 mod requests;

@@ -81,8 +81,12 @@ fn what_cannot_be_passed_on_is_refused() {
         (json!({ "functions": [{}] }), "\"functions\" cannot"),
         (json!({ "modalities": ["text", "audio"] }), "\"modalities\""),
         (
-            json!({ "tools": [{ "type": "web_search" }] }),
-            "of the type function",
+            json!({ "tools": [{ "type": "web_search" }], "tool_choice": "required" }),
+            "where there are no",
+        ),
+        (
+            json!({ "tools": [], "tool_choice": { "type": "web_search" } }),
+            "or a function",
         ),
         (
             json!({ "tools": [{ "function": { "name": "a b" } }] }),

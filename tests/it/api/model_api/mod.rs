@@ -1,8 +1,11 @@
-//! The interfaces of OpenAI and Ollama over real sockets.
+//! The interfaces of OpenAI, Anthropic and Ollama over real sockets.
 
+mod anthropic;
+mod audio;
 mod client_tools;
 mod ollama;
 mod once;
+mod open_webui;
 mod pictures;
 mod plain;
 mod programs;

@@ -150,3 +150,46 @@ fn the_plain_model_fails_like_the_other() {
     let nothing = json!({ "model": "hearth-plain", "messages": [] });
     assert_eq!(ask(&home, COMPLETIONS, nothing).status, 400);
 }
+
+/// What a reply begins with, and instructions without a message, as some programs send them.
+#[test]
+fn the_plain_model_finishes_a_reply_and_takes_instructions_alone() {
+    let model = Model::saying("on");
+    let home = home(&model);
+    let said = |role: &str, content: &str| json!({ "role": role, "content": content });
+    for (messages, expected) in [
+        (
+            json!([said("user", "go"), said("assistant", "And so ")]),
+            json!([said("user", "go"), said("assistant", "And so")]),
+        ),
+        (
+            json!([said("system", "Write a line.")]),
+            json!([said("user", "Write a line.")]),
+        ),
+    ] {
+        for (path, more) in [
+            (COMPLETIONS, json!({})),
+            (
+                "/api/chat",
+                json!({ "options": { "temperature": null, "top_k": null } }),
+            ),
+        ] {
+            let mut body =
+                json!({ "model": "hearth-plain", "messages": messages, "stream": false });
+            for (name, value) in more.as_object().unwrap() {
+                body[name] = value.clone();
+            }
+            let answer = ask(&home, path, body);
+            assert_eq!(answer.status, 200, "{answer:?}");
+            assert_eq!(answer.header("x-hearth-ignored"), None);
+            assert_eq!(model.requests().pop().unwrap()["messages"], expected);
+        }
+    }
+    let answer = ask(
+        &home,
+        COMPLETIONS,
+        json!({ "model": "hearth", "messages": [said("user", "go"), said("assistant", "so")] }),
+    );
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.body.contains("hearth-plain"), "{answer:?}");
+}

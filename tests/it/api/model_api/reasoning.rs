@@ -7,7 +7,7 @@ use support::model::{Act, Model};
 use support::served::ok;
 
 /// A model that thinks, apart from its text or in it.
-fn thinking() -> Model {
+pub fn thinking() -> Model {
     Model::start(|_, number| {
         if number % 2 == 1 {
             return Act::say("<think>It is wet.</think>Take a coat.");

@@ -219,8 +219,8 @@ fn what_would_need_kept_responses_is_refused() {
         ),
         (json!({ "background": true }), "\"background\" cannot"),
         (
-            json!({ "tools": [{ "type": "web_search" }] }),
-            "of the type function",
+            json!({ "tools": [{ "type": "web_search" }], "tool_choice": "required" }),
+            "where there are no",
         ),
         (
             json!({ "input": [question, reference] }),
@@ -284,9 +284,93 @@ fn embeddings_come_from_the_provider_as_they_are() {
     let own = home_of(json!({ "memory": { "embeddings": { "model": "own" } } }));
     assert_eq!(embed(&own, "hearth").status, 200);
     assert_eq!(model.requests().pop().unwrap()["model"], "own");
+    // Ollama's two forms of the same.
+    let whole = json!({ "model": "hearth", "embeddings": [[0.5, -0.25]], "prompt_eval_count": 3,
+        "total_duration": 0, "load_duration": 0 });
+    for (path, body, sent, expected) in [
+        (
+            "/api/embed",
+            json!({ "input": ["a"], "options": null, "keep_alive": "5m" }),
+            json!(["a"]),
+            whole,
+        ),
+        (
+            "/api/embeddings",
+            json!({ "prompt": "a", "keep_alive": "5m" }),
+            json!("a"),
+            json!({ "embedding": [0.5, -0.25] }),
+        ),
+    ] {
+        let mut body = body;
+        body["model"] = json!("hearth");
+        let got = ask(&own, path, body.clone());
+        assert_eq!((got.status, got.json()), (200, expected), "{path}");
+        assert_eq!(got.header("x-hearth-ignored"), Some("keep_alive"), "{path}");
+        let request = model.requests().pop().unwrap();
+        assert_eq!(request, json!({ "input": sent, "model": "own" }));
+        body["model"] = json!("unknown");
+        let got = ask(&own, path, body);
+        assert_eq!(got.status, 404, "{path}");
+        assert!(got.json()["error"].is_string(), "{path}: {got:?}");
+    }
 
     let none = home_of(json!({ "provider": "anthropic", "api_key": "sk-ant-x" }));
     let got = embed(&none, "embed-1");
     assert_eq!(got.status, 400, "{got:?}");
     assert!(got.body.contains("makes no embeddings"), "{got:?}");
+}
+
+/// As Codex CLI sends them: a service's own tools, and tools in namespaces.
+#[test]
+fn tools_that_nobody_here_runs_are_left_out_and_those_of_namespaces_are_found() {
+    let model = Model::start(|request, _| match request["messages"].to_string() {
+        said if said.contains("of notes") => Act::say("Done."),
+        _ => Act::call("mcp__notes__add", json!({ "text": "milk" })),
+    });
+    let home = home_with(&model, json!({}));
+    let add = json!({ "type": "function", "name": "add", "strict": false,
+        "parameters": { "type": "object", "properties": { "text": { "type": "string" } } } });
+    let tools = json!([
+        { "type": "web_search", "external_web_access": true },
+        { "type": "custom", "name": "apply_patch", "format": { "type": "grammar" } },
+        { "type": "namespace", "name": "mcp__notes__", "description": "x", "tools": [add] },
+    ]);
+    for stream in [false, true] {
+        let mut input = vec![json!({ "role": "user", "content": "add milk" })];
+        let respond = |input: &[Value]| {
+            let body = json!({ "model": "hearth-plain", "input": input, "tools": tools,
+                "tool_choice": "auto", "stream": stream });
+            let answer = ask(&home, RESPONSES, body);
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let ignored = answer.header("x-hearth-ignored").unwrap();
+            assert!(
+                ignored.starts_with("tools.web_search, tools.custom"),
+                "{ignored}"
+            );
+            match stream {
+                false => answer.json(),
+                true => {
+                    let last = answer.body.rsplit_once("data: ").unwrap().1;
+                    last.parse::<Value>().unwrap()["response"].take()
+                }
+            }
+        };
+        let call = respond(&input)["output"][0].clone();
+        assert_eq!(
+            (&call["namespace"], &call["name"]),
+            (&json!("mcp__notes__"), &json!("add"))
+        );
+        let offered = model.requests().pop().unwrap()["tools"].clone();
+        assert_eq!(offered.as_array().unwrap().len(), 1, "{offered}");
+        input.push(call.clone());
+        input.push(
+            json!({ "type": "function_call_output", "call_id": call["call_id"],
+            "output": "of notes" }),
+        );
+        let done = respond(&input);
+        assert_eq!(done["output"][0]["content"][0]["text"], "Done.", "{done}");
+    }
+    let demanded = json!({ "model": "hearth", "input": "hi", "tools": tools,
+        "tool_choice": { "type": "web_search" } });
+    assert_eq!(ask(&home, RESPONSES, demanded).status, 400);
 }

@@ -198,3 +198,41 @@ fn a_connection_goes_on_after_a_stream_and_old_clients_get_no_chunks() {
         "{body}"
     );
 }
+
+#[test]
+fn a_completion_without_a_chat_is_whole_or_streamed() {
+    let model = Model::saying("And so on.");
+    let home = home(&model);
+    for prompt in [json!("Once"), json!(["Once"])] {
+        let mut body = json!({ "model": "hearth-plain", "prompt": prompt, "best_of": 1 });
+        let answer = ask(&home, "/v1/completions", body.clone());
+        let whole = answer.json();
+        assert_eq!(whole["object"], "text_completion", "{answer:?}");
+        let choice = json!({ "index": 0, "text": "And so on.", "logprobs": null,
+            "finish_reason": "stop" });
+        assert_eq!(whole["choices"], json!([choice]));
+        assert_eq!(whole["usage"]["total_tokens"], 15);
+        body["stream"] = json!(true);
+        let chunks = events(&ask(&home, "/v1/completions", body));
+        let text = |chunk: &Value| chunk["choices"][0]["text"].as_str().unwrap().to_owned();
+        assert_eq!(chunks.iter().map(text).collect::<String>(), "And so on.");
+        assert!(
+            chunks
+                .iter()
+                .all(|chunk| chunk["object"] == "text_completion")
+        );
+    }
+    for (more, says) in [
+        (json!({ "prompt": ["a", "b"] }), "must be one text"),
+        (json!({ "prompt": [1, 2] }), "must be one text"),
+        (json!({ "prompt": "a", "echo": true }), "echo"),
+        (json!({ "prompt": "a", "suffix": "z" }), "suffix"),
+        (json!({ "prompt": "a", "n": 2 }), "must be 1"),
+    ] {
+        let mut body = more;
+        body["model"] = json!("hearth");
+        let answer = ask(&home, "/v1/completions", body);
+        assert_eq!(answer.status, 400, "{answer:?}");
+        assert!(answer.body.contains(says), "{says}: {answer:?}");
+    }
+}

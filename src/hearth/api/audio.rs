@@ -1,0 +1,239 @@
+//! OpenAI's interface for speech, passed on to the servers of `voice`
+//! (<https://platform.openai.com/docs/api-reference/audio>).
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::access::Exchange;
+use super::answer::Form;
+use super::{openai, plain, request};
+use crate::service::reply_stream::Work;
+use agent::model::ModelReply;
+use agent::model::voice::{self, Patience, Recording};
+use base::error::{Error, Result};
+use base::sync::lock;
+use net::http::{Answer, Head, Response};
+
+/// Most bytes of a text that is spoken at once, as OpenAI takes them.
+const SPOKEN_BYTES: usize = 4 * 4_096;
+/// Most bytes of speech.
+const AUDIO_BYTES: usize = 32 * 1024 * 1024;
+/// The forms of speech.
+const FORMATS: [&str; 6] = ["mp3", "opus", "aac", "flac", "wav", "pcm"];
+
+/// What is read of a request to speak.
+#[derive(Deserialize)]
+struct CreateSpeech {
+    input: String,
+    response_format: Option<String>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// POST /v1/audio/transcriptions.
+///
+/// # Errors
+/// `invalid_request` for a body that is no form with a file, and where nothing understands
+/// speech; those of [`plain::pass_on`].
+pub fn transcribe(exchange: Exchange<'_>) -> Result<Answer> {
+    let fields = read_form(&exchange.request.head, &exchange.request.body).ok_or_else(|| {
+        Error::invalid_request("the body must be a form (multipart/form-data) with a \"file\"")
+    })?;
+    let (mut file, mut language, mut is_text) = (None, None, false);
+    let mut ignored = Vec::new();
+    for field in fields {
+        let name = field.parameter("name").unwrap_or_default();
+        let text = std::str::from_utf8(field.content).unwrap_or_default();
+        match name {
+            "file" => file = Some(field),
+            // The household says which.
+            "model" => {}
+            "language"
+                if text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') =>
+            {
+                language = Some(text.to_owned()).filter(|text| !text.is_empty());
+            }
+            "response_format" => match text {
+                "json" => {}
+                "text" => is_text = true,
+                _ => {
+                    return Err(Error::invalid_request(
+                        "\"response_format\" must be json or text",
+                    ));
+                }
+            },
+            name => ignored.push(name.to_owned()),
+        }
+    }
+    let file = file.filter(|file| !file.content.is_empty());
+    let file =
+        file.ok_or_else(|| Error::invalid_request("the form must have a \"file\" with speech"))?;
+    let (bytes, media_type, name) = (file.content.to_vec(), file.media_type(), file.name());
+    let ask = move |work: Work<'_>| {
+        let recording = Recording {
+            bytes: &bytes,
+            media_type: &media_type,
+            file: &name,
+            language: language.as_deref(),
+        };
+        let config = work.service.assistant().config.clone();
+        let text = voice::transcribe(&config, &recording, &patience(&work))?;
+        Ok(ModelReply {
+            text,
+            ..ModelReply::default()
+        })
+    };
+    plain::pass_on(
+        &exchange,
+        Box::new(Transcript { is_text }),
+        false,
+        ignored,
+        ask,
+    )
+}
+
+/// POST /v1/audio/speech, with the household's model and voice.
+///
+/// # Errors
+/// `invalid_request` for a text that cannot be spoken, and where nothing speaks; those of
+/// [`plain::pass_on`].
+pub fn speak(exchange: Exchange<'_>) -> Result<Answer> {
+    let mut body: CreateSpeech = request::parse(&exchange.request.body)?;
+    if body.input.trim().is_empty() {
+        return Err(Error::invalid_request("\"input\" must not be empty"));
+    }
+    if body.input.len() > SPOKEN_BYTES {
+        return Err(Error::too_large(format!(
+            "\"input\" has {} bytes; at most {SPOKEN_BYTES} are spoken at once",
+            body.input.len()
+        )));
+    }
+    let format = body.response_format.unwrap_or_else(|| "mp3".to_owned());
+    if !FORMATS.contains(&&*format) {
+        let formats = FORMATS.join(", ");
+        return Err(Error::invalid_request(format!(
+            "\"response_format\" must be one of {formats}"
+        )));
+    }
+    body.rest.remove("model");
+    let left = body.rest.into_iter().filter(|(_, value)| !value.is_null());
+    let ignored = left.map(|(name, _)| name).collect();
+    let spoken = Arc::new(Mutex::new((String::new(), Vec::new())));
+    let form = Spoken(Arc::clone(&spoken));
+    let ask = move |work: Work<'_>| {
+        let config = work.service.assistant().config.clone();
+        let speech = voice::speak(&config, &body.input, &format, AUDIO_BYTES, &patience(&work))?;
+        *lock(&spoken) = speech;
+        Ok(ModelReply::default())
+    };
+    plain::pass_on(&exchange, Box::new(form), false, ignored, ask)
+}
+
+fn patience<'a>(work: &Work<'a>) -> Patience<'a> {
+    Patience {
+        deadline: work.deadline,
+        cancel: work.cancel,
+    }
+}
+
+/// A field of a form (RFC 7578).
+struct Field<'a> {
+    head: &'a str,
+    content: &'a [u8],
+}
+
+impl Field<'_> {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.head.split_once(&format!("; {name}=\""))?;
+        value.split('"').next()
+    }
+
+    /// The name of the file, as far as it can be passed on: servers go by its ending.
+    fn name(&self) -> String {
+        let name = self.parameter("filename").unwrap_or_default();
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let (_, ending) = name.rsplit_once('.').unwrap_or_default();
+        match !ending.is_empty() && ending.len() <= 8 && ending.bytes().all(is_plain) {
+            true => format!("speech.{ending}"),
+            false => "speech.wav".to_owned(),
+        }
+    }
+
+    fn media_type(&self) -> String {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        let of_type = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let kind = of_type.map(|(_, kind)| kind.trim()).unwrap_or_default();
+        let is_plain = |byte: u8| byte.is_ascii_graphic();
+        match !kind.is_empty() && kind.bytes().all(is_plain) {
+            true => kind.to_owned(),
+            false => "application/octet-stream".to_owned(),
+        }
+    }
+}
+
+/// The fields of a form; none if it is not one.
+fn read_form<'a>(head: &Head, body: &'a [u8]) -> Option<Vec<Field<'a>>> {
+    let find = |text: &[u8], wanted: &[u8]| {
+        let mut places = text.windows(wanted.len());
+        places.position(|place| place == wanted)
+    };
+    let (_, boundary) = head.header("content-type")?.split_once("boundary=")?;
+    let boundary = boundary.split(';').next()?.trim().trim_matches('"');
+    let between = format!("\r\n--{boundary}").into_bytes();
+    let mut rest = body.strip_prefix(&between[2..])?;
+    let mut fields = Vec::new();
+    while let Some(field) = rest.strip_prefix(b"\r\n") {
+        let end = find(field, &between)?;
+        let head_end = find(&field[..end], b"\r\n\r\n")?;
+        fields.push(Field {
+            head: std::str::from_utf8(&field[..head_end]).ok()?,
+            content: &field[head_end + 4..end],
+        });
+        rest = &field[end + between.len()..];
+    }
+    rest.starts_with(b"--").then_some(fields)
+}
+
+/// What was said, in JSON or as it is.
+struct Transcript {
+    is_text: bool,
+}
+
+impl Form for Transcript {
+    fn whole(&self, reply: &ModelReply) -> Response {
+        let mut response = Response::json(200, json!({ "text": reply.text }).to_string());
+        if self.is_text {
+            response = Response::empty(200);
+            response.add("Content-Type", "text/plain; charset=utf-8");
+            response.body = Cow::Owned(reply.text.clone().into_bytes());
+        }
+        response
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        openai::refusal(error)
+    }
+}
+
+/// The media type of speech, and the speech.
+struct Spoken(Arc<Mutex<(String, Vec<u8>)>>);
+
+impl Form for Spoken {
+    fn whole(&self, _: &ModelReply) -> Response {
+        let (kind, speech) = std::mem::take(&mut *lock(&self.0));
+        let mut response = Response::empty(200);
+        response.add("Content-Type", kind);
+        response.add("X-Content-Type-Options", "nosniff");
+        response.body = Cow::Owned(speech);
+        response
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        openai::refusal(error)
+    }
+}
