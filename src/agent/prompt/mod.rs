@@ -47,7 +47,7 @@ const FORM: &str = "User messages begin with who speaks, and when; your replies 
 /// Explains the message of a schedule to the model.
 const SCHEDULE_NOTE: &str = "This was set up earlier to come to you now, and perhaps nobody is \
     there: do what it asks for, and put a reminder in words for its reader. If there is nothing to \
-    tell, as its condition does not hold, answer [nothing to tell] alone: nobody is notified then.";
+    tell, answer [nothing to tell] alone.";
 /// What a routine answers that has nothing to tell.
 const NOTHING_TO_TELL: &str = "nothing to tell";
 

@@ -152,7 +152,7 @@ mod tests {
         let names = run("env | cut -d= -f1 | sort | tr '\\n' ' '").unwrap();
         for name in names.split_whitespace() {
             let known = [
-                "PATH", "HOME", "LANG", "TZ", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_",
+                "PATH", "HOME", "LANG", "TZ", "TMPDIR", "SHARED", "PWD", "OLDPWD", "SHLVL", "_",
             ];
             assert!(known.contains(&name), "{names}");
         }

@@ -27,8 +27,8 @@ pub struct Timing {
 
 impl Timing {
     /// Reads one of the two: `at`, a time as people say it or in digits (`tomorrow at
-    /// 6pm`, `every other Friday`, `2026-11-22T18:30`, all local, `+20m`, or ISO 8601
-    /// with an offset), or `cron`, its fields or words that repeat.
+    /// 6pm`, `every other Friday`, `2026-11-22T18:30`, all local, `+20m`, ISO 8601
+    /// with an offset, or the fields of cron), or `cron`, its fields or words that repeat.
     ///
     /// # Errors
     /// `invalid_request` that says what is wrong: neither or both, no
@@ -133,7 +133,7 @@ fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Meaning> {
     match text.parse::<DateTime>() {
         // jiff would read a date alone as midnight.
         Ok(local) if text.contains(':') => Some(Meaning::Once(local)),
-        _ => phrase::read(text, zone, now),
+        _ => phrase::read(text, zone, now).or_else(|| Some(Meaning::Repeated(text.parse().ok()?))),
     }
 }
 

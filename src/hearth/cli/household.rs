@@ -131,7 +131,8 @@ Works whether or not the server runs.",
     Command::new(
         "\
 add TEXT [TEXT...]: Add a prompt that runs at a time, or a reminder, and print its ID
-A prompt may have nothing to tell: nobody is notified then. Times are in the setting time_zone. What was due while the server was stopped runs once at its
+A prompt may have nothing to tell: nobody is notified then. Times are in the
+setting time_zone. What was due while the server was stopped runs once at its
 next start, marked as late.
 --at TIME          \"6pm\", \"in 20 minutes\", \"tomorrow at 18:00\", 2026-11-22T18:30,
                    or repeatedly: \"every weekday at 7\", \"every other Friday\"
@@ -165,7 +166,11 @@ next start, marked as late.
             let people = arguments.text("people")?.unwrap_or_default();
             let people: Vec<&str> = people.split(',').map(str::trim).collect();
             let people: Vec<&str> = people.into_iter().filter(|one| !one.is_empty()).collect();
-            let kind = if arguments.has("say") { "say" } else { "prompt" };
+            let kind = if arguments.has("say") {
+                "say"
+            } else {
+                "prompt"
+            };
             Ok(json!({
                 "type": "create_schedule",
                 kind: arguments.joined(),
@@ -236,7 +241,7 @@ pause ID: Pause a schedule until it is resumed
     ),
     Command::new(
         "\
-runs ID: Show the latest runs of a schedule: when, what became of them, and what they cost
+runs ID: Show the latest runs of a schedule and what they cost
 --json",
     )
     .row(
@@ -363,7 +368,7 @@ mod tests {
         let row = listed.lines().nth(1).unwrap();
         assert!(row.starts_with(id), "{listed}");
         assert!(
-            row.ends_with(" 08:00  0 8 * * mon-fri  -     -        Water the plants"),
+            row.ends_with(" 08:00  every weekday at 8:00  -     -        Water the plants"),
             "{listed}"
         );
         let paused = root.run(&format!("schedule pause {id}"), "");

@@ -453,8 +453,9 @@ mod tests {
         assert!(listed[0].get("password_hash").is_none());
         let table = root.run("user list", "").output;
         assert!(
-            table.starts_with("NAME  ROLE   CREATED            LIMITS\nada   admin  ")
-                && table.ends_with("  -\n"),
+            table.starts_with(
+                "NAME  CALLED  ROLE   CREATED            LIMITS\nada   ada     admin  "
+            ) && table.ends_with("  -\n"),
             "{table}"
         );
     }

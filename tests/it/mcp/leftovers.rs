@@ -107,8 +107,8 @@ fn nothing_outlives_a_server_that_is_killed() {
     client.send(&json!({"type": "chat", "message": "run stuck"}));
     let mut other = Client::websocket(program.address);
     other.authenticate(&tokens.admin);
-    // In the sandbox it writes to the workspace alone.
-    let files = folder.path().join("files");
+    // In the sandbox it writes to the folder of its person alone.
+    let files = folder.path().join("people");
     let command = "echo $$ >id.new; mv id.new id; setsid sh -c 'echo $$ >session.new; mv \
                    session.new session; exec sleep 600' & sleep 600";
     let call = json!({ "command": command });
@@ -116,8 +116,11 @@ fn nothing_outlives_a_server_that_is_killed() {
     // Three of the radio, whose own program has ended, five of the others, two of the command.
     let ids = eventually("all have started", || {
         let mut ids = noted(notes.path());
-        for name in ["id", "session"] {
-            ids.extend(fs::read_to_string(files.join(name)));
+        let own = fs::read_dir(&files).into_iter().flatten().flatten();
+        for place in own.map(|entry| entry.path()) {
+            for name in ["id", "session"] {
+                ids.extend(fs::read_to_string(place.join(name)));
+            }
         }
         (ids.len() == 15).then_some(ids)
     });

@@ -415,7 +415,7 @@ fn a_change_asks_shows_whose_calendar_it_is_and_follows_outside_text() {
         client.ask(json!({ "type": "subscribe", "events": ["approval.requested", "chat.done"] }));
         client.send(&json!({
             "type": "chat", "conversation_id": conversation,
-            "message": r#"lists {"action": "add", "list": "shop", "items": ["milk"]}"#,
+            "message": r#"lists {"action": "remove", "list": "shop", "items": ["milk"]}"#,
         }));
         let next = eventually("it asks or is done", || {
             let message = client.receive();

@@ -168,7 +168,7 @@ fn an_invitation_lets_a_person_choose_a_password_once() {
     assert_eq!(grace["is_invited"], true);
     assert_eq!(
         grace["limits"]["tools"].as_array().unwrap().len(),
-        6,
+        7,
         "{grace}"
     );
 
@@ -275,7 +275,7 @@ fn the_command_line_makes_links_to_the_server_that_runs() {
     );
     let (_, users) = hearth(&["user", "list"]);
     assert!(
-        users.contains("user, invited") && users.contains("6 tools"),
+        users.contains("user, invited") && users.contains("7 tools"),
         "{users}"
     );
     assert_eq!(by_link(program.address, link, Some("correct horse")).0, 200);

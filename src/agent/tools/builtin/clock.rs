@@ -13,7 +13,7 @@ pub(super) fn current_time() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "current_time",
-            "Weekday, date and time.",
+            "Day, date and time.",
             json!({"time_zone": {
                 "type": "string",
                 "description": "IANA; else here",

@@ -21,7 +21,7 @@ pub(super) fn search() -> FunctionTool {
             "search_conversations",
             "Find what was said earlier, by any of the words, best first.",
             json!({
-                "query": {"type": "string", "description": "words or a question"},
+                "query": {"type": "string"},
                 "limit": {"type": "integer"},
             }),
             &["query"],

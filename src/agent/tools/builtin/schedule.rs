@@ -11,52 +11,42 @@ use crate::tools::definition::{
     Arguments, Change, Definition, ToolContext, required_text, text, texts,
 };
 use crate::tools::wording::Intent;
-use base::calendar::Cron;
+use base::calendar::{Cron, Timing};
 use base::ids::ScheduleId;
 use base::language::Words;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Trigger, Viewer};
+
+/// How long a reminder is put off where nothing else is said.
+const SNOOZE: Duration = Duration::from_secs(600);
 
 pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "schedule",
-            "Reminders, timers and routines. create: say or prompt, and at, cron or on. cancel, \
-             done, snooze: schedule_id from list; done and snooze without it mean the reminder \
-             told last.",
+            "Reminders, timers, routines. create: say (told as is) or prompt (you get it then, answer \
+             here); at or on. Else schedule_id from list; done, snooze (at): or the last told.",
             json!({
                 "action": {
                     "type": "string",
                     "enum": ["create", "list", "cancel", "done", "snooze"],
                 },
-                "say": {
-                    "type": "string",
-                    "description": "Reminder or timer: told word for word",
-                },
-                "prompt": {
-                    "type": "string",
-                    "description": "Routine: you get this then, your reply appears here",
-                },
+                "say": {"type": "string"},
+                "prompt": {"type": "string"},
                 "at": {
                     "type": "string",
                     "description": "Local: 2026-11-22T18:30, tomorrow 6pm, in 20 minutes, every other Friday",
                 },
-                "cron": {
+                "on": {
                     "type": "string",
-                    "description": "Or minute hour day month weekday",
+                    "description": "list NAME, webhook NAME, event MINUTES CALENDAR",
                 },
-                "on": {"type": "string", "description": "Or a change: list NAME, webhook ACCOUNT, or event MINUTES-BEFORE [CALENDAR]"},
-                "people": {
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "description": "All who are reminded, if not only who asks",
-                },
+                "people": {"type": "array", "items": {"type": "string"}},
                 "only_if_changed": {
                     "type": "array",
                     "items": {"type": "object"},
-                    "description": "Routine: {tool, arguments} of readers that run first",
+                    "description": "Readers: tool, arguments",
                 },
-                "webhook": {"type": "string", "description": "Account that gets replies too"},
-                "minutes": {"type": "integer", "description": "Of snooze, default 10"},
+                "webhook": {"type": "string"},
                 "schedule_id": {"type": "string"},
             }),
             &["action"],
@@ -247,8 +237,15 @@ fn done(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Stri
 
 fn snooze(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let id = told(arguments, context)?;
-    let minutes = arguments.get("minutes").and_then(serde_json::Value::as_u64);
-    let wait = Duration::from_secs(60 * minutes.unwrap_or(10).clamp(1, MOST_SNOOZE_MINUTES));
+    let now = context.clock.now();
+    let wait = match text(arguments, "at") {
+        Some(at) => {
+            let until = Timing::new(Some(at), None, &context.config.zone(), now);
+            until.map_err(public)?.next_at.since(now)
+        }
+        None => SNOOZE,
+    };
+    let wait = wait.min(Duration::from_secs(60 * MOST_SNOOZE_MINUTES));
     let again = context
         .store
         .snooze_reminder(&context.viewer, id, wait)

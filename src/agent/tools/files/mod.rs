@@ -53,7 +53,7 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     );
     let write = Definition::builtin(
         "write_file",
-        "Write a text file whole, append, or replace text; in shared/ for everybody.",
+        "Write a text file whole, append, or replace text.",
         json!({
             "path": {"type": "string"},
             "content": {"type": "string"},

@@ -79,6 +79,10 @@ const COMMANDS: &str = r#"
     -    | {"type":"list_schedules"}
     gt   | {"type":"delete_schedule","schedule_id":"sched_0000000000001"}
     gt   | {"type":"pause_schedule","schedule_id":"sched_0000000000001"}
+    gt   | {"type":"finish_reminder","schedule_id":"sched_0000000000001"}
+    gt   | {"type":"snooze_reminder","schedule_id":"sched_0000000000001"}
+    -    | {"type":"list_schedule_runs","schedule_id":"sched_0000000000001"}
+    ghts | {"type":"set_quiet_hours"}
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
     -    | {"type":"export","part":0}

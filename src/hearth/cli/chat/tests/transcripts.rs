@@ -171,7 +171,7 @@ fn tools_are_shown_and_permission_is_asked() {
         MAY => ASK
         EXPIRED => note nobody answered in time
 
-        MAY_OTHER => note ada asks, in conv_9. run waits for approval; /approvals shows it
+        MAY_OTHER => note ada asks. Run waits for approval; /approvals shows it
 
         MAY_LONG => ASK_LONG
         > o => ASK_MORE
@@ -186,7 +186,7 @@ fn tools_are_shown_and_permission_is_asked() {
         > d => DENY
 
         MAY => ASK
-        > l => note run waits; /approvals shows it | ready
+        > l => note Run waits; /approvals shows it | ready
         CALL =>
         > next => CHAT_NEXT
         NEXT_DELTA => piece Ne
@@ -194,7 +194,7 @@ fn tools_are_shown_and_permission_is_asked() {
         NEXT_ANSWER => answer Next | ready
 
         MAY => ASK
-        > l => note run waits; /approvals shows it | ready
+        > l => note Run waits; /approvals shows it | ready
         ANSWER => note reply to “hi”: | answer Hello | ready
 
         MAY => ASK
@@ -214,7 +214,7 @@ fn what_waits_is_decided_wherever_it_was_asked() {
 
         ADMIN => SUBSCRIBE | WAITING | ready
         ONE_WAITS => note 1 request waits for approval; /approvals shows it | ready
-        MAY_OTHER => note ada asks, in conv_9. run waits for approval; /approvals shows it | ready
+        MAY_OTHER => note ada asks. Run waits for approval; /approvals shows it | ready
         > /approvals => APPROVALS
         ALL => ASK_WAITING
         > yes => ASK_WAITING
@@ -225,7 +225,7 @@ fn what_waits_is_decided_wherever_it_was_asked() {
         TWO_WAIT => note 2 requests wait for approval; /approvals shows them | ready
         > /open conv_1 => note continuing conv_1 | OPEN
         OPENED => ASK_WAITING
-        > l => note open waits; /approvals shows it | ready
+        > l => note Open waits; /approvals shows it | ready
 
         USER => SUBSCRIBE | WAITING | ready
         > /open conv_1 => note continuing conv_1 | OPEN
