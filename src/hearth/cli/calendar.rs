@@ -185,18 +185,14 @@ fn today(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cl
         )
     });
     part("Reminders", "schedules", &|one| {
-        format!(
-            "{}  {}",
-            text(&one["next"]),
-            truncated(&text(&one["prompt"]), 80)
-        )
+        let when = one["next"].as_str().unwrap_or("told, not done yet");
+        let what = one["say"].as_str().or(one["prompt"].as_str());
+        format!("{when}  {}", truncated(what.unwrap_or_default(), 80))
     });
     part("Lists", "lists", &|one| {
         format!("{}: {} open", text(&one["list"]), text(&one["unchecked"]))
     });
-    part("Questions", "approvals", &|one| {
-        format!("{}  {}", text(&one["approval_id"]), text(&one["reason"]))
-    });
+    part("Questions", "approvals", &|one| text(&one["reason"]));
     part("Unread replies", "unread", &|one| text(&one["title"]));
     if lines.len() == 1 {
         lines.push("Nothing today.".to_owned());

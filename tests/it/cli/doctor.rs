@@ -65,6 +65,8 @@ fn everything_is_looked_at_once() {
             "configuration",
             "exposure",
             "household",
+            // Reminders to oneself ask.
+            "household",
             // A guest whom no conversation names.
             "household",
             "provider",

@@ -44,7 +44,7 @@ pub(super) fn schedule() -> FunctionTool {
                 "only_if_changed": {
                     "type": "array",
                     "items": {"type": "object"},
-                    "description": "Readers: tool, arguments",
+                    "description": "tool, arguments",
                 },
                 "webhook": {"type": "string"},
                 "schedule_id": {"type": "string"},

@@ -47,9 +47,11 @@ fn calendar(
         true => format!("the calendar {name} of {owner} cannot be read: {problem}"),
         false => format!("of the calendar {name} of {owner} not all is shown: {problem}"),
     };
-    Diagnosis::warning(text)
-        .advise(format!("hearth calendar list{option}"))
-        .advise(format!("hearth calendar update{option} ID --password"))
+    let found = Diagnosis::warning(text).advise(format!("hearth calendar list{option}"));
+    match problem.contains("password") {
+        true => found.advise(format!("hearth calendar update{option} ID --password")),
+        false => found,
+    }
 }
 
 fn list(config: &Config, actors: &Actors) -> Diagnosis {
@@ -193,8 +195,8 @@ fn open_doors(settings: &Settings, option: &str) -> Vec<Diagnosis> {
 /// it ask.
 fn reminders_that_ask(config: &Config, option: &str) -> Option<Diagnosis> {
     let asks = |permission: Option<&Permission>| permission == Some(&Permission::Ask);
-    let is_general =
-        config.permission_mode == Permission::Ask && asks(config.tool_permissions.get("schedule"));
+    let is_general = config.permission_mode == Permission::Ask
+        && (config.tool_permissions.get("schedule")).is_none_or(|one| asks(Some(one)));
     let people = config.people.iter().filter(|(_, person)| {
         asks(person.permission_mode.as_ref())
             && !person.tool_permissions.contains_key("schedule")

@@ -238,7 +238,7 @@ fn what_waits_is_decided_wherever_it_was_asked() {
         > hi => CHAT_HI
         DELTA => piece Hel
         MAY => CHECK
-        NOT_MINE => note run waits for the approval of somebody who may give it
+        NOT_MINE => note Run waits for the approval of somebody who may give it
 
         USER => SUBSCRIBE | WAITING | ready
         > hi => CHAT_HI
