@@ -371,7 +371,7 @@ fn a_page_that_comes_late_does_not_take_the_place_of_the_next() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     // The status takes its time.
-    page.evaluate("(() => { const send = WebSocket.prototype.send; window.held = []; WebSocket.prototype.send = function (text) { if (text.includes('server_info')) { held.push(() => send.call(this, text)); this.addEventListener('message', () => { heard += 1; }); } else send.call(this, text); }; })()");
+    page.evaluate("(() => { const send = WebSocket.prototype.send; window.held = []; window.heard = 0; WebSocket.prototype.send = function (text) { if (text.includes('server_info')) { held.push(() => send.call(this, text)); this.addEventListener('message', () => { heard += 1; }); } else send.call(this, text); }; })()");
     page.evaluate("location.hash = '#/status'");
     page.until("window.held.length === 1");
     page.evaluate("location.hash = '#/'");

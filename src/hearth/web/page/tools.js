@@ -31,8 +31,8 @@ export async function show(household) {
     page.replaceChildren(
       h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
         household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
-      tools.some((tool) => tool.is_left_out)
-        ? h("p.quiet", "All of them take too much of the model’s window. It is not shown those that are marked “found on demand”, and looks for them when it needs them.") : null,
+      ...(tools.some((tool) => tool.is_left_out)
+        ? [h("p.quiet", "All of them take too much of the model’s window. It is not shown those that are marked “found on demand”, and looks for them when it needs them.")] : []),
       tools.length ? rows : h("p", "There are no tools."),
       adding,
       ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), rowList(skills.map(skill))] : []));
@@ -79,9 +79,8 @@ export async function show(household) {
       }
     });
     return h("li",
-      h("div.grow", h("strong", tool.label), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", "found on demand")] : null,
-        h("p.small", tool.about),
-        h("details.raw", h("summary.quiet.small", "Details"), h("p.small", h("code", tool.name), " ", Object.entries(tool.parameters).map(([name, type]) => `${name} (${type})`).join(", ")))),
+      h("div.grow", h("strong", { title: tool.name }, tool.label), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", "found on demand")] : null,
+        h("p.small", tool.about)),
       household.isAdmin ? select : h("span.quiet", tool.permission),
       household.isAdmin && tool.source !== "builtin" && remover("Remove", { label: `Remove: ${tool.label}`, title: "Remove this tool?", text: removed }, "remove_tool", { name: removed }));
   }
