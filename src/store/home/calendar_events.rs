@@ -92,7 +92,7 @@ pub(crate) fn events_between(
     until: Timestamp,
 ) -> Outcome<Vec<CalendarEvent>> {
     let sight = viewer.sight(connection)?;
-    Ok(sight.rows(connection, BETWEEN, params![from, until], MOST, event)?)
+    sight.rows(connection, BETWEEN, params![from, until], MOST, event)
 }
 
 macro_rules! select {
