@@ -442,6 +442,75 @@ fn lower_numbers_count_after_a_quiet_week() {
 }
 
 #[test]
+fn a_question_says_all_that_it_is_about_in_its_own_chat() {
+    let telegram = Telegram::start();
+    let command = "echo plums && ".repeat(500) + "true";
+    let model = {
+        let command = command.clone();
+        Model::start(move |request, _| {
+            let last = request["messages"].as_array().unwrap().last().unwrap();
+            match last["role"] == "tool" {
+                true => Act::say("Done."),
+                false => Act::call("run_command", json!({ "command": command })),
+            }
+        })
+    };
+    let more = json!({ "permission_mode": "ask", "tools": { "run_command": { "enabled": true } } });
+    let home = Home::start(config(&model, &telegram, more));
+    let mut admin = home.admin();
+    link(&telegram, &mut admin, CHAT);
+    link(&telegram, &mut admin, OTHER);
+    telegram.sends(
+        CHAT,
+        json!({ "text": "look", "forward_origin": { "type": "user" } }),
+    );
+    let asked = eventually("the whole question", || {
+        let sent = telegram.calls("sendMessage");
+        let end = sent.iter().position(|one| !one["reply_markup"].is_null())?;
+        Some(sent[2..=end].to_vec())
+    });
+    assert!(asked.len() > 1, "{asked:?}");
+    assert!(asked.iter().all(|one| one["chat_id"] == CHAT.to_string()));
+    let text: Vec<&str> = asked
+        .iter()
+        .map(|one| one["text"].as_str().unwrap())
+        .collect();
+    let text = text.join(" ");
+    assert!(
+        text.contains("admin asks through telegram · After reading"),
+        "{text}"
+    );
+    assert!(text.matches("plums").count() >= 500, "{text}");
+    assert!(text.ends_with("true"), "{text}");
+}
+
+#[test]
+fn a_long_reminder_comes_whole_and_silently_in_quiet_hours() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    let more = json!({ "time_zone": "UTC" });
+    let home = Home::start(config(&model, &telegram, more));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    let hour = Duration::from_secs(3_600);
+    let minute = |hours: u32| home.clock.now().plus(hours * hour).to_string()[11..16].to_owned();
+    let hours = format!("{}-{}", minute(1), minute(5));
+    user.ask(json!({ "type": "set_quiet_hours", "quiet_hours": hours }));
+    let say = "🐸🐸🐸 ".repeat(800) + "end";
+    user.ask(json!({ "type": "create_schedule", "say": say, "at": "+2h" }));
+    home.server().advance_clock(2 * hour + hour / 60);
+    let sent = telegram.wait_for("sendMessage", 3).split_off(1);
+    let text: Vec<&str> = sent
+        .iter()
+        .map(|one| one["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(text.join(" "), say);
+    assert!(
+        sent.iter().all(|one| one["disable_notification"] == true),
+        "{sent:?}"
+    );
+}
+
+#[test]
 fn a_linked_person_who_asks_for_help_gets_it_without_a_model() {
     let (model, telegram) = (Model::saying("Hello."), Telegram::start());
     let home = Home::start(config(&model, &telegram, json!({})));
