@@ -470,7 +470,11 @@ fn a_question_says_all_that_it_is_about_in_its_own_chat() {
         Some(sent[2..=end].to_vec())
     });
     assert!(asked.len() > 1, "{asked:?}");
-    assert!(asked.iter().all(|one| one["chat_id"] == CHAT.to_string()));
+    assert!(
+        asked
+            .iter()
+            .all(|one| one["chat_id"] == json!(CHAT.to_string()))
+    );
     let text: Vec<&str> = asked
         .iter()
         .map(|one| one["text"].as_str().unwrap())
