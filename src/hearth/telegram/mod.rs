@@ -7,6 +7,9 @@
 //! updates handled in order, and none waits for another chat. The key of its turn makes a repeat
 //! harmless.
 
+mod problem;
+mod work;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -17,7 +20,6 @@ use crate::outgoing::schedule::seconds_to_wait;
 use crate::outgoing::telegram::{BUTTONS, method_url};
 use crate::service::{Said, Service};
 use agent::model::voice::Patience;
-use base::clock::Timestamp;
 use base::error::{Code, Error};
 use base::ids::TurnId;
 use base::secret::sha256;
@@ -28,7 +30,9 @@ use net::cancel::Cancel;
 use net::http_client::{BODY_LIMIT, ClientError, ClientRequest, HttpClient};
 use net::task::Task;
 use net::tls::Trust;
+use problem::{FIRST_PAUSE, LONGEST_PAUSE, Problem};
 use store::{IdempotencyKey, IncludedFile, TELEGRAM, User, Viewer};
+use work::{Stored, Work, take_next};
 
 /// How long Telegram keeps a request open while there is nothing.
 const POLL: Duration = Duration::from_secs(25);
@@ -43,8 +47,6 @@ const SPEECH: Duration = Duration::from_secs(30);
 const UPDATES: usize = 50;
 /// Updates that wait, from which on no more are asked for.
 const WAITING: usize = 200;
-/// Chats that are handled at the same time.
-const HANDLERS: usize = 4;
 /// How often Telegram is asked for a file, or to pass on a short answer.
 const TRIES: u32 = 3;
 /// After such a time without an update, Telegram chooses the next number at random.
@@ -57,12 +59,6 @@ const FILE_BYTES: usize = 20 * 1024 * 1024;
 const WRITING: usize = 32;
 /// Strangers who are told how to link; any more get no answer.
 const STRANGERS: usize = 1_000;
-/// The pauses after failures: the first, doubled up to the longest; with a second poller; and
-/// with a token that is refused, until the settings change.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-const SECOND_POLLER_PAUSE: Duration = Duration::from_secs(30);
-const REFUSED_PAUSE: Duration = Duration::from_secs(300);
 
 /// What people read in a chat.
 mod words {
@@ -78,63 +74,6 @@ mod words {
     pub const NEW: &str = "What you write from now on is a new conversation.";
     pub const ALLOWED: &str = "Allowed";
     pub const DENIED: &str = "Denied";
-}
-
-/// Why nothing came of a request.
-#[derive(Debug)]
-enum Problem {
-    /// Telegram said so.
-    Refused {
-        status: u64,
-        says: String,
-        wait: Option<u64>,
-    },
-    /// It did not answer.
-    Unanswered(String),
-    /// The server could not read or store something.
-    Later(Error),
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Problem::Refused {
-                status: 401 | 404, ..
-            } => f.write_str(
-                "Telegram refuses the bot's token: make a new one with @BotFather, and set it as \
-                 bot_token of the telegram channel",
-            ),
-            Problem::Refused {
-                status: 409, says, ..
-            } => write!(
-                f,
-                "something else gets the bot's messages, another server or a webhook: end it, or \
-                 make a bot of its own ({says})"
-            ),
-            Problem::Refused { status, says, .. } => {
-                write!(f, "Telegram answered {status}: {says}")
-            }
-            Problem::Unanswered(reason) => write!(f, "Telegram cannot be reached: {reason}"),
-            Problem::Later(error) => write!(f, "a message has to wait: {error}"),
-        }
-    }
-}
-
-impl Problem {
-    /// How long to wait after so many of them in a row.
-    fn pause(&self, failures: u32) -> Duration {
-        let doubled = FIRST_PAUSE * (1 << failures.min(6));
-        match self {
-            Problem::Refused {
-                wait: Some(wait), ..
-            } => Duration::from_secs(*wait),
-            Problem::Refused {
-                status: 401 | 404, ..
-            } => REFUSED_PAUSE,
-            Problem::Refused { status: 409, .. } => SECOND_POLLER_PAUSE,
-            _ => doubled.min(LONGEST_PAUSE),
-        }
-    }
 }
 
 /// The bot that the settings name, if they name one.
@@ -183,50 +122,6 @@ impl Telegram {
     /// Ends it.
     pub fn stop(&self) {
         lock(&self.running).take();
-    }
-}
-
-/// What the threads of a bot share.
-#[derive(Default)]
-struct Work {
-    stored: Stored,
-    /// Chats that are handled now, each by one thread.
-    handled: Vec<i64>,
-    /// Turns that run, and their chats.
-    writing: Vec<(TurnId, String)>,
-    shows_writing: bool,
-    tasks: Vec<Task>,
-}
-
-/// What is on disk.
-#[derive(Clone, Default)]
-struct Stored {
-    /// The number of the next update.
-    next: i64,
-    /// When the newest came.
-    newest_at: Timestamp,
-    /// Those that are not handled yet, the oldest first.
-    waiting: Vec<Value>,
-}
-
-impl Stored {
-    fn parse(text: &str) -> Stored {
-        let mut stored: Value = serde_json::from_str(text).unwrap_or_default();
-        let waiting = match stored.get_mut("waiting").map(Value::take) {
-            Some(Value::Array(waiting)) => waiting,
-            _ => Vec::new(),
-        };
-        Stored {
-            // Earlier versions stored the number alone.
-            next: stored["next"].as_i64().or(stored.as_i64()).unwrap_or(0),
-            newest_at: Timestamp::from_millis(stored["newest_at"].as_i64().unwrap_or(0)),
-            waiting,
-        }
-    }
-
-    fn text(&self) -> String {
-        let at = self.newest_at.as_millis();
-        json!({ "next": self.next, "newest_at": at, "waiting": self.waiting }).to_string()
     }
 }
 
@@ -724,28 +619,6 @@ impl Bot {
             wait: seconds_to_wait(&answer),
         })
     }
-}
-
-/// The oldest update of a chat that no thread handles, if one more may be handled.
-fn take_next(work: &mut Work) -> Option<(i64, Value)> {
-    if work.handled.len() >= HANDLERS {
-        return None;
-    }
-    let waiting = work.stored.waiting.iter();
-    let mut waiting = waiting.map(|update| (chat_of(update), update));
-    let (chat, update) = waiting.find(|(chat, _)| !work.handled.contains(chat))?;
-    let update = update.clone();
-    work.handled.push(chat);
-    Some((chat, update))
-}
-
-/// The chat of an update; that of a button is its person's.
-fn chat_of(update: &Value) -> i64 {
-    let message = ["message", "edited_message"].map(|kind| &update[kind]["chat"]["id"]);
-    let ids = message
-        .into_iter()
-        .chain([&update["callback_query"]["from"]["id"]]);
-    ids.filter_map(Value::as_i64).next().unwrap_or_default()
 }
 
 /// Whether the same may succeed later, without anybody's doing.
