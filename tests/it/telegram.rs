@@ -293,9 +293,11 @@ fn a_question_is_answered_by_a_button_of_whoever_was_asked() {
     let (chat, allow, _) = question(0);
     assert_eq!(chat, json!(CHAT.to_string()));
     // From others it counts as if it did not exist.
-    assert!(press(OTHER, &allow).starts_with("there is no approval"));
+    let over = "This question waits for no answer from you any more.";
+    assert_eq!(press(OTHER, &allow), over);
     assert!(press(33, &allow).starts_with(HOW_TO_LINK));
     assert_eq!(press(CHAT, &allow), "Allowed");
+    assert_eq!(press(CHAT, &allow), over);
     eventually("it was remembered", || {
         telegram
             .told(CHAT)
@@ -364,6 +366,166 @@ fn pictures_files_and_voice_messages_are_taken() {
             .collect::<Vec<_>>()
     };
     assert_eq!(files(&got), ["picture.jpg", "list.txt"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_had_is_given_up_and_holds_up_nobody() {
+    let (model, telegram) = (Model::saying("Nice."), Telegram::start());
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    link(&telegram, &mut user, CHAT);
+    link(&telegram, &mut admin, OTHER);
+    let file = || json!({ "document": { "file_id": "d", "file_name": "list.txt" } });
+    // It hangs up each time.
+    telegram.script("getFile", [None, None, None]);
+    telegram.sends(CHAT, file());
+    telegram.says(CHAT, "are you there?");
+    eventually("it is given up", || {
+        let told = telegram.told(CHAT);
+        let at = told
+            .iter()
+            .position(|one| one.starts_with("I could not get that file"))?;
+        (told.get(at + 1)? == "Nice.").then_some(())
+    });
+    assert_eq!(telegram.calls("getFile").len(), 3);
+    // It wants a minute of patience, which another chat does not need.
+    let mut busy = refusal(429, "Too Many Requests");
+    busy["parameters"] = json!({ "retry_after": 60 });
+    telegram.script("getFile", [Some((429, busy))]);
+    let before = telegram.told(CHAT).len();
+    telegram.sends(CHAT, file());
+    telegram.wait_for("getFile", 4);
+    telegram.says(CHAT, "and now?");
+    telegram.says(OTHER, "hello");
+    hears(&telegram, OTHER, "Nice.");
+    assert_eq!(telegram.told(CHAT).len(), before, "each chat in order");
+}
+
+#[test]
+fn what_waits_for_a_file_at_a_stop_is_taken_at_the_next_start() {
+    let (model, telegram) = (Model::saying("Nice."), Telegram::start());
+    let mut home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    let mut busy = refusal(429, "Too Many Requests");
+    busy["parameters"] = json!({ "retry_after": 60 });
+    telegram.script("getFile", [Some((429, busy))]);
+    let update = telegram.sends(
+        CHAT,
+        json!({ "document": { "file_id": "d", "file_name": "list.txt" } }),
+    );
+    telegram.wait_for("getFile", 1);
+    eventually("it is acknowledged", || {
+        let polls = telegram.calls("getUpdates");
+        (polls.last()?["offset"] == update + 1).then_some(())
+    });
+    drop(user);
+    home.restart_at_once();
+    hears(&telegram, CHAT, "Nice.");
+    let request = model.requests().pop().unwrap().to_string();
+    assert!(request.contains("the bytes of files/d"), "{request}");
+}
+
+#[test]
+fn lower_numbers_count_after_a_quiet_week() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    home.server()
+        .advance_clock(Duration::from_secs(8 * 24 * 60 * 60));
+    telegram.happens(json!({ "update_id": 7, "message": {
+        "message_id": 7, "text": "hello",
+        "chat": { "id": CHAT, "type": "private" }, "from": { "id": CHAT },
+    } }));
+    hears(&telegram, CHAT, "Hello.");
+}
+
+#[test]
+fn a_question_says_all_that_it_is_about_in_its_own_chat() {
+    let telegram = Telegram::start();
+    let command = "echo plums && ".repeat(500) + "true";
+    let model = {
+        let command = command.clone();
+        Model::start(move |request, _| {
+            let last = request["messages"].as_array().unwrap().last().unwrap();
+            match last["role"] == "tool" {
+                true => Act::say("Done."),
+                false => Act::call("run_command", json!({ "command": command })),
+            }
+        })
+    };
+    let more = json!({ "permission_mode": "ask", "tools": { "run_command": { "enabled": true } } });
+    let home = Home::start(config(&model, &telegram, more));
+    let mut admin = home.admin();
+    link(&telegram, &mut admin, CHAT);
+    link(&telegram, &mut admin, OTHER);
+    telegram.sends(
+        CHAT,
+        json!({ "text": "look", "forward_origin": { "type": "user" } }),
+    );
+    let asked = eventually("the whole question", || {
+        let sent = telegram.calls("sendMessage");
+        let end = sent.iter().position(|one| !one["reply_markup"].is_null())?;
+        Some(sent[2..=end].to_vec())
+    });
+    assert!(asked.len() > 1, "{asked:?}");
+    assert!(
+        asked
+            .iter()
+            .all(|one| one["chat_id"] == json!(CHAT.to_string()))
+    );
+    let text: Vec<&str> = asked
+        .iter()
+        .map(|one| one["text"].as_str().unwrap())
+        .collect();
+    let text = text.join(" ");
+    assert!(
+        text.contains("admin asks through telegram · After reading"),
+        "{text}"
+    );
+    assert!(text.matches("plums").count() >= 500, "{text}");
+    assert!(text.ends_with("true"), "{text}");
+}
+
+#[test]
+fn a_long_reminder_comes_whole_and_silently_in_quiet_hours() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    let more = json!({ "time_zone": "UTC" });
+    let home = Home::start(config(&model, &telegram, more));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    let hour = Duration::from_secs(3_600);
+    let minute = |hours: u32| home.clock.now().plus(hours * hour).to_string()[11..16].to_owned();
+    let hours = format!("{}-{}", minute(1), minute(5));
+    user.ask(json!({ "type": "set_quiet_hours", "quiet_hours": hours }));
+    let say = "🐸🐸🐸 ".repeat(800) + "end";
+    user.ask(json!({ "type": "create_schedule", "say": say, "at": "+2h" }));
+    home.server().advance_clock(2 * hour + hour / 60);
+    let sent = telegram.wait_for("sendMessage", 3).split_off(1);
+    let text: Vec<&str> = sent
+        .iter()
+        .map(|one| one["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(text.join(" "), say);
+    assert!(
+        sent.iter().all(|one| one["disable_notification"] == true),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn a_linked_person_who_asks_for_help_gets_it_without_a_model() {
+    let (model, telegram) = (Model::saying("Hello."), Telegram::start());
+    let home = Home::start(config(&model, &telegram, json!({})));
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    for (place, command) in ["/start", "/help"].into_iter().enumerate() {
+        telegram.says(CHAT, command);
+        let told = eventually("help", || telegram.told(CHAT).get(place + 1).cloned());
+        assert!(told.contains("/new begins another conversation"), "{told}");
+    }
+    assert!(model.requests().is_empty());
 }
 
 #[test]

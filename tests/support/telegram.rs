@@ -72,10 +72,11 @@ impl Telegram {
         state.scripts.push((method.to_owned(), answers));
     }
 
-    /// Something happens: an update without its number, which is returned.
+    /// Something happens: an update, with its number or without, which is returned.
     pub fn happens(&self, mut update: Value) -> i64 {
         let mut state = self.shared.state.lock().unwrap();
-        let id = 100 + state.updates.len() as i64;
+        let next = 100 + state.updates.len() as i64;
+        let id = update["update_id"].as_i64().unwrap_or(next);
         update["update_id"] = json!(id);
         state.updates.push(update);
         self.shared.changed.notify_all();

@@ -239,13 +239,18 @@ impl Sender {
             self.store.put_off_notification(id, until)?;
             return Ok(None);
         }
+        let mut rest = None;
         let request = if due.expires_at <= now {
             Err("it has expired".to_owned())
         } else if due.service == PUSH {
             self.key()
                 .and_then(|key| notification::to_browser(&due, &key, &config, quiet.is_some(), now))
         } else if due.service == TELEGRAM {
-            telegram::notification(&due, config.telegram())
+            let made = telegram::notification(&due, config.telegram(), quiet.is_some());
+            made.map(|(request, more)| {
+                rest = more;
+                request
+            })
         } else {
             notification::to_service(&due, settings, quiet.is_some())
         };
@@ -257,16 +262,25 @@ impl Sender {
             is_chat: due.service == TELEGRAM,
         };
         let outgoing = Outgoing::Notification(id);
-        let made = self.make(&config, outgoing, &receiver, request, |attempt, status| {
-            match (&due.browser, status) {
-                // It is gone, and with it what it was to be told, this notification too.
-                (Some((browser, _)), Some(404 | 410)) => {
-                    self.store.push_subscription_gone(*browser)
+        let (goes_on, reach) =
+            self.make(&config, outgoing, &receiver, request, |attempt, status| {
+                match (&due.browser, status, &attempt, rest) {
+                    // It is gone, and with it what it was to be told, this notification too.
+                    (Some((browser, _)), Some(404 | 410), ..) => {
+                        self.store.push_subscription_gone(*browser)?;
+                    }
+                    (_, _, Attempt::Delivered, Some(rest)) => {
+                        self.store.continue_notification(id, rest)?;
+                        return Ok(true);
+                    }
+                    _ => self.store.record_notification(id, attempt)?,
                 }
-                _ => self.store.record_notification(id, attempt),
-            }
-        });
-        made.map(|((), reach)| reach)
+                Ok(false)
+            })?;
+        match goes_on {
+            true => self.notify(id),
+            false => Ok(reach),
+        }
     }
 
     /// Makes one attempt, unless there is a reason to make none any more. `record` stores what

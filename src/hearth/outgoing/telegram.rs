@@ -48,48 +48,62 @@ pub fn messages(chat: &str, text: &str) -> Vec<String> {
     pieces(text).iter().map(body).collect()
 }
 
-/// The request that notifies a person in their chat: a question that they may be able to answer
-/// has buttons.
+/// The request that notifies a person in their chat, and what is left to say after it. A question
+/// that they may be able to answer has buttons under its end.
 ///
 /// # Errors
 /// Why it is not to be sent any more.
 pub fn notification(
     due: &Durable<Notification>,
     channel: Option<&TelegramChannel>,
-) -> Result<Request, String> {
+    is_silent: bool,
+) -> Result<(Request, Option<String>), String> {
     let channel = channel.ok_or("there is no telegram channel any more")?;
     let chat = due.chat.as_ref().ok_or("the person has no chat any more")?;
     let content = due.content.as_deref().unwrap_or_default();
-    let texts = pieces(content);
-    let text = texts.first().copied().unwrap_or_default();
+    let (text, rest) = split(content);
     let mut body = json!({ "chat_id": chat, "text": text });
+    if is_silent {
+        body["disable_notification"] = json!(true);
+    }
+    if !rest.is_empty() {
+        return Ok((request(channel, &body.to_string()), Some(rest.to_owned())));
+    }
     if let (NotificationCause::Approval, Some(id)) = (due.cause, due.own_question) {
         let buttons = BUTTONS.map(|(label, decision)| {
             json!({ "text": label, "callback_data": format!("{decision}{id}") })
         });
         body["reply_markup"] = json!({ "inline_keyboard": [buttons] });
     }
-    Ok(request(channel, &body.to_string()))
+    Ok((request(channel, &body.to_string()), None))
 }
 
-/// A text in pieces that fit into messages: split between paragraphs, else lines, else words.
+/// A text in pieces that fit into messages.
 fn pieces(text: &str) -> Vec<&str> {
-    let mut rest = text.trim();
-    let mut pieces = Vec::new();
-    while let Some(end) = end_of_message(rest) {
-        let fits = &rest[..end];
-        // Not so early that a message has next to nothing.
-        let at = ["\n\n", "\n", " "]
-            .iter()
-            .find_map(|mark| fits.rfind(mark).filter(|at| *at >= end / 4))
-            .unwrap_or(end);
-        pieces.push(rest[..at].trim_end());
-        rest = rest[at..].trim_start();
-    }
-    if !rest.is_empty() || pieces.is_empty() {
-        pieces.push(if rest.is_empty() { "…" } else { rest });
+    let (first, mut rest) = split(text);
+    let mut pieces = vec![first];
+    while !rest.is_empty() {
+        let (piece, more) = split(rest);
+        pieces.push(piece);
+        rest = more;
     }
     pieces
+}
+
+/// What of a text fits into a message, and the rest: split between paragraphs, else lines, else
+/// words.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let Some(end) = end_of_message(text) else {
+        return (if text.is_empty() { "…" } else { text }, "");
+    };
+    let fits = &text[..end];
+    // Not so early that a message has next to nothing.
+    let at = ["\n\n", "\n", " "]
+        .iter()
+        .find_map(|mark| fits.rfind(mark).filter(|at| *at >= end / 4))
+        .unwrap_or(end);
+    (text[..at].trim_end(), text[at..].trim_start())
 }
 
 /// Where a text has to end at the latest to fit into a message; none if it fits.

@@ -207,6 +207,21 @@ impl Service {
         views::approval(approval, reason, words)
     }
 
+    /// A question as a chat shows it.
+    pub(super) fn question_in_chat(&self, approval: &Approval, is_own: bool) -> String {
+        let shown = self.shown(approval, is_own);
+        let words = shown.words;
+        let origin: Vec<String> = [Some(words.origin), words.after]
+            .into_iter()
+            .flatten()
+            .collect();
+        let details = words.details.into_iter();
+        let details = details.map(|detail| format!("{}: {}", detail.label, detail.text));
+        let details: Vec<String> = details.collect();
+        let parts = [shown.reason, origin.join(" · "), details.join("\n")];
+        parts.join("\n\n").trim_end().to_owned()
+    }
+
     /// Publishes the tool calls for which a turn waits.
     pub(super) fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
         (self.hub).publish_requests(turn, approvals, |one, is_own| self.shown(one, is_own));

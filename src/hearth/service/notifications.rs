@@ -180,7 +180,15 @@ impl Service {
                     };
                     let has_chat = self.has_chat(&config, user.id);
                     let told = told(&config, user, conversation, cause, about, delay, has_chat);
-                    new.extend(told);
+                    let is_own = approval.user_id == Some(user.id);
+                    // A chat shows all that the page does.
+                    new.extend(told.map(|one| {
+                        NewNotification {
+                            content: (one.service == TELEGRAM)
+                                .then(|| self.question_in_chat(approval, is_own)),
+                            ..one
+                        }
+                    }));
                 }
             }
             self.store.add_notifications(new)

@@ -66,7 +66,8 @@ pub struct NewNotification {
     /// The id of the approval or the turn, of which nobody is told twice; absent for a
     /// message.
     pub about: Option<i64>,
-    /// The text of a message; of the others it is read where it stands.
+    /// The text of a message, or of a question for a chat; of the others it is read where it
+    /// stands.
     pub content: Option<String>,
     /// How long it waits before it is sent.
     pub delay: Duration,
@@ -131,8 +132,10 @@ impl Store {
                 Some(browser) => push_subscriptions::find(connection, browser, now)?,
                 None => None,
             };
+            let asked_in =
+                (stored.cause == NotificationCause::Approval).then_some(stored.conversation_id);
             let chat = match stored.service == TELEGRAM {
-                true => senders::chat_of(connection, stored.user_id)?,
+                true => senders::chat_of(connection, stored.user_id, asked_in)?,
                 false => None,
             };
             let own_question = match stored.cause {
@@ -184,6 +187,18 @@ impl Store {
                     )?
                 }
             };
+            Ok(())
+        })
+    }
+
+    /// Stores what is left of a notification that is sent in pieces.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn continue_notification(&self, id: NotificationId, rest: String) -> Result<()> {
+        self.write(move |write| {
+            let set = "UPDATE notifications SET content = ?2 WHERE id = ?1";
+            write.execute(set, params![id, rest])?;
             Ok(())
         })
     }
@@ -321,12 +336,16 @@ fn content(connection: &Connection, stored: &Stored) -> Outcome<Option<String>> 
             let waits = approval.decision.is_none()
                 && viewer.sees_approval_of(approval.user_id)
                 && askers::still_sees(connection, approval.turn_id)?;
-            Ok(waits.then_some(approval.reason))
+            let text = stored.content.clone().unwrap_or(approval.reason);
+            Ok(waits.then_some(text))
         }
         NotificationCause::Reminder | NotificationCause::Told | NotificationCause::Reply => {
             let readers = audience::readers_of(connection, stored.conversation_id)?;
             if !readers.include(stored.user_id, stored.role) {
                 return Ok(None);
+            }
+            if stored.content.is_some() {
+                return Ok(stored.content.clone());
             }
             let said: Option<Option<String>> = connection
                 .query_row(

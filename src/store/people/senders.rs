@@ -13,7 +13,7 @@ use crate::people::user;
 use crate::people::users::User;
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::UserId;
+use base::ids::{ConversationId, UserId};
 
 /// The account of senders of Telegram, and the service by which they are notified.
 pub const TELEGRAM: &str = "telegram";
@@ -171,11 +171,20 @@ pub(crate) fn retain<'a>(
     Ok(())
 }
 
-/// The chat of Telegram that a person linked last.
-pub(crate) fn chat_of(connection: &Connection, user: UserId) -> Outcome<Option<String>> {
-    let sql = "SELECT sender FROM senders WHERE account = ?1 AND user_id = ?2 \
-               ORDER BY created_at DESC LIMIT 1";
-    value(connection, sql, params![TELEGRAM, user])
+/// The chat of Telegram that a person linked last, or that of this conversation if it is one of
+/// theirs.
+pub(crate) fn chat_of(
+    connection: &Connection,
+    user: UserId,
+    conversation: Option<ConversationId>,
+) -> Outcome<Option<String>> {
+    // A later conversation of a chat is called after it and the message that began it.
+    let sql = "SELECT s.sender FROM senders s LEFT JOIN conversations c ON c.id = ?3
+                   AND c.owner_id = s.user_id AND c.sender_account = s.account
+                   AND (c.external_name = s.sender OR c.external_name GLOB s.sender || '.*')
+               WHERE s.account = ?1 AND s.user_id = ?2
+               ORDER BY c.id IS NULL, s.created_at DESC LIMIT 1";
+    value(connection, sql, params![TELEGRAM, user, conversation])
 }
 
 /// All linked senders, for whoever only looks into a database.

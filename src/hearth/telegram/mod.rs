@@ -3,7 +3,12 @@
 //! [`outgoing`](crate::outgoing).
 //!
 //! An update is acknowledged by the next request, which names the one after it. Until then it is
-//! on disk: its turn, under a key that makes a repeat harmless, and that it was handled.
+//! on disk, and stays there until it was handled by one of a few threads: each chat has its
+//! updates handled in order, and none waits for another chat. The key of its turn makes a repeat
+//! harmless.
+
+mod problem;
+mod work;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -25,12 +30,12 @@ use net::cancel::Cancel;
 use net::http_client::{BODY_LIMIT, ClientError, ClientRequest, HttpClient};
 use net::task::Task;
 use net::tls::Trust;
+use problem::{FIRST_PAUSE, LONGEST_PAUSE, Problem};
 use store::{IdempotencyKey, IncludedFile, TELEGRAM, User, Viewer};
+use work::{Stored, Work, take_next};
 
 /// How long Telegram keeps a request open while there is nothing.
 const POLL: Duration = Duration::from_secs(25);
-/// The same while turns run: a chat shows for five seconds that somebody writes.
-const POLL_WHILE_WRITING: Duration = Duration::from_secs(4);
 /// How much longer a request may take.
 const GRACE: Duration = Duration::from_secs(10);
 /// For other requests, and for a file.
@@ -40,18 +45,20 @@ const FILE: Duration = Duration::from_secs(30);
 const SPEECH: Duration = Duration::from_secs(30);
 /// Most updates of one answer.
 const UPDATES: usize = 50;
+/// Updates that wait, from which on no more are asked for.
+const WAITING: usize = 200;
+/// How often Telegram is asked for a file, or to pass on a short answer.
+const TRIES: u32 = 3;
+/// After such a time without an update, Telegram chooses the next number at random.
+const NUMBERED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A chat shows for five seconds that somebody writes.
+const WRITING_SHOWN: Duration = Duration::from_secs(4);
 /// Most bytes of a file that bots can get.
 const FILE_BYTES: usize = 20 * 1024 * 1024;
 /// Chats that are shown that somebody writes.
 const WRITING: usize = 32;
 /// Strangers who are told how to link; any more get no answer.
 const STRANGERS: usize = 1_000;
-/// The pauses after failures: the first, doubled up to the longest; with a second poller; and
-/// with a token that is refused, until the settings change.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-const SECOND_POLLER_PAUSE: Duration = Duration::from_secs(30);
-const REFUSED_PAUSE: Duration = Duration::from_secs(300);
 
 /// What people read in a chat.
 mod words {
@@ -62,66 +69,11 @@ mod words {
     pub const NO_VOICE: &str = "Voice messages are not understood here: an admin has to set \
         voice.transcription.";
     pub const NO_FILE: &str = "I could not get that file: send it again, at most 20 MB.";
+    pub const HELP: &str = "Write or say what you want. /new begins another conversation.";
+    pub const OVER: &str = "This question waits for no answer from you any more.";
     pub const NEW: &str = "What you write from now on is a new conversation.";
     pub const ALLOWED: &str = "Allowed";
     pub const DENIED: &str = "Denied";
-}
-
-/// Why nothing came of a request.
-#[derive(Debug)]
-enum Problem {
-    /// Telegram said so.
-    Refused {
-        status: u64,
-        says: String,
-        wait: Option<u64>,
-    },
-    /// It did not answer.
-    Unanswered(String),
-    /// The server could not take the update now: it is asked for again.
-    Later(Error),
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Problem::Refused {
-                status: 401 | 404, ..
-            } => f.write_str(
-                "Telegram refuses the bot's token: make a new one with @BotFather, and set it as \
-                 bot_token of the telegram channel",
-            ),
-            Problem::Refused {
-                status: 409, says, ..
-            } => write!(
-                f,
-                "something else gets the bot's messages, another server or a webhook: end it, or \
-                 make a bot of its own ({says})"
-            ),
-            Problem::Refused { status, says, .. } => {
-                write!(f, "Telegram answered {status}: {says}")
-            }
-            Problem::Unanswered(reason) => write!(f, "Telegram cannot be reached: {reason}"),
-            Problem::Later(error) => write!(f, "a message has to wait: {error}"),
-        }
-    }
-}
-
-impl Problem {
-    /// How long to wait after so many of them in a row.
-    fn pause(&self, failures: u32) -> Duration {
-        let doubled = FIRST_PAUSE * (1 << failures.min(6));
-        match self {
-            Problem::Refused {
-                wait: Some(wait), ..
-            } => Duration::from_secs(*wait),
-            Problem::Refused {
-                status: 401 | 404, ..
-            } => REFUSED_PAUSE,
-            Problem::Refused { status: 409, .. } => SECOND_POLLER_PAUSE,
-            _ => doubled.min(LONGEST_PAUSE),
-        }
-    }
 }
 
 /// The bot that the settings name, if they name one.
@@ -155,7 +107,11 @@ impl Telegram {
         let service = Arc::clone(&self.service);
         let (own, client) = (channel.clone(), HttpClient::new().trusting(trust.clone()));
         let task = Task::start("telegram", &Cancel::default(), move |cancel| {
-            Bot::new(&service, &own, &client, cancel).run();
+            let bot = Arc::new(Bot::new(service, own, client, cancel.clone()));
+            bot.run();
+            // Joined before this thread ends.
+            let tasks = std::mem::take(&mut lock(&bot.work).tasks);
+            drop(tasks);
         });
         match task {
             Ok(task) => *running = Some((channel.clone(), trust, task)),
@@ -169,40 +125,46 @@ impl Telegram {
     }
 }
 
-struct Bot<'a> {
-    service: &'a Service,
-    channel: &'a TelegramChannel,
-    client: &'a HttpClient,
-    cancel: &'a Cancel,
+struct Bot {
+    service: Arc<Service>,
+    channel: TelegramChannel,
+    client: HttpClient,
+    cancel: Cancel,
     /// The bot's number, the part of its token that is no secret.
     number: String,
-    /// Turns that run, and their chats.
-    writing: Vec<(TurnId, String)>,
+    work: Mutex<Work>,
 }
 
-impl<'a> Bot<'a> {
+impl Bot {
     fn new(
-        service: &'a Service,
-        channel: &'a TelegramChannel,
-        client: &'a HttpClient,
-        cancel: &'a Cancel,
-    ) -> Bot<'a> {
+        service: Arc<Service>,
+        channel: TelegramChannel,
+        client: HttpClient,
+        cancel: Cancel,
+    ) -> Bot {
         let number = channel.bot_token.expose().split(':').next();
         let digits = |number: &&str| number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.filter(digits).unwrap_or_default().to_owned();
         Bot {
             service,
             channel,
             client,
             cancel,
-            number: number.filter(digits).unwrap_or_default().to_owned(),
-            writing: Vec::new(),
+            number,
+            work: Mutex::default(),
         }
     }
 
-    fn run(&mut self) {
+    fn run(self: &Arc<Bot>) {
         let mut failures = 0;
+        let mut is_loaded = false;
         while !self.cancel.is_cancelled() {
-            let Err(problem) = self.round() else {
+            let round = match is_loaded {
+                true => self.round(),
+                false => self.load(),
+            };
+            let Err(problem) = round else {
+                is_loaded = true;
                 if failures > 0 {
                     log::info!("Telegram answers again");
                 }
@@ -221,45 +183,111 @@ impl<'a> Bot<'a> {
         }
     }
 
-    /// Gets what is new, and handles it.
-    fn round(&mut self) -> Result<(), Problem> {
-        self.show_writing();
-        let poll = match self.writing.is_empty() {
-            true => POLL,
-            false => POLL_WHILE_WRITING,
-        };
-        let key = format!("telegram {}", self.number);
-        let stored = self.service.store().meta(&key).map_err(Problem::Later)?;
-        let before: i64 = stored
-            .uncommitted()
-            .and_then(|next| next.parse().ok())
-            .unwrap_or(0);
-        let asked = json!({
-            "offset": before,
-            "limit": UPDATES,
-            "timeout": poll.as_secs(),
-            "allowed_updates": ["message", "edited_message", "callback_query"],
-        });
-        let updates = self.call("getUpdates", &asked, poll + GRACE)?;
-        let mut next = before;
-        let mut handled = Ok(());
-        for update in updates.as_array().into_iter().flatten() {
-            let Some(id) = update["update_id"].as_i64() else {
-                continue;
-            };
-            handled = self.handle(id, update);
-            if handled.is_err() {
-                break;
-            }
-            next = next.max(id + 1);
-        }
-        if next != before {
-            (self.service.store().set_meta(&key, &next.to_string())).map_err(Problem::Later)?;
-        }
-        handled
+    fn key(&self) -> String {
+        format!("telegram {}", self.number)
     }
 
-    fn handle(&mut self, id: i64, update: &Value) -> Result<(), Problem> {
+    /// Goes on with what waited at the last stop.
+    fn load(self: &Arc<Bot>) -> Result<(), Problem> {
+        let stored = self.service.store().meta(&self.key());
+        let stored = stored.map_err(Problem::Later)?.uncommitted();
+        let mut work = lock(&self.work);
+        work.stored = Stored::parse(&stored.unwrap_or_default());
+        self.start_handlers(&mut work);
+        Ok(())
+    }
+
+    /// Gets what is new, stores it, and has it handled.
+    fn round(self: &Arc<Bot>) -> Result<(), Problem> {
+        let store = self.service.store();
+        let (next, newest_at, waiting) = {
+            let stored = &lock(&self.work).stored;
+            (stored.next, stored.newest_at, stored.waiting.len())
+        };
+        if waiting >= WAITING {
+            self.cancel.wait(FIRST_PAUSE);
+            return Ok(());
+        }
+        let is_numbered = self.service.clock().now().since(newest_at) < NUMBERED;
+        let asked = json!({
+            // All that are not acknowledged, where they may have any number.
+            "offset": if is_numbered { next } else { 0 },
+            "limit": UPDATES,
+            "timeout": POLL.as_secs(),
+            "allowed_updates": ["message", "edited_message", "callback_query"],
+        });
+        let updates = self.call("getUpdates", &asked, POLL + GRACE)?;
+        let ids = updates.as_array().into_iter().flatten();
+        let Some(last) = ids.filter_map(|one| one["update_id"].as_i64()).max() else {
+            return Ok(());
+        };
+        let mut work = lock(&self.work);
+        let mut stored = work.stored.clone();
+        stored.next = last + 1;
+        stored.newest_at = self.service.clock().now();
+        let new = updates.as_array().into_iter().flatten();
+        stored.waiting.extend(new.cloned());
+        (store.set_meta(&self.key(), &stored.text())).map_err(Problem::Later)?;
+        work.stored = stored;
+        self.start_handlers(&mut work);
+        Ok(())
+    }
+
+    /// Starts as many threads as there are chats to handle, up to the most.
+    fn start_handlers(self: &Arc<Bot>, work: &mut Work) {
+        work.tasks.retain(|task| !task.is_over());
+        while let Some((chat, update)) = take_next(work) {
+            let bot = Arc::clone(self);
+            let handle = move |_: &Cancel| bot.handle_all(chat, update);
+            match Task::start("telegram-chat", &self.cancel, handle) {
+                Ok(task) => work.tasks.push(task),
+                Err(error) => {
+                    log::error!("no thread for a chat of Telegram: {error}");
+                    work.handled.retain(|one| *one != chat);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Handles an update, and then what else no other thread handles.
+    fn handle_all(self: &Arc<Bot>, mut chat: i64, mut update: Value) {
+        loop {
+            let mut failures = 0;
+            while let Err(error) = self.handle(&update) {
+                let problem = Problem::Later(error);
+                log::error!("{problem}");
+                self.cancel.wait(problem.pause(failures));
+                failures += 1;
+                if self.cancel.is_cancelled() {
+                    break;
+                }
+            }
+            // What was interrupted is handled at the next start.
+            if self.cancel.is_cancelled() {
+                return;
+            }
+            let mut work = lock(&self.work);
+            let id = &update["update_id"];
+            work.stored.waiting.retain(|one| one["update_id"] != *id);
+            work.handled.retain(|one| *one != chat);
+            if let Err(error) = (self.service.store()).set_meta(&self.key(), &work.stored.text()) {
+                // It is stored with the next one. Until then a restart would repeat it.
+                log::error!("{error}");
+            }
+            match take_next(&mut work) {
+                Some(next) => (chat, update) = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Handles an update.
+    ///
+    /// # Errors
+    /// What the server has to recover from first.
+    fn handle(self: &Arc<Bot>, update: &Value) -> Result<(), Error> {
+        let id = update["update_id"].as_i64().unwrap_or_default();
         if let Value::Object(_) = &update["callback_query"] {
             return self.press(&update["callback_query"]);
         }
@@ -280,45 +308,55 @@ impl<'a> Bot<'a> {
         let text = message["text"].as_str().or(message["caption"].as_str());
         let text = text.unwrap_or_default().trim();
         let given = text.replacen("/start ", "/link ", 1);
-        let service = self.service;
+        let service = &self.service;
         let answer = match is_edited {
             true => None,
-            false => (service.try_code(TELEGRAM, &chat, &given)).map_err(Problem::Later)?,
+            false => service.try_code(TELEGRAM, &chat, &given)?,
         };
         let person = match service.person_behind(TELEGRAM, &chat) {
             Ok(Some(person)) => person,
             Ok(None) => {
                 return match answer {
-                    Some(answer) => self.say(&chat, &answer),
+                    Some(answer) => {
+                        self.say(&chat, &answer);
+                        Ok(())
+                    }
                     None => self.say_once(&chat, words::HOW_TO_LINK),
                 };
             }
             Err(error) => return self.say_or_wait(&chat, error),
         };
-        if is_edited {
-            return self.say(&chat, words::EDITED);
+        let says = match text {
+            _ if is_edited => Some(words::EDITED),
+            "/start" | "/help" => Some(words::HELP),
+            _ => None,
+        };
+        if let Some(says) = says {
+            self.say(&chat, says);
+            return Ok(());
         }
         self.take(id, &chat, &person, message, text, answer)
     }
 
     /// A message of a linked person.
     fn take(
-        &mut self,
+        self: &Arc<Bot>,
         id: i64,
         chat: &str,
         person: &User,
         message: &Value,
         text: &str,
         answer: Option<String>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), Error> {
         let topic = format!("telegram {} {chat}", self.number);
         if text == "/new" {
             let number = message["message_id"].as_i64().unwrap_or(id);
             let name = format!("{chat}.{number}");
-            (self.service.store().set_meta(&topic, &name)).map_err(Problem::Later)?;
-            return self.say(chat, words::NEW);
+            self.service.store().set_meta(&topic, &name)?;
+            self.say(chat, words::NEW);
+            return Ok(());
         }
-        let name = self.service.store().meta(&topic).map_err(Problem::Later)?;
+        let name = self.service.store().meta(&topic)?;
         let name = name.uncommitted().unwrap_or_else(|| chat.to_owned());
         let mut text = match answer {
             // The code is of no use to anybody.
@@ -327,27 +365,17 @@ impl<'a> Bot<'a> {
         };
         let mut files = Vec::new();
         if let Some(voice) = message["voice"]["file_id"].as_str() {
-            let recording = self.file(voice)?;
-            let media_type = message["voice"]["mime_type"]
-                .as_str()
-                .unwrap_or("audio/ogg");
-            let patience = Patience {
-                deadline: Instant::now() + SPEECH,
-                cancel: self.cancel,
-            };
-            let said = match recording {
-                None => return self.say(chat, words::NO_FILE),
-                Some(recording) => self.service.understand(&recording, media_type, &patience),
-            };
-            match said {
-                Ok(Some(said)) if !said.trim().is_empty() => text = said,
-                Ok(Some(_)) => return self.say(chat, "…?"),
-                Ok(None) => return self.say(chat, words::NO_VOICE),
-                Err(error) => return self.say(chat, error.message()),
+            match self.understand(voice, &message["voice"]) {
+                Ok(said) => text = said,
+                Err(why) => {
+                    self.say(chat, &why);
+                    return Ok(());
+                }
             }
         } else if let Some((file, name, media_type)) = file_of(message) {
-            let Some(data) = self.file(file)? else {
-                return self.say(chat, words::NO_FILE);
+            let Some(data) = self.file(file) else {
+                self.say(chat, words::NO_FILE);
+                return Ok(());
             };
             if text.is_empty() {
                 text.clone_from(&name);
@@ -378,17 +406,31 @@ impl<'a> Bot<'a> {
         };
         match self.service.accept_from_chat(said) {
             Ok(turn) => {
-                if self.writing.len() < WRITING {
-                    self.writing.push((turn, chat.to_owned()));
-                }
+                self.show_writing(turn, chat);
                 Ok(())
             }
             Err(error) => self.say_or_wait(chat, error),
         }
     }
 
+    /// What a voice message says, or what to tell its person instead.
+    fn understand(&self, file: &str, voice: &Value) -> Result<String, String> {
+        let recording = self.file(file).ok_or(words::NO_FILE)?;
+        let media_type = voice["mime_type"].as_str().unwrap_or("audio/ogg");
+        let patience = Patience {
+            deadline: Instant::now() + SPEECH,
+            cancel: &self.cancel,
+        };
+        match self.service.understand(&recording, media_type, &patience) {
+            Ok(Some(said)) if !said.trim().is_empty() => Ok(said),
+            Ok(Some(_)) => Err("…?".to_owned()),
+            Ok(None) => Err(words::NO_VOICE.to_owned()),
+            Err(error) => Err(error.message().to_owned()),
+        }
+    }
+
     /// A button under a question: it counts only from the person who was asked.
-    fn press(&self, press: &Value) -> Result<(), Problem> {
+    fn press(&self, press: &Value) -> Result<(), Error> {
         let chat = press["from"]["id"].as_i64().unwrap_or_default().to_string();
         let data = press["data"].as_str().unwrap_or_default();
         let [allow, deny] = BUTTONS.map(|(_, word)| data.strip_prefix(word));
@@ -399,11 +441,14 @@ impl<'a> Bot<'a> {
                 match self.service.answer_in_chat(&person, id, allow.is_some()) {
                     Ok(()) if allow.is_some() => words::ALLOWED.to_owned(),
                     Ok(()) => words::DENIED.to_owned(),
-                    Err(error) if is_for_later(&error) => return Err(Problem::Later(error)),
-                    Err(error) => error.message().to_owned(),
+                    Err(error) if is_for_later(&error) => return Err(error),
+                    Err(error) => match error.code() {
+                        Code::NotFound | Code::InvalidRequest => words::OVER.to_owned(),
+                        _ => error.message().to_owned(),
+                    },
                 }
             }
-            (Err(error), _) if is_for_later(&error) => return Err(Problem::Later(error)),
+            (Err(error), _) if is_for_later(&error) => return Err(error),
             _ => words::HOW_TO_LINK.to_owned(),
         };
         let shown: String = says.chars().take(200).collect();
@@ -422,18 +467,10 @@ impl<'a> Bot<'a> {
     }
 
     /// The bytes of a file; none where it cannot be had.
-    fn file(&self, id: &str) -> Result<Option<Vec<u8>>, Problem> {
-        let found = match self.call("getFile", &json!({ "file_id": id }), CALL) {
-            Ok(found) => found,
-            Err(Problem::Refused { wait: None, .. }) => return Ok(None),
-            Err(problem) => return Err(problem),
-        };
-        let Some(path) = found["file_path"]
-            .as_str()
-            .filter(|path| !path.contains(".."))
-        else {
-            return Ok(None);
-        };
+    fn file(&self, id: &str) -> Option<Vec<u8>> {
+        let found = self.call_patiently("getFile", &json!({ "file_id": id }))?;
+        let path = found["file_path"].as_str();
+        let path = path.filter(|path| !path.contains(".."))?;
         let base = self.channel.base_url.trim_end_matches('/');
         let url = format!("{base}/file/bot{}/{path}", self.channel.bot_token.expose());
         let request = ClientRequest {
@@ -442,77 +479,122 @@ impl<'a> Bot<'a> {
             headers: &[],
             body: None,
             deadline: Instant::now() + FILE,
-            cancel: self.cancel,
+            cancel: &self.cancel,
         };
         let got = self.client.exchange(&request, |response| {
             let data = response.read_all(FILE_BYTES)?;
             Ok::<_, ClientError>((response.status() == 200).then_some(data))
         });
-        Ok(got.unwrap_or_else(|error| {
+        got.unwrap_or_else(|error| {
             log::info!(
                 "a file of Telegram: {}",
                 reason(&error, "its address", FILE)
             );
             None
-        }))
+        })
     }
 
-    /// Shows in the chats of turns that run that somebody writes.
-    fn show_writing(&mut self) {
-        let store = self.service.store();
-        self.writing.retain(|(turn, _)| {
-            let seen = store.snapshot(&Viewer::server());
-            seen.and_then(|seen| seen.turn(*turn))
-                .is_ok_and(|turn| !turn.state.is_final())
-        });
-        for (_, chat) in &self.writing {
-            let action = json!({ "chat_id": chat, "action": "typing" });
-            if self.call("sendChatAction", &action, CALL).is_err() {
-                return;
+    /// Shows in a chat that somebody writes, while this turn runs.
+    fn show_writing(self: &Arc<Bot>, turn: TurnId, chat: &str) {
+        let mut work = lock(&self.work);
+        if work.writing.len() == WRITING {
+            return;
+        }
+        work.writing.push((turn, chat.to_owned()));
+        if work.shows_writing {
+            return;
+        }
+        let bot = Arc::clone(self);
+        match Task::start("telegram-writing", &self.cancel, move |_| {
+            bot.keep_showing()
+        }) {
+            Ok(task) => {
+                work.shows_writing = true;
+                work.tasks.push(task);
             }
+            Err(error) => log::warn!("no chat shows that somebody writes: {error}"),
+        }
+    }
+
+    fn keep_showing(&self) {
+        let store = self.service.store();
+        let runs = |turn: TurnId| {
+            let seen = store.snapshot(&Viewer::server());
+            seen.and_then(|seen| seen.turn(turn))
+                .is_ok_and(|turn| !turn.state.is_final())
+        };
+        loop {
+            let chats = {
+                let mut work = lock(&self.work);
+                work.writing.retain(|(turn, _)| runs(*turn));
+                work.shows_writing = !work.writing.is_empty() && !self.cancel.is_cancelled();
+                if !work.shows_writing {
+                    return;
+                }
+                work.writing.clone()
+            };
+            for (_, chat) in &chats {
+                let action = json!({ "chat_id": chat, "action": "typing" });
+                if self.call("sendChatAction", &action, CALL).is_err() {
+                    break;
+                }
+            }
+            self.cancel.wait(WRITING_SHOWN);
         }
     }
 
     /// Tells a chat something, if it can be told now.
-    fn say(&self, chat: &str, text: &str) -> Result<(), Problem> {
-        let message = json!({ "chat_id": chat, "text": text });
-        match self.call("sendMessage", &message, CALL) {
-            Err(problem @ Problem::Refused { wait: Some(_), .. }) => Err(problem),
-            Err(problem @ Problem::Unanswered(_)) => {
-                log::info!("{problem}");
-                Ok(())
-            }
-            Ok(_) | Err(_) => Ok(()),
-        }
+    fn say(&self, chat: &str, text: &str) {
+        self.call_patiently("sendMessage", &json!({ "chat_id": chat, "text": text }));
     }
 
     /// The same to a stranger, or a group, once for all.
-    fn say_once(&self, chat: &str, text: &str) -> Result<(), Problem> {
-        let store = self.service.store();
-        match store.refuse_chat(chat, STRANGERS).map_err(Problem::Later)? {
-            true => self.say(chat, text),
-            false => Ok(()),
+    fn say_once(&self, chat: &str, text: &str) -> Result<(), Error> {
+        if self.service.store().refuse_chat(chat, STRANGERS)? {
+            self.say(chat, text);
         }
+        Ok(())
     }
 
     /// What a person is told of an error; what the server has to recover from waits.
-    fn say_or_wait(&self, chat: &str, error: Error) -> Result<(), Problem> {
-        match is_for_later(&error) {
-            true => Err(Problem::Later(error)),
-            false => self.say(chat, error.message()),
+    fn say_or_wait(&self, chat: &str, error: Error) -> Result<(), Error> {
+        if is_for_later(&error) {
+            return Err(error);
         }
+        self.say(chat, error.message());
+        Ok(())
+    }
+
+    /// Calls a method again where it may succeed then, and gives up in the end.
+    fn call_patiently(&self, method: &str, body: &Value) -> Option<Value> {
+        for failures in 0..TRIES {
+            let problem = match self.call(method, body, CALL) {
+                Ok(answer) => return Some(answer),
+                Err(problem) => problem,
+            };
+            log::info!("{method}: {problem}");
+            let is_final = matches!(
+                problem,
+                Problem::Refused { wait: None, status, .. } if status < 500
+            );
+            let pause = problem.pause(failures).min(LONGEST_PAUSE);
+            if is_final || failures + 1 == TRIES || self.cancel.wait(pause) {
+                break;
+            }
+        }
+        None
     }
 
     /// Calls a method of the Bot API.
     fn call(&self, method: &str, body: &Value, limit: Duration) -> Result<Value, Problem> {
-        let (url, body) = (method_url(self.channel, method), body.to_string());
+        let (url, body) = (method_url(&self.channel, method), body.to_string());
         let request = ClientRequest {
             method: "POST",
             url: &url,
             headers: &[("content-type", "application/json")],
             body: Some(body.as_bytes()),
             deadline: Instant::now() + limit,
-            cancel: self.cancel,
+            cancel: &self.cancel,
         };
         let got = self.client.exchange(&request, |response| {
             let body = response.read_all(BODY_LIMIT)?;
