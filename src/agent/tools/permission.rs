@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::model::ToolSpec;
-use config::{Config, OWN_TOOLS, Permission, Person, TELEGRAM, WebhookAccount};
+use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
 
 /// The tool that sets up turns.
 const SCHEDULE: &str = "schedule";
@@ -118,11 +118,7 @@ impl<'a> Actor<'a> {
             person: person.and_then(|name| config.person(name)),
             account: known,
             tools: None,
-            is_gone: match account {
-                Some(TELEGRAM) => config.telegram().is_none(),
-                Some(_) => known.is_none(),
-                None => false,
-            },
+            is_gone: account.is_some_and(|name| !config.has_account(name)),
             caller: None,
         }
     }
