@@ -289,8 +289,17 @@ pub fn carries_much(tool: &Definition, arguments: &str) -> bool {
 
 /// Whether this person may answer the approval of a tool for themselves, without
 /// being an admin. Commands, custom tools and those of MCP servers only where
-/// `approves` names them.
-pub fn may_answer_own(config: &Config, person: &str, toolbox: &Toolbox, tool: &str) -> bool {
+/// `approves` names them; never what reminds others or sends them something.
+pub fn may_answer_own(
+    config: &Config,
+    person: &str,
+    toolbox: &Toolbox,
+    tool: &str,
+    arguments: &Arguments,
+) -> bool {
+    if tool == SCHEDULE && Reach::of(tool, arguments) == Reach::Others {
+        return false;
+    }
     match config.person(person) {
         Some(person) if person.approves.is_some() => person.approves(tool),
         _ => {

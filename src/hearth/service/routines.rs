@@ -305,9 +305,8 @@ impl Service {
             _ => Vec::new(),
         };
         let may_call_back = chat.is_some() || !is_of_sender;
-        let callback = move |turn: &Turn, end: &TurnEnd| {
-            may_call_back.then(|| callback(turn, end)).flatten()
-        };
+        let callback =
+            move |turn: &Turn, end: &TurnEnd| may_call_back.then(|| callback(turn, end)).flatten();
         self.reserve_event_numbers();
         let told =
             (self.store).tell_reminder(schedule, message, next_at, services, is_seen, callback)?;

@@ -18,8 +18,8 @@ use base::secret::{base32_lower, fingerprint, random_bytes};
 use config::WebhookAccount;
 use protocol::command::{LinkSender, Remember, UnlinkSender};
 use store::{
-    Audience, Begun, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn,
-    TELEGRAM, Target, Turn, TurnEnd, User, UserRole, Viewer,
+    Audience, Begun, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn, TELEGRAM,
+    Target, Turn, TurnEnd, User, UserRole, Viewer,
 };
 
 /// Wrong codes that one sender may send before it must wait.
@@ -166,8 +166,7 @@ impl Service {
     /// Whether a turn came through a sender that was linked to its person and is not any more.
     pub(super) fn is_severed(&self, turn: &Turn) -> bool {
         let account = turn.account.as_deref();
-        is_of_sender(&turn.channel)
-            && !self.is_linked(account, turn.user_id, turn.conversation_id)
+        is_of_sender(&turn.channel) && !self.is_linked(account, turn.user_id, turn.conversation_id)
     }
 
     /// Whether the sender who spoke last in a conversation of this person is linked to them.
@@ -218,7 +217,13 @@ impl Service {
             surface: Some(Surface::Plain),
             attachments: NewAttachments::Included(said.files, attachments::limits(limits)),
             idempotency: Some(said.key),
-            ..turn_of(&said.person, (TELEGRAM, sender), said.is_own, name, said.text)
+            ..turn_of(
+                &said.person,
+                (TELEGRAM, sender),
+                said.is_own,
+                name,
+                said.text,
+            )
         };
         let _place = self.reserve_place(&new, None)?;
         let begun = self.store.begin_turn(new)?.into_inner();
