@@ -463,7 +463,10 @@ fn what_is_set_up_in_a_chat_comes_there_once_and_nowhere_else() {
     home.server().advance_clock(Duration::from_secs(660));
     hears(&telegram, CHAT, "It stays dry.");
     let told = telegram.told(CHAT);
-    assert_eq!(told[1..], ["Set.", "Water the plants", "Set.", "It stays dry."]);
+    assert_eq!(
+        told[1..],
+        ["Set.", "Water the plants", "Set.", "It stays dry."]
+    );
     // That the chat is linked, and nothing else.
     let pushed = phone.callbacks();
     assert_eq!(pushed.len(), 1, "{pushed:?}");

@@ -141,13 +141,7 @@ impl Store {
         user: Option<UserId>,
         conversation: ConversationId,
     ) -> Result<bool> {
-        self.read(|connection| {
-            exists(
-                connection,
-                LINKED_IN,
-                params![account, user, conversation],
-            )
-        })
+        self.read(|connection| exists(connection, LINKED_IN, params![account, user, conversation]))
     }
 
     /// Ends the link of a sender: of any, or only if it is this person's. Returns whether

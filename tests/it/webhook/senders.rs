@@ -440,5 +440,8 @@ fn what_came_through_a_sender_ends_with_that_link() {
     assert_eq!(called_back.body["message"], "the bread", "{called_back:?}");
     // Behind those that say who is linked.
     assert_eq!(phone.wait_for(3)[2].body["message"], "the doctor");
-    assert_eq!((receiver.callbacks().len(), phone.callbacks().len()), (1, 3));
+    assert_eq!(
+        (receiver.callbacks().len(), phone.callbacks().len()),
+        (1, 3)
+    );
 }
