@@ -78,6 +78,22 @@ pub fn look(name: &str) -> String {
     looks.collect()
 }
 
+/// What a name looks like where its spaces and punctuation are not looked at, nor whether its
+/// letters are wide. One of nothing else stays as it is.
+pub fn plain_look(name: &str) -> String {
+    let narrow = name.chars().map(|letter| match u32::from(letter) {
+        code @ 0xFF01..=0xFF5E => char::from_u32(code - 0xFEE0).unwrap_or(letter),
+        _ => letter,
+    });
+    let is_punctuation = |letter: char| {
+        letter.is_whitespace()
+            || letter.is_ascii_punctuation()
+            || matches!(letter, '\u{a1}'..='\u{bf}' | '\u{2010}'..='\u{205e}' | '\u{3001}'..='\u{303f}')
+    };
+    let letters: String = narrow.filter(|letter| !is_punctuation(*letter)).collect();
+    look(if letters.is_empty() { name } else { &letters })
+}
+
 /// Most characters of a user's name.
 pub const NAME_CHARACTERS: usize = 64;
 
@@ -106,15 +122,46 @@ pub fn is_user_name(name: &str) -> bool {
         && composed(name) == name
 }
 
-/// Whether people may be called so: in any script, with spaces between words, and nothing in it
-/// that hides or passes for the mark of a [webhook's speaker](by_webhook).
-pub fn is_display_name(name: &str) -> bool {
+/// What nobody is called, as it stands for the assistant, the server, or nobody in particular.
+const RESERVED_DISPLAY_NAMES: [&str; 11] = [
+    "Hearth",
+    "assistant",
+    "the assistant",
+    "system",
+    "everybody",
+    "everyone",
+    "somebody",
+    "someone",
+    "nobody",
+    "anybody",
+    "the household",
+];
+
+/// Why people may not be called so, if they may not. A display name is in any script, with
+/// spaces between words, and nothing in it hides, or passes for somebody or something else.
+pub fn refused_display_name(name: &str) -> Option<String> {
     let may_be = |letter: char| letter == ' ' || !is_hidden(letter);
-    (1..=NAME_CHARACTERS).contains(&name.chars().count())
-        && name.chars().all(may_be)
-        && name.trim() == name
-        && !name.contains(" by webhook ")
-        && !RESERVED_NAMES.contains(&folded(name).as_str())
+    if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) {
+        return Some(format!(
+            "a display name must have 1 to {NAME_CHARACTERS} characters"
+        ));
+    }
+    if !name.chars().all(may_be) || name.trim() != name {
+        return Some(
+            "a display name must have no hidden characters, and no space at its beginning or end"
+                .to_owned(),
+        );
+    }
+    let looks = plain_look(name);
+    let mut reserved = RESERVED_NAMES.iter().chain(&RESERVED_DISPLAY_NAMES);
+    if let Some(reserved) = reserved.find(|reserved| plain_look(reserved) == looks) {
+        return Some(format!(
+            "nobody is called {reserved:?}, or what looks like it"
+        ));
+    }
+    (name.contains(" by webhook ")).then(|| {
+        "a display name must not contain \"by webhook\": it says who speaks through one".to_owned()
+    })
 }
 
 /// A number for the script of a letter or digit, by its place in Unicode: most scripts have 128
@@ -273,7 +320,7 @@ mod tests {
             "O'Neil",
             "🐸",
         ] {
-            assert!(is_display_name(name), "{name:?}");
+            assert_eq!(refused_display_name(name), None, "{name:?}");
         }
         for name in [
             "",
@@ -286,13 +333,18 @@ mod tests {
             "a\u{200b}b",
             "owner",
             "Household",
+            "Hearth",
+            "H e a r t h",
+            "\u{ff28}\u{ff45}\u{ff41}\u{ff52}\u{ff54}\u{ff48}",
+            "Every-body",
+            "The Assistant.",
             "admin by webhook door",
             "\u{1b}[2J",
         ] {
-            assert!(!is_display_name(name), "{name:?}");
+            assert!(refused_display_name(name).is_some(), "{name:?}");
         }
-        assert!(is_display_name(&"李".repeat(NAME_CHARACTERS)));
-        assert!(!is_display_name(&"李".repeat(NAME_CHARACTERS + 1)));
+        assert_eq!(refused_display_name(&"李".repeat(NAME_CHARACTERS)), None);
+        assert!(refused_display_name(&"李".repeat(NAME_CHARACTERS + 1)).is_some());
     }
 
     #[test]

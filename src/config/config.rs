@@ -14,7 +14,7 @@ use base::secret::Secret;
 use super::address_patterns::AddressPatterns;
 use super::assistant::Identity;
 use super::channels::{
-    Channel, RelayChannel, TcpChannel, TelegramChannel, WebhookChannel, channels,
+    Channel, RelayChannel, TELEGRAM, TcpChannel, TelegramChannel, WebhookChannel, channels,
 };
 use super::collections::{addresses, list, map_of, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, UNRELATED_TOOLS};
@@ -381,6 +381,14 @@ impl Config {
             Channel::Telegram(telegram) => Some(telegram),
             _ => None,
         })
+    }
+
+    /// Whether there is the bot of Telegram or the webhook account that a stored thing names.
+    pub fn has_account(&self, name: &str) -> bool {
+        match name {
+            TELEGRAM => self.telegram().is_some(),
+            name => self.webhook_account(name).is_some(),
+        }
     }
 
     /// The webhook account of a name in a request.

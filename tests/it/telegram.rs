@@ -11,6 +11,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::program::{Program, run};
+use support::receiver::Receiver;
 use support::telegram::{Telegram, refusal};
 use support::voice::VoiceServer;
 
@@ -584,4 +585,51 @@ fn doctor_says_what_is_wrong_with_the_bot() {
         found.contains("Telegram refuses the bot's token") && !found.contains("4242:wrong"),
         "{found}"
     );
+}
+
+#[test]
+fn what_is_set_up_in_a_chat_comes_there_once_and_nowhere_else() {
+    let (telegram, phone) = (Telegram::start(), Receiver::start());
+    let model = Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = messages.last().unwrap();
+        let text = last["content"].to_string();
+        let create = |more: Value| {
+            let mut arguments = json!({ "action": "create", "at": "in 10 minutes" });
+            arguments
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            Act::call("schedule", arguments)
+        };
+        match () {
+            () if last["role"] == "tool" => Act::say("Set."),
+            () if text.contains("the plants") => create(json!({ "say": "Water the plants" })),
+            () if text.contains("the weather") => create(json!({ "prompt": "Will it rain?" })),
+            () => Act::say("It stays dry."),
+        }
+    });
+    let mut config = config(&model, &telegram, json!({ "permission_mode": "allow" }));
+    config["people"] = json!({ "user": { "notifications": { "content": true, "ntfy": {
+        "url": format!("http://{}", phone.address), "topic": "t",
+    } } } });
+    let home = Home::start(config);
+    let mut user = home.websocket(&home.tokens.user);
+    link(&telegram, &mut user, CHAT);
+    telegram.says(CHAT, "Remind me of the plants");
+    hears(&telegram, CHAT, "Set.");
+    home.server().advance_clock(Duration::from_secs(660));
+    hears(&telegram, CHAT, "Water the plants");
+    telegram.says(CHAT, "Look at the weather later");
+    hears(&telegram, CHAT, "Set.");
+    home.server().advance_clock(Duration::from_secs(660));
+    hears(&telegram, CHAT, "It stays dry.");
+    let told = telegram.told(CHAT);
+    assert_eq!(
+        told[1..],
+        ["Set.", "Water the plants", "Set.", "It stays dry."]
+    );
+    // That the chat is linked, and nothing else.
+    let pushed = phone.callbacks();
+    assert_eq!(pushed.len(), 1, "{pushed:?}");
 }

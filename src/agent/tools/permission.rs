@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::{Arguments, Definition, Origin, READ_SKILL, Source, Toolbox};
 use crate::model::ToolSpec;
-use config::{Config, OWN_TOOLS, Permission, Person, TELEGRAM, WebhookAccount};
+use config::{Config, OWN_TOOLS, Permission, Person, WebhookAccount};
 
 /// The tool that sets up turns.
 const SCHEDULE: &str = "schedule";
@@ -118,11 +118,7 @@ impl<'a> Actor<'a> {
             person: person.and_then(|name| config.person(name)),
             account: known,
             tools: None,
-            is_gone: match account {
-                Some(TELEGRAM) => config.telegram().is_none(),
-                Some(_) => known.is_none(),
-                None => false,
-            },
+            is_gone: account.is_some_and(|name| !config.has_account(name)),
             caller: None,
         }
     }
@@ -293,8 +289,17 @@ pub fn carries_much(tool: &Definition, arguments: &str) -> bool {
 
 /// Whether this person may answer the approval of a tool for themselves, without
 /// being an admin. Commands, custom tools and those of MCP servers only where
-/// `approves` names them.
-pub fn may_answer_own(config: &Config, person: &str, toolbox: &Toolbox, tool: &str) -> bool {
+/// `approves` names them; never what reminds others or sends them something.
+pub fn may_answer_own(
+    config: &Config,
+    person: &str,
+    toolbox: &Toolbox,
+    tool: &str,
+    arguments: &Arguments,
+) -> bool {
+    if tool == SCHEDULE && Reach::of(tool, arguments) == Reach::Others {
+        return false;
+    }
     match config.person(person) {
         Some(person) if person.approves.is_some() => person.approves(tool),
         _ => {

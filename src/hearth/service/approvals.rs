@@ -95,17 +95,23 @@ impl Service {
         let arguments: Arguments = serde_json::from_str(&approval.arguments).unwrap_or_default();
         let needed = permission::needed(&approval.tool, &arguments);
         if approval.user_id == Some(by.user_id) {
-            self.may_permit_own(&needed, by)
+            self.may_permit_own(&needed, &arguments, by)
         } else {
             by.scope.tools.is_none() && by.role >= UserRole::Admin
         }
     }
 
     /// Whether this person may answer for themselves what needs these tools.
-    pub(super) fn may_permit_own(&self, needed: &[&str], by: &Identity) -> bool {
+    pub(super) fn may_permit_own(
+        &self,
+        needed: &[&str],
+        arguments: &Arguments,
+        by: &Identity,
+    ) -> bool {
         let assistant = self.assistant();
         let (config, toolbox) = (&assistant.config, &assistant.toolbox);
-        let may_own = |tool: &&str| permission::may_answer_own(config, &by.user, toolbox, tool);
+        let may_own =
+            |tool: &&str| permission::may_answer_own(config, &by.user, toolbox, tool, arguments);
         by.scope.tools.is_none() && (by.role >= UserRole::Admin || needed.iter().all(may_own))
     }
 

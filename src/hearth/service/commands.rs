@@ -327,6 +327,9 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
         Scope::Account if identity.is_narrowed => {
             "a narrowed token does nothing about the account but sign itself out"
         }
+        Scope::Calendars if is_without(identity, "find_events") => {
+            "a token that is narrowed to some tools reads no calendars without find_events"
+        }
         Scope::AllTools if identity.scope.tools.is_some() => {
             "a token that is narrowed to some tools changes neither schedules nor lists nor calendars"
         }
@@ -337,6 +340,12 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
         _ => return None,
     };
     Some(Error::unauthorized(refused))
+}
+
+/// Whether a token is narrowed to other tools.
+fn is_without(identity: &Identity, tool: &str) -> bool {
+    let tools = identity.scope.tools.as_deref();
+    tools.is_some_and(|tools| tools.iter().all(|listed| listed != tool))
 }
 
 /// Refuses an audience that a token for the household may not give a conversation.

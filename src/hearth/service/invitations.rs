@@ -104,7 +104,7 @@ impl Service {
     /// Writes the limits of a child who is about to be added, so that the child is never
     /// without them.
     pub(super) fn narrow_child(&self, name: &str) -> Result<()> {
-        self.store.check_is_free(name)?;
+        self.store.check_is_free(name, false)?;
         self.settings.narrow_person(name, child_limits())?;
         self.config_changed(&["people".to_owned()]);
         Ok(())

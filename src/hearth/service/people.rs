@@ -9,7 +9,7 @@ use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, TokenId, UserId};
-use base::people::{Audience, NAME_CHARACTERS, is_display_name, is_user_name};
+use base::people::{Audience, NAME_CHARACTERS, is_user_name, refused_display_name};
 use base::secret::{Secret, fingerprint};
 use base::sync::lock;
 use protocol::command::{
@@ -45,13 +45,10 @@ pub fn check_user_name(name: &str) -> Result<()> {
 
 /// Checks what a person is to be called.
 fn check_display_name(name: &str) -> Result<()> {
-    if is_display_name(name) {
-        return Ok(());
+    match refused_display_name(name) {
+        Some(refused) => Err(Error::invalid_request(refused)),
+        None => Ok(()),
     }
-    Err(Error::invalid_request(format!(
-        "a display name must have 1 to {NAME_CHARACTERS} characters, none of them hidden; owner, \
-         household, private and null are taken"
-    )))
 }
 
 /// What a new API token is asked for beside its owner.
@@ -189,7 +186,7 @@ impl Service {
             return Ok(());
         };
         check_display_name(name)?;
-        self.store.check_is_free(name)
+        self.store.check_is_free(name, true)
     }
 
     pub(super) fn add_user(&self, new: AddUser, by: &str) -> Result<Value> {

@@ -109,7 +109,11 @@ impl Service {
         let verdicts = tools.map(|tool| actor.decide(tool.definition(), circumstances));
         match permission::least(verdicts) {
             Permission::Allow => Ok(()),
-            Permission::Ask | Permission::AllowOwn if self.may_permit_own(&needed, by) => Ok(()),
+            Permission::Ask | Permission::AllowOwn
+                if self.may_permit_own(&needed, arguments, by) =>
+            {
+                Ok(())
+            }
             Permission::Ask | Permission::AllowOwn => Err(
                 "somebody has to permit this: use \"ask\", so that the household's assistant does \
                  it and asks for permission in Hearth"

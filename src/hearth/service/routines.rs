@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::queue::Requester;
 use super::webhooks::callback;
 use super::{Service, views};
-use agent::model::fence::{marked_as_scheduled, outside};
+use agent::model::fence::{is_of_sender, marked_as_scheduled, outside};
 use agent::tools::ScheduleRequest;
 use agent::tools::permission::Actor;
 use base::calendar::Timing;
@@ -22,7 +22,7 @@ use base::ids::ScheduleId;
 use base::people::{Audience, folded};
 use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
-use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
+use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, Viewer};
 
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
@@ -245,12 +245,12 @@ impl Service {
         let Some(timing) = &schedule.timing else {
             return Ok(());
         };
-        // What came through a webhook runs only under its account's permissions.
+        // What came through an account runs only under its permissions.
         if schedule.channel != SCHEDULE_CHANNEL
             && let Some(name) = &schedule.account
-            && config.webhook_account(name).is_none()
+            && !config.has_account(name)
         {
-            log::warn!("{}: paused: no webhook account {name:?}", schedule.id);
+            log::warn!("{}: paused: there is no account {name:?}", schedule.id);
             let next_at = timing.after(now, &config.zone());
             return self
                 .store
@@ -295,7 +295,18 @@ impl Service {
         let due = schedule.timing.as_ref().map(|timing| timing.next_at);
         let owner = schedule.owner_id;
         let is_seen = owner.is_some_and(|owner| self.connections.count(Some(owner)) > 0);
-        let services = owner.map_or(Ok(Vec::new()), |owner| self.services_of(owner))?;
+        let is_of_sender = is_of_sender(&schedule.channel);
+        let chat = schedule.conversation_id.filter(|chat| {
+            is_of_sender && self.is_linked(schedule.account.as_deref(), owner, *chat)
+        });
+        // The sender who asked hears of it, and nobody else; without one, its person.
+        let services = match (chat, owner) {
+            (None, Some(owner)) => self.services_of(owner)?,
+            _ => Vec::new(),
+        };
+        let may_call_back = chat.is_some() || !is_of_sender;
+        let callback =
+            move |turn: &Turn, end: &TurnEnd| may_call_back.then(|| callback(turn, end)).flatten();
         self.reserve_event_numbers();
         let told =
             (self.store).tell_reminder(schedule, message, next_at, services, is_seen, callback)?;

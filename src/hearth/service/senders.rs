@@ -12,14 +12,14 @@ use super::{Service, attachments, views};
 use agent::model::fence::{is_of_sender, sender_channel};
 use agent::model::voice::{self, Patience, Recording};
 use base::error::{Error, Result};
-use base::ids::{ApprovalId, TurnId};
+use base::ids::{ApprovalId, ConversationId, TurnId, UserId};
 use base::reply::Surface;
 use base::secret::{base32_lower, fingerprint, random_bytes};
 use config::WebhookAccount;
 use protocol::command::{LinkSender, Remember, UnlinkSender};
 use store::{
-    Audience, Begun, IdempotencyKey, Identity, IncludedFile, LinkedSender, NewAttachments, NewTurn,
-    TELEGRAM, Target, Turn, TurnEnd, User, UserRole, Viewer,
+    Audience, Begun, IdempotencyKey, Identity, IncludedFile, NewAttachments, NewTurn, TELEGRAM,
+    Target, Turn, TurnEnd, User, UserRole, Viewer,
 };
 
 /// Wrong codes that one sender may send before it must wait.
@@ -165,10 +165,24 @@ impl Service {
 
     /// Whether a turn came through a sender that was linked to its person and is not any more.
     pub(super) fn is_severed(&self, turn: &Turn) -> bool {
-        let is_theirs = |one: &LinkedSender| Some(&one.account) == turn.account.as_ref();
-        is_of_sender(&turn.channel)
-            && (self.store.senders(turn.user_id))
-                .is_ok_and(|senders| !senders.iter().any(is_theirs))
+        let account = turn.account.as_deref();
+        is_of_sender(&turn.channel) && !self.is_linked(account, turn.user_id, turn.conversation_id)
+    }
+
+    /// Whether the sender who spoke last in a conversation of this person is linked to them.
+    pub(super) fn is_linked(
+        &self,
+        account: Option<&str>,
+        person: Option<UserId>,
+        conversation: ConversationId,
+    ) -> bool {
+        account.is_some_and(|account| {
+            let linked = self.store.is_linked(account, person, conversation);
+            linked.unwrap_or_else(|error| {
+                log::warn!("{conversation}: counts as of no linked sender: {error}");
+                false
+            })
+        })
     }
 }
 
@@ -197,12 +211,19 @@ impl Service {
     /// As [`Service::accept_webhook`].
     pub fn accept_from_chat(&self, said: Said) -> Result<TurnId> {
         let limits = &self.settings.current().limits;
+        let sender = chat_of_name(&said.name).unwrap_or_default().to_owned();
         let name = Some(said.name);
         let new = NewTurn {
             surface: Some(Surface::Plain),
             attachments: NewAttachments::Included(said.files, attachments::limits(limits)),
             idempotency: Some(said.key),
-            ..turn_of(&said.person, TELEGRAM, said.is_own, name, said.text)
+            ..turn_of(
+                &said.person,
+                (TELEGRAM, sender),
+                said.is_own,
+                name,
+                said.text,
+            )
         };
         let _place = self.reserve_place(&new, None)?;
         let begun = self.store.begin_turn(new)?.into_inner();
@@ -252,17 +273,18 @@ impl Service {
     }
 }
 
-/// The message of a person who speaks through a linked sender of `account`, and calls the
+/// The message of a person who speaks through this linked sender of `account`, and calls the
 /// conversation by this name. The words are the person's own if `is_own`.
 pub(super) fn turn_of(
     person: &User,
-    account: &str,
+    (account, sender): (&str, String),
     is_own: bool,
     name: Option<String>,
     message: String,
 ) -> NewTurn {
     let target = Target::OfSender {
         account: account.to_owned(),
+        sender,
         name,
     };
     let viewer = Viewer::person(person.id, person.role).without_admin();

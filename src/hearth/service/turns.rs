@@ -183,7 +183,7 @@ impl Service {
         }
         let conversation = match target {
             Target::Named { account, name } => self.store.conversation_named(account, name)?,
-            Target::OfSender { account, name } => match (new.owner, name) {
+            Target::OfSender { account, name, .. } => match (new.owner, name) {
                 (Some(owner), Some(name)) => {
                     self.store.conversation_of_sender(owner, account, name)?
                 }

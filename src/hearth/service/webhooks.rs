@@ -112,17 +112,18 @@ impl Service {
             if !idempotency.as_ref().map_or(Ok(false), is_known)? {
                 answer = self.try_code(&account.name, &sender, &request.message)?;
             }
-            person = self.person_behind(&account.name, &sender)?;
+            let behind = self.person_behind(&account.name, &sender)?;
+            person = behind.map(|person| (person, sender));
         }
         let message = match answer {
             // Nobody else needs the code.
             Some(_) => "/link".to_owned(),
             None => request.message,
         };
-        let new = match &person {
-            Some(person) => {
+        let new = match person {
+            Some((person, sender)) => {
                 let (name, is_own) = (request.conversation_id, account.trusted);
-                senders::turn_of(person, &account.name, is_own, name, message)
+                senders::turn_of(&person, (&account.name, sender), is_own, name, message)
             }
             None => {
                 let target = match request.conversation_id {

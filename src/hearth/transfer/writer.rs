@@ -6,6 +6,7 @@ use super::line::{CalendarLine, ItemLine, Line, VERSION};
 use base::error::{Code, Result};
 use base::ids::{ConversationId, MemoryId, MessageId, UserId};
 use base::measure::byte_count;
+use base::url::host_only;
 use protocol::attachment::encode;
 use protocol::command::ConversationCursor;
 use store::{
@@ -219,8 +220,12 @@ impl Exporter {
             }
             Work::Calendars => {
                 let calendars = self.store.snapshot(viewer)?.calendars()?;
-                for calendar in calendars {
+                for mut calendar in calendars {
                     if self.is_wanted(Some(calendar.owner_id)) {
+                        // Whoever knows the address of a file may read it, as with a password.
+                        if self.is_whole() && calendar.username.is_none() {
+                            calendar.url = host_only(&calendar.url);
+                        }
                         self.line(&Line::Calendar(Box::new(calendar_line(calendar))));
                     }
                 }

@@ -57,6 +57,8 @@ pub enum Scope {
     /// Those whose turns have all tools of their person: a schedule's turns have, and a list is
     /// changed by a tool. A token that is narrowed to the role viewer is none of them.
     AllTools,
+    /// Those whose turns may look at calendars.
+    Calendars,
 }
 
 /// Makes, of each command's declaration, a variant of `Command`, a struct of its

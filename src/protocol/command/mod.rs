@@ -569,7 +569,7 @@ commands! {
     }) -> Schedule,
 
     /// Lists the calendars that the caller may see.
-    "list_calendars" Viewer Any ListCalendars -> {
+    "list_calendars" Viewer Calendars ListCalendars -> {
         /// By owner and name.
         calendars: Vec<record::Calendar>,
     },
@@ -628,7 +628,7 @@ commands! {
     },
 
     /// Lists the events of the calendars that the caller may see.
-    "list_events" Viewer Any ListEvents(ListEvents {
+    "list_events" Viewer Calendars ListEvents(ListEvents {
         /// Those that are not over then; now when absent.
         from: Option<Timestamp> = optional_time,
         /// Those that begin before; 14 days after `from` when absent.
@@ -639,7 +639,7 @@ commands! {
     },
 
     /// Returns what the day brings: events, reminders, open lists, questions and unread replies.
-    "today" Viewer Any Today(GetToday {
+    "today" Viewer Calendars Today(GetToday {
         /// For whom; the caller when absent. Only the owner of the machine names somebody.
         user: Option<String> = Fields::optional_string,
     }) -> Today,

@@ -44,6 +44,8 @@ pub enum Target {
     OfSender {
         /// The account. Names are unique within what one person has there.
         account: String,
+        /// The sender, as the account names it.
+        sender: String,
         /// The caller's name, 1 to 128 characters.
         name: Option<String>,
     },
@@ -342,7 +344,11 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
             };
             return replayed_history::place(write, sight, replayed_history, &following, create);
         }
-        Target::OfSender { account, name } => {
+        Target::OfSender {
+            account,
+            sender,
+            name,
+        } => {
             let known = match name {
                 Some(name) => {
                     let parameters = params![new.owner, account, name];
@@ -352,10 +358,15 @@ fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<(Placement,
                 }
                 None => None,
             };
-            match known {
+            let placement = match known {
                 Some(placement) => placement,
                 None => created_for(&new.message, None, name.as_deref(), Some(account))?,
-            }
+            };
+            write.execute(
+                "UPDATE conversations SET sender = ?2 WHERE id = ?1 AND sender IS NOT ?2",
+                params![placement.conversation_id, sender],
+            )?;
+            placement
         }
         Target::Named { account, name } => {
             let known = row(write.connection, NAMED, params![account, name], |row| {

@@ -15,6 +15,7 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, CalendarId, UserId};
 use base::people::folded;
+use base::url::Url;
 use base::visible::label;
 
 /// Most calendars of a person.
@@ -230,6 +231,13 @@ impl Store {
             let (before, belongs) = changeable(write, &viewer, id)?;
             let readers = audience::readers(write.connection, belongs.audience_id)?;
             let owner = before.owner_id;
+            let is_of_place =
+                change.url.is_some() || change.username.is_some() || change.password.is_some();
+            if is_of_place && viewer.user_id().is_some_and(|user| user != owner) {
+                let refused = "only whose calendar it is changes its address, user name and \
+                               password";
+                return Err(Error::unauthorized(refused).into());
+            }
             let name = match &change.name {
                 Some(name) => checked_name(write, owner, name, id)?,
                 None => before.name,
@@ -243,9 +251,12 @@ impl Store {
                 .unwrap_or((before.url.clone(), before.may_be_local));
             // What was known of another place is not true of this one.
             let is_moved = url != before.url;
+            // Another server is not given what was meant for this one.
+            let has_credentials = !is_elsewhere(&url, &before.url);
             write.execute(
                 "UPDATE calendars SET name = ?2, folded = ?3, url = ?4, may_be_local = ?5,
-                     username = ifnull(?6, username), password = ifnull(?7, password),
+                     username = ifnull(?6, iif(?13, username, NULL)),
+                     password = ifnull(?7, iif(?13, password, NULL)),
                      audience_id = ?8, is_read_only = ifnull(?9, is_read_only),
                      refresh_minutes = ifnull(?10, refresh_minutes), next_at = ?11,
                      revision = revision + 1, whole_at = NULL, version = NULL,
@@ -264,6 +275,7 @@ impl Store {
                     change.refresh_minutes,
                     write.now,
                     is_moved,
+                    has_credentials,
                 ],
             )?;
             plan_events(write, None)?;
@@ -356,6 +368,15 @@ fn changeable(
     let found = sight.find(write.connection, "calendar", ONE, id, source)?;
     sight.check_change(write.connection, "calendar", &found.1)?;
     Ok(found)
+}
+
+/// Whether two addresses are of different servers.
+fn is_elsewhere(url: &str, other: &str) -> bool {
+    let server = |url| Url::parse(url).map(|url| (url.is_secure(), url.port(), url.authority.host));
+    match (server(url), server(other)) {
+        (Ok(one), Ok(other)) => one != other,
+        _ => true,
+    }
 }
 
 fn checked_name(write: &Write<'_>, owner: UserId, name: &str, id: CalendarId) -> Outcome<String> {

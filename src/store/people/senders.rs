@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, row, rows, value, values};
+use crate::engine::query::{exists, from_row, row, rows, value, values};
 use crate::people::user;
 use crate::people::users::User;
 use base::clock::Timestamp;
@@ -131,6 +131,19 @@ impl Store {
         self.read(|connection| rows(connection, SENDERS, params![of], from_row))
     }
 
+    /// Whether the sender who spoke last in a conversation of this person is linked to them.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn is_linked(
+        &self,
+        account: &str,
+        user: Option<UserId>,
+        conversation: ConversationId,
+    ) -> Result<bool> {
+        self.read(|connection| exists(connection, LINKED_IN, params![account, user, conversation]))
+    }
+
     /// Ends the link of a sender: of any, or only if it is this person's. Returns whether
     /// there was one.
     ///
@@ -196,6 +209,11 @@ pub(crate) fn all(connection: &Connection) -> rusqlite::Result<Vec<LinkedSender>
 
 pub(crate) const LINKED: &str = "SELECT u.* FROM senders s CROSS JOIN users u \
      ON u.id = s.user_id WHERE s.account = ?1 AND s.sender = ?2";
+
+/// A conversation from before a sender was noted has any of its account.
+pub(crate) const LINKED_IN: &str = "SELECT 1 FROM senders s WHERE s.account = ?1 \
+     AND s.user_id = ?2 AND s.sender = ifnull((SELECT sender FROM conversations WHERE id = ?3), \
+     s.sender)";
 
 pub(crate) const SENDERS: &str = "SELECT s.account, s.sender, s.user_id, s.created_at, u.name \
      FROM senders s CROSS JOIN users u ON u.id = s.user_id \

@@ -23,7 +23,7 @@ use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
-use base::people::look;
+use base::people::{look, plain_look};
 use protocol::record::Belongings;
 
 /// Most rows of one list.
@@ -166,7 +166,7 @@ impl Store {
         let display_name = display_name.map(str::to_owned);
         self.write(move |write| {
             if let Some(name) = &display_name {
-                check_free(write.connection, name, Some(id))?;
+                check_free(write.connection, name, Some(id), true)?;
             }
             write.execute(
                 "UPDATE users SET display_name = ?2 WHERE id = ?1",
@@ -176,12 +176,12 @@ impl Store {
         })
     }
 
-    /// Checks that nobody is called so, or has it as name.
+    /// Checks that nobody is called so, or has it as name: for a name, or a display name.
     ///
     /// # Errors
     /// `invalid_request`.
-    pub fn check_is_free(&self, name: &str) -> Result<()> {
-        self.read(|connection| check_free(connection, name, None))
+    pub fn check_is_free(&self, name: &str, is_display: bool) -> Result<()> {
+        self.read(|connection| check_free(connection, name, None, is_display))
     }
 
     /// All users, by name, at most 10,000.
@@ -406,7 +406,7 @@ pub(crate) fn insert(
     role: UserRole,
     password_hash: String,
 ) -> Outcome<User> {
-    check_free(write.connection, &name, None)?;
+    check_free(write.connection, &name, None, false)?;
     removals::check_forgotten(write, &name)?;
     let user = User {
         id: write.id(),
@@ -432,13 +432,23 @@ pub(crate) fn insert(
 }
 
 /// Checks that nobody else has this name or is called so, or looks as if: nobody could tell
-/// them apart.
-fn check_free(connection: &Connection, name: &str, own: Option<UserId>) -> Outcome<()> {
-    let (wanted, looks) = (fold(name), look(name));
+/// them apart. Between names to sign in with alone, punctuation tells them apart.
+fn check_free(
+    connection: &Connection,
+    name: &str,
+    own: Option<UserId>,
+    is_display: bool,
+) -> Outcome<()> {
+    let (wanted, looks, plain) = (fold(name), look(name), plain_look(name));
     let all = rows(connection, "SELECT * FROM users", params![], from_row)?;
     let others = all.iter().filter(|user| Some(user.id) != own);
-    for other in others.flat_map(|user| [user.name.as_str(), user.called()]) {
-        let why = match (fold(other) == wanted, look(other) == looks) {
+    let names = others.flat_map(|user| {
+        let called = user.display_name.as_deref().map(|name| (name, true));
+        called.into_iter().chain([(user.name.as_str(), is_display)])
+    });
+    for (other, is_plain) in names {
+        let looks_the_same = look(other) == looks || is_plain && plain_look(other) == plain;
+        let why = match (fold(other) == wanted, looks_the_same) {
             (true, _) => "",
             (false, true) => ", whose name looks the same",
             (false, false) => continue,

@@ -49,7 +49,7 @@ impl Snapshot<'_> {
     }
 
     /// The person who reads, or the only one who reads the conversation; none where others
-    /// do, or only what is the household's is seen.
+    /// do, the caller of a webhook account too, or only what is the household's is seen.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -60,6 +60,9 @@ impl Snapshot<'_> {
         let Some((conversation, known)) = self.viewer.conversation() else {
             return Ok(None);
         };
+        if self.caller_of(conversation)?.is_some() {
+            return Ok(None);
+        }
         let (connection, sight) = self.parts();
         let directory = &mut sight.directory();
         let thing = directory.conversation(connection, conversation);

@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use base::clock::Timestamp;
+use base::people::UserRole;
 use serde_json::{Value, json};
 use support::calendar_server::{CalendarServer, calendar};
 use support::client::Client;
@@ -817,4 +818,78 @@ fn a_routine_waits_for_the_events_of_a_calendar() {
             == 1
     );
     assert_eq!(planned(&mut user, &routine["schedule_id"]), Value::Null);
+}
+
+#[test]
+fn a_password_goes_to_no_other_server_and_is_its_owner_s_alone() {
+    let (server, elsewhere) = (CalendarServer::start(), CalendarServer::start());
+    let home = Home::offline();
+    let mut owner = home.admin();
+    let id = add_account(&mut owner, &server)["calendar_id"].clone();
+    let update = |more: Value| {
+        let mut update = json!({ "type": "update_calendar", "calendar_id": id, "id": "update" });
+        let fields = update.as_object_mut().unwrap();
+        fields.extend(more.as_object().unwrap().clone());
+        update
+    };
+    let mut eve = home.websocket(&home.add_person("eve", UserRole::Admin));
+    for of_owner in [
+        json!({ "url": elsewhere.url("/") }),
+        json!({ "username": "eve" }),
+        json!({ "password": "x" }),
+    ] {
+        assert_eq!(eve.refused(update(of_owner)), "unauthorized");
+    }
+    assert_eq!(eve.ask(update(json!({ "name": "House" })))["name"], "House");
+    let kept = owner.ask(update(json!({ "url": server.url("/ann/") })));
+    assert_eq!(
+        (&kept["password_set"], &kept["username"]),
+        (&json!(true), &json!("ann"))
+    );
+    // Nor by a mistake of its owner.
+    let moved = owner.ask(update(json!({ "url": elsewhere.url("/") })));
+    assert_eq!(
+        (&moved["password_set"], &moved["username"]),
+        (&json!(false), &Value::Null)
+    );
+}
+
+#[test]
+fn a_token_with_other_tools_reads_no_calendars() {
+    let home = Home::offline();
+    for (tools, is_refused) in [(["recall"], true), (["find_events"], false)] {
+        let token = home.token("user", &json!({ "tools": tools }));
+        let mut client = home.websocket(&token);
+        for command in ["today", "list_calendars", "list_events"] {
+            let request = json!({ "type": command, "id": command });
+            match is_refused {
+                true => assert_eq!(client.refused(request), "unauthorized", "{command}"),
+                false => drop(client.ask(request)),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_address_of_a_file_is_in_its_owner_s_export_alone() {
+    let server = CalendarServer::start();
+    let home = Home::start(json!({}));
+    server.file("/private-4711/basic.ics", "1", &calendar(""));
+    let url = server.url("/private-4711/basic.ics");
+    let mut admin = home.admin();
+    add(&mut admin, json!({ "name": "Bins", "url": url }));
+    settled(&mut admin, "Bins", "ok");
+    let whole = printed(&run(home.folder.path(), &["export", "--all"]));
+    assert!(whole.contains("Bins") && !whole.contains("4711"), "{whole}");
+    let url = format!("ws://{}/ws", home.address());
+    let export = [
+        "account",
+        "export",
+        "--url",
+        &url,
+        "--token",
+        &home.tokens.admin,
+    ];
+    let own = printed(&run(home.folder.path(), &export));
+    assert!(own.contains("4711"), "{own}");
 }

@@ -32,6 +32,21 @@ fn people_are_called_what_they_like_and_sign_in_as_before() {
             _ => assert_eq!(admin.refused(named), "invalid_request", "{taken:?}"),
         }
     }
+    for (taken, why) in [
+        ("O.m.a  Trude", "looks the same"),
+        ("us er", "looks the same"),
+        ("\u{ff35}\u{ff33}\u{ff25}\u{ff32}", "looks the same"),
+        ("Hearth", "nobody is called \"Hearth\""),
+        ("\u{ff28}earth.", "nobody is called \"Hearth\""),
+        ("Assis tant", "nobody is called \"assistant\""),
+        ("Everybody!", "nobody is called \"everybody\""),
+        ("Ada\n", "no hidden characters"),
+    ] {
+        let named = json!({ "type": "set_display_name", "display_name": taken, "name": "viewer" });
+        admin.send(&named);
+        let refused = admin.response()["error"].to_string().replace('\\', "");
+        assert!(refused.contains(why), "{taken:?}: {refused}");
+    }
     let add = json!({ "type": "add_user", "name": "trude", "password": PASSWORD, "display_name": "oma Trude" });
     assert_eq!(admin.refused(add), "invalid_request");
     let other = json!({ "type": "set_display_name", "display_name": "Boss", "name": "admin" });

@@ -226,13 +226,18 @@ fn results_for_whoever_is_narrowed_go_to_nobody_else() {
     };
     child.ask(plan(false));
     assert_eq!(child.refused(plan(true)), "unauthorized");
-    // The child may answer for its reminders; this one says where the reply goes.
+    // The child may answer for its reminders, and not for one whose reply goes elsewhere.
     child.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
     child.send(&json!({ "type": "chat", "message": "Remind me.", "id": "chat" }));
     let asked = child.event("approval.requested");
     let reason = asked["reason"].as_str().unwrap();
     assert!(reason.contains("the webhook ci"), "{reason}");
-    child.send(&json!({ "type": "approve", "approval_id": asked["approval_id"], "id": "yes" }));
+    let approve = json!({ "type": "approve", "approval_id": asked["approval_id"], "id": "yes" });
+    assert_eq!(
+        home.websocket(&home.tokens.user).refused(approve.clone()),
+        "unauthorized"
+    );
+    home.admin().ask(approve);
     let reply = loop {
         let response = child.response();
         if response["id"] == "chat" {

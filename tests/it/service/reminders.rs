@@ -214,6 +214,10 @@ fn remind_me_at_six_needs_no_click_and_what_acts_does() {
                 "type": "chat", "message": message, "conversation_id": conversation,
             }));
             let asked = client.event("approval.requested");
+            if message == "remind us" && *token != home.tokens.admin {
+                let approve = json!({ "type": "approve", "approval_id": asked["approval_id"] });
+                assert!(why(&mut home.websocket(token), approve).contains("an admin must answer"));
+            }
             let deny = json!({ "type": "deny", "approval_id": asked["approval_id"] });
             home.admin().ask(deny);
             client.response();
@@ -281,6 +285,10 @@ fn a_reminder_for_both_goes_to_each_who_finishes_their_own() {
     home.server().advance_clock(2 * HOUR);
     let (of_ada, of_ben) = (ada.event("reminder.told"), ben.event("reminder.told"));
     assert_ne!(of_ada["conversation_id"], of_ben["conversation_id"]);
+    assert_eq!(
+        (&of_ada["say"], &of_ben["say"]),
+        (&json!("Dinner"), &json!("From admin: Dinner"))
+    );
     let seen = schedules(&mut ben).remove(0);
     assert_eq!(seen["owner"], "admin", "each shows who made it");
     ben.ask(json!({ "type": "finish_reminder", "schedule_id": of_ben["schedule_id"] }));
@@ -515,12 +523,18 @@ fn a_change_of_a_list_and_a_message_to_an_account_run_a_routine() {
         { "name": "lan", "type": "tcp", "port": 0 },
         { "name": "hooks", "type": "webhook", "accounts": { "door": {
             "incoming_path": "/door", "outgoing_url": receiver.url(),
+        }, "safe": {
+            "incoming_path": "/safe", "outgoing_url": receiver.url(), "audience": ["admin"],
         } } },
     ]);
     let home = Home::start(config);
     let mut client = home.websocket(&home.tokens.user);
     let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "webhook gone" });
     assert!(why(&mut client, wrong).contains("there is no webhook account"));
+    // One whose messages its maker does not see is as if it were not there.
+    let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "webhook safe" });
+    assert!(why(&mut client, wrong.clone()).contains("there is no webhook account"));
+    home.admin().ask(wrong);
     let wrong = json!({ "type": "create_schedule", "prompt": "x", "on": "rain" });
     assert!(why(&mut client, wrong).contains("\"on\" must be"));
     let on_list = client.ask(json!({

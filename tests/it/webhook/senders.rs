@@ -404,3 +404,44 @@ fn the_terminal_links_lists_and_unlinks() {
     account(&["unlink", "bridge", "+47 1"]);
     assert!(!account(&["senders"]).contains("+47 1"));
 }
+
+#[test]
+fn what_came_through_a_sender_ends_with_that_link() {
+    let (receiver, phone) = (Receiver::start(), Receiver::start());
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let text = last["content"].as_str().unwrap_or_default();
+        match (last["role"] == "tool", text.split_once("remind me of ")) {
+            (false, Some((_, what))) => Act::call(
+                "schedule",
+                json!({ "action": "create", "say": what, "at": "in 10 minutes" }),
+            ),
+            _ => Act::say("Set."),
+        }
+    });
+    let mut config = config(&model, &receiver);
+    config["permission_mode"] = json!("allow");
+    config["people"] = json!({ "user": { "notifications": { "content": true, "ntfy": {
+        "url": format!("http://{}", phone.address), "topic": "t",
+    } } } });
+    let home = Home::start(config);
+    let mut user = home.websocket(&home.tokens.user);
+    for (sender, what) in [("old phone", "the doctor"), ("new phone", "the bread")] {
+        link(&home, &mut user, "own", sender);
+        let body = json!({
+            "message": format!("remind me of {what}"), "user_id": sender,
+            "conversation_id": sender,
+        });
+        assert_eq!(send(&home, "/own", body).status, 200);
+    }
+    user.ask(json!({ "type": "unlink_sender", "account": "own", "sender": "old phone" }));
+    home.server().advance_clock(Duration::from_secs(660));
+    let called_back = receiver.wait_for(1).remove(0);
+    assert_eq!(called_back.body["message"], "the bread", "{called_back:?}");
+    // Behind those that say who is linked.
+    assert_eq!(phone.wait_for(3)[2].body["message"], "the doctor");
+    assert_eq!(
+        (receiver.callbacks().len(), phone.callbacks().len()),
+        (1, 3)
+    );
+}

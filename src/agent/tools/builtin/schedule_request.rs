@@ -5,10 +5,10 @@ use serde_json::Value;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::people::UserRole;
-use base::people::{Audience, folded};
+use base::language::Words;
+use base::people::{Audience, UserRole, folded};
 use config::Config;
-use store::{NewSchedule, Store, Trigger, WatchedCall};
+use store::{NewSchedule, Store, Trigger, User, WatchedCall};
 
 /// Longest that a reminder is put off.
 pub const MOST_SNOOZE_MINUTES: u64 = 7 * 24 * 60;
@@ -65,7 +65,21 @@ impl ScheduleRequest<'_> {
                 ));
             }
             Some(Trigger::Webhook(account)) => {
-                config.existing_account(account)?;
+                let account = config.existing_account(account)?;
+                // It would never run for somebody who does not see what comes there.
+                let is_seen = match (&account.audience, maker.owner_id.and(maker.owner.as_ref())) {
+                    (Audience::Household, _) | (_, None) => true,
+                    (Audience::People(names), Some(own)) => {
+                        names.iter().any(|name| folded(name) == folded(own))
+                    }
+                    (Audience::Private, Some(_)) => false,
+                };
+                if !is_seen {
+                    return Err(Error::not_found(format!(
+                        "there is no webhook account {:?}",
+                        account.name
+                    )));
+                }
                 None
             }
             Some(Trigger::List(_) | Trigger::Event { .. }) => None,
@@ -124,12 +138,21 @@ impl ScheduleRequest<'_> {
 }
 
 /// The same reminder for each of these people, in a conversation of their own unless they are
-/// who makes it.
+/// who makes it. Others read whose it is.
 fn reminders(maker: NewSchedule, people: &[String], store: &Store) -> Result<Vec<NewSchedule>> {
     let is_maker = |name: &String| {
         let own = maker.owner.as_ref();
         own.is_some_and(|own| folded(own) == folded(name))
     };
+    let known = match (&maker.owner, maker.owner_id) {
+        (Some(name), Some(_)) => store.user(name)?,
+        _ => None,
+    };
+    let called = known.as_ref().map(User::called).or(maker.owner.as_deref());
+    let for_others = called.map(|name| {
+        let fields = [("name", name), ("text", maker.text.as_str())];
+        Words::ENGLISH.say("reminder.from", &fields)
+    });
     let mut all = Vec::new();
     let mut named: Vec<&String> = people.iter().collect();
     named.sort_by_key(|name| folded(name));
@@ -142,6 +165,7 @@ fn reminders(maker: NewSchedule, people: &[String], store: &Store) -> Result<Vec
         let user =
             user.ok_or_else(|| Error::not_found(format!("there is nobody called {name:?}")))?;
         all.push(NewSchedule {
+            text: for_others.as_ref().unwrap_or(&maker.text).clone(),
             owner_id: Some(user.id),
             conversation_id: None,
             audience: Audience::Private,

@@ -371,7 +371,7 @@ fn people_answer_for_their_own_things() {
         ("bob", "light", true),
         ("bob", "remember", false),
     ] {
-        let found = may_answer_own(&config, name, &toolbox, tool);
+        let found = may_answer_own(&config, name, &toolbox, tool, &Arguments::new());
         assert_eq!(found, may, "{name} {tool}");
     }
 }

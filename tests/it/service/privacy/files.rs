@@ -72,6 +72,38 @@ fn a_private_conversation_works_with_its_owners_files() {
 }
 
 #[test]
+fn an_account_whose_conversations_one_person_sees_has_the_household_s_files() {
+    let receiver = Receiver::start();
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        let text = last["content"].as_str().unwrap_or_default();
+        match (last["role"] == "tool", text.contains("keep")) {
+            (true, _) => Act::say(text),
+            (_, true) => Act::call(
+                "write_file",
+                json!({ "path": "gift.txt", "content": "a bicycle" }),
+            ),
+            _ => Act::call("read_file", json!({ "path": "gift.txt" })),
+        }
+    });
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "allow",
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "name": "hooks", "type": "webhook", "accounts": { "bell": {
+                "incoming_path": "/bell", "outgoing_url": receiver.url(),
+                "tools": ["read_file"], "audience": ["user"],
+            } } },
+        ],
+    })));
+    home.websocket(&home.tokens.user).chat("keep it");
+    let body = json!({ "message": "What is in the file?" });
+    assert_eq!(post(home.address(), "/bell", &[], &body).status, 202);
+    let answer = receiver.wait_for(1).remove(0).body["message"].to_string();
+    assert!(answer.contains("no such file"), "{answer}");
+}
+
+#[test]
 fn files_go_with_their_owner_or_to_somebody_else() {
     for heir in [None, Some("cleo")] {
         let home = home();

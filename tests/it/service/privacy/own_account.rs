@@ -65,13 +65,13 @@ const COMMANDS: &str = r#"
     ghts | {"type":"remove_webhook_account","name":"x"}
     ghts | {"type":"test_webhook_account","name":"x"}
     -    | {"type":"draw_address","url":"http://a.lan/"}
-    -    | {"type":"list_calendars"}
+    t    | {"type":"list_calendars"}
     ght  | {"type":"add_calendar","name":"x","url":"x"}
     gt   | {"type":"add_calendar","name":"x","url":"x","audience":"household"}
     gt   | {"type":"update_calendar","calendar_id":"cal_0000000000001"}
     gt   | {"type":"remove_calendar","calendar_id":"cal_0000000000001"}
-    -    | {"type":"list_events"}
-    -    | {"type":"today"}
+    t    | {"type":"list_events"}
+    t    | {"type":"today"}
     g    | {"type":"list_skills"}
     ghts | {"type":"add_skill","directory":"/x"}
     ghts | {"type":"remove_skill","name":"x"}
