@@ -51,7 +51,8 @@ fn a_tool_is_added_tried_and_removed() {
     page.until(
         "document.querySelector('.toast')?.textContent.includes('web_search runs without asking')",
     );
-    let row = "[...document.querySelectorAll('li strong')].some((one) => one.title === 'web_search')";
+    let row =
+        "[...document.querySelectorAll('li strong')].some((one) => one.title === 'web_search')";
     page.until(row);
     page.evaluate("document.querySelector('[aria-label=\"Remove: Web search\"]').click()");
     page.until("document.querySelector('dialog[open] .danger')");
