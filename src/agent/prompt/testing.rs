@@ -38,6 +38,7 @@ pub fn asked(content: &str) -> Message {
 pub fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn {
     PastTurn {
         id: TurnId::from(1),
+        is_composed: false,
         channel: HOME.to_owned(),
         message: asked(question),
         memories: Vec::new(),

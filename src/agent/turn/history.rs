@@ -395,10 +395,16 @@ impl<'a> History<'a> {
         newest.join("\n")
     }
 
-    /// Whether somebody gave this address to the model, in the past, in the present
+    /// Whether somebody else gave this address to the model, in the past, in the present
     /// message or by these steps.
     pub fn has(&self, address: &Address, steps: &[Step]) -> bool {
-        let present = (self.run.message, self.run.turn.channel.as_str(), steps);
+        let turn = self.run.turn;
+        let present = (
+            self.run.message,
+            turn.channel.as_str(),
+            turn.is_composed,
+            steps,
+        );
         let toolbox = &self.run.assistant.toolbox;
         let looks_outside = |tool: &str| {
             toolbox
@@ -406,11 +412,15 @@ impl<'a> History<'a> {
                 .is_some_and(|tool| tool.definition().looks_outside())
         };
         let past = self.past.turns.iter();
-        past.map(|turn| (&turn.message, turn.channel.as_str(), &turn.steps[..]))
-            .chain([present])
-            .any(|(message, channel, steps)| {
-                address.is_in(message, channel) || address.is_found_in(steps, &looks_outside)
-            })
+        past.map(|turn| {
+            let channel = turn.channel.as_str();
+            (&turn.message, channel, turn.is_composed, &turn.steps[..])
+        })
+        .chain([present])
+        .any(|(message, channel, is_composed, steps)| {
+            !is_composed && address.is_in(message, channel)
+                || address.is_found_in(steps, &looks_outside)
+        })
     }
 
     /// Whether the database knows that.

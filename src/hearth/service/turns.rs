@@ -96,6 +96,7 @@ impl Service {
                 earlier_request: Some(earlier_request),
             }),
             schedule: None,
+            is_composed: false,
             is_trusted: false,
         };
         let credential = Some(caller.identity.token_id);

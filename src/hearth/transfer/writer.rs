@@ -442,6 +442,7 @@ fn schedule_line(schedule: Schedule) -> ExportedSchedule {
         audience: Some(schedule.audience),
         conversation_id: schedule.conversation_id,
         channel: schedule.channel,
+        is_composed: schedule.is_composed,
         webhook: schedule.account,
         cron: timing.and_then(|timing| Some(timing.cron.as_ref()?.to_string())),
         next_at: timing.map(|timing| timing.next_at),

@@ -202,6 +202,9 @@ pub struct ExportedSchedule {
     pub conversation_id: Option<ConversationId>,
     /// The channel of its turns.
     pub channel: String,
+    /// Whether a model wrote its text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_composed: bool,
     /// A webhook account that also gets the replies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,

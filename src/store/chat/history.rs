@@ -28,6 +28,8 @@ pub struct PastTurn {
     pub id: TurnId,
     /// Where its message came from, as [`Turn::channel`](crate::Turn::channel).
     pub channel: String,
+    /// As [`Turn::is_composed`](crate::Turn::is_composed).
+    pub is_composed: bool,
     /// The message.
     pub message: Message,
     /// The memories that were shown with it, as far as they exist and are seen.
@@ -332,7 +334,7 @@ fn read_past(
     Ok((past, kept))
 }
 
-/// The columns of [`Found`]; the last is where the turn stands in its conversation.
+/// The columns of [`Found`]; the last but one is where the turn stands in its conversation.
 macro_rules! found_columns {
     ($reply:literal, $ended:literal) => {
         concat!(
@@ -343,7 +345,8 @@ macro_rules! found_columns {
             ", t.id, t.channel, t.state, t.error_message, \
                EXISTS (SELECT 1 FROM shown_memories s WHERE s.turn_id = t.id), \
                EXISTS (SELECT 1 FROM steps s WHERE s.turn_id = t.id), ",
-            $ended
+            $ended,
+            ", t.is_composed"
         )
     };
 }
@@ -391,6 +394,7 @@ fn found_from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Fo
         turn: PastTurn {
             id: row.get(first)?,
             channel: row.get(first + 1)?,
+            is_composed: row.get(first + 7)?,
             message,
             memories: Vec::new(),
             steps: Vec::new(),

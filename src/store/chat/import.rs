@@ -539,9 +539,9 @@ fn add_schedule(
     write.execute(
         "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account, cron,
              next_at, planned_at, last_at, is_paused, created_at, is_wait, owner_id,
-             audience_id, is_outside, is_said, local_at, trigger, only_if_changed)
+             audience_id, is_outside, is_said, local_at, trigger, only_if_changed, is_composed)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-             ?19, ?20)",
+             ?19, ?20, ?21)",
         params![
             free_id(
                 write,
@@ -569,6 +569,7 @@ fn add_schedule(
             timing.and_then(|timing| timing.local.as_ref()),
             new.on,
             schedules::to_column(&new.only_if_changed),
+            new.is_composed,
         ],
     )?;
     Ok(true)

@@ -89,6 +89,8 @@ pub struct NewTurn {
     pub idempotency: Option<IdempotencyKey>,
     /// The schedule that begins it.
     pub schedule: Option<ScheduleId>,
+    /// Whether a model wrote the text, and no person.
+    pub is_composed: bool,
     /// Whether the webhook account from which it comes is trusted.
     pub is_trusted: bool,
 }
@@ -118,6 +120,7 @@ impl NewTurn {
             tools: None,
             idempotency: None,
             schedule: None,
+            is_composed: false,
             is_trusted: false,
         }
     }
@@ -271,12 +274,13 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         usage: Usage::default(),
         instructions: instructions.clone().or(placement.instructions),
         schedule_id: new.schedule,
+        is_composed: new.is_composed,
     };
     write.execute(
         "INSERT INTO turns
              (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id, tools, wanted_model, schedule_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+              user_id, tools, wanted_model, schedule_id, is_composed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             turn.id,
             turn.conversation_id,
@@ -290,6 +294,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             turn.tools.as_ref().map(|tools| tools.join(",")),
             new.model,
             new.schedule,
+            new.is_composed,
         ],
     )?;
     if !steps.is_empty() {

@@ -113,6 +113,8 @@ pub struct Turn {
     pub instructions: Option<String>,
     /// The schedule that began it, which may be gone.
     pub schedule_id: Option<ScheduleId>,
+    /// Whether a model wrote the message, and no person.
+    pub is_composed: bool,
 }
 
 /// A tool call whose start is stored.
@@ -271,7 +273,8 @@ macro_rules! turn_columns {
          t.message_id, t.reply_id, t.error_code, t.error_message, t.error_status, \
          t.error_retry_after, t.said, t.created_at, t.started_at, t.model, t.input_tokens, \
          t.output_tokens, t.cached_tokens, coalesce(t.wanted_model, c.model), \
-         coalesce(t.instructions, c.instructions), c.external_name, c.surface, t.schedule_id"
+         coalesce(t.instructions, c.instructions), c.external_name, c.surface, t.schedule_id, \
+         t.is_composed"
     };
 }
 
@@ -370,6 +373,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
         external_name: row.get(AT + 22)?,
         surface: row.get(AT + 23)?,
         schedule_id: row.get(AT + 24)?,
+        is_composed: row.get(AT + 25)?,
     })
 }
 

@@ -71,7 +71,7 @@ const MIGRATIONS: [&str; 44] = [
     include_str!("../migrations/0041_calendars.sql"),
     include_str!("../migrations/0042_routines.sql"),
     include_str!("../migrations/0043_senders.sql"),
-    include_str!("../migrations/0044_last_sender.sql"),
+    include_str!("../migrations/0044_senders_and_prompts.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

@@ -283,6 +283,7 @@ fn begin(
         account: schedule.account.clone(),
         speaker: schedule.owner.clone(),
         schedule: Some(schedule.id),
+        is_composed: schedule.is_composed,
         ..NewTurn::new(
             Viewer::server(),
             Target::Existing(conversation),

@@ -78,6 +78,8 @@ pub struct Schedule {
     pub is_paused: bool,
     /// Whether text from outside was at hand when it was created.
     pub is_outside: bool,
+    /// Whether a model wrote its text.
+    pub is_composed: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }
@@ -110,6 +112,8 @@ pub struct NewSchedule {
     /// Whether text from outside is at hand: its runs are then as careful as what set it up,
     /// also in another conversation.
     pub is_outside: bool,
+    /// Whether a model wrote its text.
+    pub is_composed: bool,
     /// Most schedules of a person: `limits.schedules_per_person`.
     pub most: usize,
 }
@@ -130,6 +134,7 @@ impl NewSchedule {
             trigger: None,
             only_if_changed: Vec::new(),
             is_outside: false,
+            is_composed: false,
             most: usize::MAX,
         }
     }
@@ -264,6 +269,7 @@ impl Store {
                 channel: told.channel,
                 account: told.account,
                 is_outside: told.is_outside,
+                is_composed: told.is_composed,
                 ..NewSchedule::new(&told.text, Some(timing))
             };
             add(write, &Viewer::server(), again)
@@ -325,8 +331,8 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
     write.execute(
         "INSERT INTO schedules (id, prompt, is_said, owner, conversation_id, channel, account,
              cron, next_at, is_wait, local_at, trigger, only_if_changed, planned_at, created_at,
-             owner_id, audience_id, is_outside)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17)",
+             owner_id, audience_id, is_outside, is_composed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18)",
         params![
             id,
             text,
@@ -345,6 +351,7 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
             new.owner_id,
             audience_id,
             new.is_outside,
+            new.is_composed,
         ],
     )?;
     plan_events(write, Some(id))?;
@@ -472,7 +479,7 @@ pub(crate) fn from_row(
     let id: ScheduleId = row.get("id")?;
     Ok(from_row!(row => Schedule {
         is_said, owner, conversation_id, channel, account, trigger_text, is_trigger_outside,
-        told_at, told_by, last_at, planned_at, is_paused, is_outside, created_at;
+        told_at, told_by, last_at, planned_at, is_paused, is_outside, is_composed, created_at;
         id: id,
         text: row.get("prompt")?,
         owner_id: thing.owner_id,

@@ -171,6 +171,7 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     };
     let maker = NewSchedule {
         is_outside: context.is_outside,
+        is_composed: true,
         owner: context.speaker.map(str::to_owned),
         owner_id: context.user_id,
         conversation_id: context.conversation_id,

@@ -1,9 +1,11 @@
 //! Reading a page must not carry out what the model was shown.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use support::eventually;
 use support::home::Home;
 use support::model::{Act, Model};
 use support::served::Served;
@@ -164,4 +166,47 @@ fn which_addresses_are_read_says_no_more_than_a_turn_may_choose() {
         assert_eq!(user.response()["data"]["response"], "Done.");
         assert_eq!(asked.lock().unwrap().len(), 20, "{letters} letters");
     }
+}
+
+#[test]
+fn an_address_in_a_prompt_that_the_model_wrote_is_asked_for_in_its_runs() {
+    let (served, asked) = pages(0);
+    let url = format!("http://{}/?code={SECRET}", served.address);
+    let model = {
+        let url = url.clone();
+        Model::start(move |request, _| {
+            let last = request["messages"].as_array().unwrap().last().unwrap();
+            let text = last["content"].to_string();
+            match () {
+                () if last["role"] == "tool" => Act::say("Done."),
+                () if text.contains("This was set up earlier") => {
+                    Act::call("web_fetch", json!({ "url": url }))
+                }
+                () => Act::call(
+                    "schedule",
+                    json!({ "action": "create", "prompt": format!("Read {url}"), "at": "+1h" }),
+                ),
+            }
+        })
+    };
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "tool_permissions": { "web_fetch": "allow", "schedule": "allow" },
+        "tools": { "web_fetch": { "allow": ["127.0.0.1"] } },
+    })));
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    user.chat("Look at the news later");
+    home.server().advance_clock(Duration::from_secs(3_660));
+    let question = admin.event("approval.requested");
+    assert_eq!(question["arguments"]["url"], url.as_str(), "{question}");
+    admin.ask(json!({ "type": "deny", "approval_id": question["approval_id"] }));
+    assert!(asked.lock().unwrap().is_empty());
+    // A person's own prompt gives the model its address.
+    let own = json!({ "type": "create_schedule", "prompt": format!("Read {url}"), "at": "+1h" });
+    user.ask(own);
+    home.server().advance_clock(Duration::from_secs(3_660));
+    eventually("the page is read", || {
+        (asked.lock().unwrap().len() == 1).then_some(())
+    });
 }
