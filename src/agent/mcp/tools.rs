@@ -35,7 +35,7 @@ pub(super) struct McpTool {
     remote_name: String,
     kind: Kind,
     definition: Definition,
-    /// What the model is told of the server.
+    /// What the prompt says about the server.
     note: Option<Arc<str>>,
     standing: Standing,
 }

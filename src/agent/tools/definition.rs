@@ -326,7 +326,7 @@ pub trait Tool: Send + Sync {
         &self.definition().spec
     }
 
-    /// What the model is told once of the server that has it and others. None if it is of
+    /// What the prompt says, once, about the server that has it and others. None if it is of
     /// no server.
     fn server_note(&self) -> Option<&str> {
         None

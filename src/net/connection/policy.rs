@@ -1,4 +1,4 @@
-//! What a listening port serves, and to whom.
+//! What a listening port serves, and who may connect.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::http::https_redirect::HttpsRedirect;
 #[cfg(feature = "tls")]
 use crate::tls::Acceptor;
 
-/// What one listening port serves, and to whom.
+/// What one listening port serves, and who may connect.
 pub struct ListenerPolicy {
     /// The addresses that may connect.
     pub allow_from: AddressPatterns,

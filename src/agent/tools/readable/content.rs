@@ -204,7 +204,7 @@ fn take_holdings(tree: &Tree<'_>, place: usize, tag: &Tag<'_>, held: &mut Holdin
     }
 }
 
-/// Leaves out what stands in an element under a heading over links to elsewhere.
+/// Leaves out the content of an element under a heading over links to elsewhere.
 fn leave_out_elsewhere(tree: &Tree<'_>, place: usize, held: &mut [Holdings], worth: &mut [Worth]) {
     let has_text = |child: &usize| worth[*child] == Worth::Content && held[*child].text > 0;
     let mut children = tree.children(place).filter(has_text).peekable();
