@@ -249,30 +249,28 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn index_messages(&self) -> Result<bool> {
-        Ok(self.index_some(&NEW)? || self.index_some(&OLD)?)
-    }
-
-    /// Adds what a search must find now: all that is new, unless that takes too long.
-    pub(crate) fn index_new(&self) {
-        for _ in 0..MOST_FOR_A_SEARCH {
-            match self.is_writable().then(|| self.index_some(&NEW)) {
-                Some(Ok(true)) => {}
-                Some(Ok(false)) | None => return,
-                Some(Err(error)) => {
-                    return log::warn!("a search does not find the newest messages: {error}");
-                }
+        for parts in [&NEW, &OLD] {
+            let look = |connection: &Connection| any_unfinished(connection, parts);
+            if self.look(look)?.uncommitted() {
+                self.write(|write| add_some(write, parts))?;
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 
-    /// Returns whether there was anything to add.
-    fn index_some(&self, parts: &'static [Part]) -> Result<bool> {
-        let has_any = self.look(|connection| any_unfinished(connection, parts))?;
-        if has_any.uncommitted() {
-            self.write(|write| add_some(write, parts))?;
-            return Ok(true);
+    /// Adds what a search must find now: all that is new, unless that takes too long. Without
+    /// anything new it does not wait for the writer.
+    pub(crate) fn index_new(&self) {
+        for _ in 0..MOST_FOR_A_SEARCH {
+            let has_new = self.read(|connection| any_unfinished(connection, &NEW));
+            if !(self.is_writable() && has_new.unwrap_or(false)) {
+                return;
+            }
+            if let Err(error) = self.write(|write| add_some(write, &NEW)) {
+                return log::warn!("a search does not find the newest messages: {error}");
+            }
         }
-        Ok(false)
     }
 }
 
