@@ -300,7 +300,7 @@ fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
                 .filter(|text| text.contains("### Task:") && text.contains(what))
                 .count()
         };
-        for what in ["concise, 3-5 word title", "follow-up", "tags"] {
+        for what in ["concise title", "broad tags", "useful messages"] {
             eventually(what, || (tasks(what) > 0).then_some(()));
         }
         until_stored(home, chats + 1, 6);

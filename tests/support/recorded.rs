@@ -14,15 +14,17 @@ use super::tap::Tap;
 
 /// Stands between a program and Hearth, and keeps what the program sends.
 pub struct Recorder {
-    name: &'static str,
+    name: String,
     tap: Tap,
 }
 
 impl Recorder {
     /// `name` is that of the table.
-    pub fn before(name: &'static str, hearth: SocketAddr) -> Recorder {
-        let tap = Tap::before(hearth);
-        Recorder { name, tap }
+    pub fn before(name: &str, hearth: SocketAddr) -> Recorder {
+        Recorder {
+            name: name.to_owned(),
+            tap: Tap::before(hearth),
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -44,13 +46,12 @@ impl Recorder {
                 sent.extend(is_model_api.then(|| request(&head, &body)));
             }
         }
-        assert!(!sent.is_empty(), "{} sent nothing", self.name);
         let file = peers::place().join(format!("{}.sent.json", self.name));
         fs::write(&file, json!(sent).to_string()).unwrap();
-        let known: BTreeSet<String> = exchanges(self.name).iter().flat_map(members).collect();
+        let known: BTreeSet<String> = exchanges(&self.name).iter().flat_map(members).collect();
         let sent: BTreeSet<String> = sent.iter().flat_map(members).collect();
         let new: Vec<_> = sent.difference(&known).collect();
-        let (name, file) = (self.name, file.display());
+        let (name, file) = (&self.name, file.display());
         assert!(new.is_empty(), "{name} sends {new:?}; see {file}");
     }
 }

@@ -33,8 +33,13 @@ assert index.chat(said).message.content == "You have said 1 things."
 pieces = [piece.delta for piece in index.stream_chat(said)]
 assert "".join(pieces) == "You have said 1 things." and len(pieces) > 3, pieces
 assert index.complete("hello").text == "You have said 1 things."
-done = asyncio.run(FunctionAgent(tools=[turn_on], llm=index).run("all lights please"))
-assert str(done) == "It is on.", done
+
+
+async def act():
+    return str(await FunctionAgent(tools=[turn_on], llm=index).run("all lights please"))
+
+
+assert asyncio.run(act()) == "It is on."
 vector = [0.5, -0.25]
 embedding = OllamaEmbedding("embed", base_url=hearth, client_kwargs={"headers": bearer})
 assert embedding.get_text_embedding("milk") == vector

@@ -51,11 +51,13 @@ pub fn home(model: &Model) -> Home {
 }
 
 /// Runs a script of tests/data/peers against a home.
-fn run(program: &Path, folder: &Path, script: &'static str) {
+fn run(program: &Path, folder: &Path, script: &str) {
     let model = model();
     let home = home(&model);
-    let name = script.split(['.', '_']).next().unwrap();
-    let recorder = Recorder::before(name, home.address());
+    let name = script
+        .replace("_peer.py", "-python")
+        .replace(".mjs", "-javascript");
+    let recorder = Recorder::before(&name, home.address());
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers");
     peers::script(
         Command::new(program)
@@ -69,13 +71,13 @@ fn run(program: &Path, folder: &Path, script: &'static str) {
     recorder.check();
 }
 
-fn run_python(python: &Python, script: &'static str) {
+fn run_python(python: &Python, script: &str) {
     if let Some(programs) = python.installed() {
         run(&programs.join("python"), &programs, script);
     }
 }
 
-fn run_node(node: &Node, script: &'static str) {
+fn run_node(node: &Node, script: &str) {
     if let Some(folder) = node.installed() {
         run("node".as_ref(), &folder, script);
     }
