@@ -91,6 +91,12 @@ pub fn drive(home: &Home, proxy: SocketAddr, push: &Receiver) {
     };
     let known = module(&mut page, "link.js", "it.pageAddress()");
     assert_eq!(known, base, "of links for other people");
+    let elsewhere = "it.serverURL('ws', it.serverEndpoint('https://home.example/hearth/')).href";
+    let socket = module(&mut page, "session.js", elsewhere);
+    assert_eq!(
+        socket, "https://home.example/hearth/ws",
+        "of an exported page"
+    );
     let claude = json!(include_str!("../data/imports/claude.json"));
     let imported = module(&mut page, "exporting.js", &format!("it.upload({claude})"));
     assert!(imported.as_str().unwrap().starts_with("Imported "));
