@@ -1,4 +1,4 @@
-//! Real programs that nobody here wrote, from PyPI and npm: which ones, in which versions,
+//! Real programs that nobody here wrote, from PyPI, npm and Debian: which ones, in which versions,
 //! and where they are installed. They stay in target/peers from run to run.
 
 use std::fs::{self, File, Permissions};
