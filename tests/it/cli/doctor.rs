@@ -516,6 +516,42 @@ fn skills_that_are_left_out_are_named() {
 }
 
 #[test]
+fn a_program_of_several_users_needs_a_token_that_speaks_for_them() {
+    let users = json!({ "a@home.example": "User", "b@home.example": "viewer" });
+    let folder = prepare(json!({ "openai_api": { "enabled": true, "users": users } }));
+    let warned = || {
+        let (code, lines) = doctor(folder.path());
+        assert_eq!(code, Some(0), "{lines:?}");
+        let mut texts = lines
+            .into_iter()
+            .map(|(_, level, text)| format!("{level}: {text}"));
+        texts.find(|text| text.contains("openai_api.users"))
+    };
+    let make = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let made = run(
+            folder.path(),
+            &[&["token", "create", "--name"], &words[..]].concat(),
+        );
+        assert!(made.status.success(), "{}", printed(&made));
+    };
+    make("own --user user");
+    let said = warned().unwrap();
+    assert!(
+        said.starts_with("warning: openai_api.users names User, viewer, for whom"),
+        "{said}"
+    );
+    make("one --speaks-for user");
+    let said = warned().unwrap();
+    assert!(
+        said.starts_with("warning: openai_api.users names viewer, for whom"),
+        "{said}"
+    );
+    make("two --speaks-for user,viewer");
+    assert_eq!(warned(), None);
+}
+
+#[test]
 fn tokens_are_listed_with_their_limits() {
     let folder = prepare(json!({}));
     let make = |words: &[&str]| {

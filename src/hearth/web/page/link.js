@@ -1,13 +1,12 @@
 // A link that sets a password, as the admin hands it over.
 
 import { h, moment, copyButton } from "./dom.js";
-import { savedEndpoint } from "./session.js";
+import { savedEndpoint, serverURL } from "./session.js";
 
 /** The address of the page of this server; throws where this page is served by another one. */
 export function pageAddress() {
-  const { relay, address } = savedEndpoint();
-  if (relay) throw new Error("Links can be made at home, or with “hearth user invite” on the machine, but not through a relay.");
-  return address ? `${address}/` : location.origin + location.pathname;
+  if (savedEndpoint().relay) throw new Error("Links can be made at home, or with “hearth user invite” on the machine, but not through a relay.");
+  return serverURL("./").href;
 }
 
 /** Shows a link, once. */
@@ -25,8 +24,7 @@ export function showLink({ name, link, qr, expires_at: until }) {
 
 /** Shows the address of the page for the next device. */
 export async function showAddress(household) {
-  const { relay, address } = savedEndpoint();
-  const url = relay ? location.href.split("#")[0] : address ? `${address}/` : location.origin + location.pathname;
+  const url = savedEndpoint().relay ? location.href.split("#")[0] : serverURL("./").href;
   const { qr } = await household.request("draw_address", { url });
   const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
   const dialog = h("dialog", { "aria-label": "Another device" }, h("form", { method: "dialog" },
