@@ -150,7 +150,7 @@ fn a_flow_of_node_red_hears_what_is_said() {
         .push(json!("keep"));
     let more = json!([
         { "id": "keep", "type": "function", "z": "hearth-tab", "x": 1, "y": 1, "wires": [[]],
-          "func": "flow.set('all', (flow.get('all') || '') + msg.payload.message.content + '\n');" },
+          "func": "flow.set('all', (flow.get('all') || '') + msg.payload.message.content + ' ');" },
         { "id": "last", "type": "http in", "z": "hearth-tab", "x": 1, "y": 1, "wires": [["show"]],
           "url": "/last", "method": "get" },
         { "id": "show", "type": "function", "z": "hearth-tab", "x": 1, "y": 1, "wires": [["answer"]],
