@@ -100,7 +100,7 @@ const PYTHON: &str = r#"
 import json, sys
 from standardwebhooks import Webhook
 body, headers, secret = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
-print(Webhook(secret.encode()).verify(body, headers)["message"])
+print(Webhook(secret).verify(body, headers)["message"])
 try:
     Webhook(b"another").verify(body, headers)
 except Exception as error:
@@ -109,7 +109,7 @@ except Exception as error:
 const JAVASCRIPT: &str = r#"
 const { Webhook } = require("standardwebhooks");
 const [body, headers, secret] = process.argv.slice(-3);
-const webhook = new Webhook(secret, { format: "raw" });
+const webhook = new Webhook(secret);
 console.log(webhook.verify(body, JSON.parse(headers)).message);
 try { webhook.verify(body + " ", JSON.parse(headers)); } catch (error) { console.log(error.message); }
 "#;
