@@ -90,5 +90,5 @@ pub use settings::{Edit, Settings};
 pub use tls::Tls;
 pub use tools::{Files, Permission, Reachable, RunCommand, Tools, WebFetch};
 pub use voice::{Speech, Transcription, Voice};
-pub use webhook_accounts::{WebhookAccount, is_at_or_below};
+pub use webhook_accounts::{WebhookAccount, WebhookFormat, is_at_or_below};
 pub use webhook_map::{Template, WebhookFilter, WebhookMap, misfit};

@@ -89,6 +89,16 @@ pub const WEB_PUSH: Python = Python {
     without: &[],
 };
 
+/// What sends messages to webhooks, and what checks the replies.
+pub const WEBHOOKS: Python = Python {
+    name: "webhooks",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    resolve_for: None,
+    packages: &["apprise==2.2.0", "standardwebhooks==1.1.0"],
+    without: &[],
+};
+
 /// A server of calendars.
 pub const RADICALE: Python = Python {
     name: "radicale",
@@ -307,6 +317,17 @@ fn loader(root: &Path) -> [PathBuf; 2] {
         .expect("a loader");
     [loader, libraries]
 }
+
+/// The conformance suite of the Model Context Protocol, and the Node.js that it needs.
+pub const CONFORMANCE: Node = Node {
+    name: "conformance",
+    packages: &["@modelcontextprotocol/conformance@0.1.16", "node@22"],
+};
+
+pub const STANDARD_WEBHOOKS: Node = Node {
+    name: "standard-webhooks",
+    packages: &["standardwebhooks@1.1.1"],
+};
 
 /// Where programs are installed: beside what was built.
 pub fn place() -> PathBuf {

@@ -18,6 +18,7 @@ use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
+use protocol::record::Annotations;
 use store::{Durable, IncludedFile, PageRange, Readers, StartedCall, Store, Viewer};
 
 /// Arguments by name.
@@ -324,6 +325,11 @@ pub trait Tool: Send + Sync {
     /// Name, description and parameters.
     fn spec(&self) -> &ToolSpec {
         &self.definition().spec
+    }
+
+    /// What its server says that it is, for people. None if it is of no server.
+    fn annotations(&self) -> Option<&Annotations> {
+        None
     }
 
     /// What the prompt says, once, about the server that has it and others. None if it is of

@@ -99,7 +99,10 @@ fn saying(words: &str) -> Response {
 /// What a person reads at an address where there is nothing; a program gets `refusal`.
 pub fn nothing_here(head: &Head, refusal: Response) -> Response {
     let accepts = head.header("accept").unwrap_or_default();
-    if refusal.status != 404 || head.method != "GET" || !accepts.contains("text/html") {
+    if refusal.status != 404
+        || !matches!(head.method.as_str(), "GET" | "HEAD")
+        || !accepts.contains("text/html")
+    {
         return refusal;
     }
     let words = "<h1>There is nothing at this address</h1>\n\

@@ -401,6 +401,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
                     Source::Mcp(server) => format!("mcp:{server}"),
                 },
                 permission: permission.as_str(),
+                annotations: tool.annotations().cloned(),
                 is_left_out: offer.left_out().any(|name| name == spec.name),
             }
         });

@@ -35,6 +35,7 @@ fn account(mode: &str, listed: &str, own: &str) -> WebhookAccount {
         incoming_path: "/in".to_owned(),
         outgoing_url: "http://127.0.0.1/".to_owned(),
         secret: None,
+        accept: Vec::new(),
         model: None,
         permission_mode: permission(mode),
         tools: tools(listed),
