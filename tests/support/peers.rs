@@ -94,7 +94,7 @@ pub const WEBHOOKS: Python = Python {
     name: "webhooks",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &["apprise==2.2.0", "standardwebhooks==1.1.0"],
     without: &[],
 };
