@@ -167,7 +167,11 @@ mod tests {
         assert_eq!(key, Path::new("/data/household.key.pem"));
         assert_eq!(tls.authority().unwrap(), Path::new("/data/authority.pem"));
         assert!(!tls.is_only());
-        assert!(load(r#"{"tls": {"household": true, "only": true}}"#).unwrap().is_only());
+        assert!(
+            load(r#"{"tls": {"household": true, "only": true}}"#)
+                .unwrap()
+                .is_only()
+        );
         let trusting = load(r#"{"tls": {"ca_file": "ca.pem"}}"#).unwrap();
         assert_eq!(trusting.identity(), None);
         assert_eq!(trusting.ca_file.as_deref(), Some(Path::new("/data/ca.pem")));

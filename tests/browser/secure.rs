@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::chromium::{Chromium, Page};
 use super::elsewhere::{sign_in_through, until_signed_in};
-use super::relay::TOKEN;
 use super::pages::go;
+use super::relay::TOKEN;
 use super::{check, check_hosts, say};
 use support::home::{Home, PASSWORD};
 use support::tls::{Identity, household};
@@ -100,7 +100,10 @@ fn a_browser_that_trusts_the_authority_of_the_home_withholds_nothing() {
     page.until("document.querySelectorAll('h2').length === 7");
     let shown = page.evaluate("document.querySelector('pre').textContent.replace(/\\n/g, ':')");
     assert_eq!(shown, print);
-    assert_eq!(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
+    assert_eq!(
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+        true
+    );
     page.screenshot("trust");
     page.open(&format!("http://hearth.lan:{port}/"));
     page.fill("[name=username]", "admin");
@@ -108,12 +111,16 @@ fn a_browser_that_trusts_the_authority_of_the_home_withholds_nothing() {
     page.click("button[type=submit]");
     until_signed_in(&mut page);
     assert_eq!(page.evaluate(WITHHELD), json!([false, false, false, false]));
-    let card = "[...document.querySelectorAll('.page .card')].find((card) => card.querySelector('code'))";
+    let card =
+        "[...document.querySelectorAll('.page .card')].find((card) => card.querySelector('code'))";
     go(&mut page, "account");
     page.until(card);
     let text = page.evaluate(&format!("{card}.innerText"));
     let text = text.as_str().unwrap();
-    assert!(text.contains(&print) && text.contains("over plain http"), "{text}");
+    assert!(
+        text.contains(&print) && text.contains("over plain http"),
+        "{text}"
+    );
     let link = page.evaluate(&format!("{card}.querySelector('a').href"));
     assert_eq!(link, trust);
     page.screenshot("trust-account");
@@ -121,7 +128,10 @@ fn a_browser_that_trusts_the_authority_of_the_home_withholds_nothing() {
         let url = format!("https://{host}:{port}/health");
         page.call("Page.navigate", json!({ "url": url }))["errorText"].clone()
     };
-    assert_eq!(refused(&mut page, "127.0.0.1"), "net::ERR_CERT_AUTHORITY_INVALID");
+    assert_eq!(
+        refused(&mut page, "127.0.0.1"),
+        "net::ERR_CERT_AUTHORITY_INVALID"
+    );
 
     let browser = Chromium::trusting(&authority);
     let mut page = browser.page();
@@ -137,9 +147,15 @@ fn a_browser_that_trusts_the_authority_of_the_home_withholds_nothing() {
     page.until(card);
     let text = page.evaluate(&format!("{card}.innerText"));
     let text = text.as_str().unwrap();
-    assert!(text.contains(&print) && !text.contains("over plain http"), "{text}");
+    assert!(
+        text.contains(&print) && !text.contains("over plain http"),
+        "{text}"
+    );
     check(&page, &home);
     // A name that the authority may not vouch for stays refused.
     assert_eq!(refused(&mut page, "127.0.0.1"), json!(null));
-    assert_eq!(refused(&mut page, "hearth.lan"), "net::ERR_CERT_COMMON_NAME_INVALID");
+    assert_eq!(
+        refused(&mut page, "hearth.lan"),
+        "net::ERR_CERT_COMMON_NAME_INVALID"
+    );
 }

@@ -67,7 +67,13 @@ impl Identity {
 }
 
 /// What [`household`] may vouch for.
-pub const NAMES: [&str; 5] = ["pi.local", "localhost", "127.0.0.1", "192.168.1.7", "fd00::7"];
+pub const NAMES: [&str; 5] = [
+    "pi.local",
+    "localhost",
+    "127.0.0.1",
+    "192.168.1.7",
+    "fd00::7",
+];
 
 /// Starts a home again with an authority of its own, and trusts that.
 pub fn household(home: &mut Home, only: bool) -> Trust {

@@ -1,9 +1,7 @@
 //! The table of paths: what each takes, who may use it, and what answers.
 
 use super::extension::Context;
-use super::{
-    attachments, authentication, events, health, registration, transfer, trust, welcome,
-};
+use super::{attachments, authentication, events, health, registration, transfer, trust, welcome};
 use crate::api::access::Exchange;
 use crate::api::{anthropic, audio, embeddings, mcp, ollama, openai, responses};
 use crate::metrics;

@@ -45,7 +45,10 @@ pub fn answer(context: &Context<'_>) -> Result<Answer> {
     })?;
     // It names the machine and its addresses, which a foreign page must not learn.
     let Ok(reached) = origin::check_host(head, &config.allowed_hosts) else {
-        return Ok(Answer::Now(welcome::unknown_name(head, &config.allowed_hosts)));
+        return Ok(Answer::Now(welcome::unknown_name(
+            head,
+            &config.allowed_hosts,
+        )));
     };
     let unreadable = |problem| Error::server("the certificate cannot be read", problem);
     let certificates = load_certificates(&path).map_err(|error| unreadable(error.to_string()))?;
@@ -155,10 +158,15 @@ fn picture(rows: &[String], label: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let marks = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;")];
-    marks
-        .iter()
-        .fold(text.to_owned(), |text, (mark, entity)| text.replace(mark, entity))
+    let marks = [
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ("\"", "&quot;"),
+    ];
+    marks.iter().fold(text.to_owned(), |text, (mark, entity)| {
+        text.replace(mark, entity)
+    })
 }
 
 #[cfg(test)]
@@ -168,7 +176,13 @@ mod tests {
 
     #[test]
     fn another_device_is_sent_to_a_name_of_the_certificate() {
-        let names = ["pi.local", "localhost", "127.0.0.1", "192.168.1.7", "fd00::7"];
+        let names = [
+            "pi.local",
+            "localhost",
+            "127.0.0.1",
+            "192.168.1.7",
+            "fd00::7",
+        ];
         let names = names.map(str::to_owned);
         let table = "
             pi.local:5000     | pi.local:5000

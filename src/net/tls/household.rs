@@ -98,8 +98,7 @@ fn read(path: &Path) -> Result<Inspected, CertificateError> {
 fn issuer(folder: &Path, authority: &Inspected) -> Result<Issuer, CertificateError> {
     let path = folder.join(AUTHORITY_KEY);
     let key = load_key(&path)?;
-    let pair =
-        pair(key.secret_der()).map_err(|error| CertificateError::malformed(&path, error))?;
+    let pair = pair(key.secret_der()).map_err(|error| CertificateError::malformed(&path, error))?;
     match authority.key.ends_with(pair.public_key().as_ref()) {
         true => Ok(Issuer {
             name: element(SEQUENCE, &[&authority.subject]),
@@ -153,7 +152,8 @@ pub fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertificateError>
         file.sync_all()?;
         fs::rename(&temporary, path)
     };
-    written().map_err(|error| CertificateError::of(path, format_args!("cannot be written: {error}")))
+    written()
+        .map_err(|error| CertificateError::of(path, format_args!("cannot be written: {error}")))
 }
 
 #[cfg(test)]
@@ -192,7 +192,11 @@ mod tests {
         fs::rename(folder.path().join(AUTHORITY_KEY), folder.path().join("usb")).unwrap();
         assert!(!renewed(0));
         let error = renew(folder.path(), now.plus(DAY * 380)).unwrap_err();
-        assert!(error.to_string().contains("authority.key.pem cannot be read"));
+        assert!(
+            error
+                .to_string()
+                .contains("authority.key.pem cannot be read")
+        );
         // Another authority takes nothing over.
         make(folder.path(), "pi", &names, now).unwrap();
         assert!(renewed(0));

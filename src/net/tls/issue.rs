@@ -86,7 +86,10 @@ pub fn issue(
     let public = pair.public_key().as_ref();
     let own_key = element(OCTET_STRING, &[&key_identifier(public)]);
     let signing_key = plain_context(0);
-    let signing_key = element(signing_key, &[&key_identifier(signing.public_key().as_ref())]);
+    let signing_key = element(
+        signing_key,
+        &[&key_identifier(signing.public_key().as_ref())],
+    );
     let extensions = element(
         SEQUENCE,
         &[

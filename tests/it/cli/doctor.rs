@@ -104,15 +104,24 @@ fn everything_is_looked_at_once() {
 fn what_is_wrong_with_the_authority_of_the_household_is_said() {
     let folder = prepare(json!({}));
     let path = folder.path();
-    assert!(run(path, &["tls", "household", "--name", "pi.example"]).status.success());
+    assert!(
+        run(path, &["tls", "household", "--name", "pi.example"])
+            .status
+            .success()
+    );
     let of_tls = || {
         let (_, lines) = doctor(path);
         let lines = lines.into_iter().filter(|line| line.0 == "tls");
-        let lines: Vec<String> = lines.map(|line| format!("{}: {}", line.1, line.2)).collect();
+        let lines: Vec<String> = lines
+            .map(|line| format!("{}: {}", line.1, line.2))
+            .collect();
         lines
     };
     let found = of_tls();
-    assert!(found.len() == 1 && found[0].starts_with("ok: "), "{found:?}");
+    assert!(
+        found.len() == 1 && found[0].starts_with("ok: "),
+        "{found:?}"
+    );
 
     let key = path.join("authority.key.pem");
     fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
@@ -130,8 +139,14 @@ fn what_is_wrong_with_the_authority_of_the_household_is_said() {
     }
     fs::remove_file(&key).unwrap();
     let found = of_tls().join("\n");
-    assert!(found.contains("warning: the server cannot renew its certificate"), "{found}");
-    assert!(found.contains("authority.key.pem cannot be read"), "{found}");
+    assert!(
+        found.contains("warning: the server cannot renew its certificate"),
+        "{found}"
+    );
+    assert!(
+        found.contains("authority.key.pem cannot be read"),
+        "{found}"
+    );
 
     let now = base::clock::Clock::system().now();
     let long_ago = now.minus(std::time::Duration::from_secs(3_600 * 24 * 3_640));
@@ -139,8 +154,14 @@ fn what_is_wrong_with_the_authority_of_the_household_is_said() {
     net::tls::household::make(path, "pi", &names, long_ago).unwrap();
     net::tls::household::renew(path, now).unwrap();
     let found = of_tls().join("\n");
-    assert!(found.contains("warning: the household's authority ends in 9 days"), "{found}");
-    assert!(found.contains("warning: the certificate expires in 9 days"), "{found}");
+    assert!(
+        found.contains("warning: the household's authority ends in 9 days"),
+        "{found}"
+    );
+    assert!(
+        found.contains("warning: the certificate expires in 9 days"),
+        "{found}"
+    );
 }
 
 /// What is done to a data directory, the check that notices it, how bad it is,

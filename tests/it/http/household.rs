@@ -86,7 +86,10 @@ fn one_port_serves_plain_clients_beside_tls_and_a_bad_one_disturbs_nobody() {
         let status = if path == "/hook" { 405 } else { 200 };
         assert_eq!(http::get(hooks, path).status, status);
         let answer = get(hooks, path, &trust).unwrap();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answer}"
+        );
     }
     let message = json!({ "message": "hello", "sender": "ci", "conversation_id": "c" });
     let posted = http::post(hooks, "/hook", &[], &message);
@@ -130,27 +133,52 @@ fn the_page_of_trust_shows_the_authority_and_gives_it_away_without_its_key() {
 
     let page = http::get(home.address(), "/trust");
     assert_eq!(page.status, 200);
-    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
     let shown = page.body.replace('\n', ":");
     assert!(shown.contains(&print), "{shown}");
-    for part in ["iPhone", "Android", "Windows", "Mac", "Firefox", "<svg", "Hearth at pi ("] {
+    for part in [
+        "iPhone",
+        "Android",
+        "Windows",
+        "Mac",
+        "Firefox",
+        "<svg",
+        "Hearth at pi (",
+    ] {
         assert!(page.body.contains(part), "{part}");
     }
-    assert!(!page.body.contains("<script") && !page.body.contains("trust."), "{shown}");
+    assert!(
+        !page.body.contains("<script") && !page.body.contains("trust."),
+        "{shown}"
+    );
     let link = format!("href=\"https://pi.local:{}/\"", home.address().port());
     assert!(page.body.contains(&link), "{link}");
     assert!(is_ok(get(home.address(), "/trust", &trust)));
 
     let file = http::get(home.address(), "/trust/hearth-authority.pem");
-    assert_eq!(file.body, fs::read_to_string(folder.join("authority.pem")).unwrap());
+    assert_eq!(
+        file.body,
+        fs::read_to_string(folder.join("authority.pem")).unwrap()
+    );
     let answer = exchange(
         home.address(),
         b"GET /trust/hearth-authority.crt HTTP/1.1\r\nHost: pi.local\r\nConnection: close\r\n\r\n",
     );
     assert!(answer.ends_with(&der[0]));
     let head = String::from_utf8_lossy(&answer[..answer.len() - der[0].len()]).into_owned();
-    assert!(head.contains("Content-Type: application/x-x509-ca-cert\r\n"), "{head}");
-    for path in ["authority.key.pem", "hearth-authority.key", "", "../authority.key.pem"] {
+    assert!(
+        head.contains("Content-Type: application/x-x509-ca-cert\r\n"),
+        "{head}"
+    );
+    for path in [
+        "authority.key.pem",
+        "hearth-authority.key",
+        "",
+        "../authority.key.pem",
+    ] {
         let answer = http::get(home.address(), &format!("/trust/{path}"));
         assert_eq!(answer.status, 404, "{path}");
     }
@@ -158,7 +186,10 @@ fn the_page_of_trust_shows_the_authority_and_gives_it_away_without_its_key() {
     let foreign = b"GET /trust HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     let answer = exchange(home.address(), foreign);
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    assert!(!answer.contains("192.168.1.7") && answer.contains("allowed_hosts"), "{answer}");
+    assert!(
+        !answer.contains("192.168.1.7") && answer.contains("allowed_hosts"),
+        "{answer}"
+    );
 
     let info = home.admin().ask(json!({ "type": "server_info" }));
     assert_eq!(info["authority"], json!(print));
@@ -178,7 +209,9 @@ fn the_running_server_renews_its_certificate_and_keeps_its_connections() {
 
     home.server().advance_clock(DAY * 300);
     let looked = home.server().last_tick();
-    eventually("the next round", || (home.server().last_tick() > looked).then_some(()));
+    eventually("the next round", || {
+        (home.server().last_tick() > looked).then_some(())
+    });
     assert_eq!(fs::read(&file).unwrap(), before);
     home.server().advance_clock(DAY * 70);
     eventually("a new certificate", || {
@@ -209,10 +242,15 @@ fn the_running_server_renews_its_certificate_and_keeps_its_connections() {
 /// Runs openssl in a folder; whether it was content, and what it said.
 fn openssl(folder: &Path, arguments: &str) -> (bool, String) {
     let mut command = Command::new("openssl");
-    command.args(arguments.split_whitespace()).current_dir(folder);
+    command
+        .args(arguments.split_whitespace())
+        .current_dir(folder);
     let output = command.output().unwrap();
     let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    (
+        output.status.success(),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
 }
 
 #[test]
@@ -236,7 +274,10 @@ fn openssl_takes_names_of_the_home_and_refuses_all_others_under_this_authority()
         let (is_good, said) = openssl(path, &format!("{verify} {kind} {name} household.pem"));
         assert!(is_good, "{name}: {said}");
     }
-    let (is_good, said) = openssl(path, &format!("{verify} -verify_hostname bank.example household.pem"));
+    let (is_good, said) = openssl(
+        path,
+        &format!("{verify} -verify_hostname bank.example household.pem"),
+    );
     assert!(!is_good && said.contains("ostname mismatch"), "{said}");
 
     // What a thief of the authority's key could make.
@@ -250,9 +291,8 @@ fn openssl_takes_names_of_the_home_and_refuses_all_others_under_this_authority()
         let request = format!("req -new -key forged.key -out forged.csr -subj {subject}");
         let (made, said) = openssl(path, &request);
         assert!(made, "{said}");
-        let signed = format!(
-            "x509 -req -in forged.csr {issuer} -days 30 -extfile extensions -out {out}"
-        );
+        let signed =
+            format!("x509 -req -in forged.csr {issuer} -days 30 -extfile extensions -out {out}");
         let (made, said) = openssl(path, &signed);
         assert!(made, "{extensions}: {said}");
     };
@@ -262,7 +302,11 @@ fn openssl_takes_names_of_the_home_and_refuses_all_others_under_this_authority()
     let violation = Some("permitted subtree violation");
     for (subject, names, wrong) in [
         ("/O=a", "DNS:pi.local", None),
-        ("/O=a", "DNS:kitchen.pi.local,IP:192.168.1.7,IP:fd00::7", None),
+        (
+            "/O=a",
+            "DNS:kitchen.pi.local,IP:192.168.1.7,IP:fd00::7",
+            None,
+        ),
         ("/O=a", "DNS:bank.example", violation),
         ("/O=a", "DNS:pi.local,DNS:bank.example", violation),
         ("/O=a", "DNS:local", violation),
@@ -287,16 +331,29 @@ fn openssl_takes_names_of_the_home_and_refuses_all_others_under_this_authority()
         let (is_good, said) = openssl(path, &format!("{plain} forged.pem"));
         match wrong {
             None => assert!(is_good, "{names}: {said}"),
-            Some(wrong) => assert!(!is_good && said.contains(wrong), "{subject} {names}: {said}"),
+            Some(wrong) => assert!(
+                !is_good && said.contains(wrong),
+                "{subject} {names}: {said}"
+            ),
         }
     }
     // An authority below it counts for nothing, and neither does another use.
-    forge(ours, "/O=below", "basicConstraints=critical,CA:TRUE", "below.pem");
+    forge(
+        ours,
+        "/O=below",
+        "basicConstraints=critical,CA:TRUE",
+        "below.pem",
+    );
     let below = "-CA below.pem -CAkey forged.key";
     forge(below, "/O=a", "subjectAltName=DNS:pi.local", "forged.pem");
     let (is_good, said) = openssl(path, &format!("{plain} -untrusted below.pem forged.pem"));
     assert!(!is_good && said.contains("path length"), "{said}");
-    forge(ours, "/O=a", "extendedKeyUsage=emailProtection\nsubjectAltName=DNS:pi.local", "mail.pem");
+    forge(
+        ours,
+        "/O=a",
+        "extendedKeyUsage=emailProtection\nsubjectAltName=DNS:pi.local",
+        "mail.pem",
+    );
     for purpose in ["smimesign", "sslclient"] {
         let (is_good, said) = openssl(path, &format!("{plain} -purpose {purpose} mail.pem"));
         assert!(!is_good, "{purpose}: {said}");

@@ -74,7 +74,10 @@ fn authority(installation: &Installation<'_>, config: &Config) -> Vec<Diagnosis>
     let left = authority.until.since(Clock::system().now()).as_secs();
     if left < AUTHORITY_SOON {
         let until = time(authority.until);
-        let text = format!("the household's authority ends in {} days, at {until}", left / DAY);
+        let text = format!(
+            "the household's authority ends in {} days, at {until}",
+            left / DAY
+        );
         found.push(Diagnosis::warning(text).advise(&replace));
     }
     let allowed = config.allowed_hosts.iter().cloned();

@@ -116,11 +116,7 @@ fn household(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -
 }
 
 /// How the devices of the home come to trust the authority.
-fn advise_devices(
-    directory: &DataDirectory,
-    folder: &Path,
-    context: &mut CliContext,
-) -> CliResult {
+fn advise_devices(directory: &DataDirectory, folder: &Path, context: &mut CliContext) -> CliResult {
     let server = RunningServer::find(directory);
     let config = address_settings(directory)?.current();
     let in_use = folder.join(HOUSEHOLD_CERTIFICATE);
@@ -137,7 +133,11 @@ fn advise_devices(
     let (bind, port) = configured.map_or((None, DEFAULT_PORT), |tcp| (tcp.bind, tcp.port));
     let configured = SocketAddr::new(bind.unwrap_or(Ipv4Addr::UNSPECIFIED.into()), port);
     let address = reachable(running.unwrap_or(configured));
-    let scheme = if config.tls.is_only() { "https" } else { "http" };
+    let scheme = if config.tls.is_only() {
+        "https"
+    } else {
+        "http"
+    };
     let page = format!("{scheme}://{address}{TRUST}");
     writeln!(
         context.output,
@@ -395,12 +395,19 @@ mod tests {
         fs::write(directory.path().join("ca.pem"), "").unwrap();
         let made = root.run("tls household --name pi.example --name 192.168.99.7", "");
         assert_eq!(made.code, 0, "{made:?}");
-        for part in ["pi.example, 192.168.99.7, ", "localhost", "home.example", "/trust"] {
+        for part in [
+            "pi.example, 192.168.99.7, ",
+            "localhost",
+            "home.example",
+            "/trust",
+        ] {
             assert!(made.output.contains(part), "{part:?}: {}", made.output);
         }
         assert!(!made.output.contains("nas"), "{}", made.output);
         for file in [AUTHORITY_KEY, "household.key.pem"] {
-            let mode = fs::metadata(directory.path().join(file)).unwrap().permissions();
+            let mode = fs::metadata(directory.path().join(file))
+                .unwrap()
+                .permissions();
             assert_eq!(mode.mode() & 0o777, 0o600, "{file}");
         }
         let text = fs::read_to_string(directory.config()).unwrap();
