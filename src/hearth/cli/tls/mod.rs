@@ -390,7 +390,7 @@ mod tests {
         let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         let config = r#"{"tls": {"cert": "a.pem", "key": "b.pem", "ca_file": "ca.pem"},
-            "allowed_hosts": ["Home.Example", "nas"]}"#;
+            "allowed_hosts": ["home.example", "kitchen-nas"]}"#;
         fs::write(directory.config(), config).unwrap();
         fs::write(directory.path().join("ca.pem"), "").unwrap();
         let made = root.run("tls household --name pi.example --name 192.168.99.7", "");
@@ -403,7 +403,7 @@ mod tests {
         ] {
             assert!(made.output.contains(part), "{part:?}: {}", made.output);
         }
-        assert!(!made.output.contains("nas"), "{}", made.output);
+        assert!(!made.output.contains("kitchen-nas"), "{}", made.output);
         for file in [AUTHORITY_KEY, "household.key.pem"] {
             let mode = fs::metadata(directory.path().join(file))
                 .unwrap()
