@@ -160,7 +160,7 @@ fn given_names(arguments: &Arguments) -> Result<Vec<String>, CliError> {
         names::normalised(name)
             .ok_or_else(|| arguments.usage(format!("--name {name:?} is not a name or address")))
     };
-    given.into_iter().map(|given| name(given)).collect()
+    given.into_iter().map(name).collect()
 }
 
 /// `hearth tls self-signed`
