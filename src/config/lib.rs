@@ -87,7 +87,7 @@ pub use reader::variable;
 pub use relay::RelaySettings;
 pub use secrets::{Reunited, reunite, without_secrets};
 pub use settings::{Edit, Settings};
-pub use tls::Tls;
+pub use tls::{AUTHORITY, AUTHORITY_KEY, HOUSEHOLD_CERTIFICATE, HOUSEHOLD_KEY, Tls};
 pub use tools::{Files, Permission, Reachable, RunCommand, Tools, WebFetch};
 pub use voice::{Speech, Transcription, Voice};
 pub use webhook_accounts::{WebhookAccount, WebhookFormat, is_at_or_below};

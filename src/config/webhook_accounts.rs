@@ -21,7 +21,7 @@ use base::secret::Secret;
 use base::url::is_exposed;
 
 /// Where the server itself answers, here and below (protocol section 3).
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 11] = [
     "/assets",
     "/attachments",
     "/auth",
@@ -31,6 +31,7 @@ const TAKEN: [&str; 10] = [
     "/help",
     "/import",
     "/register",
+    "/trust",
     "/ws",
 ];
 

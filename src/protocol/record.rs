@@ -887,6 +887,8 @@ records! {
         pub mcp_servers: Vec<McpServer>,
         /// What a browser needs to be told of news: base64url.
         pub push_key: Option<String>,
+        /// The SHA-256 of the household's authority (`hearth tls household`); null without one.
+        pub authority: Option<String>,
         /// What was used in all.
         pub tokens: Tokens,
         /// What may be used each month.

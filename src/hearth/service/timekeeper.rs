@@ -15,6 +15,8 @@ use super::wakes::Wake;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::sync::lock;
+#[cfg(feature = "tls")]
+use net::tls::household;
 use store::{Deleted, Provisional, Version};
 
 /// How often it looks at what has no due time.
@@ -122,6 +124,8 @@ impl Service {
                 next_purge = self.clock.now().plus(PURGE);
                 self.logged("purge", self.store.purge());
                 self.finish_removals();
+                #[cfg(feature = "tls")]
+                self.renew_certificate();
                 may_delete = true;
             }
             if may_delete {
@@ -164,6 +168,17 @@ impl Service {
                     break nightly.stop();
                 }
             }
+        }
+    }
+
+    /// Renews the certificate from the household's authority. The listeners notice by
+    /// themselves.
+    #[cfg(feature = "tls")]
+    fn renew_certificate(&self) {
+        if self.settings.current().tls.household
+            && let Err(error) = household::renew(&self.data_dir, self.clock.now())
+        {
+            log::warn!("tls: the certificate is not renewed: {error}");
         }
     }
 

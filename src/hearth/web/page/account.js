@@ -11,7 +11,8 @@ export async function show(household) {
   const { tried, remover } = changes(household, draw);
   const { download, mayUpload, upload } = await import("./exporting.js");
   const chosen = h("input", { type: "file", hidden: true, "aria-label": "File to import", onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
-  const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
+  const { trustCard } = await import("./trust.js");
+  const [push, trust] = await Promise.all([household.maySend && import("./push.js"), trustCard(household), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
     card("Name", h("p.help", `What others and the assistant call you. You sign in as ${user}.`),
@@ -21,6 +22,7 @@ export async function show(household) {
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
     card("Another device", h("p.help", "The address of this page as a QR code, for a phone or a tablet."),
       h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, "Show the code")),
+    trust,
     card("Signed in", h("p.help", "Your sessions, and the tokens of your programs."), tokens,
       h("button", { onclick: signOutEverywhere }, "Sign out everywhere")),
     household.maySend && card("What is remembered about you", memories),
