@@ -414,6 +414,8 @@ records! {
         pub told_at: Option<Timestamp>,
         /// Whether it is paused.
         pub paused: bool,
+        /// Whether its maker asks to remind its owner. Resuming it allows them that from then on.
+        pub asks: bool,
         /// When it was made.
         pub created_at: Timestamp,
     }

@@ -297,6 +297,7 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
         last_run: schedule.last_run.as_ref().map(schedule_run),
         told_at: schedule.told_at,
         paused: schedule.is_paused,
+        asks: schedule.asked_by.is_some(),
         created_at: schedule.created_at,
     }
 }

@@ -297,6 +297,55 @@ fn a_reminder_for_both_goes_to_each_who_finishes_their_own() {
 }
 
 #[test]
+fn others_are_asked_once_whether_somebody_may_remind_them() {
+    let phone = Receiver::start();
+    let mut config = Model::saying("Hello.").config();
+    config["people"] = json!({ "user": { "notifications": ntfy(&phone) } });
+    let home = Home::start(config);
+    let add = |name: &str| home.websocket(&home.add_person(name, store::UserRole::User));
+    let (mut ada, mut eve) = (add("ada"), add("eve"));
+    let mut ben = home.websocket(&home.tokens.user);
+    for client in [&mut ada, &mut ben] {
+        client.ask(json!({ "type": "subscribe", "events": ["reminder.told"] }));
+    }
+    let remind = |say: &str| {
+        json!({ "type": "create_schedule", "say": say, "at": "+1h", "people": ["ada", "user"] })
+    };
+    assert_eq!(ada.ask(remind("Dinner"))["asks"], false, "her own is set");
+    let notice = phone.wait_for(1).remove(0).body["message"].to_string();
+    assert!(notice.contains("ada wants to remind you"), "{notice}");
+    assert!(!notice.contains("Dinner"), "no model reads it there: {notice}");
+    let asked = schedules(&mut ben).remove(0);
+    let seen = (&asked["asks"], &asked["paused"], &asked["say"]);
+    assert_eq!(seen, (&json!(true), &json!(true), &json!("From ada: Dinner")));
+    // It waits, and a second one does not come before the answer.
+    let refused = why(&mut ada, remind("Supper"));
+    assert!(refused.contains("has not answered yet"), "{refused}");
+    assert_eq!(schedules(&mut ada).len(), 1, "all or none");
+    home.server().advance_clock(2 * HOUR);
+    assert_eq!(ada.event("reminder.told")["say"], "Dinner");
+    assert_eq!(schedules(&mut ben)[0]["told_at"], Value::Null);
+    // Nobody else answers.
+    let id = asked["schedule_id"].clone();
+    let allow = json!({ "type": "pause_schedule", "schedule_id": id, "paused": false });
+    for client in [&mut ada, &mut eve, &mut home.admin()] {
+        assert!(why(client, allow.clone()).contains("there is no schedule"));
+    }
+    assert_eq!(ben.ask(allow)["asks"], false);
+    assert_eq!(ben.event("reminder.told")["say"], "From ada: Dinner");
+    // From now on it is not asked; for somebody else it is.
+    ada.ask(remind("Supper"));
+    home.server().advance_clock(2 * HOUR);
+    assert_eq!(ben.event("reminder.told")["say"], "From ada: Supper");
+    let of_eve = json!({ "type": "create_schedule", "say": "Tea", "at": "+1h", "people": ["user"] });
+    let made = eve.ask(of_eve.clone());
+    assert_eq!(made["asks"], true);
+    // Who deletes it has not allowed it.
+    ben.ask(json!({ "type": "delete_schedule", "schedule_id": made["schedule_id"] }));
+    assert_eq!(eve.ask(of_eve)["asks"], true);
+}
+
+#[test]
 fn a_reminder_comes_again_and_once_more_to_who_was_away() {
     let home = Home::offline();
     let mut client = home.websocket(&home.tokens.user);
