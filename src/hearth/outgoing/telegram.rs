@@ -1,18 +1,24 @@
 //! What is sent to chats of Telegram (<https://core.telegram.org/bots/api>). The bot's token is
 //! part of each address, so that no address is logged or part of an error.
 
-use serde_json::json;
+use std::fmt::Display;
+
+use serde_json::{Value, json};
 
 use super::post::Request;
+use base::ids::ScheduleId;
+use base::language::Words;
 use config::{TELEGRAM, TelegramChannel};
-use store::{Durable, Notification, NotificationCause};
+use store::{Durable, Notification};
 
 /// Most UTF-16 code units of a message.
 const MESSAGE_UNITS: usize = 4_096;
 
-/// The words of the buttons under a question, and what a press of each says before the id of
-/// the question.
-pub const BUTTONS: [(&str, &str); 2] = [("Allow once", "allow "), ("Deny", "deny ")];
+/// The buttons under a question: the key of each one's words, and what a press says before the
+/// id of the question.
+const OF_QUESTION: [(&str, &str); 2] = [("answer.once", "allow"), ("answer.deny", "deny")];
+/// Those under a reminder.
+const OF_REMINDER: [(&str, &str); 2] = [("reminder.done", "done"), ("reminder.again", "again")];
 
 /// The account of deliveries to a chat: each chat is a receiver of its own.
 pub fn account_of(chat: &str) -> String {
@@ -41,15 +47,28 @@ pub fn request(channel: &TelegramChannel, body: &str) -> Request {
     }
 }
 
-/// The bodies of the messages that say this in a chat, in order. It is sent as it is: Telegram
-/// refuses Markdown that does not close what it opens.
-pub fn messages(chat: &str, text: &str) -> Vec<String> {
-    let body = |text: &&str| json!({ "chat_id": chat, "text": text }).to_string();
-    pieces(text).iter().map(body).collect()
+/// The bodies of the messages that say this in a chat, in order, with the buttons of the
+/// reminder that they tell. It is sent as it is: Telegram refuses Markdown that does not close
+/// what it opens.
+pub fn messages(chat: &str, text: &str, reminder: Option<ScheduleId>) -> Vec<String> {
+    let body = |text: &&str| json!({ "chat_id": chat, "text": text });
+    let mut bodies: Vec<Value> = pieces(text).iter().map(body).collect();
+    if let (Some(last), Some(id)) = (bodies.last_mut(), reminder) {
+        last["reply_markup"] = buttons(OF_REMINDER, id);
+    }
+    bodies.iter().map(Value::to_string).collect()
+}
+
+fn buttons(choices: [(&str, &str); 2], id: impl Display) -> Value {
+    let buttons = choices.map(|(label, choice)| {
+        let label = Words::ENGLISH.word(label);
+        json!({ "text": label, "callback_data": format!("{choice} {id}") })
+    });
+    json!({ "inline_keyboard": [buttons] })
 }
 
 /// The request that notifies a person in their chat, and what is left to say after it. A question
-/// that they may be able to answer has buttons under its end.
+/// that they may be able to answer has buttons under its end, and so has a reminder.
 ///
 /// # Errors
 /// Why it is not to be sent any more.
@@ -69,11 +88,10 @@ pub fn notification(
     if !rest.is_empty() {
         return Ok((request(channel, &body.to_string()), Some(rest.to_owned())));
     }
-    if let (NotificationCause::Approval, Some(id)) = (due.cause, due.own_question) {
-        let buttons = BUTTONS.map(|(label, decision)| {
-            json!({ "text": label, "callback_data": format!("{decision}{id}") })
-        });
-        body["reply_markup"] = json!({ "inline_keyboard": [buttons] });
+    if let Some(id) = due.own_question {
+        body["reply_markup"] = buttons(OF_QUESTION, id);
+    } else if let Some(id) = due.reminder {
+        body["reply_markup"] = buttons(OF_REMINDER, id);
     }
     Ok((request(channel, &body.to_string()), None))
 }
