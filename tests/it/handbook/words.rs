@@ -6,13 +6,14 @@ use std::path::Path;
 use base::language::Words;
 
 /// What a key begins with that code puts together; the tests of that code look for them.
-const MADE: [&str; 6] = [
+const MADE: [&str; 7] = [
     "tool.",
     "about.",
     "argument.",
     "outside.",
     "weekday.",
     "month.",
+    "error.model.",
 ];
 
 /// The sources below a folder, without their tests.
