@@ -155,7 +155,9 @@ fn serve(socket: TcpStream, shared: &Shared) {
             let answer = match path.strip_prefix(&format!("/bot{TOKEN}/")) {
                 Some(method) => answer(
                     method,
-                    &serde_json::from_slice(&body).unwrap_or_default(),
+                    // A form with a file is kept as it is.
+                    &serde_json::from_slice(&body)
+                        .unwrap_or_else(|_| json!(String::from_utf8_lossy(&body))),
                     shared,
                 ),
                 None => Some((401, refusal(401, "Unauthorized"))),

@@ -83,7 +83,7 @@ pub fn to_browser(
     Ok(Request {
         setting: "the url",
         url: endpoint.text(),
-        media_type: "application/octet-stream",
+        media_type: "application/octet-stream".to_owned(),
         headers: vec![
             ("content-encoding", "aes128gcm".to_owned()),
             ("ttl", due.expires_at.since(now).as_secs().to_string()),
@@ -175,7 +175,7 @@ fn json_request(url: String, body: &Value, token: Option<(&'static str, String)>
     Request {
         setting: "the url",
         url,
-        media_type: "application/json",
+        media_type: "application/json".to_owned(),
         headers: token.into_iter().collect(),
         body: body.to_string().into_bytes(),
     }

@@ -6,9 +6,11 @@ use std::fmt::Display;
 use serde_json::{Value, json};
 
 use super::post::Request;
-use base::ids::ScheduleId;
+use base::ids::{AttachmentId, ScheduleId};
 use base::language::Words;
 use config::{TELEGRAM, TelegramChannel};
+use net::http_client::form::{FormFile, form};
+use protocol::record::Attachment;
 use store::{Durable, Notification};
 
 /// Most UTF-16 code units of a message.
@@ -41,7 +43,7 @@ pub fn request(channel: &TelegramChannel, body: &str) -> Request {
     Request {
         setting: "the base_url of the telegram channel",
         url: method_url(channel, "sendMessage"),
-        media_type: "application/json",
+        media_type: "application/json".to_owned(),
         headers: Vec::new(),
         body: body.as_bytes().to_vec(),
     }
@@ -57,6 +59,55 @@ pub fn messages(chat: &str, text: &str, reminder: Option<ScheduleId>) -> Vec<Str
         last["reply_markup"] = buttons(OF_REMINDER, id);
     }
     bodies.iter().map(Value::to_string).collect()
+}
+
+/// Most bytes of a file that is sent.
+const FILE_BYTES: u64 = 20 * 1024 * 1024;
+/// Most bytes of a picture that Telegram takes as one.
+const PICTURE_BYTES: u64 = 10 * 1024 * 1024;
+
+/// The body that stands for a file of a reply until it is sent, as [`file_request`] makes it.
+pub fn file_message(chat: &str, file: &Attachment) -> String {
+    let body = match file.bytes > FILE_BYTES {
+        true => {
+            let text = Words::ENGLISH.say("chat.file_large", &[("name", &file.name)]);
+            json!({ "chat_id": chat, "text": text })
+        }
+        false => json!({ "chat_id": chat, "attachment_id": file.attachment_id }),
+    };
+    body.to_string()
+}
+
+/// The file for which this body stands, if it does.
+pub fn file_in(body: &str) -> Option<AttachmentId> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    body["attachment_id"].as_str()?.parse().ok()
+}
+
+/// The request that sends a file.
+pub fn file_request(
+    channel: &TelegramChannel,
+    chat: &str,
+    (file, bytes): (&Attachment, &[u8]),
+) -> Request {
+    let is_picture = matches!(&*file.media_type, "image/jpeg" | "image/png" | "image/webp");
+    let (method, field) = match is_picture && file.bytes <= PICTURE_BYTES {
+        true => ("sendPhoto", "photo"),
+        false => ("sendDocument", "document"),
+    };
+    let sent = FormFile {
+        field,
+        name: &file.name,
+        media_type: &file.media_type,
+        bytes,
+    };
+    let (media_type, body) = form(&[("chat_id", chat)], &sent);
+    Request {
+        url: method_url(channel, method),
+        media_type,
+        body,
+        ..request(channel, "")
+    }
 }
 
 fn buttons(choices: [(&str, &str); 2], id: impl Display) -> Value {

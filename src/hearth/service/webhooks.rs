@@ -269,6 +269,10 @@ pub(super) fn callback(
             account: telegram::account_of(chat),
             body: Box::new(move |_, _| first),
             more: bodies.collect(),
+            of_file: Some(Box::new({
+                let chat = chat.to_owned();
+                move |file| telegram::file_message(&chat, file)
+            })),
             delay: Duration::ZERO,
         });
     }
@@ -280,6 +284,7 @@ pub(super) fn callback(
             callback_body(&told, &end, in_reply_to)
         }),
         more: Vec::new(),
+        of_file: None,
         delay: Duration::ZERO,
     })
 }

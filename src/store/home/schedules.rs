@@ -155,7 +155,8 @@ impl Snapshot<'_> {
         Ok(find(connection, sight, id)?.0)
     }
 
-    /// All schedules: what was told and not finished first, then the next one.
+    /// All schedules: what was told and not finished first, then the next one, and last the
+    /// routines that run no more.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -388,11 +389,7 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
 ///
 /// # Errors
 /// `invalid_request` where the person was asked, and has not answered.
-fn asks(
-    connection: &Connection,
-    person: Option<UserId>,
-    maker: UserId,
-) -> Outcome<Option<UserId>> {
+fn asks(connection: &Connection, person: Option<UserId>, maker: UserId) -> Outcome<Option<UserId>> {
     let allowed = "SELECT 1 FROM reminders_allowed WHERE person_id = ? AND maker_id = ?";
     if exists(connection, allowed, params![person, maker])? {
         return Ok(None);
@@ -427,7 +424,8 @@ pub(crate) fn to_column(calls: &[WatchedCall]) -> Option<String> {
 const SCHEDULES: &str = concat!(
     "SELECT ",
     seen_columns!("s"),
-    ", s.* FROM schedules s ORDER BY next_at"
+    ", s.* FROM schedules s \
+     ORDER BY next_at IS NULL AND told_at IS NULL AND trigger IS NULL, next_at"
 );
 
 const SCHEDULE: &str = concat!(
@@ -453,7 +451,8 @@ pub(crate) fn check_new(
         ))
         .into());
     }
-    let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL";
+    let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL
+         AND (next_at IS NOT NULL OR trigger IS NOT NULL)";
     if count(connection, of_person, params![owner])? >= most {
         return Err(Error::invalid_request(format!(
             "there are already {most} schedules (limits.schedules_per_person); delete one first"
