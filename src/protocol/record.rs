@@ -628,6 +628,8 @@ records! {
     pub struct Invitation {
         /// Whose it is.
         pub name: String,
+        /// What people call them.
+        pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
         /// Whether it sets a new password of somebody who has one.

@@ -90,7 +90,9 @@ fn the_worker_shows_what_the_server_tells_a_browser() {
     let mut told = |say: &str| {
         let made = admin.ask(json!({ "type": "create_schedule", "say": say, "at": "+1h" }));
         home.server().advance_clock(Duration::from_secs(3_600));
-        page.until(&format!("document.querySelector('.told')?.innerText.includes('{say}')"));
+        page.until(&format!(
+            "document.querySelector('.told')?.innerText.includes('{say}')"
+        ));
         made["schedule_id"].as_str().unwrap().to_owned()
     };
     let id = told("Bread");

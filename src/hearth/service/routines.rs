@@ -22,7 +22,9 @@ use base::ids::{ScheduleId, UserId};
 use base::people::{Audience, folded};
 use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
-use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, User, UserRole, Viewer};
+use store::{
+    Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, User, UserRole, Viewer,
+};
 
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
@@ -110,7 +112,9 @@ impl Service {
         };
         let mut new = request.schedules(maker, &config, &self.store, self.clock.now())?;
         if owner.role < UserRole::Admin {
-            let others = new.iter_mut().filter(|one| one.owner_id != Some(owner.user_id));
+            let others = new
+                .iter_mut()
+                .filter(|one| one.owner_id != Some(owner.user_id));
             others.for_each(|one| one.asked_by = Some(owner.user_id));
         }
         let mut made = self.store.add_schedules(&owner.viewer(), new)?;
@@ -136,8 +140,8 @@ impl Service {
             return Ok(());
         };
         let fields = [("name", maker.called())];
-        let [title, text] = ["reminder.asks", "reminder.asks.text"]
-            .map(|key| views::ENGLISH.say(key, &fields));
+        let [title, text] =
+            ["reminder.asks", "reminder.asks.text"].map(|key| views::ENGLISH.say(key, &fields));
         self.tell(&person, &title, &text, &format!("notice:reminder:{id}"))
     }
 

@@ -116,7 +116,9 @@ impl Service {
         let fields = [("sender", sender), ("account", account)];
         let notice = ENGLISH.say("sender.notice", &fields);
         self.tell(&person, &ENGLISH.word("sender.title"), &notice, &source)?;
-        Ok(Some(ENGLISH.say("sender.linked", &[("name", person.called())])))
+        Ok(Some(
+            ENGLISH.say("sender.linked", &[("name", person.called())]),
+        ))
     }
 
     /// The person to whom a sender of this account is linked.

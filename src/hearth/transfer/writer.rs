@@ -1,5 +1,6 @@
 //! Writes an export piece by piece.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::line::{CalendarLine, ItemLine, Line, VERSION};
@@ -71,6 +72,8 @@ pub struct Exporter {
     left: Vec<Work>,
     piece: Vec<u8>,
     counts: ExportCounts,
+    /// What people are called, where that is not their name: for people who read.
+    names: BTreeMap<String, String>,
 }
 
 /// A step of an export, which may leave more to do.
@@ -130,6 +133,7 @@ impl Exporter {
             left,
             piece: Vec::new(),
             counts: ExportCounts::default(),
+            names: BTreeMap::new(),
         }
     }
 
@@ -272,6 +276,7 @@ impl Exporter {
             has_begun: false,
         };
         if !self.is_data() {
+            self.names = (self.store.snapshot(&self.request.viewer)?).display_names()?;
             self.left.push(Work::Messages(pass(Some(true)), None));
             self.left.push(Work::Messages(pass(Some(false)), None));
             let words: Vec<&str> = one.title.split_whitespace().collect();
@@ -326,9 +331,10 @@ impl Exporter {
         if !self.is_data() {
             let who = match (message.role, &message.speaker) {
                 (Role::Assistant, _) => "Assistant",
-                (Role::User, Some(speaker)) => speaker,
+                (Role::User, Some(speaker)) => self.names.get(speaker).unwrap_or(speaker),
                 (Role::User, None) => "User",
-            };
+            }
+            .to_owned();
             let (at, content) = (message.timestamp, message.content.trim_end());
             self.text(format_args!("## {who}, {at}\n\n{content}\n\n"));
             for file in &files {

@@ -21,9 +21,7 @@ use crate::sight::audience;
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::{
-    ApprovalId, ConversationId, NotificationId, PushId, ScheduleId, TurnId, UserId,
-};
+use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, ScheduleId, TurnId, UserId};
 use base::people::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.

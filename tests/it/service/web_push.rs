@@ -155,7 +155,9 @@ fn a_reminder_in_a_browser_has_its_buttons_and_a_routine_has_none() {
     remind(&mut user, "+1h");
     home.server().advance_clock(HOUR);
     let requests = service.wait_for(3);
-    let to_tablet = requests.iter().find(|one| one.head.contains("/push/tablet"));
+    let to_tablet = requests
+        .iter()
+        .find(|one| one.head.contains("/push/tablet"));
     let message = tablet.read(&to_tablet.unwrap().raw);
     assert!(message["actions"].is_null(), "{message}");
 }

@@ -28,7 +28,7 @@ export async function show(household, pressed, id) {
     const what = one.say ?? one.prompt;
     const run = one.last_run;
     const about = [
-      one.asks ? `${called(one.owner)} wants to remind you, now and later` : one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : one.told_at ? ["Told: ", time(one.told_at)] : "Waits",
+      one.asks ? `${called(one.owner)} wants to remind you, now and later` : one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : one.told_at ? ["Told: ", time(one.told_at)] : one.on ? "Waits" : "Over",
       (one.cron || one.on) && ` · ${one.when}`,
       one.last_at && [" · last: ", time(one.last_at)],
       run && OUTCOMES[run.outcome] && ` (${OUTCOMES[run.outcome]}${run.input_tokens ? `, ${run.input_tokens + run.output_tokens} tokens` : ""})`,
