@@ -1,8 +1,8 @@
 //! A model server: where it is, what people call it, its key, which is removed from every
 //! text that leaves this module. How it is asked is in `send`.
 
-use super::report::model_error;
 use crate::model::{Cause, ProviderError, Refusal};
+use base::language::Words;
 use base::secret::Secret;
 use base::url::{Host, Url, masked};
 use config::{Api, ModelChoice, Preset};
@@ -190,6 +190,11 @@ impl Endpoint {
         };
         model_error(key, &[])
     }
+}
+
+/// What went wrong at a model server, as the end of a sentence about it.
+pub fn model_error(key: &str, fields: &[(&str, &str)]) -> String {
+    Words::ENGLISH.say(&format!("error.model.{key}"), fields)
 }
 
 /// Whether a word is the key with its middle hidden, or a long piece of it.

@@ -1,17 +1,11 @@
 //! How a person, a program and the log read that a request to a model server failed.
 
 use super::classify::{Overflow, Verdict};
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, model_error};
 use super::failure::{ErrorResponse, Failure};
 use crate::model::{Cause, ProviderError, Refusal};
 use base::error::{Code, Error};
-use base::language::Words;
 use net::http_client::ClientError;
-
-/// What went wrong at a model server, as the end of a sentence about it.
-pub fn model_error(key: &str, fields: &[(&str, &str)]) -> String {
-    Words::ENGLISH.say(&format!("error.model.{key}"), fields)
-}
 
 impl Failure {
     /// The error to report for a request to `model`. `answered` says whether the head of a

@@ -215,10 +215,19 @@ impl Exporter {
                 }
             }
             Work::Schedules => {
-                let schedules = self.store.snapshot(viewer)?.schedules()?;
-                for schedule in schedules {
+                let seen = self.store.snapshot(viewer)?;
+                let mut schedules = Vec::new();
+                for schedule in seen.schedules()? {
+                    let owner = match schedule.owner_id {
+                        Some(id) => seen.user_by_id(id)?,
+                        None => None,
+                    };
+                    schedules.push((owner.map(|owner| owner.name), schedule));
+                }
+                drop(seen);
+                for (owner, schedule) in schedules {
                     if self.is_wanted(schedule.owner_id) {
-                        self.line(&Line::Schedule(Box::new(schedule_line(schedule))));
+                        self.line(&Line::Schedule(Box::new(schedule_line(schedule, owner))));
                     }
                 }
             }
@@ -436,15 +445,15 @@ fn calendar_line(calendar: Calendar) -> CalendarLine {
     }
 }
 
-fn schedule_line(schedule: Schedule) -> ExportedSchedule {
-    let is_of_person = schedule.owner_id.is_some();
+/// `owner` is whom a reminder reminds, whoever made it.
+fn schedule_line(schedule: Schedule, owner: Option<String>) -> ExportedSchedule {
     let timing = schedule.timing.as_ref();
     ExportedSchedule {
         schedule_id: Some(schedule.id),
         prompt: schedule.text,
         is_said: schedule.is_said,
-        made_by: schedule.owner.clone().filter(|_| !is_of_person),
-        owner: schedule.owner.filter(|_| is_of_person),
+        made_by: schedule.owner.filter(|maker| owner.as_ref() != Some(maker)),
+        owner,
         audience: Some(schedule.audience),
         conversation_id: schedule.conversation_id,
         channel: schedule.channel,

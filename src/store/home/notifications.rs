@@ -334,7 +334,7 @@ fn told_reminder(connection: &Connection, stored: &Stored) -> Outcome<Option<Sch
     let told = "SELECT id FROM schedules INDEXED BY schedules_by_owner
                 WHERE owner_id = ? AND told_by = ? AND told_at IS NOT NULL";
     let turn = TurnId::from(stored.about);
-    Ok(value(connection, told, params![stored.user_id, turn])?)
+    value(connection, told, params![stored.user_id, turn])
 }
 
 /// What a notification is about, if it is still to be sent and its person sees it.
