@@ -87,7 +87,7 @@ fn the_worker_shows_what_the_server_tells_a_browser() {
     );
 
     // What its worker says of a button, to a page that is open and to one that is opened.
-    let mut told = |say: &str| {
+    let mut told = |page: &mut Page, say: &str| {
         let made = admin.ask(json!({ "type": "create_schedule", "say": say, "at": "+1h" }));
         home.server().advance_clock(Duration::from_secs(3_600));
         page.until(&format!(
@@ -95,12 +95,12 @@ fn the_worker_shows_what_the_server_tells_a_browser() {
         ));
         made["schedule_id"].as_str().unwrap().to_owned()
     };
-    let id = told("Bread");
+    let id = told(&mut page, "Bread");
     page.evaluate(&format!(
         "navigator.serviceWorker.dispatchEvent(new MessageEvent('message', {{ data: {{ reminder: '{id}', action: 'done' }} }}))"
     ));
     page.until("!document.querySelector('.told')");
-    let id = told("Milk");
+    let id = told(&mut page, "Milk");
     page.evaluate(&format!("location.hash = '#/reminders/done/{id}'"));
     page.until("!document.querySelector('.told') && location.hash === '#/reminders'");
     page.evaluate("location.hash = '#/account'");
