@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::language::Words;
 use crate::words;
 
 /// What went wrong, as a client may act on it. Closed: adding a code is a
@@ -75,10 +76,14 @@ struct Fields {
     code: Code,
     message: String,
     detail: Option<Box<str>>,
+    /// The key of the message in the file of words, and what stands in its fields.
+    worded: Option<Worded>,
     status: u16,
     retry_after: Option<u32>,
     is_of_storage: bool,
 }
+
+type Worded = (&'static str, Vec<(&'static str, String)>);
 
 /// The result of most functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -94,10 +99,32 @@ impl Error {
             code,
             message,
             detail: None,
+            worded: None,
             status: code.http_status(),
             retry_after: None,
             is_of_storage: false,
         }))
+    }
+
+    /// An error of `code` that says what the file of words has for `key`, with these values in
+    /// its fields.
+    pub fn worded(code: Code, key: &'static str, fields: &[(&'static str, &str)]) -> Error {
+        let mut error = Error::of(code, Words::ENGLISH.say(key, fields));
+        let owned = fields
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        error.0.worded = Some((key, owned.collect()));
+        error
+    }
+
+    /// The same error in the words of another language, where the file of words has it.
+    #[must_use]
+    pub fn in_words(mut self, words: Words) -> Error {
+        if let Some((key, fields)) = &self.0.worded {
+            let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
+            self.0.message = words.say(key, &fields.collect::<Vec<_>>());
+        }
+        self
     }
 
     /// [`Code::InvalidToken`].
@@ -156,6 +183,7 @@ impl Error {
     /// The same error in other words, for everybody who reads it.
     pub fn rephrased(mut self, phrase: impl Fn(&str) -> String) -> Error {
         self.0.message = phrase(&self.0.message);
+        self.0.worded = None;
         self.0.detail = self.0.detail.map(|detail| phrase(&detail).into());
         self
     }
@@ -199,6 +227,7 @@ impl Error {
     pub fn in_full(mut self) -> Error {
         if let Some(detail) = self.0.detail.take() {
             self.0.message = detail.into();
+            self.0.worded = None;
         }
         self
     }
@@ -298,6 +327,22 @@ mod tests {
             assert_eq!(Code::parse(word).map(Code::as_str), Some(*word));
         }
         assert_eq!(Code::parse("teapot"), None);
+    }
+
+    #[test]
+    fn an_error_is_said_in_other_words_unless_it_was_rephrased() {
+        let words = Words::of("error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}");
+        let role = [("needed", "admin"), ("own", "user")];
+        let refused = Error::worded(Code::Unauthorized, "error.role", &role);
+        assert_eq!(
+            refused.message(),
+            "this needs the role admin; yours is user"
+        );
+        assert_eq!(refused.clone().in_words(words).message(), "user < admin");
+        let said = refused.rephrased(|text| format!("ben: {text}"));
+        assert_eq!(said.clone().in_words(words), said);
+        let plain = Error::not_found("there is no such thing");
+        assert_eq!(plain.clone().in_words(words), plain);
     }
 
     #[test]

@@ -414,6 +414,8 @@ records! {
         pub told_at: Option<Timestamp>,
         /// Whether it is paused.
         pub paused: bool,
+        /// Whether its maker asks to remind its owner. Resuming it allows them that from then on.
+        pub asks: bool,
         /// When it was made.
         pub created_at: Timestamp,
     }
@@ -626,6 +628,8 @@ records! {
     pub struct Invitation {
         /// Whose it is.
         pub name: String,
+        /// What people call them.
+        pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
         /// Whether it sets a new password of somebody who has one.

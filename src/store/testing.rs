@@ -141,6 +141,7 @@ pub fn decision(verdict: Verdict) -> Decision {
 pub fn callback(body: &str) -> NewDelivery {
     NewDelivery {
         more: Vec::new(),
+        of_file: None,
         account: "door".to_owned(),
         body: {
             let body = body.to_owned();

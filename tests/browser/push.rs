@@ -83,8 +83,28 @@ fn the_worker_shows_what_the_server_tells_a_browser() {
     };
     assert_eq!(
         shown,
-        json!([{ "title": "A reminder is due", "body": "The **bins**!", "tag": message["tag"], "data": message["conversation_id"] }])
+        json!([{ "title": "A reminder is due", "body": "The **bins**!", "tag": message["tag"], "data": { "conversation": message["conversation_id"] } }])
     );
+
+    // What its worker says of a button, to a page that is open and to one that is opened.
+    let mut told = |page: &mut Page, say: &str| {
+        let made = admin.ask(json!({ "type": "create_schedule", "say": say, "at": "+1h" }));
+        home.server().advance_clock(Duration::from_secs(3_600));
+        page.until(&format!(
+            "document.querySelector('.told')?.innerText.includes('{say}')"
+        ));
+        made["schedule_id"].as_str().unwrap().to_owned()
+    };
+    let id = told(&mut page, "Bread");
+    page.evaluate(&format!(
+        "navigator.serviceWorker.dispatchEvent(new MessageEvent('message', {{ data: {{ reminder: '{id}', action: 'done' }} }}))"
+    ));
+    page.until("!document.querySelector('.told')");
+    let id = told(&mut page, "Milk");
+    page.evaluate(&format!("location.hash = '#/reminders/done/{id}'"));
+    page.until("!document.querySelector('.told') && location.hash === '#/reminders'");
+    page.evaluate("location.hash = '#/account'");
+    page.until("document.querySelector('[name=push]')");
 
     // It is switched off, and stays so.
     page.click("[name=push]");

@@ -1,6 +1,7 @@
 //! The bot of Telegram: from an update to the messages that answer it.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use support::voice::VoiceServer;
 const CHAT: i64 = 11;
 const OTHER: i64 = 22;
 const HOW_TO_LINK: &str = "I do not know you yet.";
+const OVER: &str = "This waits for no answer from you any more.";
 
 fn config(model: &Model, telegram: &Telegram, more: Value) -> Value {
     let mut config = model.config_with(more);
@@ -42,6 +44,27 @@ fn link(telegram: &Telegram, client: &mut Client, chat: i64) {
 /// Waits until a chat was told this last.
 fn hears(telegram: &Telegram, chat: i64, text: &str) {
     eventually(text, || (telegram.told(chat).last()? == text).then_some(()));
+}
+
+/// Somebody presses a button; returns what it is answered.
+fn press(telegram: &Telegram, chat: i64, data: &str) -> String {
+    let count = telegram.calls("answerCallbackQuery").len() + 1;
+    telegram.happens(json!({ "callback_query": {
+        "id": "q", "from": { "id": chat }, "data": data,
+        "message": { "message_id": 9, "chat": { "id": chat }, "text": "?" },
+    } }));
+    let answers = telegram.wait_for("answerCallbackQuery", count);
+    answers[count - 1]["text"].as_str().unwrap().to_owned()
+}
+
+/// What the buttons under the last message of a chat say when they are pressed, once it is this.
+fn buttons_under(telegram: &Telegram, text: &str) -> [String; 2] {
+    eventually(text, || {
+        let last = telegram.calls("sendMessage").pop()?;
+        let buttons = last["reply_markup"]["inline_keyboard"][0].as_array()?;
+        let data = |at: usize| buttons[at]["callback_data"].as_str().unwrap().to_owned();
+        (last["text"] == text).then(|| [data(0), data(1)])
+    })
 }
 
 /// Nothing that is said has the token.
@@ -279,22 +302,12 @@ fn a_question_is_answered_by_a_button_of_whoever_was_asked() {
             Some((asked["chat_id"].clone(), data(0), data(1)))
         })
     };
-    let press = |chat: i64, data: &str| {
-        telegram.happens(json!({ "callback_query": {
-            "id": "q", "from": { "id": chat }, "data": data,
-            "message": { "message_id": 9, "chat": { "id": chat }, "text": "?" },
-        } }));
-        let count = telegram.calls("answerCallbackQuery").len() + 1;
-        telegram.wait_for("answerCallbackQuery", count)[count - 1]["text"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
+    let press = |chat: i64, data: &str| press(&telegram, chat, data);
     telegram.says(CHAT, "remember the cat");
     let (chat, allow, _) = question(0);
     assert_eq!(chat, json!(CHAT.to_string()));
     // From others it counts as if it did not exist.
-    let over = "This question waits for no answer from you any more.";
+    let over = OVER;
     assert_eq!(press(OTHER, &allow), over);
     assert!(press(33, &allow).starts_with(HOW_TO_LINK));
     assert_eq!(press(CHAT, &allow), "Allowed");
@@ -439,6 +452,7 @@ fn lower_numbers_count_after_a_quiet_week() {
         "message_id": 7, "text": "hello",
         "chat": { "id": CHAT, "type": "private" }, "from": { "id": CHAT },
     } }));
+    telegram.end_poll();
     hears(&telegram, CHAT, "Hello.");
 }
 
@@ -619,7 +633,12 @@ fn what_is_set_up_in_a_chat_comes_there_once_and_nowhere_else() {
     telegram.says(CHAT, "Remind me of the plants");
     hears(&telegram, CHAT, "Set.");
     home.server().advance_clock(Duration::from_secs(660));
-    hears(&telegram, CHAT, "Water the plants");
+    let [_, again] = buttons_under(&telegram, "Water the plants");
+    press(&telegram, CHAT, &again);
+    home.server().advance_clock(Duration::from_secs(660));
+    eventually("it is told again", || {
+        (telegram.told(CHAT).len() == 4).then_some(())
+    });
     telegram.says(CHAT, "Look at the weather later");
     hears(&telegram, CHAT, "Set.");
     home.server().advance_clock(Duration::from_secs(660));
@@ -627,9 +646,116 @@ fn what_is_set_up_in_a_chat_comes_there_once_and_nowhere_else() {
     let told = telegram.told(CHAT);
     assert_eq!(
         told[1..],
-        ["Set.", "Water the plants", "Set.", "It stays dry."]
+        [
+            "Set.",
+            "Water the plants",
+            "Water the plants",
+            "Set.",
+            "It stays dry."
+        ]
     );
     // That the chat is linked, and nothing else.
     let pushed = phone.callbacks();
     assert_eq!(pushed.len(), 1, "{pushed:?}");
+}
+
+#[test]
+fn a_reminder_is_finished_and_put_off_by_a_button_of_the_person_told_alone() {
+    let (model, telegram, phone) = (
+        Model::saying("Hello."),
+        Telegram::start(),
+        Receiver::start(),
+    );
+    let mut config = config(&model, &telegram, json!({}));
+    config["people"] = json!({ "user": { "notifications": { "content": true, "ntfy": {
+        "url": format!("http://{}", phone.address), "topic": "t",
+    } } } });
+    let home = Home::start(config);
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    link(&telegram, &mut user, CHAT);
+    link(&telegram, &mut admin, OTHER);
+    let minutes = |count: u32| home.server().advance_clock(count * Duration::from_secs(60));
+    let waiting = |client: &mut Client| {
+        let listed = client.ask(json!({ "type": "list_schedules" }));
+        listed["schedules"].as_array().unwrap().len()
+    };
+    // Of a bystander, which stays.
+    admin.ask(json!({ "type": "create_schedule", "say": "Tea", "at": "+9h" }));
+    phone.wait_for(1);
+    user.ask(json!({ "type": "create_schedule", "say": "Bins", "at": "+5m" }));
+    minutes(6);
+    let [done, again] = buttons_under(&telegram, "Bins");
+    for data in [&done, &again] {
+        assert_eq!(press(&telegram, OTHER, data), OVER);
+        assert!(press(&telegram, 33, data).starts_with(HOW_TO_LINK));
+    }
+    assert_eq!(
+        press(&telegram, CHAT, &again),
+        "I will remind you again in 10 minutes."
+    );
+    assert_eq!(press(&telegram, CHAT, &done), OVER);
+    minutes(9);
+    assert_eq!(telegram.told(CHAT).len(), 2);
+    minutes(2);
+    eventually("it is told again", || {
+        (telegram.told(CHAT).len() == 3).then_some(())
+    });
+    let [second, _] = buttons_under(&telegram, "Bins");
+    assert_ne!(second, done);
+    assert_eq!(press(&telegram, CHAT, &second), "Done");
+    assert_eq!(waiting(&mut user), 0);
+    assert_eq!(press(&telegram, CHAT, &second), OVER);
+    assert_eq!(waiting(&mut admin), 1);
+    // It rang once in each place, each time.
+    assert_eq!(telegram.told(CHAT)[1..], ["Bins", "Bins"]);
+    let pushed = phone.wait_for(3).split_off(1);
+    let pushed: Vec<&Value> = pushed.iter().map(|one| &one.body["message"]).collect();
+    assert_eq!(pushed, ["Bins", "Bins"]);
+    // What was answered elsewhere is over.
+    user.ask(json!({ "type": "create_schedule", "say": "Post", "at": "+5m" }));
+    minutes(6);
+    let [done, _] = buttons_under(&telegram, "Post");
+    let listed = user.ask(json!({ "type": "list_schedules" }));
+    let id = listed["schedules"][0]["schedule_id"].clone();
+    user.ask(json!({ "type": "finish_reminder", "schedule_id": id }));
+    assert_eq!(press(&telegram, CHAT, &done), OVER);
+}
+
+#[test]
+fn the_files_of_a_reply_come_after_it() {
+    let telegram = Telegram::start();
+    let look = vec![
+        Act::call("mcp_camera_look", json!({})),
+        Act::say("A fox."),
+        Act::say("Hello."),
+    ];
+    let model = Model::acting(look);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_camera.sh");
+    let camera = json!({ "command": "sh", "args": [script], "env": { "STUB_NOTES": "/dev/null" } });
+    let more = json!({ "permission_mode": "allow", "mcp_servers": { "camera": camera } });
+    let home = Home::start(config(&model, &telegram, more));
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    eventually("the camera is there", || {
+        let listed = admin.ask(json!({ "type": "list_tools" })).to_string();
+        listed.contains("mcp_camera_look").then_some(())
+    });
+    link(&telegram, &mut user, CHAT);
+    link(&telegram, &mut admin, OTHER);
+    // It hangs up once, and holds up nobody else.
+    telegram.script("sendPhoto", [None]);
+    telegram.says(CHAT, "what is in the garden?");
+    hears(&telegram, CHAT, "A fox.");
+    telegram.wait_for("sendPhoto", 1);
+    telegram.says(OTHER, "hello");
+    hears(&telegram, OTHER, "Hello.");
+    home.server().advance_clock(Duration::from_secs(10));
+    let sent = telegram.wait_for("sendPhoto", 2);
+    for form in &sent {
+        let form = form.as_str().unwrap();
+        let chat = format!("name=\"chat_id\"\r\n\r\n{CHAT}\r\n");
+        assert!(form.contains(&chat), "{form}");
+        let file = "name=\"photo\"; filename=\"image.png\"\r\nContent-Type: image/png\r\n\r\n";
+        assert!(form.contains(file), "{form}");
+    }
+    assert_eq!(telegram.told(CHAT)[1..], ["A fox."]);
 }

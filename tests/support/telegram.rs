@@ -27,6 +27,8 @@ struct State {
     calls: Vec<Call>,
     /// What the next requests of a method get instead.
     scripts: Vec<(String, VecDeque<Answer>)>,
+    /// How often the long polls that wait were ended.
+    ends: u32,
     is_over: bool,
 }
 
@@ -81,6 +83,12 @@ impl Telegram {
         state.updates.push(update);
         self.shared.changed.notify_all();
         id
+    }
+
+    /// The long poll that waits is answered now, as if its time were over.
+    pub fn end_poll(&self) {
+        self.shared.state.lock().unwrap().ends += 1;
+        self.shared.changed.notify_all();
     }
 
     /// Somebody sends a message with these members in their private chat.
@@ -147,7 +155,9 @@ fn serve(socket: TcpStream, shared: &Shared) {
             let answer = match path.strip_prefix(&format!("/bot{TOKEN}/")) {
                 Some(method) => answer(
                     method,
-                    &serde_json::from_slice(&body).unwrap_or_default(),
+                    // A form with a file is kept as it is.
+                    &serde_json::from_slice(&body)
+                        .unwrap_or_else(|_| json!(String::from_utf8_lossy(&body))),
                     shared,
                 ),
                 None => Some((401, refusal(401, "Unauthorized"))),
@@ -192,7 +202,9 @@ fn answer(method: &str, body: &Value, shared: &Shared) -> Answer {
                 new.cloned().collect()
             };
             let limit = Duration::from_secs(body["timeout"].as_u64().unwrap_or_default());
-            let waits = |state: &mut State| !state.is_over && new(state).is_empty();
+            let ends = state.ends;
+            let waits =
+                |state: &mut State| !state.is_over && state.ends == ends && new(state).is_empty();
             let (state, _) = shared
                 .changed
                 .wait_timeout_while(state, limit, waits)

@@ -27,38 +27,23 @@ pub fn check(
     let seen = store.snapshot(&Viewer::server())?;
     if let Some(budget) = budgets.0 {
         let used = seen.tokens_of_month(now)? + unsaved;
-        within(budget, used, "this month's budget", "budget.monthly_tokens")?;
+        within(budget, used, "error.budget")?;
     }
     if let Some((id, budget)) = own {
         let used = seen.tokens_of_month_by(id, now)? + unsaved;
-        let key = "monthly_tokens of this person";
-        within(budget, used, "this person's monthly budget", key)?;
+        within(budget, used, "error.budget_of_person")?;
     }
     Ok(())
 }
 
-fn within(budget: u64, used: u64, name: &str, key: &str) -> Result<()> {
+fn within(budget: u64, used: u64, key: &'static str) -> Result<()> {
     if used < budget {
         return Ok(());
     }
-    let tokens = if budget == 1 { "token" } else { "tokens" };
-    let text = format!(
-        "{name} of {budget} {tokens} is used up ({used} used): an admin can raise {key}, or it \
-         goes on next month (UTC)"
-    );
+    let fields = [
+        ("budget", &*budget.to_string()),
+        ("used", &*used.to_string()),
+    ];
     // As OpenAI does: who asks too much, and not a server that will be there in a moment.
-    Err(Error::new(Code::ServerError, text).with_status(429))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_token_is_no_plural() {
-        for (budget, says) in [(1, "of 1 token is used up"), (2, "of 2 tokens is used up")] {
-            let error = within(budget, 2, "this month's budget", "x").unwrap_err();
-            assert!(error.message().contains(says), "{error}");
-        }
-    }
+    Err(Error::worded(Code::ServerError, key, &fields).with_status(429))
 }

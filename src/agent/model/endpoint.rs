@@ -2,6 +2,7 @@
 //! text that leaves this module. How it is asked is in `send`.
 
 use crate::model::{Cause, ProviderError, Refusal};
+use base::language::Words;
 use base::secret::Secret;
 use base::url::{Host, Url, masked};
 use config::{Api, ModelChoice, Preset};
@@ -164,36 +165,36 @@ impl Endpoint {
             ClientError::TooLarge(_) => Cause::Request,
             _ => Cause::Server,
         };
-        self.failed(self.why_unanswered(error, answered), error, cause)
+        self.failed(&self.why_unanswered(error, answered), error, cause)
     }
 
     /// What it did instead of answering, as the end of a sentence.
-    pub fn why_unanswered(&self, error: &ClientError, answered: bool) -> &'static str {
-        match error {
-            ClientError::Exhausted => {
-                "could not be asked: Hearth has no file descriptor left (LimitNOFILE=, ulimit -n)"
-            }
-            ClientError::Unreachable(_) | ClientError::Refused(_) if self.is_local => {
-                "cannot be reached: is it running?"
-            }
+    pub fn why_unanswered(&self, error: &ClientError, answered: bool) -> String {
+        let key = match error {
+            ClientError::Exhausted => "no_descriptors",
+            ClientError::Unreachable(_) | ClientError::Refused(_) if self.is_local => "not_running",
             ClientError::Unreachable(_) | ClientError::Refused(_) | ClientError::Forbidden(_) => {
-                "cannot be reached"
+                "unreachable"
             }
-            ClientError::Address(_) => "has an address that cannot be used: see base_url",
-            ClientError::Untrusted(_) => "has no trusted TLS certificate",
-            ClientError::NotHttp(_) => "answered something that is not HTTP",
-            ClientError::Interrupted { .. } => "closed the connection without an answer",
+            ClientError::Address(_) => "address",
+            ClientError::Untrusted(_) => "untrusted",
+            ClientError::NotHttp(_) => "not_http",
+            ClientError::Interrupted { .. } => "no_answer",
             ClientError::Silent(_) | ClientError::TimedOut | ClientError::Cancelled
                 if !answered =>
             {
-                "did not answer in time"
+                "late"
             }
-            ClientError::Silent(_) | ClientError::TimedOut | ClientError::Cancelled => {
-                "stopped sending in the middle of its reply"
-            }
-            ClientError::TooLarge(_) => "sent a larger answer than Hearth accepts",
-        }
+            ClientError::Silent(_) | ClientError::TimedOut | ClientError::Cancelled => "stopped",
+            ClientError::TooLarge(_) => "answer_large",
+        };
+        model_error(key, &[])
     }
+}
+
+/// What went wrong at a model server, as the end of a sentence about it.
+pub fn model_error(key: &str, fields: &[(&str, &str)]) -> String {
+    Words::ENGLISH.say(&format!("error.model.{key}"), fields)
 }
 
 /// Whether a word is the key with its middle hidden, or a long piece of it.

@@ -201,7 +201,7 @@ impl Prober<'_> {
         let endpoint = self.endpoint;
         let verdict = classify(&why, RequestKind::Models);
         let says = match why {
-            Failure::Client(error) => endpoint.why_unanswered(&error, false).to_owned(),
+            Failure::Client(error) => endpoint.why_unanswered(&error, false),
             Failure::Reported(response) => match (verdict, response.status) {
                 _ if response.is_about_key() && endpoint.key().is_none() => return Finding::NoKey,
                 _ if response.is_about_key() => {

@@ -1,7 +1,7 @@
 //! How a person, a program and the log read that a request to a model server failed.
 
 use super::classify::{Overflow, Verdict};
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, model_error};
 use super::failure::{ErrorResponse, Failure};
 use crate::model::{Cause, ProviderError, Refusal};
 use base::error::{Code, Error};
@@ -19,26 +19,23 @@ impl Failure {
     ) -> ProviderError {
         let (says, detail) = match self {
             Failure::Client(error @ ClientError::Interrupted { .. }) if answered => {
-                ("cut the reply short".to_owned(), error.to_string())
+                (model_error("cut_short", &[]), error.to_string())
             }
             Failure::Client(error) => return endpoint.unanswered(&error, answered),
-            Failure::NotJson(detail) => ("answered something that is not JSON".to_owned(), detail),
+            Failure::NotJson(detail) => (model_error("not_json", &[]), detail),
             Failure::NoReply => (
-                "answered without a reply in it".to_owned(),
+                model_error("no_reply", &[]),
                 "the JSON has not the form of a reply".to_owned(),
             ),
             Failure::NoWord => (
-                "did not begin its reply in time".to_owned(),
+                model_error("no_word", &[]),
                 "the stream brought no text and no reasoning".to_owned(),
             ),
             Failure::CutShort => (
-                "cut the reply short".to_owned(),
+                model_error("cut_short", &[]),
                 "the stream ended before it said that the reply is complete".to_owned(),
             ),
-            Failure::Withheld(reason) => (
-                "withheld the reply because of its content filter".to_owned(),
-                reason,
-            ),
+            Failure::Withheld(reason) => (model_error("withheld", &[]), reason),
             Failure::Reported(response) => {
                 if let Verdict::Shorter(overflow) = verdict {
                     return response.too_long(overflow, endpoint, model);
@@ -107,43 +104,36 @@ impl ErrorResponse {
 
     /// What happened, as the end of a sentence about the server.
     pub fn says(&self, endpoint: &Endpoint, model: &str) -> String {
-        let status = self.status;
-        let quoted = || endpoint.quote(&self.message);
-        match status {
+        let mut said = endpoint.quote(&self.message);
+        let key = match self.status {
             300..=399 => {
                 let place = self.location.as_deref().unwrap_or("another address");
-                let place = endpoint.quote(place);
-                format!(
-                    "answers with a redirect to {place} ({status}): set base_url to the final address"
-                )
+                said = endpoint.quote(place);
+                "redirect"
             }
-            401 if endpoint.key().is_none() => {
-                format!("requires an API key ({status}): set api_key")
-            }
-            401 => format!("refused the API key ({status})"),
-            402 => format!("says that the account has no credit left ({status})"),
-            403 => format!("forbids this request ({status})"),
+            401 if endpoint.key().is_none() => "no_key",
+            401 => "wrong_key",
+            402 => "no_credit",
+            403 => "forbidden",
             // OpenRouter: no service behind it takes what the request has.
-            404 if self.mentions(&["no endpoints found"]) => {
-                format!("refused the request ({status}): {}", quoted())
-            }
-            404 if self.is_about_model() => {
-                format!("does not know the model {model:?} ({status})")
-            }
-            404 => format!(
-                "has no chat API at this address ({status}): see base_url{}",
-                endpoint.path_hint
-            ),
-            429 if self.is_quota() => {
-                format!("says that the account's quota is used up ({status})")
-            }
-            429 => format!("gets too many requests ({status}): try again later"),
-            503 => format!("is overloaded or still loading the model ({status})"),
-            529 => format!("is overloaded ({status})"),
-            408 | 409 | 500..=599 => format!("failed ({status})"),
-            200 => format!("reported an error: {}", quoted()),
-            _ => format!("refused the request ({status}): {}", quoted()),
-        }
+            404 if self.mentions(&["no endpoints found"]) => "refused",
+            404 if self.is_about_model() => "unknown",
+            404 => "no_api",
+            429 if self.is_quota() => "quota",
+            429 => "too_many",
+            503 => "loading",
+            529 => "overloaded",
+            408 | 409 | 500..=599 => "failed",
+            200 => "reported",
+            _ => "refused",
+        };
+        let fields = [
+            ("status", &*self.status.to_string()),
+            ("model", model),
+            ("said", &*said),
+            ("hint", endpoint.path_hint),
+        ];
+        model_error(key, &fields)
     }
 
     /// The same of a request for something else than a reply.

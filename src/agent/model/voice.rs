@@ -9,10 +9,11 @@ use super::classify::RequestKind;
 use super::endpoint::Endpoint;
 use super::send::{ServerRequest, read_json};
 use base::error::{Error, Result};
-use base::secret::{Secret, base32_lower, random_bytes};
-use config::{Config, Speech, Transcription};
+use base::secret::Secret;
+use config::{Config, Speech};
 use net::cancel::Cancel;
 use net::http_client::BODY_LIMIT;
+use net::http_client::form::{FormFile, form};
 use net::tls::Trust;
 
 /// Most bytes of speech, either way: base64 of it fits into a message with the limits that
@@ -86,9 +87,16 @@ pub fn transcribe(
     let settings = settings.ok_or_else(|| {
         Error::invalid_request("this server understands no speech: set voice.transcription")
     })?;
-    let boundary = base32_lower(&random_bytes::<20>());
-    let body = form(settings, recording, &boundary);
-    let media_type = format!("multipart/form-data; boundary={boundary}");
+    let mut fields = vec![("model", &*settings.model), ("response_format", "json")];
+    let language = recording.language.or(settings.language.as_deref());
+    fields.extend(language.map(|code| ("language", code)));
+    let file = FormFile {
+        field: "file",
+        name: recording.file,
+        media_type: recording.media_type,
+        bytes: recording.bytes,
+    };
+    let (media_type, body) = form(&fields, &file);
     let at = (&*settings.url, &settings.api_key);
     let server = Server::new(config, "The transcription server", at, patience);
     let request = ServerRequest {
@@ -105,35 +113,6 @@ pub fn transcribe(
         let subject = &endpoint.subject;
         Error::server(format_args!("{subject} answered without a text"), "speech")
     })
-}
-
-/// A form with a file (RFC 7578). Settings are lines of text, without the boundary, which
-/// nobody knows before.
-fn form(settings: &Transcription, recording: &Recording<'_>, boundary: &str) -> Vec<u8> {
-    let Recording {
-        bytes,
-        media_type,
-        file,
-        language,
-    } = recording;
-    let mut form = Vec::with_capacity(bytes.len() + 1_024);
-    let mut fields = vec![("model", &*settings.model), ("response_format", "json")];
-    let language = language.or(settings.language.as_deref());
-    fields.extend(language.map(|code| ("language", code)));
-    for (name, value) in fields {
-        let field = format!(
-            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
-        );
-        form.extend_from_slice(field.as_bytes());
-    }
-    let head = format!(
-        "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{file}\"\r\n\
-         Content-Type: {media_type}\r\n\r\n"
-    );
-    form.extend_from_slice(head.as_bytes());
-    form.extend_from_slice(bytes);
-    form.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
-    form
 }
 
 /// A text as speech in this format: its media type, and at most so many bytes of it.

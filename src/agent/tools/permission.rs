@@ -277,14 +277,13 @@ pub fn describes_from_outside(toolbox: &Toolbox, offered: &[ToolSpec]) -> bool {
         .any(|tool| tool.definition().origin == Origin::Outside && tool.is_changed())
 }
 
-/// Most bytes that a call takes to a server that is not trusted, unasked, while text from
-/// outside is shown to the model.
-const MOST_CARRIED: usize = 1024;
+/// Most bytes that the calls of a turn together take to servers that are not trusted, unasked,
+/// while text from outside is shown to the model.
+pub const MOST_CARRIED: usize = 1024;
 
-/// Whether a call takes more than that along.
-pub fn carries_much(tool: &Definition, arguments: &str) -> bool {
-    let is_of_server = matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside;
-    is_of_server && arguments.len() > MOST_CARRIED
+/// Whether what a call takes along counts towards that.
+pub fn carries(tool: &Definition) -> bool {
+    matches!(tool.source, Source::Mcp(_)) && tool.origin == Origin::Outside
 }
 
 /// Whether this person may answer the approval of a tool for themselves, without

@@ -14,7 +14,7 @@ use super::{Progress, TurnLoop, query};
 use crate::model::fence::PROGRAM_CHANNELS;
 use crate::model::{ModelReply, make_call_id};
 use crate::tools::output::MAX_RESULT_CHARS;
-use crate::tools::permission::{self, Circumstances, Reach};
+use crate::tools::permission::{self, Circumstances, MOST_CARRIED, Reach};
 use crate::tools::wording::Wording;
 use crate::tools::{
     Origin, READ_FILE, ResultDetails, Start, Tool, ToolContext, check_arguments, output,
@@ -241,8 +241,9 @@ impl<'a> TurnLoop<'a, '_> {
                 let conversation = run.turn.conversation_id;
                 let config = &run.assistant.config;
                 let address = tool.asked_address(&arguments, config);
-                let carries_much =
-                    self.is_outside && permission::carries_much(tool.definition(), &call.arguments);
+                let carries_much = self.is_outside
+                    && permission::carries(tool.definition())
+                    && self.carried_until(call) > MOST_CARRIED;
                 let carries_out = carries_much
                     || address.is_some_and(|one| {
                         self.addresses_until(call) > config.tools.web_fetch.addresses_per_turn
@@ -296,16 +297,33 @@ impl<'a> TurnLoop<'a, '_> {
         Wording::of(words, tool, known, arguments, store, viewer)
     }
 
-    /// How many addresses outside the calls of this turn have asked, this one included. Going
-    /// back to an earlier one counts: the order can carry something out, too.
-    fn addresses_until(&self, call: &ToolCall) -> usize {
-        let assistant = self.run.assistant;
+    /// The calls of this turn, the last of which is this one.
+    fn calls_until<'b>(&'b self, call: &'b ToolCall) -> impl Iterator<Item = &'b ToolCall> {
         let calls = self.steps.iter().flat_map(|step| match step {
             Step::Reply { calls, .. } => &calls[..],
             _ => &[],
         });
-        let earlier = calls.take_while(|one| one.id != call.id);
-        let asked = earlier.chain([call]).filter_map(|one| {
+        calls.take_while(|one| one.id != call.id).chain([call])
+    }
+
+    /// How many bytes the calls of this turn take along, this one included, so that nothing is
+    /// carried out in pieces. What was too much alone was asked for.
+    fn carried_until(&self, call: &ToolCall) -> usize {
+        let toolbox = &self.run.assistant.toolbox;
+        let counts = |one: &&ToolCall| {
+            let tool = toolbox.get(&one.tool);
+            let is_asked = one.id != call.id && one.arguments.len() > MOST_CARRIED;
+            !is_asked && tool.is_some_and(|tool| permission::carries(tool.definition()))
+        };
+        let calls = self.calls_until(call).filter(counts);
+        calls.map(|one| one.arguments.len()).sum()
+    }
+
+    /// How many addresses outside the calls of this turn have asked, this one included. Going
+    /// back to an earlier one counts: the order can carry something out, too.
+    fn addresses_until(&self, call: &ToolCall) -> usize {
+        let assistant = self.run.assistant;
+        let asked = self.calls_until(call).filter_map(|one| {
             let tool = assistant.toolbox.get(&one.tool)?;
             let arguments = check_arguments(tool.spec(), &one.arguments).ok()?;
             Some(tool.asked_address(&arguments, &assistant.config)?.url)

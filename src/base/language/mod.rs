@@ -80,6 +80,12 @@ impl Words {
         first.chain(letters).collect()
     }
 
+    /// Those of a test.
+    #[cfg(any(test, feature = "testing"))]
+    pub const fn of(lines: &'static str) -> Words {
+        Words(lines)
+    }
+
     /// All keys, in the order of the file.
     #[cfg(any(test, feature = "testing"))]
     pub fn keys(self) -> impl Iterator<Item = &'static str> {

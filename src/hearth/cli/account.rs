@@ -27,6 +27,13 @@ You sign in with the same name as before. An empty DISPLAY-NAME makes it that na
 --SERVER",
     )
     .run(rename),
+    Command::new(
+        "\
+quiet [HOURS]: Show or set when your phones and browsers are quiet
+HOURS are two times of day, such as 22:00-07:00; - goes back to what the household has set.
+--SERVER",
+    )
+    .run(quiet),
     Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
     Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
     Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
@@ -92,6 +99,20 @@ fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "You are called {} now.",
         text(&named["display_name"])
     ))
+}
+
+/// `hearth account quiet [HOURS]`
+fn quiet(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = match arguments.operand(0) {
+        None => json!({ "type": "get_quiet_hours" }),
+        Some(hours) => {
+            let hours = Some(hours).filter(|hours| *hours != "-");
+            json!({ "type": "set_quiet_hours", "quiet_hours": hours })
+        }
+    };
+    let holds = sign_in(arguments, context)?.ask(&request)?;
+    let hours = holds["quiet_hours"].as_str();
+    context.print(hours.unwrap_or("There are no quiet hours."))
 }
 
 /// `hearth account passwd`

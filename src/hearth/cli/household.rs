@@ -186,6 +186,9 @@ next start, marked as late.
         Shown::Result(
             |data| text(&data["schedule_id"]),
             |data| match data["on"].as_str() {
+                _ if data["asks"] == true => {
+                    "Whoever is reminded is asked first whether you may.".to_owned()
+                }
                 Some(on) => format!("Next run: on a change: {on}"),
                 None => format!("Next run: {}", text(&data["next"])),
             },
@@ -198,7 +201,9 @@ next start, marked as late.
             columns: &[
                 ("id", |schedule| text(&schedule["schedule_id"])),
                 ("next", |schedule| {
-                    if schedule["paused"] == true {
+                    if schedule["asks"] == true {
+                        "asks you".to_owned()
+                    } else if schedule["paused"] == true {
                         "paused".to_owned()
                     } else if schedule["next"].is_null() && schedule["told_at"].is_string() {
                         "told".to_owned()

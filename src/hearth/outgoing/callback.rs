@@ -47,7 +47,7 @@ pub fn request(account: &WebhookAccount, due: &Durable<Callback>, now: Timestamp
     Request {
         setting: "outgoing_url",
         url: account.outgoing_url.clone(),
-        media_type: "application/json",
+        media_type: "application/json".to_owned(),
         headers,
         body: due.body.clone().into_bytes(),
     }

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 use base::clock::{Clock, Timestamp};
 use base::error;
-use base::ids::{DeliveryId, NotificationId};
+use base::ids::{AttachmentId, DeliveryId, NotificationId};
 use base::secret::random_fraction;
 use base::sync::lock;
 use base::url::Url;
 use config::{Config, Settings};
-use protocol::record::NotificationResult;
+use protocol::record::{Attachment, NotificationResult};
 use store::{
     Attempt, Callback, Delivery, Destination, Durable, NotificationCause, Outgoing, PUSH, Store,
-    TELEGRAM,
+    TELEGRAM, Viewer,
 };
 
 pub use encryption::is_public_key;
@@ -212,8 +212,20 @@ impl Sender {
         Ok(match config.telegram() {
             _ if !reads => Err("the chat is linked no longer".to_owned()),
             None => Err("there is no telegram channel any more".to_owned()),
-            Some(channel) => Ok(telegram::request(channel, &due.body)),
+            Some(channel) => match telegram::file_in(&due.body) {
+                None => Ok(telegram::request(channel, &due.body)),
+                Some(id) => self
+                    .file(&due.delivery, id)
+                    .map(|(file, bytes)| telegram::file_request(channel, chat, (&file, &bytes))),
+            },
         })
+    }
+
+    /// A file of a conversation, with its bytes.
+    fn file(&self, of: &Delivery, id: AttachmentId) -> Result<(Attachment, Vec<u8>), String> {
+        let seen = self.store.snapshot(&Viewer::server());
+        let found = seen.and_then(|seen| seen.attachment_in(of.conversation_id, id, usize::MAX));
+        found.map_err(|error| error.message().to_owned())
     }
 
     fn notify(&self, id: NotificationId) -> error::Result<Option<Reach>> {

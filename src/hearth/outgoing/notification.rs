@@ -59,18 +59,22 @@ pub fn to_browser(
         .ok()
         .filter(|url| settings.allows(url))
         .ok_or("its push service is not one of notifications.push_hosts any more")?;
-    let text = json!({
+    let mut message = json!({
         "title": push.title,
         "body": push.text,
         "tag": push.id,
         "conversation_id": due.conversation_id,
         "silent": is_silent,
-    })
-    .to_string();
+    });
+    if let Some(id) = due.reminder {
+        let button = |choice: &str| json!({ "action": choice, "title": Words::ENGLISH.word(&format!("reminder.{choice}")) });
+        message["schedule_id"] = json!(id);
+        message["actions"] = json!([button("done"), button("again")]);
+    }
     let bytes = |text: &str| protocol::push::decode(text).unwrap_or_default();
     let public_key = bytes(&browser.public_key);
     let secret = bytes(browser.secret.expose());
-    let body = encrypt(&public_key, &secret, text.as_bytes());
+    let body = encrypt(&public_key, &secret, message.to_string().as_bytes());
     let authorization = key.authorization(&endpoint.origin(), &settings.push_contact, now);
     let (Some(body), Some(authorization)) = (body, authorization) else {
         return Err("the message to its browser cannot be encrypted".to_owned());
@@ -79,7 +83,7 @@ pub fn to_browser(
     Ok(Request {
         setting: "the url",
         url: endpoint.text(),
-        media_type: "application/octet-stream",
+        media_type: "application/octet-stream".to_owned(),
         headers: vec![
             ("content-encoding", "aes128gcm".to_owned()),
             ("ttl", due.expires_at.since(now).as_secs().to_string()),
@@ -171,7 +175,7 @@ fn json_request(url: String, body: &Value, token: Option<(&'static str, String)>
     Request {
         setting: "the url",
         url,
-        media_type: "application/json",
+        media_type: "application/json".to_owned(),
         headers: token.into_iter().collect(),
         body: body.to_string().into_bytes(),
     }

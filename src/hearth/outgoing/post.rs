@@ -35,7 +35,7 @@ pub struct Request {
     /// Where it goes.
     pub url: String,
     /// The content type.
-    pub media_type: &'static str,
+    pub media_type: String,
     /// Beside it.
     pub headers: Vec<(&'static str, String)>,
     /// What is posted.
@@ -62,7 +62,7 @@ impl Poster {
             .headers
             .iter()
             .map(|(name, value)| (*name, value.as_str()));
-        let headers: Vec<_> = [("content-type", post.media_type)]
+        let headers: Vec<_> = [("content-type", &*post.media_type)]
             .into_iter()
             .chain(headers)
             .collect();

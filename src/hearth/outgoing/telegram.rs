@@ -1,18 +1,26 @@
 //! What is sent to chats of Telegram (<https://core.telegram.org/bots/api>). The bot's token is
 //! part of each address, so that no address is logged or part of an error.
 
-use serde_json::json;
+use std::fmt::Display;
+
+use serde_json::{Value, json};
 
 use super::post::Request;
+use base::ids::{AttachmentId, ScheduleId};
+use base::language::Words;
 use config::{TELEGRAM, TelegramChannel};
-use store::{Durable, Notification, NotificationCause};
+use net::http_client::form::{FormFile, form};
+use protocol::record::Attachment;
+use store::{Durable, Notification};
 
 /// Most UTF-16 code units of a message.
 const MESSAGE_UNITS: usize = 4_096;
 
-/// The words of the buttons under a question, and what a press of each says before the id of
-/// the question.
-pub const BUTTONS: [(&str, &str); 2] = [("Allow once", "allow "), ("Deny", "deny ")];
+/// The buttons under a question: the key of each one's words, and what a press says before the
+/// id of the question.
+const OF_QUESTION: [(&str, &str); 2] = [("answer.once", "allow"), ("answer.deny", "deny")];
+/// Those under a reminder.
+const OF_REMINDER: [(&str, &str); 2] = [("reminder.done", "done"), ("reminder.again", "again")];
 
 /// The account of deliveries to a chat: each chat is a receiver of its own.
 pub fn account_of(chat: &str) -> String {
@@ -35,21 +43,83 @@ pub fn request(channel: &TelegramChannel, body: &str) -> Request {
     Request {
         setting: "the base_url of the telegram channel",
         url: method_url(channel, "sendMessage"),
-        media_type: "application/json",
+        media_type: "application/json".to_owned(),
         headers: Vec::new(),
         body: body.as_bytes().to_vec(),
     }
 }
 
-/// The bodies of the messages that say this in a chat, in order. It is sent as it is: Telegram
-/// refuses Markdown that does not close what it opens.
-pub fn messages(chat: &str, text: &str) -> Vec<String> {
-    let body = |text: &&str| json!({ "chat_id": chat, "text": text }).to_string();
-    pieces(text).iter().map(body).collect()
+/// The bodies of the messages that say this in a chat, in order, with the buttons of the
+/// reminder that they tell. It is sent as it is: Telegram refuses Markdown that does not close
+/// what it opens.
+pub fn messages(chat: &str, text: &str, reminder: Option<ScheduleId>) -> Vec<String> {
+    let body = |text: &&str| json!({ "chat_id": chat, "text": text });
+    let mut bodies: Vec<Value> = pieces(text).iter().map(body).collect();
+    if let (Some(last), Some(id)) = (bodies.last_mut(), reminder) {
+        last["reply_markup"] = buttons(OF_REMINDER, id);
+    }
+    bodies.iter().map(Value::to_string).collect()
+}
+
+/// Most bytes of a file that is sent.
+const FILE_BYTES: u64 = 20 * 1024 * 1024;
+/// Most bytes of a picture that Telegram takes as one.
+const PICTURE_BYTES: u64 = 10 * 1024 * 1024;
+
+/// The body that stands for a file of a reply until it is sent, as [`file_request`] makes it.
+pub fn file_message(chat: &str, file: &Attachment) -> String {
+    let body = match file.bytes > FILE_BYTES {
+        true => {
+            let text = Words::ENGLISH.say("chat.file_large", &[("name", &file.name)]);
+            json!({ "chat_id": chat, "text": text })
+        }
+        false => json!({ "chat_id": chat, "attachment_id": file.attachment_id }),
+    };
+    body.to_string()
+}
+
+/// The file for which this body stands, if it does.
+pub fn file_in(body: &str) -> Option<AttachmentId> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    body["attachment_id"].as_str()?.parse().ok()
+}
+
+/// The request that sends a file.
+pub fn file_request(
+    channel: &TelegramChannel,
+    chat: &str,
+    (file, bytes): (&Attachment, &[u8]),
+) -> Request {
+    let is_picture = matches!(&*file.media_type, "image/jpeg" | "image/png" | "image/webp");
+    let (method, field) = match is_picture && file.bytes <= PICTURE_BYTES {
+        true => ("sendPhoto", "photo"),
+        false => ("sendDocument", "document"),
+    };
+    let sent = FormFile {
+        field,
+        name: &file.name,
+        media_type: &file.media_type,
+        bytes,
+    };
+    let (media_type, body) = form(&[("chat_id", chat)], &sent);
+    Request {
+        url: method_url(channel, method),
+        media_type,
+        body,
+        ..request(channel, "")
+    }
+}
+
+fn buttons(choices: [(&str, &str); 2], id: impl Display) -> Value {
+    let buttons = choices.map(|(label, choice)| {
+        let label = Words::ENGLISH.word(label);
+        json!({ "text": label, "callback_data": format!("{choice} {id}") })
+    });
+    json!({ "inline_keyboard": [buttons] })
 }
 
 /// The request that notifies a person in their chat, and what is left to say after it. A question
-/// that they may be able to answer has buttons under its end.
+/// that they may be able to answer has buttons under its end, and so has a reminder.
 ///
 /// # Errors
 /// Why it is not to be sent any more.
@@ -69,11 +139,10 @@ pub fn notification(
     if !rest.is_empty() {
         return Ok((request(channel, &body.to_string()), Some(rest.to_owned())));
     }
-    if let (NotificationCause::Approval, Some(id)) = (due.cause, due.own_question) {
-        let buttons = BUTTONS.map(|(label, decision)| {
-            json!({ "text": label, "callback_data": format!("{decision}{id}") })
-        });
-        body["reply_markup"] = json!({ "inline_keyboard": [buttons] });
+    if let Some(id) = due.own_question {
+        body["reply_markup"] = buttons(OF_QUESTION, id);
+    } else if let Some(id) = due.reminder {
+        body["reply_markup"] = buttons(OF_REMINDER, id);
     }
     Ok((request(channel, &body.to_string()), None))
 }

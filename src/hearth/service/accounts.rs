@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Service;
 use super::guesser::Guesser;
 use super::throttle::Attempt;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::MachineId;
 use base::secret::{Secret, fingerprint};
 use net::peer::Peer;
@@ -21,7 +21,7 @@ pub struct Login {
 }
 
 fn wrong_pair() -> Error {
-    Error::invalid_token("wrong user name or password")
+    Error::worded(Code::InvalidToken, "error.wrong_password", &[])
 }
 
 impl Service {

@@ -12,7 +12,7 @@ use super::views::{self, ENGLISH};
 use agent::tools::permission;
 use agent::tools::wording::{self, Wording};
 use agent::tools::{Arguments, check_arguments};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::ApprovalId;
 use base::visible::one_line;
 use config::{Grantee, Permission};
@@ -80,12 +80,11 @@ impl Service {
         let approval = self.store.snapshot(&by.viewer())?.approval(id)?;
         if !self.may_answer(&approval, by) {
             let tool = &approval.tool;
-            return Err(Error::unauthorized(match by.scope.tools {
-                Some(_) => "a token that is narrowed to some tools answers no approvals".to_owned(),
-                None => {
-                    format!("an admin must answer this: you may not allow {tool:?} for yourself")
-                }
-            }));
+            let key = match by.scope.tools {
+                Some(_) => "error.token_approvals",
+                None => "error.admin_answers",
+            };
+            return Err(Error::worded(Code::Unauthorized, key, &[("tool", tool)]));
         }
         Ok(approval)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Service;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::AttachmentId;
 use config::Limits;
 use protocol::attachment::encode;
@@ -179,11 +179,14 @@ impl Service {
 /// Who may send messages may attach files to them.
 fn check_may_upload(identity: &Identity) -> Result<()> {
     if identity.role < UserRole::User {
-        Err(Error::unauthorized(format!(
-            "attaching files requires the role {:?}; this token has {:?}",
-            UserRole::User.as_str(),
-            identity.role.as_str()
-        )))
+        Err(Error::worded(
+            Code::Unauthorized,
+            "error.role_for_files",
+            &[
+                ("needed", UserRole::User.as_str()),
+                ("own", identity.role.as_str()),
+            ],
+        ))
     } else {
         Ok(())
     }

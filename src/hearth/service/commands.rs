@@ -18,7 +18,7 @@ use agent::model::probe::probe;
 use agent::skills;
 use agent::tools::permission::{Actor, Circumstances};
 use agent::tools::{Offer, Source, parameter_types, wording};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::ConversationId;
 use base::people::Audience;
 use base::secret::Secret;
@@ -182,6 +182,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .snooze_reminder(viewer, &snooze)
             .map(|again| json!(service.schedule_view(&again))),
         Command::ListScheduleRuns(list) => service.list_schedule_runs(viewer, list.schedule_id),
+        Command::GetQuietHours => service.get_quiet_hours(caller.identity),
         Command::SetQuietHours(set) => service.set_quiet_hours(caller.identity, set.quiet_hours),
         Command::ListSchedules => service.list_schedules(viewer),
         Command::DeleteSchedule(delete) => {
@@ -313,33 +314,25 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
 /// Why a command may not be sent with this identity, if so.
 pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> {
     if identity.role < declaration.role {
-        return Some(Error::unauthorized(format!(
-            "this needs the role {}; yours is {}",
-            declaration.role.as_str(),
-            identity.role.as_str()
-        )));
+        let fields = [
+            ("needed", declaration.role.as_str()),
+            ("own", identity.role.as_str()),
+        ];
+        return Some(Error::worded(Code::Unauthorized, "error.role", &fields));
     }
     let is_owner = identity.role == UserRole::Owner;
     let refused = match declaration.scope {
-        Scope::Person | Scope::Account if is_owner => {
-            "this is for a person: name one as \"as_user\" of \"auth\""
-        }
-        Scope::Account if identity.is_narrowed => {
-            "a narrowed token does nothing about the account but sign itself out"
-        }
-        Scope::Calendars if is_without(identity, "find_events") => {
-            "a token that is narrowed to some tools reads no calendars without find_events"
-        }
-        Scope::AllTools if identity.scope.tools.is_some() => {
-            "a token that is narrowed to some tools changes neither schedules nor lists nor calendars"
-        }
+        Scope::Person | Scope::Account if is_owner => "error.for_a_person",
+        Scope::Account if identity.is_narrowed => "error.token_account",
+        Scope::Calendars if is_without(identity, "find_events") => "error.token_calendars",
+        Scope::AllTools if identity.scope.tools.is_some() => "error.token_household",
         // That a guest may is for who was made one.
         Scope::AllTools if identity.role < UserRole::User && identity.is_narrowed => {
-            "a token with the role viewer changes no schedules"
+            "error.token_schedules"
         }
         _ => return None,
     };
-    Some(Error::unauthorized(refused))
+    Some(Error::worded(Code::Unauthorized, refused, &[]))
 }
 
 /// Whether a token is narrowed to other tools.

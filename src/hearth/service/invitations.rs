@@ -9,7 +9,7 @@ use super::people::{check_user_name, child_limits, parse_role};
 use super::{Service, password, views};
 use crate::qr;
 use base::clock::Timestamp;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::secret::{Secret, fingerprint};
 use base::url::Url;
 use net::peer::Peer;
@@ -130,9 +130,7 @@ impl Service {
             Some(invitation) => Ok(invitation),
             None => {
                 log::warn!(peer:% = peer.place(); "a link that does not work was tried from {peer}");
-                Err(Error::invalid_token(
-                    "this link has expired or was used already; ask for another one",
-                ))
+                Err(Error::worded(Code::InvalidToken, "error.link_over", &[]))
             }
         }
     }

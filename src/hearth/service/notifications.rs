@@ -91,12 +91,18 @@ impl Service {
             hours => hours.flatten(),
         };
         let hours = hours.map(|hours| hours.to_string());
-        self.store.set_quiet_hours(by.user_id, hours.clone())?;
+        self.store.set_quiet_hours(by.user_id, hours)?;
         self.look_for_due();
+        self.get_quiet_hours(by)
+    }
+
+    /// When the caller has quiet, by their own choice or else by the configuration.
+    pub(super) fn get_quiet_hours(&self, by: &Identity) -> Result<Value> {
         let config = self.settings.current();
         let of_config = config.person(&by.user);
         let of_config = of_config.and_then(|person| person.notifications.as_ref()?.quiet_hours);
-        let hours = hours.or_else(|| Some(of_config?.to_string()));
+        let own = self.store.quiet_hours(by.user_id)?;
+        let hours = own.or_else(|| Some(of_config?.to_string()));
         Ok(json!({ "quiet_hours": hours }))
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::caller::Caller;
 use super::{Service, password, views};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::TokenId;
 use base::secret::Secret;
 use protocol::command::ChangePassword;
@@ -67,7 +67,11 @@ impl Service {
         if self.check_password(caller.peer, name, user.as_ref(), given)? {
             user.ok_or_else(|| Error::not_found("this account is removed"))
         } else {
-            Err(Error::unauthorized("that is not your password"))
+            Err(Error::worded(
+                Code::Unauthorized,
+                "error.not_your_password",
+                &[],
+            ))
         }
     }
 }

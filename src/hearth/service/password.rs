@@ -10,7 +10,7 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use subtle::ConstantTimeEq;
 
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::secret::{Secret, random_bytes};
 use net::capacity;
 
@@ -40,14 +40,18 @@ pub const LEAST_CHARACTERS: usize = 8;
 pub fn check(password: &Secret) -> Result<()> {
     let text = password.expose();
     if text.chars().count() < LEAST_CHARACTERS {
-        return Err(Error::invalid_request(format!(
-            "a password must have at least {LEAST_CHARACTERS} characters"
-        )));
+        return Err(Error::worded(
+            Code::InvalidRequest,
+            "error.password_short",
+            &[("least", &LEAST_CHARACTERS.to_string())],
+        ));
     }
     if text.len() > PASSWORD_BYTES {
-        return Err(Error::invalid_request(format!(
-            "a password must have at most {PASSWORD_BYTES} bytes"
-        )));
+        return Err(Error::worded(
+            Code::InvalidRequest,
+            "error.password_long",
+            &[("most", &PASSWORD_BYTES.to_string())],
+        ));
     }
     Ok(())
 }
@@ -146,15 +150,20 @@ impl Verifier {
         self.permits
             .0
             .send_timeout((), WAIT)
-            .map_err(|_| Error::overloaded("too many people sign in at once; try again", 10))?;
+            .map_err(|_| busy("error.sign_ins"))?;
         let done = work();
         let _ = self.permits.1.try_recv();
         Ok(done)
     }
 }
 
+fn busy(key: &'static str) -> Error {
+    let error = Error::worded(Code::ServerError, key, &[]);
+    error.with_status(503).with_retry_after(10)
+}
+
 fn out_of_memory() -> Error {
-    Error::overloaded("there is no memory to check a password now; try again", 10)
+    busy("error.no_memory")
 }
 
 fn verify(stored: Option<&str>, password: &Secret) -> Result<bool> {

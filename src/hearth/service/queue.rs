@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::outgoing::Reach;
 use base::clock::Timestamp;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TurnId};
 use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use config::Limits;
@@ -119,10 +119,8 @@ impl WorkQueue {
     ) -> Result<Reservation<'_>> {
         let mut state = self.lock();
         if state.is_stopping {
-            return Err(Error::overloaded(
-                "the server is stopping; try again in a moment",
-                5,
-            ));
+            let error = Error::worded(Code::ServerError, "error.stopping", &[]);
+            return Err(error.with_status(503).with_retry_after(5));
         }
         state.turns.reserve(conversation, &requester, limits)?;
         Ok(Reservation {

@@ -18,11 +18,13 @@ use agent::tools::permission::Actor;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::ScheduleId;
+use base::ids::{ScheduleId, UserId};
 use base::people::{Audience, folded};
 use protocol::command::{CreateSchedule, SnoozeReminder};
 use protocol::record;
-use store::{Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, Viewer};
+use store::{
+    Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Turn, TurnEnd, User, UserRole, Viewer,
+};
 
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
@@ -32,6 +34,9 @@ const LATE: Duration = Duration::from_secs(60);
 /// was set back by up to this. A clock that was further off was wrong, and so was
 /// what it ran.
 const NEAR: Duration = Duration::from_secs(3 * 60 * 60);
+
+/// How long a reminder is put off by a button.
+const SNOOZE_MINUTES: u64 = 10;
 
 /// Runs that are remembered, to recognise them after the clock was set back.
 const RUNS: usize = 1_024;
@@ -105,13 +110,39 @@ impl Service {
             most: config.limits.schedules_per_person,
             ..NewSchedule::new("", None)
         };
-        let new = request.schedules(maker, &config, &self.store, self.clock.now())?;
+        let mut new = request.schedules(maker, &config, &self.store, self.clock.now())?;
+        if owner.role < UserRole::Admin {
+            let others = new
+                .iter_mut()
+                .filter(|one| one.owner_id != Some(owner.user_id));
+            others.for_each(|one| one.asked_by = Some(owner.user_id));
+        }
         let mut made = self.store.add_schedules(&owner.viewer(), new)?;
         for schedule in &made {
             log::info!("{}: set up by {}", schedule.id, owner.user);
             self.publish_schedule(schedule);
+            let asked = schedule.owner_id.filter(|_| schedule.asked_by.is_some());
+            if let Some(person) = asked {
+                let told = self.ask_to_remind(person, owner, schedule.id);
+                self.logged("a question whether somebody may remind others", told);
+            }
         }
         Ok(made.swap_remove(0))
+    }
+
+    /// Tells somebody that another person wants to remind them, and what they can do. What the
+    /// reminder says is shown among the reminders alone: here it would be said to the model.
+    fn ask_to_remind(&self, person: UserId, maker: &Identity, id: ScheduleId) -> Result<()> {
+        let seen = self.store.snapshot(&Viewer::server())?;
+        let (person, maker) = (seen.user_by_id(person)?, seen.user_by_id(maker.user_id)?);
+        drop(seen);
+        let (Some(person), Some(maker)) = (person, maker) else {
+            return Ok(());
+        };
+        let fields = [("name", maker.called())];
+        let [title, text] =
+            ["reminder.asks", "reminder.asks.text"].map(|key| views::ENGLISH.say(key, &fields));
+        self.tell(&person, &title, &text, &format!("notice:reminder:{id}"))
     }
 
     /// Checks that a routine watches nothing but tools that only read.
@@ -170,6 +201,23 @@ impl Service {
         self.hub.publish_schedule(id, again.readers.clone());
         self.publish_schedule(&again);
         Ok(again)
+    }
+
+    /// The answer of a person to a reminder that they were told in a chat. They have no rights
+    /// of an admin there.
+    ///
+    /// # Errors
+    /// `not_found` where the reminder is not theirs; `invalid_request` where it was answered.
+    pub fn answer_reminder(&self, person: &User, id: ScheduleId, is_done: bool) -> Result<()> {
+        let viewer = Viewer::person(person.id, person.role).without_admin();
+        let snooze = SnoozeReminder {
+            schedule_id: id,
+            minutes: SNOOZE_MINUTES,
+        };
+        match is_done {
+            true => self.finish_reminder(&viewer, id).map(drop),
+            false => self.snooze_reminder(&viewer, &snooze).map(drop),
+        }
     }
 
     /// Tells somebody who is back once what was told while they were away.
@@ -305,8 +353,11 @@ impl Service {
             _ => Vec::new(),
         };
         let may_call_back = chat.is_some() || !is_of_sender;
-        let callback =
-            move |turn: &Turn, end: &TurnEnd| may_call_back.then(|| callback(turn, end)).flatten();
+        let id = schedule.id;
+        let callback = move |turn: &Turn, end: &TurnEnd| {
+            let of_turn = || callback(turn, end, Some(id));
+            may_call_back.then(of_turn).flatten()
+        };
         self.reserve_event_numbers();
         let told =
             (self.store).tell_reminder(schedule, message, next_at, services, is_seen, callback)?;

@@ -8,6 +8,7 @@
 use serde_json::{Value, json};
 
 use super::guesser::Guesser;
+use super::views::ENGLISH;
 use super::{Service, attachments, views};
 use agent::model::fence::{is_of_sender, sender_channel};
 use agent::model::voice::{self, Patience, Recording};
@@ -26,37 +27,6 @@ use store::{
 const FREE_TRIES: u32 = 5;
 /// Characters of a code: 50 bits.
 const CODE_CHARACTERS: usize = 10;
-
-/// What people read about linking.
-mod words {
-    /// The code was right.
-    pub fn linked(name: &str) -> String {
-        format!(
-            "This chat is linked to {name} now. What you write here is answered as yours, and \
-             only you see it in Hearth."
-        )
-    }
-
-    /// The code was wrong, or is not good any more.
-    pub const WRONG_CODE: &str = "This code does not work: it has expired, was used already, or \
-        was made for another account. Make a new one in Hearth.";
-
-    /// There were too many of them.
-    pub fn too_many(seconds: u32) -> String {
-        format!("Too many codes were wrong. Try again in {seconds} seconds.")
-    }
-
-    /// The heading of what a person is told in Hearth.
-    pub const NOTICE_TITLE: &str = "A sender that is you";
-
-    /// What they are told.
-    pub fn notice(sender: &str, account: &str) -> String {
-        format!(
-            "The sender {sender:?} of {account:?} is linked to you now: what it sends is answered \
-             as yours. If that is not you, end it: hearth account unlink {account} {sender}"
-        )
-    }
-}
 
 /// The code of a message that is `/link CODE`, as it was made.
 pub(super) fn link_code(message: &str) -> Option<String> {
@@ -130,22 +100,25 @@ impl Service {
             Ok(attempt) => attempt,
             Err(error) => {
                 let wait = error.retry_after().unwrap_or_default();
-                return Ok(Some(words::too_many(wait)));
+                return Ok(Some(ENGLISH.count("sender.too_many", wait)));
             }
         };
         let linked = (self.store).link_sender(account, sender, fingerprint(&code))?;
         let Some(person) = linked else {
             attempt.failed();
             log::warn!("a sender of {account:?} has sent a code that does not work");
-            return Ok(Some(words::WRONG_CODE.to_owned()));
+            return Ok(Some(ENGLISH.word("sender.wrong_code")));
         };
         attempt.succeeded();
         log::info!("a sender of {account:?} is linked to {}", person.name);
         let since = self.clock.now().as_millis();
         let source = format!("notice:sender:{}:{since}", person.id);
-        let notice = words::notice(sender, account);
-        self.tell(&person, words::NOTICE_TITLE, &notice, &source)?;
-        Ok(Some(words::linked(person.called())))
+        let fields = [("sender", sender), ("account", account)];
+        let notice = ENGLISH.say("sender.notice", &fields);
+        self.tell(&person, &ENGLISH.word("sender.title"), &notice, &source)?;
+        Ok(Some(
+            ENGLISH.say("sender.linked", &[("name", person.called())]),
+        ))
     }
 
     /// The person to whom a sender of this account is linked.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::caller::{Caller, Responder};
 use super::hub::ConnectionId;
 use super::{Service, commands};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::secret::Secret;
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox, Ticket};
@@ -191,12 +191,16 @@ impl ClientHandler for Session {
             && !self.peer.is_local
         {
             let most = limits.commands_per_second;
-            let error = Error::rate_limited(format!("more than {most} commands a second"), wait);
+            let fields = [("most", &*most.to_string())];
+            let error = Error::worded(Code::RateLimited, "error.too_many_commands", &fields)
+                .with_retry_after(wait);
             return responder.send(Err::<(), _>(error));
         }
         if is_full {
             let most = limits.in_flight;
-            let error = Error::rate_limited(format!("{most} requests are in flight already"), 1);
+            let fields = [("most", &*most.to_string())];
+            let error = Error::worded(Code::RateLimited, "error.too_many_requests", &fields)
+                .with_retry_after(1);
             return responder.send(Err::<(), _>(error));
         }
         let Some(identity) = &self.identity else {
@@ -205,7 +209,10 @@ impl ClientHandler for Session {
         let now = self.service.clock.now();
         if self.service.connections.has_expired(self.id, now) {
             self.identity = None;
-            return self.reject(responder, Error::invalid_token("the token has expired"));
+            return self.reject(
+                responder,
+                Error::worded(Code::InvalidToken, "error.token_expired", &[]),
+            );
         }
         // Before the fields: what they must be is no business of others.
         if let Some(error) = declaration.and_then(|one| commands::refusal(identity, one)) {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use base::clock::Clock;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::sync::lock;
 
 /// Failures older than this no longer count.
@@ -79,10 +79,9 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
             wait => wait.as_millis().div_ceil(1000) as u32,
         };
         if wait > 0 {
-            return Err(Error::rate_limited(
-                format!("too many failed attempts; try again in {wait} seconds"),
-                wait,
-            ));
+            let fields = [("seconds", &*wait.to_string())];
+            let error = Error::worded(Code::RateLimited, "error.too_many_attempts", &fields);
+            return Err(error.with_retry_after(wait));
         }
         entry.pending += 1;
         drop(keys);

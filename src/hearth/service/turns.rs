@@ -304,8 +304,10 @@ impl Service {
     pub(super) fn cancel(&self, id: TurnId, by: &Identity) -> Result<Value> {
         let turn = self.find_turn(&by.viewer(), id)?;
         if by.role < UserRole::Admin && turn.user_id != Some(by.user_id) {
-            return Err(Error::unauthorized(
-                "only whoever asked, or an admin, may stop this turn",
+            return Err(Error::worded(
+                Code::Unauthorized,
+                "error.not_your_turn",
+                &[],
             ));
         }
         self.stop(id, &by.user)

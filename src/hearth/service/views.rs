@@ -288,7 +288,8 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
                 Some(cron) => cron.say(ENGLISH),
                 None => zone.spoken(timing.next_at, now),
             },
-            (None, None) => ENGLISH.word("when.told"),
+            (None, None) if schedule.is_said => ENGLISH.word("when.told"),
+            (None, None) => ENGLISH.word("when.over"),
         },
         only_if_changed: schedule.only_if_changed.iter().map(watched_call).collect(),
         next_at: timing.map(|timing| timing.next_at),
@@ -297,6 +298,7 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
         last_run: schedule.last_run.as_ref().map(schedule_run),
         told_at: schedule.told_at,
         paused: schedule.is_paused,
+        asks: schedule.asked_by.is_some(),
         created_at: schedule.created_at,
     }
 }
@@ -388,6 +390,7 @@ pub fn delivery(delivery: &Delivery) -> record::Delivery {
 pub fn invitation(invitation: &Invitation) -> record::Invitation {
     record::Invitation {
         name: invitation.name.clone(),
+        display_name: invitation.called.clone(),
         role: invitation.role.as_str(),
         is_reset: invitation.is_reset,
         created_by: invitation.created_by.clone(),

@@ -7,7 +7,7 @@ use super::turn_wait::TurnWait;
 use super::{Service, attachments, senders};
 use crate::outgoing::telegram;
 use base::error::{Error, Result};
-use base::ids::{DeliveryId, MessageId};
+use base::ids::{DeliveryId, MessageId, ScheduleId};
 use base::people::by_webhook;
 use base::reply::Surface;
 use base::secret::sha256;
@@ -244,7 +244,7 @@ impl Service {
             true => &TurnEnd::failed(Error::unauthorized("this sender is linked no longer")),
             false => end,
         };
-        let mut delivery = callback(turn, end);
+        let mut delivery = callback(turn, end, None);
         if let Some(delivery) = delivery.as_mut().filter(|_| is_awaited) {
             delivery.delay = RESPONSE_TIME;
         }
@@ -252,18 +252,27 @@ impl Service {
     }
 }
 
-/// The callback of a turn, if an account gets it.
-pub(super) fn callback(turn: &Turn, end: &TurnEnd) -> Option<NewDelivery> {
+/// The callback of a turn, which may have told this reminder, if an account gets it.
+pub(super) fn callback(
+    turn: &Turn,
+    end: &TurnEnd,
+    reminder: Option<ScheduleId>,
+) -> Option<NewDelivery> {
     let account = turn.account.as_ref()?;
     if account == TELEGRAM {
         let chat = turn.external_name.as_deref();
         let chat = chat.and_then(senders::chat_of_name)?;
-        let mut bodies = telegram::messages(chat, &senders::said_in_chat(end)).into_iter();
+        let said = senders::said_in_chat(end);
+        let mut bodies = telegram::messages(chat, &said, reminder).into_iter();
         let first = bodies.next().unwrap_or_default();
         return Some(NewDelivery {
             account: telegram::account_of(chat),
             body: Box::new(move |_, _| first),
             more: bodies.collect(),
+            of_file: Some(Box::new({
+                let chat = chat.to_owned();
+                move |file| telegram::file_message(&chat, file)
+            })),
             delay: Duration::ZERO,
         });
     }
@@ -275,6 +284,7 @@ pub(super) fn callback(turn: &Turn, end: &TurnEnd) -> Option<NewDelivery> {
             callback_body(&told, &end, in_reply_to)
         }),
         more: Vec::new(),
+        of_file: None,
         delay: Duration::ZERO,
     })
 }

@@ -17,11 +17,12 @@ use serde_json::{Value, json};
 
 use crate::outgoing::post::reason;
 use crate::outgoing::schedule::seconds_to_wait;
-use crate::outgoing::telegram::{BUTTONS, method_url};
+use crate::outgoing::telegram::method_url;
 use crate::service::{Said, Service};
 use agent::model::voice::Patience;
 use base::error::{Code, Error};
 use base::ids::TurnId;
+use base::language::Words;
 use base::secret::sha256;
 use base::sync::lock;
 use base::visible::one_line;
@@ -60,21 +61,8 @@ const WRITING: usize = 32;
 /// Strangers who are told how to link; any more get no answer.
 const STRANGERS: usize = 1_000;
 
-/// What people read in a chat.
-mod words {
-    pub const HOW_TO_LINK: &str = "I do not know you yet. If you belong to the household: sign in \
-        to Hearth, get a code with `hearth account link telegram`, and send /link CODE here.";
-    pub const PRIVATE_ONLY: &str = "I answer in private chats only.";
-    pub const EDITED: &str = "I do not read changes of a message: send it anew.";
-    pub const NO_VOICE: &str = "Voice messages are not understood here: an admin has to set \
-        voice.transcription.";
-    pub const NO_FILE: &str = "I could not get that file: send it again, at most 20 MB.";
-    pub const HELP: &str = "Write or say what you want. /new begins another conversation.";
-    pub const OVER: &str = "This question waits for no answer from you any more.";
-    pub const NEW: &str = "What you write from now on is a new conversation.";
-    pub const ALLOWED: &str = "Allowed";
-    pub const DENIED: &str = "Denied";
-}
+/// The words that people read in a chat.
+const WORDS: Words = Words::ENGLISH;
 
 /// The bot that the settings name, if they name one.
 pub struct Telegram {
@@ -299,7 +287,7 @@ impl Bot {
             return Ok(());
         };
         if message["chat"]["type"] != "private" {
-            self.say_once(&chat, words::PRIVATE_ONLY)?;
+            self.say_once(&chat, "chat.private_only")?;
             let leave = json!({ "chat_id": chat });
             // It may have been thrown out already.
             let _ = self.call("leaveChat", &leave, CALL);
@@ -321,18 +309,18 @@ impl Bot {
                         self.say(&chat, &answer);
                         Ok(())
                     }
-                    None => self.say_once(&chat, words::HOW_TO_LINK),
+                    None => self.say_once(&chat, "chat.how_to_link"),
                 };
             }
             Err(error) => return self.say_or_wait(&chat, error),
         };
         let says = match text {
-            _ if is_edited => Some(words::EDITED),
-            "/start" | "/help" => Some(words::HELP),
+            _ if is_edited => Some("chat.edited"),
+            "/start" | "/help" => Some("chat.help"),
             _ => None,
         };
         if let Some(says) = says {
-            self.say(&chat, says);
+            self.say(&chat, &WORDS.word(says));
             return Ok(());
         }
         self.take(id, &chat, &person, message, text, answer)
@@ -353,7 +341,7 @@ impl Bot {
             let number = message["message_id"].as_i64().unwrap_or(id);
             let name = format!("{chat}.{number}");
             self.service.store().set_meta(&topic, &name)?;
-            self.say(chat, words::NEW);
+            self.say(chat, &WORDS.word("chat.new"));
             return Ok(());
         }
         let name = self.service.store().meta(&topic)?;
@@ -374,7 +362,7 @@ impl Bot {
             }
         } else if let Some((file, name, media_type)) = file_of(message) {
             let Some(data) = self.file(file) else {
-                self.say(chat, words::NO_FILE);
+                self.say(chat, &WORDS.word("chat.no_file"));
                 return Ok(());
             };
             if text.is_empty() {
@@ -415,7 +403,7 @@ impl Bot {
 
     /// What a voice message says, or what to tell its person instead.
     fn understand(&self, file: &str, voice: &Value) -> Result<String, String> {
-        let recording = self.file(file).ok_or(words::NO_FILE)?;
+        let recording = (self.file(file)).ok_or_else(|| WORDS.word("chat.no_file"))?;
         let media_type = voice["mime_type"].as_str().unwrap_or("audio/ogg");
         let patience = Patience {
             deadline: Instant::now() + SPEECH,
@@ -424,32 +412,28 @@ impl Bot {
         match self.service.understand(&recording, media_type, &patience) {
             Ok(Some(said)) if !said.trim().is_empty() => Ok(said),
             Ok(Some(_)) => Err("…?".to_owned()),
-            Ok(None) => Err(words::NO_VOICE.to_owned()),
+            Ok(None) => Err(WORDS.word("chat.no_voice")),
             Err(error) => Err(error.message().to_owned()),
         }
     }
 
-    /// A button under a question: it counts only from the person who was asked.
+    /// A button under a question or a reminder: it counts only from the person who was asked
+    /// or told.
     fn press(&self, press: &Value) -> Result<(), Error> {
         let chat = press["from"]["id"].as_i64().unwrap_or_default().to_string();
         let data = press["data"].as_str().unwrap_or_default();
-        let [allow, deny] = BUTTONS.map(|(_, word)| data.strip_prefix(word));
-        let id = allow.or(deny).and_then(|id| id.parse().ok());
-        let person = self.service.person_behind(TELEGRAM, &chat);
-        let says = match (person, id) {
-            (Ok(Some(person)), Some(id)) => {
-                match self.service.answer_in_chat(&person, id, allow.is_some()) {
-                    Ok(()) if allow.is_some() => words::ALLOWED.to_owned(),
-                    Ok(()) => words::DENIED.to_owned(),
-                    Err(error) if is_for_later(&error) => return Err(error),
-                    Err(error) => match error.code() {
-                        Code::NotFound | Code::InvalidRequest => words::OVER.to_owned(),
-                        _ => error.message().to_owned(),
-                    },
-                }
-            }
-            (Err(error), _) if is_for_later(&error) => return Err(error),
-            _ => words::HOW_TO_LINK.to_owned(),
+        let answered = match self.service.person_behind(TELEGRAM, &chat) {
+            Ok(Some(person)) => self.pressed(&person, data),
+            Ok(None) => Ok("chat.how_to_link"),
+            Err(error) => Err(error),
+        };
+        let says = match answered {
+            Ok(key) => WORDS.word(key),
+            Err(error) if is_for_later(&error) => return Err(error),
+            Err(error) => match error.code() {
+                Code::NotFound | Code::InvalidRequest => WORDS.word("chat.over"),
+                _ => error.message().to_owned(),
+            },
         };
         let shown: String = says.chars().take(200).collect();
         let answer = json!({ "callback_query_id": press["id"], "text": shown });
@@ -464,6 +448,21 @@ impl Bot {
         });
         let _ = self.call("editMessageText", &edit, CALL);
         Ok(())
+    }
+
+    /// What a press of this button does; returns the key of what it is answered.
+    fn pressed(&self, person: &User, data: &str) -> Result<&'static str, Error> {
+        let (choice, id) = data.split_once(' ').unwrap_or_default();
+        let service = &self.service;
+        let answer = |allows| service.answer_in_chat(person, id.parse()?, allows);
+        let finish = |is_done| service.answer_reminder(person, id.parse()?, is_done);
+        match choice {
+            "allow" => answer(true).map(|()| "chat.allowed"),
+            "deny" => answer(false).map(|()| "chat.denied"),
+            "done" => finish(true).map(|()| "chat.done"),
+            "again" => finish(false).map(|()| "chat.again"),
+            _ => Ok("chat.over"),
+        }
     }
 
     /// The bytes of a file; none where it cannot be had.
@@ -548,10 +547,10 @@ impl Bot {
         self.call_patiently("sendMessage", &json!({ "chat_id": chat, "text": text }));
     }
 
-    /// The same to a stranger, or a group, once for all.
-    fn say_once(&self, chat: &str, text: &str) -> Result<(), Error> {
+    /// The words of this key to a stranger, or a group, once for all.
+    fn say_once(&self, chat: &str, key: &str) -> Result<(), Error> {
         if self.service.store().refuse_chat(chat, STRANGERS)? {
-            self.say(chat, text);
+            self.say(chat, &WORDS.word(key));
         }
         Ok(())
     }

@@ -463,6 +463,8 @@ impl<'a> Importer<'a> {
             new.channel = shortened(&new.channel);
         } else {
             new.channel = SCHEDULE_CHANNEL.to_owned();
+            // Whoever wrote the file could name anybody.
+            new.made_by = None;
             new.webhook = None;
         }
         new.outside = self.is_outside(Some(new.outside));

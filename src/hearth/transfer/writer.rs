@@ -1,5 +1,6 @@
 //! Writes an export piece by piece.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::line::{CalendarLine, ItemLine, Line, VERSION};
@@ -71,6 +72,8 @@ pub struct Exporter {
     left: Vec<Work>,
     piece: Vec<u8>,
     counts: ExportCounts,
+    /// What people are called, where that is not their name: for people who read.
+    names: BTreeMap<String, String>,
 }
 
 /// A step of an export, which may leave more to do.
@@ -130,6 +133,7 @@ impl Exporter {
             left,
             piece: Vec::new(),
             counts: ExportCounts::default(),
+            names: BTreeMap::new(),
         }
     }
 
@@ -211,10 +215,19 @@ impl Exporter {
                 }
             }
             Work::Schedules => {
-                let schedules = self.store.snapshot(viewer)?.schedules()?;
-                for schedule in schedules {
+                let seen = self.store.snapshot(viewer)?;
+                let mut schedules = Vec::new();
+                for schedule in seen.schedules()? {
+                    let owner = match schedule.owner_id {
+                        Some(id) => seen.user_by_id(id)?,
+                        None => None,
+                    };
+                    schedules.push((owner.map(|owner| owner.name), schedule));
+                }
+                drop(seen);
+                for (owner, schedule) in schedules {
                     if self.is_wanted(schedule.owner_id) {
-                        self.line(&Line::Schedule(Box::new(schedule_line(schedule))));
+                        self.line(&Line::Schedule(Box::new(schedule_line(schedule, owner))));
                     }
                 }
             }
@@ -272,6 +285,7 @@ impl Exporter {
             has_begun: false,
         };
         if !self.is_data() {
+            self.names = (self.store.snapshot(&self.request.viewer)?).display_names()?;
             self.left.push(Work::Messages(pass(Some(true)), None));
             self.left.push(Work::Messages(pass(Some(false)), None));
             let words: Vec<&str> = one.title.split_whitespace().collect();
@@ -326,9 +340,10 @@ impl Exporter {
         if !self.is_data() {
             let who = match (message.role, &message.speaker) {
                 (Role::Assistant, _) => "Assistant",
-                (Role::User, Some(speaker)) => speaker,
+                (Role::User, Some(speaker)) => self.names.get(speaker).unwrap_or(speaker),
                 (Role::User, None) => "User",
-            };
+            }
+            .to_owned();
             let (at, content) = (message.timestamp, message.content.trim_end());
             self.text(format_args!("## {who}, {at}\n\n{content}\n\n"));
             for file in &files {
@@ -430,15 +445,15 @@ fn calendar_line(calendar: Calendar) -> CalendarLine {
     }
 }
 
-fn schedule_line(schedule: Schedule) -> ExportedSchedule {
-    let is_of_person = schedule.owner_id.is_some();
+/// `owner` is whom a reminder reminds, whoever made it.
+fn schedule_line(schedule: Schedule, owner: Option<String>) -> ExportedSchedule {
     let timing = schedule.timing.as_ref();
     ExportedSchedule {
         schedule_id: Some(schedule.id),
         prompt: schedule.text,
         is_said: schedule.is_said,
-        made_by: schedule.owner.clone().filter(|_| !is_of_person),
-        owner: schedule.owner.filter(|_| is_of_person),
+        made_by: schedule.owner.filter(|maker| owner.as_ref() != Some(maker)),
+        owner,
         audience: Some(schedule.audience),
         conversation_id: schedule.conversation_id,
         channel: schedule.channel,

@@ -14,6 +14,7 @@
 
 mod connector;
 mod error;
+pub mod form;
 mod own_network;
 mod resolver;
 mod response;

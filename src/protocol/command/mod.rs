@@ -536,6 +536,12 @@ commands! {
         runs: Vec<record::ScheduleRun>,
     },
 
+    /// When the phones and browsers of the caller are quiet.
+    "get_quiet_hours" Viewer Account GetQuietHours -> {
+        /// Two times of day, such as `22:00-07:00`, of the caller or else of the configuration.
+        quiet_hours: Option<String>,
+    },
+
     /// Sets when the phones and browsers of the caller are to be quiet.
     "set_quiet_hours" Viewer Account SetQuietHours(SetQuietHours {
         /// Two times of day, such as `22:00-07:00`; null for what the configuration says.

@@ -193,7 +193,7 @@ pub struct ExportedSchedule {
     pub is_said: bool,
     /// The person whose it is.
     pub owner: Option<String>,
-    /// Who made it, as it is shown, if that is nobody with an account.
+    /// Who made it, as it is shown, if that is not its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
     /// Who sees it.

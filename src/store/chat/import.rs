@@ -551,7 +551,7 @@ fn add_schedule(
                 0
             )?,
             new.prompt,
-            new.owner.as_ref().or(new.made_by.as_ref()),
+            new.made_by.as_ref().or(new.owner.as_ref()),
             conversation,
             new.channel,
             new.webhook,

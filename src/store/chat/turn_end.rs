@@ -102,7 +102,8 @@ impl Store {
             let delivery = delivery
                 .map(|delivery| {
                     let conversation = turn.conversation_id;
-                    deliveries::insert(write, id, conversation, delivery, lost, in_reply_to)
+                    let files = reply.as_ref().map_or(&[][..], |reply| &reply.attachments);
+                    deliveries::insert(write, id, conversation, delivery, lost, in_reply_to, files)
                 })
                 .transpose()?;
             Ok(Finished {

@@ -8,7 +8,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row, ToSql};
 
 use crate::engine::failure::{Failure, Outcome};
-use base::error::Error;
+use base::error::{Code, Error};
 
 /// Gives an enum its words: `as_str`, `parse`, and the columns that hold it.
 macro_rules! words {
@@ -106,7 +106,8 @@ pub(crate) fn find<T, I: ToSql + Display>(
 }
 
 pub(crate) fn not_found(what: &str, id: impl Display) -> Failure {
-    Error::not_found(format!("there is no {what} {id}")).into()
+    let fields = [("what", what), ("id", &*id.to_string())];
+    Error::worded(Code::NotFound, "error.none", &fields).into()
 }
 
 /// Checks that a statement changed the row of a `what`.

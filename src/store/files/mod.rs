@@ -25,7 +25,7 @@ use crate::engine::job::Write;
 use crate::engine::query::{self, not_found, row, rows, value};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer};
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, AudienceId, ConversationId, MessageId, TurnId, UserId};
 use protocol::record::Attachment;
 
@@ -377,17 +377,9 @@ fn check_space(write: &Write<'_>, more: u64, limits: &UploadLimits) -> Outcome<(
     if used.saturating_add(more) <= limits.total_bytes {
         return Ok(());
     }
-    let most = limits.total_bytes;
-    Err(Error::overloaded(
-        format!(
-            "all attachments together may take {most} bytes, and there is no room for this one: \
-             delete conversations with attachments, or ask an admin to raise \
-             limits.attachments_total_bytes"
-        ),
-        FULL_RETRY,
-    )
-    .with_status(507)
-    .into())
+    let most = limits.total_bytes.to_string();
+    let full = Error::worded(Code::ServerError, "error.files_full", &[("most", &most)]);
+    Err(full.with_status(507).with_retry_after(FULL_RETRY).into())
 }
 
 /// After how many seconds a client should try again whose file found no space: what

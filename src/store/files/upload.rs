@@ -15,7 +15,7 @@ use crate::engine::job::Write;
 use crate::engine::query::{not_found, row, value};
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::{AttachmentId, MessageId, UserId};
 use protocol::record::Attachment;
 
@@ -265,10 +265,9 @@ fn check_size(bytes: u64, limits: &UploadLimits) -> Result<()> {
     if bytes <= limits.bytes {
         return Ok(());
     }
-    let most = limits.bytes;
-    Err(Error::too_large(format!(
-        "the file has {bytes} bytes; at most {most} are allowed (limits.attachment_bytes)"
-    )))
+    let (bytes, most) = (bytes.to_string(), limits.bytes.to_string());
+    let fields = [("bytes", &*bytes), ("most", &*most)];
+    Err(Error::worded(Code::InvalidRequest, "error.file_large", &fields).with_status(413))
 }
 
 fn hint(declared: &str) -> String {

@@ -21,7 +21,7 @@ use crate::sight::audience;
 use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, TurnId, UserId};
+use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, ScheduleId, TurnId, UserId};
 use base::people::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.
@@ -88,6 +88,8 @@ pub struct Notification {
     pub chat: Option<String>,
     /// The question that it is about, where the person asked for it.
     pub own_question: Option<ApprovalId>,
+    /// The reminder that it tells, until the person has finished it.
+    pub reminder: Option<ScheduleId>,
     /// Where it comes from.
     pub conversation_id: ConversationId,
     /// Why.
@@ -151,6 +153,7 @@ impl Store {
                 id,
                 chat,
                 own_question,
+                reminder: told_reminder(connection, &stored)?,
                 user: stored.user,
                 service: stored.service,
                 browser,
@@ -321,6 +324,17 @@ fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
             }))
         },
     )
+}
+
+/// The reminder that a notification tells its person, who has not finished it yet.
+fn told_reminder(connection: &Connection, stored: &Stored) -> Outcome<Option<ScheduleId>> {
+    if stored.cause != NotificationCause::Told {
+        return Ok(None);
+    }
+    let told = "SELECT id FROM schedules INDEXED BY schedules_by_owner
+                WHERE owner_id = ? AND told_by = ? AND told_at IS NOT NULL";
+    let turn = TurnId::from(stored.about);
+    value(connection, told, params![stored.user_id, turn])
 }
 
 /// What a notification is about, if it is still to be sent and its person sees it.

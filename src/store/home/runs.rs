@@ -77,9 +77,8 @@ impl Store {
         })
     }
 
-    /// Runs a due routine: begins a turn with `message` and sets the next
-    /// time, or deletes the schedule where nothing comes any more, in one commit.
-    /// Nothing happens when it is no longer as `due` is; one of a guest is paused.
+    /// Runs a due routine: begins a turn with `message` and sets the next time, in one commit.
+    /// One that runs no more stays for a while, with what became of it. Nothing happens when it is no longer as `due` is; one of a guest is paused.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -95,10 +94,6 @@ impl Store {
             };
             let begun = begin(write, &schedule, conversation, message)?;
             let id = schedule.id;
-            if next_at.is_none() && schedule.trigger.is_none() {
-                write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
-                return Ok(Some(begun));
-            }
             write.execute(
                 "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
                      last_at = ?3, conversation_id = ?4, trigger_text = NULL,
@@ -107,6 +102,7 @@ impl Store {
             )?;
             note_run(write, id, begun.turn().id, RunOutcome::Running)?;
             plan_events(write, Some(id))?;
+            write.execute(FORGET_OVER, params![schedule.owner_id, KEPT_OVER])?;
             Ok(Some(begun))
         })
     }
@@ -151,7 +147,7 @@ impl Store {
             });
             notifications::insert(write, to_tell.collect())?;
             let delivery = delivery
-                .map(|new| deliveries::insert(write, turn.id, conversation, new, None, None))
+                .map(|new| deliveries::insert(write, turn.id, conversation, new, None, None, &[]))
                 .transpose()?;
             let id = schedule.id;
             write.execute(
@@ -294,6 +290,14 @@ fn begin(
     };
     new_turn::begin(write, new)
 }
+
+/// Routines of a person that run no more and are kept.
+const KEPT_OVER: i64 = 20;
+
+const FORGET_OVER: &str = "DELETE FROM schedules WHERE id IN (
+     SELECT id FROM schedules INDEXED BY schedules_by_owner
+     WHERE owner_id IS ?1 AND next_at IS NULL AND trigger IS NULL AND told_at IS NULL
+     ORDER BY last_at DESC LIMIT -1 OFFSET ?2)";
 
 pub(crate) const DUE_SCHEDULES: &str = concat!(
     "SELECT ",

@@ -12,7 +12,7 @@ use crate::chat::conversations;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{from_row, rows, value};
+use crate::engine::query::{exists, from_row, rows, value};
 use crate::keep::usage::SCHEDULE_CHANNEL;
 use crate::people::users::is_guest;
 use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
@@ -76,6 +76,8 @@ pub struct Schedule {
     pub planned_at: Timestamp,
     /// Whether it does not run until it is resumed.
     pub is_paused: bool,
+    /// Who asks whether they may remind its owner: resuming it says yes, to later ones, too.
+    pub asked_by: Option<UserId>,
     /// Whether text from outside was at hand when it was created.
     pub is_outside: bool,
     /// Whether a model wrote its text.
@@ -114,6 +116,8 @@ pub struct NewSchedule {
     pub is_outside: bool,
     /// Whether a model wrote its text.
     pub is_composed: bool,
+    /// Who asks its owner first whether they may remind them, unless they may already.
+    pub asked_by: Option<UserId>,
     /// Most schedules of a person: `limits.schedules_per_person`.
     pub most: usize,
 }
@@ -135,6 +139,7 @@ impl NewSchedule {
             only_if_changed: Vec::new(),
             is_outside: false,
             is_composed: false,
+            asked_by: None,
             most: usize::MAX,
         }
     }
@@ -150,7 +155,8 @@ impl Snapshot<'_> {
         Ok(find(connection, sight, id)?.0)
     }
 
-    /// All schedules: what was told and not finished first, then the next one.
+    /// All schedules: what was told and not finished first, then the next one, and last the
+    /// routines that run no more.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -216,10 +222,20 @@ impl Store {
     ) -> Result<Schedule> {
         let viewer = viewer.clone();
         self.write(move |write| {
-            let owner = check_change(write, &viewer, id)?.owner_id;
-            if !is_paused && is_guest(write.connection, owner)? {
+            let schedule = check_change(write, &viewer, id)?;
+            if !is_paused && is_guest(write.connection, schedule.owner_id)? {
                 let refused = "its owner is a guest (role viewer), whose schedules do not run";
                 return Err(Error::invalid_request(refused).into());
+            }
+            if let Some(maker) = schedule.asked_by.filter(|_| !is_paused) {
+                write.execute(
+                    "INSERT OR IGNORE INTO reminders_allowed (person_id, maker_id) VALUES (?1, ?2)",
+                    params![schedule.owner_id, maker],
+                )?;
+                write.execute(
+                    "UPDATE schedules SET asked_by = NULL WHERE id = ?",
+                    params![id],
+                )?;
             }
             write.execute(
                 "UPDATE schedules SET is_paused = ?2, next_at = ?3, planned_at = ?4 WHERE id = ?1",
@@ -326,13 +342,18 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
         None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
         None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
     };
+    let asked_by = match new.asked_by {
+        Some(maker) => asks(write.connection, new.owner_id, maker)?,
+        None => None,
+    };
     let id: ScheduleId = write.id();
     let timing = new.timing.as_ref();
     write.execute(
         "INSERT INTO schedules (id, prompt, is_said, owner, conversation_id, channel, account,
              cron, next_at, is_wait, local_at, trigger, only_if_changed, planned_at, created_at,
-             owner_id, audience_id, is_outside, is_composed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17, ?18)",
+             owner_id, audience_id, is_outside, is_composed, asked_by, is_paused)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?14, ?15, ?16, ?17,
+             ?18, ?19, ?19 IS NOT NULL)",
         params![
             id,
             text,
@@ -352,6 +373,7 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
             audience_id,
             new.is_outside,
             new.is_composed,
+            asked_by,
         ],
     )?;
     plan_events(write, Some(id))?;
@@ -361,6 +383,28 @@ fn add(write: &Write<'_>, viewer: &Viewer, new: NewSchedule) -> Outcome<Schedule
         id,
     )?
     .0)
+}
+
+/// The maker, if this person has not said yet that they may remind them.
+///
+/// # Errors
+/// `invalid_request` where the person was asked, and has not answered.
+fn asks(connection: &Connection, person: Option<UserId>, maker: UserId) -> Outcome<Option<UserId>> {
+    let allowed = "SELECT 1 FROM reminders_allowed WHERE person_id = ? AND maker_id = ?";
+    if exists(connection, allowed, params![person, maker])? {
+        return Ok(None);
+    }
+    let waits = "SELECT 1 FROM schedules WHERE asked_by = ?2 AND owner_id = ?1";
+    if exists(connection, waits, params![person, maker])? {
+        let name = "SELECT name FROM users WHERE id = ?";
+        let name: Option<String> = value(connection, name, params![person])?;
+        let name = name.unwrap_or_default();
+        return Err(Error::invalid_request(format!(
+            "{name} was asked whether you may remind them, and has not answered yet"
+        ))
+        .into());
+    }
+    Ok(Some(maker))
 }
 
 const UNSEEN: &str = concat!(
@@ -380,7 +424,8 @@ pub(crate) fn to_column(calls: &[WatchedCall]) -> Option<String> {
 const SCHEDULES: &str = concat!(
     "SELECT ",
     seen_columns!("s"),
-    ", s.* FROM schedules s ORDER BY next_at"
+    ", s.* FROM schedules s \
+     ORDER BY next_at IS NULL AND told_at IS NULL AND trigger IS NULL, next_at"
 );
 
 const SCHEDULE: &str = concat!(
@@ -406,7 +451,8 @@ pub(crate) fn check_new(
         ))
         .into());
     }
-    let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL";
+    let of_person = "SELECT count(*) FROM schedules WHERE owner_id IS ? AND told_at IS NULL
+         AND (next_at IS NOT NULL OR trigger IS NOT NULL)";
     if count(connection, of_person, params![owner])? >= most {
         return Err(Error::invalid_request(format!(
             "there are already {most} schedules (limits.schedules_per_person); delete one first"
@@ -479,7 +525,8 @@ pub(crate) fn from_row(
     let id: ScheduleId = row.get("id")?;
     Ok(from_row!(row => Schedule {
         is_said, owner, conversation_id, channel, account, trigger_text, is_trigger_outside,
-        told_at, told_by, last_at, planned_at, is_paused, is_outside, is_composed, created_at;
+        told_at, told_by, last_at, planned_at, is_paused, is_outside, is_composed, asked_by,
+        created_at;
         id: id,
         text: row.get("prompt")?,
         owner_id: thing.owner_id,

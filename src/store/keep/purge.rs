@@ -64,7 +64,7 @@ const OLD_ROWS: [(&str, Duration); 7] = [
     (
         "DELETE FROM schedules WHERE id IN (
              SELECT id FROM schedules
-             WHERE told_at <= ?1 AND next_at IS NULL AND trigger IS NULL LIMIT ?2)",
+             WHERE ifnull(told_at, last_at) <= ?1 AND next_at IS NULL AND trigger IS NULL LIMIT ?2)",
         KEEP_TOLD,
     ),
     (

@@ -19,6 +19,7 @@ use crate::sight::viewer::{Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
+use protocol::record::Attachment;
 
 /// Most rows of one list, whatever a caller asks for.
 const MOST: usize = 1000;
@@ -31,6 +32,8 @@ pub struct NewDelivery {
     pub body: NewBody,
     /// The bodies of those that follow it, of a reply that is sent in pieces.
     pub more: Vec<String>,
+    /// Writes the body of one more for each file that the reply carries, where those are sent.
+    pub of_file: Option<FileBody>,
     /// How long after the turn's end the first attempt is due.
     pub delay: Duration,
 }
@@ -39,6 +42,9 @@ pub struct NewDelivery {
 /// ends it, if it did, and the message that is answered, if others came while its turn
 /// waited.
 pub type NewBody = Box<dyn FnOnce(Option<Error>, Option<MessageId>) -> String + Send>;
+
+/// Writes the body of a file.
+pub type FileBody = Box<dyn Fn(&Attachment) -> String + Send>;
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,12 +291,16 @@ pub(crate) fn insert(
     new: NewDelivery,
     lost: Option<Error>,
     in_reply_to: Option<MessageId>,
+    files: &[Attachment],
 ) -> Outcome<Delivery> {
     let (account, is_lost) = (new.account, lost.is_some());
     let body = (new.body)(lost, in_reply_to);
     let first = insert_one(write, turn_id, conversation_id, &account, &body, new.delay)?;
-    for body in new.more.iter().filter(|_| !is_lost) {
-        insert_one(write, turn_id, conversation_id, &account, body, new.delay)?;
+    let of_file = new.of_file.iter();
+    let of_files = of_file.flat_map(|body| files.iter().map(body));
+    let more = new.more.iter().cloned().chain(of_files);
+    for body in more.filter(|_| !is_lost) {
+        insert_one(write, turn_id, conversation_id, &account, &body, new.delay)?;
     }
     Ok(first)
 }

@@ -9,7 +9,7 @@ use crate::engine::job::Write;
 use crate::engine::query::{check_changed, from_row, row, rows};
 use crate::people::users::{self, NO_PASSWORD, User};
 use base::clock::Timestamp;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::UserId;
 use base::people::UserRole;
 
@@ -31,6 +31,8 @@ pub struct Invitation {
     pub user_id: UserId,
     /// The name of that person.
     pub name: String,
+    /// What people call them.
+    pub called: String,
     /// The role of that person.
     pub role: UserRole,
     /// Whether that person has a password already, which the link replaces.
@@ -116,7 +118,7 @@ impl Store {
 
 /// The answer for a link that does not work, whatever the reason.
 fn used_up() -> Error {
-    Error::invalid_token("this link has expired or was used already; ask for another one")
+    Error::worded(Code::InvalidToken, "error.link_over", &[])
 }
 
 /// Deletes the link of a person.
@@ -143,6 +145,7 @@ fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitat
     Ok(Invitation {
         is_reset: !user.is_invited(),
         user_id: user.id,
+        called: user.called().to_owned(),
         name: user.name,
         role: user.role,
         created_by: link.created_by,
@@ -151,16 +154,16 @@ fn insert(write: &Write<'_>, user: User, link: NewInvitation) -> Outcome<Invitat
     })
 }
 
-const FIND: &str = "SELECT i.*, u.name, u.role, u.password_hash <> '' AS is_reset \
+const FIND: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, u.password_hash <> '' AS is_reset \
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.fingerprint = ?1 AND i.expires_at > ?2";
 
-const LIST: &str = "SELECT i.*, u.name, u.role, u.password_hash <> '' AS is_reset \
+const LIST: &str = "SELECT i.*, u.name, ifnull(u.display_name, u.name) AS called, u.role, u.password_hash <> '' AS is_reset \
      FROM invitations i CROSS JOIN users u ON u.id = i.user_id \
      WHERE i.expires_at > ?1 ORDER BY i.id DESC";
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Invitation> {
     Ok(from_row!(row => Invitation {
-        user_id, name, role, is_reset, created_by, created_at, expires_at
+        user_id, name, called, role, is_reset, created_by, created_at, expires_at
     }))
 }

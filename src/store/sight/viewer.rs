@@ -15,7 +15,7 @@ use crate::engine::failure::{Failure, Outcome};
 use crate::engine::query::{each_row, not_found, row, value};
 pub(crate) use crate::sight::audience::{BELONGS, Belongs, SEEN_COLUMNS, seen_columns};
 use crate::sight::audience::{Directory, Readers};
-use base::error::Error;
+use base::error::{Code, Error};
 use base::ids::{AudienceId, ConversationId, UserId};
 use base::people::UserRole;
 
@@ -421,11 +421,12 @@ impl Sight {
             )?,
             None => None,
         };
-        let who = match (owner, thing.audience_id) {
-            (Some(owner), AudienceId::HOUSEHOLD) => format!("{owner} or an admin"),
-            (Some(owner), _) => owner,
-            (None, _) => "an admin".to_owned(),
+        let key = match (&owner, thing.audience_id) {
+            (Some(_), AudienceId::HOUSEHOLD) => "error.owner_or_admin_changes",
+            (Some(_), _) => "error.owner_changes",
+            (None, _) => "error.admin_changes",
         };
-        Err(Error::unauthorized(format!("only {who} may change this {what}")).into())
+        let fields = [("owner", &*owner.unwrap_or_default()), ("what", what)];
+        Err(Error::worded(Code::Unauthorized, key, &fields).into())
     }
 }

@@ -44,6 +44,7 @@ fn while_uncommitted<T: Send>(
                     callback("{}"),
                     None,
                     None,
+                    &[],
                 )?;
                 stored.send(delivery.id).unwrap();
                 held.recv().unwrap();

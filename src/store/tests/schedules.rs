@@ -145,17 +145,35 @@ fn a_run_begins_a_turn_and_moves_the_schedule_on() {
 }
 
 #[test]
-fn one_that_runs_once_is_gone_with_its_run() {
-    let store = TestStore::new();
+fn one_that_runs_once_stays_for_a_week_with_its_run() {
+    let (dir, clock) = (TemporaryDirectory::new(), Clock::system());
+    let store = open_with(&dir, &clock);
     let conversation = conversation(&store, "hello");
     let mut asked = new("bins", once(in_seconds(0)));
     asked.conversation_id = Some(conversation);
     let schedule = store.add_schedule(&all(), asked).unwrap();
     let run = store.run_schedule(schedule.clone(), "bins".into(), None);
     assert_eq!(run.unwrap().unwrap().turn().conversation_id, conversation);
-    assert!(store.seen(&all()).schedules().unwrap().is_empty());
+    let id = schedule.id;
+    let over = store.seen(&all()).schedule(id).unwrap();
+    assert!(over.timing.is_none() && over.told_at.is_none());
+    assert_eq!(store.seen(&all()).runs_of(id).unwrap().len(), 1);
     let again = store.run_schedule(schedule, "bins".into(), None).unwrap();
     assert!(again.is_none());
+    // It counts towards no limit, and no more than twenty are kept.
+    for _ in 0..25 {
+        let limited = NewSchedule {
+            most: 1,
+            ..new("post", once(in_seconds(0)))
+        };
+        let schedule = store.add_schedule(&all(), limited).unwrap();
+        store.run_schedule(schedule, "post".into(), None).unwrap();
+    }
+    assert_eq!(store.seen(&all()).schedules().unwrap().len(), 20);
+    assert!(store.seen(&all()).schedule(id).is_err());
+    clock.advance(Duration::from_secs(8 * 24 * 60 * 60));
+    store.purge().unwrap();
+    assert!(store.seen(&all()).schedules().unwrap().is_empty());
 }
 
 #[test]

@@ -313,6 +313,7 @@ fn a_callback_is_given_the_question_that_others_overtook() {
     let deliver = |turn: &Turn| {
         let new = NewDelivery {
             more: Vec::new(),
+            of_file: None,
             body: Box::new(|_, question| format!("{question:?}")),
             ..callback("")
         };

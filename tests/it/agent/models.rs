@@ -233,7 +233,7 @@ fn a_budget_that_is_used_up_stops_turns_and_is_shown() {
     client.chat("two");
     let error = error_of(&mut client, "three");
     assert!(
-        error.contains("budget of 20 tokens") && error.contains("budget.monthly_tokens"),
+        error.contains("of 20 tokens") && error.contains("budget.monthly_tokens"),
         "{error}"
     );
     assert_eq!(model.requests().len(), 2, "nothing was asked");

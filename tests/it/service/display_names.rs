@@ -125,6 +125,10 @@ fn the_terminal_adds_lists_and_renames() {
         "http://a/",
     ];
     run(folder, &invite);
+    // Whoever follows the link is greeted so.
+    let invited = home.admin().ask(json!({ "type": "list_invitations" }));
+    let called = &invited["invitations"][0]["display_name"];
+    assert_eq!(called, "Leo der Kleine", "{invited}");
     let listed = String::from_utf8(run(folder, &["user", "list"]).stdout).unwrap();
     assert!(listed.contains("Leo der Kleine"), "{listed}");
 }

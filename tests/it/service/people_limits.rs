@@ -66,7 +66,7 @@ fn a_child_is_added_to_a_running_server_and_is_narrowed_from_the_first_message()
     let refused = leo.response();
     let says = refused["error"].as_str().unwrap();
     assert!(
-        says.contains("this person's monthly budget of 1 token is"),
+        says.contains("this person's monthly budget is used up"),
         "{says}"
     );
     user.chat("And I?");

@@ -13,6 +13,7 @@ use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
+use support::program::run;
 use support::receiver::Receiver;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -297,6 +298,60 @@ fn a_reminder_for_both_goes_to_each_who_finishes_their_own() {
 }
 
 #[test]
+fn others_are_asked_once_whether_somebody_may_remind_them() {
+    let phone = Receiver::start();
+    let mut config = Model::saying("Hello.").config();
+    config["people"] = json!({ "user": { "notifications": ntfy(&phone) } });
+    let home = Home::start(config);
+    let add = |name: &str| home.websocket(&home.add_person(name, store::UserRole::User));
+    let (mut ada, mut eve) = (add("ada"), add("eve"));
+    let mut ben = home.websocket(&home.tokens.user);
+    for client in [&mut ada, &mut ben] {
+        client.ask(json!({ "type": "subscribe", "events": ["reminder.told"] }));
+    }
+    let remind = |say: &str| json!({ "type": "create_schedule", "say": say, "at": "+1h", "people": ["ada", "user"] });
+    assert_eq!(ada.ask(remind("Dinner"))["asks"], false, "her own is set");
+    let notice = phone.wait_for(1).remove(0).body["message"].to_string();
+    assert!(notice.contains("ada wants to remind you"), "{notice}");
+    assert!(
+        !notice.contains("Dinner"),
+        "no model reads it there: {notice}"
+    );
+    let asked = schedules(&mut ben).remove(0);
+    let seen = (&asked["asks"], &asked["paused"], &asked["say"]);
+    assert_eq!(
+        seen,
+        (&json!(true), &json!(true), &json!("From ada: Dinner"))
+    );
+    // It waits, and a second one does not come before the answer.
+    let refused = why(&mut ada, remind("Supper"));
+    assert!(refused.contains("has not answered yet"), "{refused}");
+    assert_eq!(schedules(&mut ada).len(), 1, "all or none");
+    home.server().advance_clock(2 * HOUR);
+    assert_eq!(ada.event("reminder.told")["say"], "Dinner");
+    assert_eq!(schedules(&mut ben)[0]["told_at"], Value::Null);
+    // Nobody else answers.
+    let id = asked["schedule_id"].clone();
+    let allow = json!({ "type": "pause_schedule", "schedule_id": id, "paused": false });
+    for client in [&mut ada, &mut eve, &mut home.admin()] {
+        assert!(why(client, allow.clone()).contains("there is no schedule"));
+    }
+    assert_eq!(ben.ask(allow)["asks"], false);
+    assert_eq!(ben.event("reminder.told")["say"], "From ada: Dinner");
+    // From now on it is not asked; for somebody else it is.
+    ada.ask(remind("Supper"));
+    home.server().advance_clock(2 * HOUR);
+    assert_eq!(ben.event("reminder.told")["say"], "From ada: Supper");
+    let of_eve =
+        json!({ "type": "create_schedule", "say": "Tea", "at": "+1h", "people": ["user"] });
+    let made = eve.ask(of_eve.clone());
+    assert_eq!(made["asks"], true);
+    // Who deletes it has not allowed it.
+    ben.ask(json!({ "type": "delete_schedule", "schedule_id": made["schedule_id"] }));
+    assert_eq!(eve.ask(of_eve)["asks"], true);
+}
+
+#[test]
 fn a_reminder_comes_again_and_once_more_to_who_was_away() {
     let home = Home::offline();
     let mut client = home.websocket(&home.tokens.user);
@@ -380,8 +435,27 @@ fn a_reminder_in_quiet_hours_makes_no_sound_and_the_rest_waits() {
     let both = phone.wait_for(2);
     assert_eq!(both[1].body["message"], "It is cold.");
     assert_eq!(both[1].body["priority"], 3);
+    assert_eq!(client.ask(json!({ "type": "get_quiet_hours" })), set);
     let unset = client.ask(json!({ "type": "set_quiet_hours" }));
     assert_eq!(unset["quiet_hours"], Value::Null);
+}
+
+#[test]
+fn the_terminal_shows_and_sets_quiet_hours() {
+    let home = Home::offline();
+    let url = format!("ws://{}/ws", home.address());
+    let quiet = |hours: &[&str]| {
+        let of_user = ["--url", &url, "--token", &home.tokens.user];
+        let words = [&["account", "quiet"], hours, &of_user].concat();
+        let done = run(home.folder.path(), &words);
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(quiet(&[]), "There are no quiet hours.");
+    assert_eq!(quiet(&["22:00-07:00"]), "22:00-07:00");
+    assert_eq!(quiet(&[]), "22:00-07:00");
+    let of_admin = home.admin().ask(json!({ "type": "get_quiet_hours" }));
+    assert_eq!(of_admin["quiet_hours"], Value::Null, "a bystander");
+    assert_eq!(quiet(&["-"]), "There are no quiet hours.");
 }
 
 #[test]

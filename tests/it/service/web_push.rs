@@ -135,6 +135,34 @@ fn a_reminder_reaches_each_browser_of_its_person_encrypted() {
 }
 
 #[test]
+fn a_reminder_in_a_browser_has_its_buttons_and_a_routine_has_none() {
+    let service = Receiver::answering(|_, _| "201 Created".to_owned());
+    let home = Home::start(config(&Model::saying("Dry."), &service));
+    let mut user = home.websocket(&home.tokens.user);
+    let phone = subscribe(&mut user, &service, "phone");
+    let told = user.ask(json!({ "type": "create_schedule", "say": "Bins", "at": "+1h" }));
+    home.server().advance_clock(HOUR);
+    let message = phone.read(&service.wait_for(1)[0].raw);
+    assert_eq!(message["schedule_id"], told["schedule_id"]);
+    assert_eq!(
+        message["actions"],
+        json!([
+            { "action": "done", "title": "Done" },
+            { "action": "again", "title": "In 10 minutes again" },
+        ])
+    );
+    let tablet = subscribe(&mut user, &service, "tablet");
+    remind(&mut user, "+1h");
+    home.server().advance_clock(HOUR);
+    let requests = service.wait_for(3);
+    let to_tablet = requests
+        .iter()
+        .find(|one| one.head.contains("/push/tablet"));
+    let message = tablet.read(&to_tablet.unwrap().raw);
+    assert!(message["actions"].is_null(), "{message}");
+}
+
+#[test]
 fn a_question_reaches_who_may_answer_it_and_the_tool_its_person() {
     let model = Model::start(|request, _| {
         let last = request["messages"].as_array().unwrap().last().unwrap();

@@ -314,7 +314,8 @@ fn line(schedule: &Schedule, context: &ToolContext<'_>) -> String {
             let cron = cron.map_or(String::new(), |cron| format!(", cron {cron}"));
             format!("{}{cron}", zone.minute(timing.next_at))
         }
-        (None, None) => "told".to_owned(),
+        (None, None) if schedule.is_said => "told".to_owned(),
+        (None, None) => "over".to_owned(),
     };
     let paused = if schedule.is_paused { ", paused" } else { "" };
     let last = match &schedule.last_run {

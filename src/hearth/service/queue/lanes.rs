@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::rounds::Rounds;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use base::ids::{ConversationId, TokenId, TurnId, UserId};
 use config::Limits;
 use store::{Message, Turn};
@@ -127,10 +127,9 @@ impl Lanes {
         // Of the places kept for people, everybody leaves others as many as they have.
         let is_person = matches!(requester.party, Party::Person(_));
         if left <= kept && !(is_person && own < left) {
-            return Err(Error::overloaded(
-                format!("{all} messages wait for an answer already; try again later"),
-                10,
-            ));
+            let fields = [("all", &*all.to_string())];
+            let error = Error::worded(Code::ServerError, "error.queue_full", &fields);
+            return Err(error.with_status(503).with_retry_after(10));
         }
         if let Some(conversation) = conversation {
             let lane = self.lanes.get(&conversation);
@@ -417,24 +416,14 @@ impl Lane {
 
 /// Too many messages wait in a conversation: these for their turn, those for a person.
 fn too_many(queued: usize, suspended: usize) -> Error {
-    let all = queued + suspended;
-    if suspended == 0 {
-        return Error::rate_limited(
-            format!("{all} messages wait in this conversation already"),
-            5,
-        );
-    }
-    let already = match queued {
-        0 => String::new(),
-        _ => format!(" already, {suspended} of them"),
+    let (key, wait) = match (queued, suspended) {
+        (_, 0) => ("error.conversation_full", 5),
+        (0, _) => ("error.permissions_wait", 60),
+        _ => ("error.conversation_waits", 60),
     };
-    Error::rate_limited(
-        format!(
-            "{all} messages wait in this conversation{already} for permission to use a tool; try \
-             again once it is given or refused"
-        ),
-        60,
-    )
+    let (all, suspended) = ((queued + suspended).to_string(), suspended.to_string());
+    let fields = [("all", &*all), ("suspended", &*suspended)];
+    Error::worded(Code::RateLimited, key, &fields).with_retry_after(wait)
 }
 
 /// A turn to be read from the database.

@@ -12,13 +12,14 @@ export async function show(household) {
   const { download, mayUpload, upload } = await import("./exporting.js");
   const chosen = h("input", { type: "file", hidden: true, "aria-label": "File to import", onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
   const { trustCard } = await import("./trust.js");
-  const [push, trust] = await Promise.all([household.maySend && import("./push.js"), trustCard(household), draw()]);
+  const [push, trust, quiet] = await Promise.all([household.maySend && import("./push.js"), trustCard(household), household.maySend && household.request("get_quiet_hours"), draw()]);
+  const [from, until] = (quiet && quiet.quiet_hours || "-").split("-");
   return { element: h("div.page",
     push && push.pushCard(household),
     card("Name", h("p.help", `What others and the assistant call you. You sign in as ${user}.`),
       form("Save", rename, h("label", "Name", h("input", { type: "text", maxlength: 64, value: called(user) })))),
     household.maySend && card("Quiet hours", h("p.help", "When your phones and browsers are quiet: reminders come without a sound, and the rest comes afterwards. Leave both empty for what your household has set."),
-      form("Set", setQuietHours, timeOf("From"), timeOf("Until"))),
+      form("Set", setQuietHours, timeOf("From", from), timeOf("Until", until))),
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),
     card("Another device", h("p.help", "The address of this page as a QR code, for a phone or a tablet."),
       h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, "Show the code")),
@@ -58,8 +59,8 @@ export async function show(household) {
     toast(hours ? `Quiet from ${hours.replace("-", " to ")}.` : "There are no quiet hours.");
   }
 
-  function timeOf(label) {
-    return h("label", label, h("input", { type: "time" }));
+  function timeOf(label, value) {
+    return h("label", label, h("input", { type: "time", value }));
   }
 
   async function signOutEverywhere() {

@@ -1,6 +1,6 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, iconButton, menuButton, sign, toast, announce, ask, roving, called } from "./dom.js";
+import { h, icon, iconButton, menuButton, sign, toast, announce, ask, complain, roving, called } from "./dom.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
 
 const root = document.getElementById("app");
@@ -146,7 +146,10 @@ async function start() {
   document.addEventListener("visibilitychange", () => { if (!document.hidden && household.open) household.markRead(household.open); }, { signal: stop.signal });
   document.addEventListener("keydown", keys, { signal: stop.signal });
   // What the worker says when somebody clicks on a notification.
-  navigator.serviceWorker?.addEventListener("message", ({ data }) => go(data.conversation), { signal: stop.signal });
+  navigator.serviceWorker?.addEventListener("message", ({ data: { conversation, reminder, action } }) => {
+    if (!action) return go(conversation);
+    import("./told.js").then(({ answer }) => answer(household, reminder, action)).catch(complain);
+  }, { signal: stop.signal });
   route();
   connection.open();
 
@@ -260,7 +263,7 @@ async function start() {
       header.replaceChildren(opener, view.title, waiting, view.controls, anew);
       household.markRead(id);
     } else {
-      const made = await showPage(page, () => number === routes);
+      const made = await showPage(page, () => number === routes, id, message);
       // Somebody has gone on meanwhile.
       if (number !== routes) return made?.close?.();
       view = made;
@@ -273,7 +276,7 @@ async function start() {
   }
 
   /** Makes a page, once it is known who looks at it; undefined where it says why there is none. */
-  async function showPage(page, isWanted) {
+  async function showPage(page, isWanted, ...rest) {
     const label = Object.hasOwn(PAGES, page) ? PAGES[page] : undefined;
     header.replaceChildren(opener, h("h1", label ?? "Page not found"), waiting, anew);
     document.title = label ? `${label} · Hearth` : "Hearth";
@@ -289,6 +292,6 @@ async function start() {
     } catch {
       return tell({ class: "problem", role: "alert" }, UNLOADED);
     }
-    return module.show(household).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
+    return module.show(household, ...rest).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
   }
 }

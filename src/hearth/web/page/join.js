@@ -18,7 +18,7 @@ export async function join(root, secret, start, showSignIn) {
   const again = field("Password, once more");
   const stay = h("input", { type: "checkbox", checked: true });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
-  const form = h("form", sign(64), h("h1", invited.is_reset ? "A new password" : `Welcome, ${invited.name}`),
+  const form = h("form", sign(64), h("h1", invited.is_reset ? "A new password" : `Welcome, ${invited.display_name}`),
     h("p.quiet", "Choose a password for Hearth, your home’s AI assistant. This link works only once."),
     h("label", "Your name for signing in", h("input", { value: invited.name, readonly: true, autocomplete: "username" })),
     h("label", "Password", password, h("span.help", "At least 8 characters")), h("label", "Once more", again),

@@ -4,11 +4,14 @@ import { h, complain } from "./dom.js";
 
 /** The buttons; `tried` reports what fails. */
 export function doneAndSnooze(household, id, tried) {
-  const send = (type) => () => tried(() => household.request(type, { schedule_id: id }));
+  const send = (action) => () => tried(() => answer(household, id, action));
   return h("span.row",
-    h("button", { onclick: send("finish_reminder") }, "Done"),
-    h("button", { onclick: send("snooze_reminder") }, "In 10 minutes again"));
+    h("button", { onclick: send("done") }, "Done"),
+    h("button", { onclick: send("again") }, "In 10 minutes again"));
 }
+
+/** What a button says, here or of a notification: "done" or "again". */
+export const answer = (household, id, action) => household.request(action === "done" ? "finish_reminder" : "snooze_reminder", { schedule_id: id });
 
 /** Shows one over any page until somebody answers it, here or elsewhere. */
 export function showTold(household, { schedule_id: id, conversation_id: conversation, say }) {

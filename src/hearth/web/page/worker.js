@@ -3,21 +3,22 @@
 // the server.
 
 addEventListener("push", (event) => {
-  const { title, body, tag, silent, conversation_id: conversation } = event.data.json();
-  event.waitUntil(registration.showNotification(title, { body, tag, silent, data: conversation }));
+  const { title, body, tag, silent, actions, conversation_id: conversation, schedule_id: reminder } = event.data.json();
+  event.waitUntil(registration.showNotification(title, { body, tag, silent, actions, data: { conversation, reminder } }));
 });
 
 addEventListener("notificationclick", (event) => {
   event.notification.close();
-  event.waitUntil(open(event.notification.data));
+  event.waitUntil(open({ ...event.notification.data, action: event.action }));
 });
 
-/** Shows a conversation in a page that is open, or in a new one. */
-async function open(conversation) {
+/** Shows a conversation in a page that is open, or in a new one. A button of a reminder is the page's to press, which is signed in. */
+async function open(pressed) {
+  const { conversation, reminder, action } = pressed;
   const page = new URL("../", registration.scope).href;
   const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
   const known = pages.find(({ url }) => url.split(/[?#]/)[0] === page);
-  if (!known) return clients.openWindow(`${page}#/c/${conversation}`);
-  known.postMessage({ conversation });
-  return known.focus();
+  if (!known) return clients.openWindow(`${page}#/${action ? `reminders/${action}/${reminder}` : `c/${conversation}`}`);
+  known.postMessage(pressed);
+  return action ? undefined : known.focus();
 }

@@ -372,6 +372,7 @@ fn a_turn_ends_whose_asker_does_not_see_its_conversation_any_longer() {
     }
     let callback = NewDelivery {
         more: Vec::new(),
+        of_file: None,
         body: Box::new(|lost, _| format!("{lost:?}")),
         ..callback("")
     };

@@ -61,6 +61,14 @@ fn a_declared_reader_runs_unasked_and_what_it_brings_stays_outside_text() {
         assert_eq!(carried, Outcome::Asked);
         let fresh = attempt(&mut world, None, READ, &much);
         assert_eq!(fresh, Outcome::Ran, "nothing made the model take it along");
+        // Nor in pieces: the calls of a turn take no more along together.
+        let piece = |letter: &str| read(&letter.repeat(300));
+        world.begin(READ, &piece("d"));
+        let orders = ["a", "b", "c", "d"].map(|letter| order(READ, &piece(letter)));
+        world.say(Some(&conversation), &orders.concat());
+        assert_eq!(world.outcome(), Outcome::Asked);
+        let later = attempt(&mut world, Some(&conversation), READ, &piece("e"));
+        assert_eq!(later, Outcome::Ran, "a turn begins with nothing");
         // One that takes something else since is what it was declared to be no longer.
         world.take("Another argument.");
         let changed = attempt(&mut world, Some(&conversation), READ, &read("3"));

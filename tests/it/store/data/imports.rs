@@ -57,15 +57,17 @@ fn exports_are_imported_as_they_were() {
 
     let one: Value = serde_json::from_str(export.lines().nth(1).unwrap()).unwrap();
     let id = one["id"].as_str().unwrap();
+    // People who read it read what people are called.
+    client.ask(json!({"type": "set_display_name", "display_name": "Ada"}));
     let markdown = good(
-        folder.path(),
+        other.path(),
         &["export", "--conversation", id, "--format", "markdown"],
     );
     assert!(
         markdown.starts_with("# good morning\n\nconv_"),
         "{markdown}"
     );
-    assert!(markdown.contains("\n## admin, 20") && markdown.contains("\n## Assistant, 20"));
+    assert!(markdown.contains("\n## Ada, 20") && markdown.contains("\n## Assistant, 20"));
     let usage = run(folder.path(), &["export"]);
     assert_eq!(usage.status.code(), Some(2));
 }

@@ -649,3 +649,32 @@ fn a_large_file_passes_through_little_memory() {
     });
     assert!(most - before < 8 * 1024, "{before} KiB, then {most}");
 }
+
+#[test]
+fn a_reminder_that_somebody_else_made_stays_with_whom_it_reminds() {
+    let (home, other) = (Home::offline(), Home::offline());
+    home.admin().ask(json!({
+        "type": "create_schedule", "say": "Dinner", "at": "+9h", "people": ["user"],
+    }));
+    let own = String::from_utf8(get(&home, &home.tokens.user, "/export").body).unwrap();
+    let line = own.lines().find(|line| line.contains("Dinner")).unwrap();
+    let line: Value = serde_json::from_str(line).unwrap();
+    assert_eq!(
+        (&line["owner"], &line["made_by"]),
+        (&json!("user"), &json!("admin"))
+    );
+    let file = home.folder.path().join("all.jsonl");
+    let file = file.to_str().unwrap();
+    for (home, words) in [
+        (&home, vec!["export", "--all", "--output", file]),
+        (&other, vec!["import", file]),
+    ] {
+        let done = run(home.folder.path(), &words);
+        assert!(done.status.success(), "{}", printed(&done));
+    }
+    let list = json!({ "type": "list_schedules" });
+    let back = other.websocket(&other.tokens.user).ask(list.clone());
+    assert_eq!(back["schedules"][0]["owner"], "admin", "{back}");
+    let of_maker = other.admin().ask(list);
+    assert_eq!(of_maker["schedules"], json!([]));
+}
