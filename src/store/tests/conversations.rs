@@ -268,7 +268,7 @@ fn no_query_is_a_syntax_error() {
         assert!(
             store
                 .seen(&all())
-                .search_messages(query, 10, SearchOrder::Relevance)
+                .search_messages(query, None, 10, SearchOrder::Relevance)
                 .is_ok(),
             "{query:?}"
         );
@@ -283,7 +283,7 @@ fn no_query_is_a_syntax_error() {
         assert!(
             store
                 .seen(&all())
-                .search_messages(&query, 1, SearchOrder::Relevance)
+                .search_messages(&query, None, 1, SearchOrder::Relevance)
                 .is_ok(),
             "{query:?}"
         );
