@@ -10,10 +10,10 @@ section! {
     /// The section `memory`.
     #[derive(Clone, Debug, Serialize)]
     pub struct MemorySettings {
-        /// A second way to find memories: by what they mean. The server of `provider` is then sent
-        /// each memory once, and each message.
+        /// A second way to find memories and messages: by what they mean. The server of `provider`
+        /// is then sent each memory and each message once, and what is looked for.
         pub embeddings: Option<Embeddings> = object::<Embeddings>()
-            .optional("none: memories are found by their words");
+            .optional("none: memories and messages are found by their words");
     }
 }
 

@@ -74,6 +74,7 @@ pub fn all() -> Viewer {
 pub fn newest_with(store: &Store, viewer: &Viewer, query: &str, limit: usize) -> Vec<Message> {
     let found = store.snapshot_to_search(viewer).unwrap().search_messages(
         query,
+        None,
         limit,
         SearchOrder::Newest,
     );
@@ -88,6 +89,15 @@ pub fn fact(content: &str, speaker: Option<&str>) -> NewMemory {
         speaker: speaker.map(str::to_owned),
         ..NewMemory::default()
     }
+}
+
+/// A vector in one of 8 directions.
+pub fn towards(direction: usize) -> Vector {
+    let numbers: [f32; 8] = std::array::from_fn(|place| match place == direction {
+        true => 1.0,
+        false => 0.1,
+    });
+    Vector::of(&numbers, 8).unwrap()
 }
 
 /// A person's message.

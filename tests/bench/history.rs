@@ -204,7 +204,12 @@ pub fn recall(table: &mut Table) {
         table.add(Figure::new(&name, found.precision(), "%").at_least(80.0));
     }
 
-    for (language, halves) in support::search::measure() {
+    let by_words = support::search::measure();
+    let by_meaning = (
+        "English with vectors",
+        support::search::measure_by_meaning(),
+    );
+    for (language, halves) in by_words.into_iter().chain([by_meaning]) {
         for (half, evidence) in support::search::HALVES.into_iter().zip(halves) {
             let name = format!("evidence in ten passages of a conversation, {language}, {half}");
             let figure = Figure::new(&name, evidence.found, "%").at_least(75.0);

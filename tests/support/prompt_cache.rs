@@ -1,7 +1,7 @@
 //! How much of a long conversation's input a provider reads from its cache, by the rules
 //! that services document. All requests come within the lifetime of the cache.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -70,6 +70,8 @@ pub struct Share {
     pub input: usize,
     /// Those that were read from the cache.
     pub cached: usize,
+    /// Those that an earlier request to the same model began with: all that a cache could have.
+    pub repeated: usize,
     /// Requests with results of tools for which not all of the request before was read.
     pub lost_rounds: usize,
 }
@@ -78,6 +80,11 @@ impl Share {
     /// The percentage that was read from the cache.
     pub fn percent(self) -> f64 {
         100.0 * self.cached as f64 / self.input.max(1) as f64
+    }
+
+    /// The percentage that a cache without blocks, marks and a least length would have read.
+    pub fn most_percent(self) -> f64 {
+        100.0 * self.repeated as f64 / self.input.max(1) as f64
     }
 }
 
@@ -130,7 +137,12 @@ struct Cache {
     beginnings: HashSet<u64>,
     /// The tokens of the last request.
     last: usize,
+    /// The last requests, the newest first.
+    texts: VecDeque<String>,
 }
+
+/// So many requests before one, it may go on with: summaries come between.
+const EARLIER: usize = 4;
 
 impl Cache {
     /// Adds a request to the `share`.
@@ -140,6 +152,15 @@ impl Cache {
             Rules::Anthropic | Rules::OpenRouter => self.by_marks(&blocks),
             _ => self.by_steps(&blocks, rules.steps()),
         };
+        let text: String = blocks.iter().map(|(text, _)| text.as_str()).collect();
+        let same = |earlier: &String| {
+            let both = text.bytes().zip(earlier.bytes());
+            both.take_while(|(one, other)| one == other).count() / 4
+        };
+        let repeated = self.texts.iter().map(same).max().unwrap_or_default();
+        share.repeated += repeated;
+        self.texts.push_front(text);
+        self.texts.truncate(EARLIER);
         let is_round = answers_calls(request) && self.last >= rules.steps().0;
         share.requests += 1;
         share.input += input;
@@ -210,6 +231,8 @@ fn answer(rules: Rules, request: &Value) -> Value {
     let last = last_message(request);
     let calls = match () {
         _ if answers_calls(request) => 0,
+        // A summary quotes such messages.
+        _ if request["tools"].is_null() => 0,
         _ if last.contains("please recall all") => MANY_CALLS,
         _ if last.contains("please recall") => 1,
         _ => 0,

@@ -10,9 +10,12 @@ use base::testing::TemporaryDirectory;
 use protocol::command::SearchOrder;
 use rusqlite::{Connection, params};
 use serde_json::{from_value, json};
-use store::{Ownership, Store, Viewer};
+use store::{Ownership, Store, Vector, Viewer};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/search");
+/// Of which model the vectors are in the corpus, and how many numbers each has.
+const MODEL: &str = "all-MiniLM-L6-v2";
+const DIMENSIONS: usize = 256;
 /// Passages of an answer that count.
 const FIRST: usize = 10;
 
@@ -37,8 +40,24 @@ pub const HALVES: [&str; 2] = ["tuning", "held out"];
 pub fn measure() -> Vec<(&'static str, [Evidence; 2])> {
     let languages = [("English", "en"), ("German", "de")];
     languages
-        .map(|(language, code)| (language, measure_language(code)))
+        .map(|(language, code)| (language, measure_language(code, None)))
         .to_vec()
+}
+
+/// What was found in English of each of the [`HALVES`] with the vectors of a small model, which
+/// are recorded.
+///
+/// # Panics
+/// When the corpus is not there.
+pub fn measure_by_meaning() -> [Evidence; 2] {
+    let recorded = fs::read(Path::new(CORPUS).join("en.vectors"));
+    let recorded = recorded.expect("it is in the repository");
+    let vector = |bytes: &[u8]| {
+        let numbers: Vec<f32> = bytes.iter().map(|byte| f32::from(*byte as i8)).collect();
+        Vector::of(&numbers, DIMENSIONS).expect("a direction")
+    };
+    let vectors: Vec<Vector> = recorded.chunks(DIMENSIONS).map(vector).collect();
+    measure_language("en", Some(&vectors))
 }
 
 fn lines(name: &str) -> Vec<Vec<String>> {
@@ -47,7 +66,8 @@ fn lines(name: &str) -> Vec<Vec<String>> {
     text.lines().map(fields).collect()
 }
 
-fn measure_language(code: &str) -> [Evidence; 2] {
+/// `vectors` has those of the messages, and then those of the questions.
+fn measure_language(code: &str, vectors: Option<&[Vector]>) -> [Evidence; 2] {
     let messages = lines(&format!("{code}.tsv"));
     let dir = TemporaryDirectory::new();
     let store = Store::open(&dir.path().join("hearth.db"), Clock::system()).expect("a new file");
@@ -82,6 +102,19 @@ fn measure_language(code: &str) -> [Evidence; 2] {
             .expect("it is there");
         ids.extend(page.messages.into_iter().map(|message| message.id));
     }
+    if let Some(vectors) = vectors {
+        let waiting = store.messages_without_vector(MODEL, ids.len());
+        let waiting = waiting.expect("the store is writable").into_iter();
+        let place = |id| {
+            ids.iter()
+                .position(|known| *known == id)
+                .expect("it is there")
+        };
+        let made = waiting.map(|(id, _)| (id, vectors[place(id)].clone()));
+        store
+            .keep_message_vectors(MODEL, made.collect())
+            .expect("the store is writable");
+    }
     let floor = Connection::open_in_memory().expect("SQLite");
     let table = "CREATE VIRTUAL TABLE messages USING fts5 (content)";
     floor.execute_batch(table).expect("FTS5");
@@ -99,10 +132,11 @@ fn measure_language(code: &str) -> [Evidence; 2] {
             .split(' ')
             .map(|id| id.parse().expect("a number"))
             .collect();
+        let vector = vectors.map(|vectors| &vectors[messages.len() + number]);
         let found = store
             .snapshot_to_search(&Viewer::server())
             .expect("a snapshot");
-        let found = found.search_messages(&question[1], FIRST, SearchOrder::Relevance);
+        let found = found.search_messages(&question[1], vector, FIRST, SearchOrder::Relevance);
         let hits = found.expect("the store is readable").hits;
         let passages = hits
             .iter()

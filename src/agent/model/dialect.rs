@@ -77,6 +77,15 @@ impl<'a> RequestContext<'a> {
             .filter(|_| !self.capabilities.no_effort)
     }
 
+    /// Whether the model is to sum up what it thinks: a stream passes that on.
+    pub fn wants_summary(&self) -> bool {
+        self.capabilities.needs_responses
+            && self.request.stream
+            && !self.capabilities.no_summaries
+            && self.capabilities.thoughts != Thoughts::Nothing
+            && self.effort() != Some("none")
+    }
+
     /// How a cache of the beginnings of requests is asked for.
     pub fn cache(&self) -> Option<CacheMark> {
         let is_wanted = !self.capabilities.no_cache_marks && !self.request.purpose.is_aside();

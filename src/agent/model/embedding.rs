@@ -1,5 +1,5 @@
-//! Vectors of texts, from the server of the model: for the household's memories, and for a
-//! program.
+//! Vectors of texts, from the server of the model: for the household's memories and messages,
+//! and for a program.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -21,9 +21,9 @@ use net::cancel::Cancel;
 use net::tls::Trust;
 use store::{Purpose, Snapshot, Store, Usage, Vector};
 
-/// Longest that a turn waits for the vector of its message.
+/// Longest that a turn or a search waits for the vector of its message.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long no turn asks again after a failure of the server, unless that names a time.
+/// How long none of them asks again after a failure of the server, unless that names a time.
 const PAUSE: Duration = Duration::from_secs(60);
 /// Characters of a message that count: a question, not a document.
 const MESSAGE_CHARS: usize = 2_000;
@@ -38,7 +38,7 @@ pub struct Embedder {
     api: Api,
     model: String,
     dimensions: usize,
-    /// Until when no turn asks.
+    /// Until when no turn and no search asks.
     paused_until: Mutex<Option<Instant>>,
     /// Whether the server makes vectors of any length.
     takes_dimensions: Mutex<bool>,
@@ -65,7 +65,7 @@ impl Embedder {
         format!("{} of {} at {address}", self.dimensions, self.model)
     }
 
-    /// The vector of a message, if the server makes it at once. A turn waits for it.
+    /// The vector of a message, if the server makes it at once. A turn or a search waits for it.
     pub fn of_message(&self, text: &str, deadline: Instant, cancel: &Cancel) -> Option<Vector> {
         let now = Instant::now();
         if text.trim().is_empty() || lock(&self.paused_until).is_some_and(|until| now < until) {
@@ -76,7 +76,7 @@ impl Embedder {
             Ok(mut vectors) => vectors.pop().flatten(),
             Err(_) if cancel.is_cancelled() => None,
             Err((problem, verdict)) => {
-                log::warn!("memories are chosen by their words alone: {problem}");
+                log::warn!("words alone are looked for: {problem}");
                 let pause = match verdict {
                     Verdict::Wait(wait) => wait.unwrap_or(PAUSE),
                     Verdict::NextServer => PAUSE,
@@ -89,7 +89,8 @@ impl Embedder {
         }
     }
 
-    /// The vectors of texts, in their order; none of a text that has no direction.
+    /// The vectors of texts, in their order; none of a text that has no direction, or that the
+    /// server refuses.
     ///
     /// # Errors
     /// What went wrong, for the log.
@@ -99,8 +100,35 @@ impl Embedder {
         deadline: Instant,
         cancel: &Cancel,
     ) -> std::result::Result<Vec<Option<Vector>>, String> {
-        self.make(texts, deadline, cancel)
+        self.make_each(texts, deadline, cancel)
             .map_err(|(problem, _)| problem)
+    }
+
+    /// Leaves out what the server refuses, unless it refuses everything.
+    fn make_each(
+        &self,
+        texts: &[&str],
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> std::result::Result<Vec<Option<Vector>>, (String, Verdict)> {
+        let made = self.make(texts, deadline, cancel);
+        if texts.len() < 2 || !matches!(made, Err((_, Verdict::GiveUp))) {
+            return made;
+        }
+        let (first, rest) = texts.split_at(texts.len() / 2);
+        let halves = [first, rest].map(|half| (half, self.make_each(half, deadline, cancel)));
+        if halves.iter().all(|(_, vectors)| vectors.is_err()) {
+            return made;
+        }
+        let mut vectors = Vec::with_capacity(texts.len());
+        for (half, made) in halves {
+            match made {
+                Ok(made) => vectors.extend(made),
+                Err((_, Verdict::GiveUp)) => vectors.resize(vectors.len() + half.len(), None),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(vectors)
     }
 
     fn make(
@@ -281,6 +309,27 @@ mod tests {
         };
         let found = (0..messages).map(has_vector).collect();
         (found, server.heard().len())
+    }
+
+    #[test]
+    fn a_text_that_the_server_refuses_costs_the_others_nothing() {
+        let too_long = || refused(400, "input is too long");
+        let two = || {
+            let vector = json!({ "embedding": vec![0.5; 32] });
+            answer(200, &json!({ "data": [vector, vector] }))
+        };
+        let ask = |scripts| {
+            let server = TestServer::new(scripts);
+            let embedder = embedder(&server);
+            *lock(&embedder.takes_dimensions) = false;
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let made = embedder.of(&["a", "b", "c", "d"], deadline, &Cancel::default());
+            made.map(|made| made.iter().map(Option::is_some).collect::<Vec<bool>>())
+        };
+        let scripts = vec![too_long(), too_long(), vector(), too_long(), two()];
+        assert_eq!(ask(scripts).unwrap(), [true, false, true, true]);
+        let problem = ask(vec![too_long(); 7]).unwrap_err();
+        assert!(problem.contains("input is too long"), "{problem}");
     }
 
     #[test]

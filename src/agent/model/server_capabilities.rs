@@ -16,6 +16,8 @@ pub enum Feature {
     Temperature,
     /// A reasoning effort.
     Effort,
+    /// Summaries of what it thinks.
+    Summaries,
     /// Thinking, beside tools.
     Thinking,
     /// The Chat Completions interface: the Responses API takes it.
@@ -90,6 +92,8 @@ pub struct ServerCapabilities {
     pub no_cache_marks: bool,
     /// It accepts no reasoning effort.
     pub no_effort: bool,
+    /// It sums up no thoughts, or not for this account.
+    pub no_summaries: bool,
     /// It accepts tools only with `reasoning_effort` `none`.
     pub effort_none: bool,
     /// It accepts tools only through the Responses API.
@@ -138,6 +142,7 @@ impl ServerCapabilities {
                 self.effort_none = false;
                 (&mut self.no_effort, "without a reasoning effort")
             }
+            Feature::Summaries => (&mut self.no_summaries, "without summaries of its thoughts"),
             Feature::Thinking => (
                 &mut self.effort_none,
                 "without thinking, so that it may use tools",

@@ -19,7 +19,7 @@ use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
 use protocol::record::Annotations;
-use store::{Durable, IncludedFile, PageRange, Readers, StartedCall, Store, Viewer};
+use store::{Durable, IncludedFile, PageRange, Readers, StartedCall, Store, Vector, Viewer};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -268,6 +268,12 @@ impl ToolContext<'_> {
         let seen = self.store.snapshot(&self.viewer);
         let reader = seen.and_then(|seen| seen.only_reader());
         reader.map_err(|error| error.message().to_owned())
+    }
+
+    /// The vector of what the model looks for, if the server makes it at once.
+    pub(super) fn vector_of(&self, text: &str) -> Option<Vector> {
+        let embedder = self.embedder?;
+        embedder.of_message(text, self.deadline, self.cancel)
     }
 
     /// Says where the text of the result comes from.

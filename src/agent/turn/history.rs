@@ -24,7 +24,7 @@ use base::error::Result;
 use base::ids::{AudienceId, MemoryId, TurnId};
 use base::people::UserRole;
 use config::Permission;
-use store::{Memory, Message, Past, Purpose, Step, Vector, WantedPast};
+use store::{Memory, Message, Past, Purpose, ShownAs, Step, Vector, WantedPast};
 
 /// Most sources of text from outside that a question names.
 const MOST_SOURCES: usize = 3;
@@ -120,14 +120,17 @@ impl View {
         if access.recall && (run.is_resumed || !may_choose) {
             memories = seen.shown_memories(turn.id)?;
         }
-        if access.recall && may_choose && memories.is_empty() {
-            is_chosen = true;
-            let is_routine = run.purpose() == Purpose::Routine;
-            let share = match is_routine {
-                true => share(budget).min(ROUTINE_MEMORIES),
-                false => share(budget),
-            };
-            let may_ask = vector.is_none() && run.assistant.embedder.is_some();
+        let is_routine = run.purpose() == Purpose::Routine;
+        let share = match is_routine {
+            true => share(budget).min(ROUTINE_MEMORIES),
+            false => share(budget),
+        };
+        // They may have been chosen for a model with a larger window.
+        let others = memories.iter().filter(|one| one.shown_as != ShownAs::Match);
+        let has_too_many = others.map(|one| one.content.len()).sum::<usize>() > share;
+        if access.recall && (may_choose && memories.is_empty() || has_too_many) {
+            is_chosen = may_choose;
+            let may_ask = may_choose && vector.is_none() && run.assistant.embedder.is_some();
             wants_vector = may_ask && seen.has_many_memories(share)?;
             if !wants_vector {
                 // A routine is shown hardly any of the past.

@@ -216,15 +216,7 @@ impl<'a> TurnLoop<'a, '_> {
         if self.steps.is_empty() && history.suspended() > 0 {
             self.note(waiting_note(history.suspended()));
         }
-        self.offer = history.offer()?;
-        if self.offer.find().is_some() {
-            // What was found before stays.
-            let seen = store.snapshot(&run.viewer())?;
-            let calls = seen.arguments_of(turn.conversation_id, FIND_TOOLS)?;
-            let queries = calls.iter().filter_map(|call| query(call));
-            self.searches.extend(queries);
-        }
-        self.offered_now();
+        self.choose_tools(&history)?;
         let most_rounds = run.assistant.config.limits.tool_rounds;
         let may_not_call = (run.program).is_some_and(|program| program.options(false).may_not_call);
         let mut was_empty = false;
@@ -339,6 +331,20 @@ impl<'a> TurnLoop<'a, '_> {
         Ok(history)
     }
 
+    /// Chooses the tools that the model of this history is shown, and returns them.
+    fn choose_tools(&mut self, history: &History<'a>) -> Result<Vec<ToolSpec>, Stop> {
+        self.offer = history.offer()?;
+        if self.offer.find().is_some() && self.searches.is_empty() {
+            // What was found before stays.
+            let (store, conversation) = (self.run.store, self.run.turn.conversation_id);
+            let seen = store.snapshot(&self.run.viewer())?;
+            let calls = seen.arguments_of(conversation, FIND_TOOLS)?;
+            self.searches
+                .extend(calls.iter().filter_map(|call| query(call)));
+        }
+        Ok(self.offered_now())
+    }
+
     /// Reads all that the model is shown again if other people see the conversation by
     /// now; returns whether they do. Ends the turn if whoever asked does not.
     fn follow_audience(&mut self, history: &mut History<'a>) -> Result<bool, Stop> {
@@ -408,8 +414,12 @@ impl<'a> TurnLoop<'a, '_> {
     ) -> Result<Result<ModelReply, ProviderError>, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
+        let of_model;
+        let mut tools = tools;
         if !history.model().is(&model) {
             *history = self.read_history(model)?;
+            of_model = self.choose_tools(history)?;
+            tools = &of_model;
         }
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {

@@ -25,7 +25,7 @@ use base::secret::Secret;
 use base::sync::lock;
 use config::Preset;
 use net::tls::{Trust, fingerprint, load_certificates};
-use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
+use protocol::command::{Command, Declaration, Scope, SearchOrder, Subscribe, UpdateList};
 use protocol::record;
 use serde_json::json;
 use store::{DeliveryState, Identity, ListChange, UserRole, Viewer};
@@ -132,10 +132,19 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ShareConversation(share) => {
             service.share(caller.identity, share.conversation_id, &share.audience)
         }
-        Command::SearchMessages(search) => store
-            .snapshot_to_search(viewer)
-            .and_then(|seen| seen.search_messages(&search.query, search.limit, search.order))
-            .map(views::search_hits),
+        Command::SearchMessages(search) => {
+            let vector = match search.order {
+                SearchOrder::Relevance => service.vector_of(&search.query),
+                SearchOrder::Newest => None,
+            };
+            store
+                .snapshot_to_search(viewer)
+                .and_then(|seen| {
+                    let (limit, order) = (search.limit, search.order);
+                    seen.search_messages(&search.query, vector.as_ref(), limit, order)
+                })
+                .map(views::search_hits)
+        }
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),

@@ -1,4 +1,4 @@
-//! What memories mean, in numbers that a model has made of them: vectors, of which two
+//! What texts mean, in numbers that a model has made of them: vectors, of which two
 //! point in about the same direction if their texts say about the same.
 
 use std::ops::ControlFlow;
@@ -12,10 +12,10 @@ use base::ids::MemoryId;
 /// Most numbers of a vector: 10,000 of them take 6 MB of the database.
 pub const MOST_DIMENSIONS: usize = 512;
 
-/// The least number of memories of which it can be said what stands out.
+/// The least number of texts of which it can be said what stands out.
 const LEAST: usize = 8;
 /// How far a memory stands out that is near, in standard deviations from what all have in
-/// common with the message: how near is near differs from model to model.
+/// common with the message.
 const STANDING_OUT: f64 = 2.5;
 
 /// A direction: numbers of one byte each, and their length together. The default has
@@ -52,7 +52,7 @@ impl Vector {
 
     /// From -1 to 1, the same direction; none where the other one is not of the same
     /// model.
-    fn likeness(&self, bytes: &[u8]) -> Option<f64> {
+    pub(crate) fn likeness(&self, bytes: &[u8]) -> Option<f64> {
         let (length, numbers) = bytes.split_first_chunk::<4>()?;
         if numbers.len() != self.numbers.len() {
             return None;
@@ -98,17 +98,23 @@ pub(crate) fn nearest(
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    Ok(standing_out(found, STANDING_OUT, limit))
+}
+
+/// What is nearer than usual by so many standard deviations, the nearest first, at most `limit`:
+/// how near is near differs from model to model.
+pub(crate) fn standing_out<T>(mut found: Vec<(T, f64)>, deviations: f64, limit: usize) -> Vec<T> {
     if found.len() < LEAST {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let count = found.len() as f64;
     let mean = found.iter().map(|(_, likeness)| likeness).sum::<f64>() / count;
     let squares = found.iter().map(|(_, likeness)| (likeness - mean).powi(2));
     let deviation = (squares.sum::<f64>() / count).sqrt();
-    found.retain(|(_, likeness)| *likeness - mean > STANDING_OUT * deviation);
+    found.retain(|(_, likeness)| *likeness - mean > deviations * deviation);
     found.sort_unstable_by(|one, other| other.1.total_cmp(&one.1));
     found.truncate(limit);
-    Ok(found.into_iter().map(|(place, _)| place).collect())
+    found.into_iter().map(|(one, _)| one).collect()
 }
 
 const VECTORS: &str = "SELECT memory_id, vector FROM memory_vectors ORDER BY memory_id";

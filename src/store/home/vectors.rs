@@ -6,7 +6,7 @@ use crate::engine::database::Store;
 use crate::engine::durability::Provisional;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{row, rows};
+use crate::engine::query::{row, rows, value};
 use crate::home::vector::Vector;
 use base::error::Result;
 use base::ids::MemoryId;
@@ -27,12 +27,9 @@ impl Store {
     ) -> Result<Vec<(MemoryId, String)>> {
         let model = model.to_owned();
         self.write(move |write| {
-            if !is_of_model(write.connection, &model)? {
+            if !is_of_model(write.connection, MODEL_KEY, &model)? {
                 write.execute("DELETE FROM memory_vectors", params![])?;
-                write.execute(
-                    "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)",
-                    params![MODEL_KEY, model],
-                )?;
+                set_model(write, MODEL_KEY, &model)?;
             }
             rows(write.connection, WITHOUT, params![most as i64], |row| {
                 Ok((row.get(0)?, row.get(1)?))
@@ -48,7 +45,7 @@ impl Store {
     pub fn keep_vectors(&self, model: &str, vectors: Vec<(MemoryId, Vector)>) -> Result<()> {
         let model = model.to_owned();
         self.write(move |write| {
-            if is_of_model(write.connection, &model)? {
+            if is_of_model(write.connection, MODEL_KEY, &model)? {
                 keep(write, vectors)?;
             }
             Ok(())
@@ -67,10 +64,18 @@ impl Store {
     }
 }
 
-fn is_of_model(connection: &Connection, model: &str) -> Outcome<bool> {
+/// Whether the vectors of this key are of this model.
+pub(crate) fn is_of_model(connection: &Connection, key: &str, model: &str) -> Outcome<bool> {
     let sql = "SELECT value FROM meta WHERE key = ?";
-    let known: Option<String> = row(connection, sql, params![MODEL_KEY], |row| row.get(0))?;
+    let known: Option<String> = value(connection, sql, params![key])?;
     Ok(known.as_deref() == Some(model))
+}
+
+/// Notes of which model they are.
+pub(crate) fn set_model(write: &Write<'_>, key: &str, model: &str) -> Outcome<()> {
+    let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+    write.execute(sql, params![key, model])?;
+    Ok(())
 }
 
 fn keep(write: &Write<'_>, vectors: Vec<(MemoryId, Vector)>) -> Outcome<()> {

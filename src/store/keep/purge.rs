@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::params;
 
+use crate::chat::search::vectors::MOST_COMPARED;
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -170,8 +171,9 @@ impl Store {
     }
 
     /// Deletes idempotency keys older than 24 hours, expired tokens, deliveries and
-    /// notifications that were delivered or given up more than 30 days ago, what nobody sees any more, and
-    /// what is left of uploads that have expired and attachments that were deleted.
+    /// notifications that were delivered or given up more than 30 days ago, what nobody sees any
+    /// more, vectors of old messages, and what is left of uploads that have expired and
+    /// attachments that were deleted.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -180,6 +182,7 @@ impl Store {
             while self.delete_old(sql, age)? == AT_ONCE {}
         }
         self.delete_unseen()?;
+        self.purge_message_vectors(MOST_COMPARED)?;
         while self.purge_attachments()? {}
         Ok(())
     }

@@ -269,7 +269,7 @@ fn no_query_is_a_syntax_error() {
             store
                 .snapshot_to_search(&all())
                 .unwrap()
-                .search_messages(query, 10, SearchOrder::Relevance)
+                .search_messages(query, None, 10, SearchOrder::Relevance)
                 .is_ok(),
             "{query:?}"
         );
@@ -285,7 +285,7 @@ fn no_query_is_a_syntax_error() {
             store
                 .snapshot_to_search(&all())
                 .unwrap()
-                .search_messages(&query, 1, SearchOrder::Relevance)
+                .search_messages(&query, None, 1, SearchOrder::Relevance)
                 .is_ok(),
             "{query:?}"
         );

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::testing::*;
-use crate::{NewMemory, ShownAs, Target, Vector};
+use crate::{NewMemory, ShownAs, Target};
 use base::error::Code;
 use base::ids::MemoryId;
 
@@ -475,15 +475,6 @@ fn what_is_known_by_another_word_is_found() {
         store.remember(fact(&text, None)).unwrap();
     }
     assert!(shown(&store, "a birthday poem for a colleague, please").is_empty());
-}
-
-/// A direction among 8.
-fn towards(direction: usize) -> Vector {
-    let numbers: [f32; 8] = std::array::from_fn(|place| match place == direction {
-        true => 1.0,
-        false => 0.1,
-    });
-    Vector::of(&numbers, 8).unwrap()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::testing::*;
 
 fn ask(store: &Store, query: &str) -> Vec<Hit> {
     let found = store.snapshot_to_search(&all()).unwrap();
-    let found = found.search_messages(query, 10, SearchOrder::Relevance);
+    let found = found.search_messages(query, None, 10, SearchOrder::Relevance);
     found.unwrap().hits
 }
 
@@ -201,7 +201,7 @@ fn what_an_upgrade_left_is_indexed_in_the_background_the_newest_first() {
     let look = |query: &str| {
         let found = store.snapshot_to_search(&all()).unwrap();
         let found = found
-            .search_messages(query, 10, SearchOrder::Relevance)
+            .search_messages(query, None, 10, SearchOrder::Relevance)
             .unwrap();
         let messages = found.hits.iter().filter(|hit| hit.message.is_some());
         (messages.count(), found.is_indexing)
@@ -227,6 +227,98 @@ fn what_an_upgrade_left_is_indexed_in_the_background_the_newest_first() {
     while store.index_messages().unwrap() {}
     assert_eq!(look("message0"), (1, false));
     assert_eq!(number(&store, "SELECT count(*) FROM message_terms"), 1_200);
+}
+
+#[test]
+fn what_is_near_by_its_meaning_is_found_too() {
+    let store = TestStore::new();
+    let say = |text: &str| begin(&store, Target::New, text).conversation_id;
+    let others: Vec<ConversationId> = (0..30)
+        .map(|number| say(&format!("shelf {number}")))
+        .collect();
+    let told = begin(&store, Target::New, "Zoë keeps her zither upstairs");
+    let near = told.conversation_id;
+    let look = |query: &str| -> Vec<ConversationId> {
+        let seen = store.seen(&all());
+        let found = seen.search_messages(query, Some(&towards(3)), 10, SearchOrder::Relevance);
+        let hits = found.unwrap().hits.into_iter();
+        hits.map(|hit| hit.conversation_id).collect()
+    };
+    let keep = |model: &str| {
+        let waiting = store.messages_without_vector(model, 100).unwrap();
+        let direction = |text: &str| match text.contains("zither") {
+            true => 3,
+            false => text.len() % 3,
+        };
+        let made = waiting
+            .iter()
+            .map(|(id, text)| (*id, towards(direction(text))));
+        store.keep_message_vectors(model, made.collect()).unwrap();
+        waiting.len()
+    };
+    assert!(store.has_messages_without_vector("one").unwrap());
+    assert!(look("mandolin").is_empty());
+    assert_eq!(keep("one"), 31);
+    assert!(!store.has_messages_without_vector("one").unwrap());
+    assert_eq!(look("mandolin"), [near]);
+    // Both orders count.
+    assert_eq!(look("on shelf 17")[..2], [near, others[17]]);
+
+    // What follows changes the passage of what was said before it, and imports have theirs.
+    exchange(
+        &store,
+        Target::Existing(near),
+        "and its strings?",
+        "In a drawer.",
+    );
+    let waiting = store.messages_without_vector("one", 100).unwrap();
+    let texts: Vec<&str> = waiting.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "and its strings?\nIn a drawer.",
+            "Zoë keeps her zither upstairs\nand its strings?\nIn a drawer.",
+            "Zoë keeps her zither upstairs\nand its strings?",
+        ]
+    );
+    assert_eq!(keep("one"), 3);
+    let mut importing = begin_import(&store);
+    let old = serde_json::json!({
+        "role": "user", "timestamp": "2019-03-01T10:00:00Z", "speaker": "Ann", "content": "zither",
+    });
+    importing
+        .add(vec![(serde_json::from_value(old).unwrap(), None)])
+        .unwrap();
+    importing.finish().unwrap();
+    let waiting = store.messages_without_vector("one", 100).unwrap();
+    assert_eq!(waiting[0].1, "Ann: zither");
+    assert_eq!(keep("one"), 1);
+
+    // Of another model, all are made anew; the old one's come too late.
+    let late = store.messages_without_vector("two", 100).unwrap();
+    assert_eq!(late.len(), 34);
+    assert!(look("mandolin").is_empty());
+    store
+        .keep_message_vectors("one", vec![(late[0].0, towards(3))])
+        .unwrap();
+    assert_eq!(keep("two"), 34);
+
+    // A message takes its vector along and is part of no other passage; only the newest keep
+    // theirs.
+    let sql = "DELETE FROM messages WHERE content = 'and its strings?'";
+    let delete = store.write(|write| Ok(write.connection.execute_batch(sql)?));
+    delete.unwrap();
+    assert_eq!(keep("two"), 2);
+    let kept = || number(&store, "SELECT count(*) FROM message_vectors");
+    finish(&store, &told, "I see.");
+    store.delete_conversation(&all(), near).unwrap();
+    assert_eq!(kept(), 31);
+    assert!(!look("mandolin").contains(&near));
+    store.purge_message_vectors(12).unwrap();
+    assert_eq!(kept(), 12);
+    let newest = "SELECT count(*) FROM (SELECT id FROM messages ORDER BY id DESC LIMIT 12)
+        WHERE id IN (SELECT message_id FROM message_vectors)";
+    assert_eq!(number(&store, newest), 12);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Memories that are found by what they mean: vectors from the model's server.
+//! Memories and messages that are found by what they mean: vectors from the model's server.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
@@ -91,6 +91,10 @@ fn ask_until_found(home: &Home, model: &Model) {
     }
 }
 
+fn is_memory(text: &str) -> bool {
+    text == NEAR || text.starts_with("Shelf ")
+}
+
 /// The memories of which vectors of this model were asked for.
 fn embedded(model: &Model, embedding_model: &str) -> BTreeSet<String> {
     let requests = model.requests();
@@ -99,7 +103,7 @@ fn embedded(model: &Model, embedding_model: &str) -> BTreeSet<String> {
         .filter(|request| request["model"] == embedding_model);
     let texts = of_model.flat_map(|request| request["input"].as_array().unwrap().clone());
     let texts = texts.map(|text| text.as_str().unwrap().to_owned());
-    texts.filter(|text| text != QUESTION).collect()
+    texts.filter(|text| is_memory(text)).collect()
 }
 
 /// Waits until vectors of all memories were asked for, which come in parts.
@@ -123,7 +127,7 @@ fn memories_are_found_by_their_meaning() {
         let requests = model.requests();
         let is_asked = |request: &&Value| {
             let texts = request["input"].as_array();
-            texts.is_some_and(|texts| texts.iter().any(|text| *text != QUESTION))
+            texts.is_some_and(|texts| texts.iter().any(|text| is_memory(text.as_str().unwrap())))
         };
         requests.iter().filter(is_asked).count()
     };
@@ -167,6 +171,40 @@ fn the_model_looks_memories_up_by_their_meaning() {
     }
 }
 
+/// What the page, a model and a program over /mcp ask for.
+#[test]
+fn messages_are_found_by_their_meaning() {
+    let model = Model::start(|request, _| match embed(request) {
+        Some(vectors) => vectors,
+        None if request["messages"].as_array().unwrap().last().unwrap()["role"] == "tool" => {
+            Act::say("hm")
+        }
+        None if request["messages"].to_string().contains("please look") => {
+            Act::call("search_conversations", json!({ "query": "any snack" }))
+        }
+        None => Act::say("I see."),
+    });
+    let home = Home::start(with_embeddings(&model, "first"));
+    let mut client = home.admin();
+    for number in 0..12 {
+        client.chat(&format!("The car has done {number} miles."));
+    }
+    let told = client.chat(NEAR)["conversation_id"].clone();
+    let search = json!({ "type": "search_messages", "query": "any snack" });
+    let found = eventually("the message has a vector", || {
+        let found = client.ask(search.clone())["messages"].clone();
+        (found[0]["conversation_id"] == told).then_some(found)
+    });
+    assert_eq!(found[0]["passage"].as_array().unwrap().len(), 2);
+    client.chat("please look for it");
+    let shown = last_message(&model);
+    assert!(shown.contains(NEAR), "{shown}");
+    // What is deleted is not found.
+    client.ask(json!({ "type": "delete_conversation", "conversation_id": told }));
+    let found = client.ask(search)["messages"].to_string();
+    assert!(!found.contains("peanuts"), "{found}");
+}
+
 #[test]
 fn without_vectors_words_alone_find() {
     for what in ["down", "slow"] {
@@ -183,6 +221,9 @@ fn without_vectors_words_alone_find() {
             home.admin().chat("where are the cassettes of 479?");
             assert!(last_message(&model).contains("Shelf 47 "), "{what}");
         }
+        let search = json!({ "type": "search_messages", "query": "cassettes" });
+        let found = home.admin().ask(search)["messages"].to_string();
+        assert!(found.contains("of 479?"), "{what}: {found}");
         // Far longer than the turns wait, which they do once.
         assert!(began.elapsed() < Duration::from_secs(30), "{what}");
         let requests = model.requests();

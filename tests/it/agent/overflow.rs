@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use support::home::{Home, write_config};
 use support::model::{Act, Model};
+use support::prompt_cache::remember;
 
 use crate::agent::folding::{is_summary, small};
 use crate::agent::memory::{say, texts};
@@ -156,6 +157,35 @@ fn a_conversation_is_written_anew_for_a_model_that_stands_in() {
     );
     let bytes = fitted.to_string().len();
     assert!(bytes < 4_096 * 4, "{bytes}");
+}
+
+/// What stands in has a window of its own, of which memories and tools take their share.
+#[test]
+fn memories_and_tools_are_chosen_anew_for_a_model_that_stands_in() {
+    let model = Model::start(|request, _| match request["model"] == "scripted" {
+        true => Act::error(402, "", "no credit left"),
+        false => Act::say("from the second"),
+    });
+    let mut config = small(&model, 100_000);
+    config["fallback"] = json!([{
+        "provider": config["provider"], "base_url": config["base_url"], "model": "little",
+        "context_tokens": 2_048,
+    }]);
+    let home = Home::start(config);
+    let fact = |number| format!("The key of box {number} lies on shelf {}.", number % 9);
+    remember(&home, (0..150).map(fact));
+    let reply = home.admin().chat("where is the key of box 7?");
+    assert_eq!(reply["response"], "from the second");
+    let requests = model.requests();
+    let shown = |name: &str| {
+        let request = requests.iter().find(|request| request["model"] == name);
+        let request = request.unwrap();
+        let facts = texts(request).last().unwrap().matches("The key of").count();
+        (facts, request["tools"].to_string().contains("find_tools"))
+    };
+    assert_eq!(shown("scripted"), (150, false));
+    let (facts, finds) = shown("little");
+    assert!((1..30).contains(&facts) && finds, "{facts} {finds}");
 }
 
 #[test]

@@ -108,6 +108,10 @@ pub(super) fn refused_feature(
     let about = [
         (misses_thoughts(response), Feature::BareReplies),
         (
+            context.wants_summary() && says(&["reasoning.summary", "reasoning summar"]),
+            Feature::Summaries,
+        ),
+        (
             !request.system.is_empty() && says(&NO_SYSTEM),
             Feature::SystemRole,
         ),

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::chat_request::add_to_schema;
 use crate::model::ChatMessage;
@@ -37,8 +37,15 @@ pub fn body(context: &RequestContext<'_>) -> RequestBody {
         // Without a store, thoughts come back only in this form.
         body.put("include", json!(["reasoning.encrypted_content"]));
     }
+    let mut reasoning = Map::new();
     if let Some(effort) = context.effort() {
-        body.put("reasoning", json!({ "effort": effort }));
+        reasoning.insert("effort".to_owned(), effort.into());
+    }
+    if context.wants_summary() {
+        reasoning.insert("summary".to_owned(), "auto".into());
+    }
+    if !reasoning.is_empty() {
+        body.put("reasoning", reasoning);
     }
     if let Some(key) = context.cache_key() {
         body.put("prompt_cache_key", key);

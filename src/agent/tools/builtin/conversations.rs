@@ -43,10 +43,13 @@ pub(super) fn search() -> FunctionTool {
 fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
     let limit = limit(arguments)?;
+    let vector = context.vector_of(query);
     let found = context
         .store
         .snapshot_to_search(&context.viewer)
-        .and_then(|seen| seen.search_messages(query, limit, SearchOrder::Relevance))
+        .and_then(|seen| {
+            seen.search_messages(query, vector.as_ref(), limit, SearchOrder::Relevance)
+        })
         .map_err(public)?;
     let later = match found.is_indexing {
         true => "\nOlder messages are not found yet: try again in some minutes.",

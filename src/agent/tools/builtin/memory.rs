@@ -207,9 +207,7 @@ fn is_shared(arguments: &Arguments) -> bool {
 
 fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
-    let vector = context
-        .embedder
-        .and_then(|embedder| embedder.of_message(query, context.deadline, context.cancel));
+    let vector = context.vector_of(query);
     let memories = context
         .store
         .snapshot_to_search(&context.viewer)

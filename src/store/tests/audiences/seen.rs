@@ -8,6 +8,21 @@ use super::*;
 fn everybody_sees_their_own_part_of_everything() {
     let house = House::new();
     let store = &house.store;
+    // Those of one conversation have the same direction.
+    let waiting = store.messages_without_vector("one", 1_000).unwrap();
+    let direction = |id: base::ids::MessageId| {
+        let sql = format!(
+            "SELECT conversation_id FROM messages WHERE id = {}",
+            id.as_i64()
+        );
+        let of = house
+            .made
+            .values()
+            .position(|made| made.0.as_i64() == number(store, &sql));
+        towards(of.unwrap() % 8)
+    };
+    let made = waiting.iter().map(|(id, _)| (*id, direction(*id)));
+    store.keep_message_vectors("one", made.collect()).unwrap();
     for line in lines(SEEN) {
         let [who, seen] = line[..] else {
             panic!("{line:?}")
@@ -43,6 +58,20 @@ fn everybody_sees_their_own_part_of_everything() {
         let count = store.seen(viewer).counts().unwrap();
         let of = |found: Vec<ConversationId>| house.names(found);
         let search = newest_with(store, viewer, "answered", 100);
+        for direction in 0..8 {
+            let (seen, vector) = (store.seen(viewer), towards(direction));
+            let near = seen.search_messages("?", Some(&vector), 100, SearchOrder::Relevance);
+            let mut near = near
+                .unwrap()
+                .hits
+                .into_iter()
+                .map(|hit| hit.conversation_id);
+            assert!(who != "the server" || near.len() > 0);
+            assert!(
+                near.all(|id| listed.iter().any(|one| one.id == id)),
+                "{who}"
+            );
+        }
         let approvals = store.seen(viewer).waiting_approvals().unwrap();
         let deliveries = store.seen(viewer).deliveries(None, 100).unwrap();
         let pending = Some(DeliveryState::Pending);

@@ -76,6 +76,35 @@ fn with_reasoning_effort_the_responses_api_is_used_at_once() {
 }
 
 #[test]
+fn a_stream_asks_for_summaries_of_thoughts_where_the_account_may_have_them() {
+    let why = "Your organization must be verified to generate reasoning summaries.";
+    let refused = json!({ "error": { "message": why, "param": "reasoning.summary" } });
+    let server = TestServer::new(vec![
+        needs_responses(),
+        answer(400, &refused),
+        completed(),
+        completed(),
+    ]);
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let provider = provider_with(&server, options, "openai");
+    for _ in 0..2 {
+        with_tools(streaming()).reply(&provider);
+    }
+    let sent: Vec<Value> = server
+        .heard()
+        .iter()
+        .skip(1)
+        .map(|heard| heard.json()["reasoning"].clone())
+        .collect();
+    let without = json!({ "effort": "high" });
+    let with = json!({ "effort": "high", "summary": "auto" });
+    assert_eq!(sent, [with, without.clone(), without]);
+}
+
+#[test]
 fn what_must_fit_a_schema_is_said_in_its_own_form() {
     let server = TestServer::new(vec![needs_responses(), completed()]);
     let options = Options {
