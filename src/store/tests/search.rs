@@ -239,7 +239,7 @@ fn what_is_near_by_its_meaning_is_found_too() {
     let told = begin(&store, Target::New, "Zoë keeps her zither upstairs");
     let near = told.conversation_id;
     let look = |query: &str| -> Vec<ConversationId> {
-        let seen = store.seen(&all());
+        let seen = store.snapshot_to_search(&all()).unwrap();
         let found = seen.search_messages(query, Some(&towards(3)), 10, SearchOrder::Relevance);
         let hits = found.unwrap().hits.into_iter();
         hits.map(|hit| hit.conversation_id).collect()
