@@ -109,7 +109,7 @@ async function start() {
   const foot = h("div.row.foot");
   const links = h("ul.pages");
   const refreshLinks = roving(links, () => [...links.querySelectorAll("a")], () => [], true);
-  const begins = h("button.primary.new", { "aria-label": say("common.new_conversation"), onclick: () => go(null) }, icon("plus"), say("app.new"));
+  const begins = h("button.primary.new", { "aria-label": say("app.new_named"), onclick: () => go(null) }, icon("plus"), say("app.new"));
   const anew = iconButton("plus", say("common.new_conversation"), say("common.new_conversation"), () => go(null));
   anew.classList.add("anew");
   const skip = h("button.skip", { onclick: () => (view?.focus ? view.focus() : place.querySelector("a, button, input, select, textarea")?.focus()) }, say("app.skip"));
