@@ -112,9 +112,9 @@ fn questions_reminders_and_notifications_are_in_the_language_of_their_person() {
     // The first connection waits for its chat.
     let mut user = home.websocket(&home.tokens.user);
     let made = user.ask(weekly.clone());
-    assert_eq!(made["when"], "jeden Montag um 07:30");
+    assert_eq!(made["when"], "jeden Montag um 7:30");
     let made = admin.ask(weekly.clone());
-    assert_eq!(made["when"], "cada lunes a las 07:30");
+    assert_eq!(made["when"], "cada lunes a las 7:30");
     weekly["people"] = json!(["user"]);
     admin.ask(weekly);
     let theirs = user.ask(json!({ "type": "list_schedules" })).to_string();
