@@ -307,7 +307,7 @@ pub struct ModelRequest<'a> {
     /// What the program that asks wants of the reply. `max_tokens` and `temperature` have
     /// theirs already.
     pub client: Option<&'a ClientOptions>,
-    /// The words of whoever asks, for what answers without a model.
+    /// The words of whoever asks, for a provider that answers from rules.
     pub words: Words,
     /// 0 to 2; `None` means the provider's default.
     pub temperature: Option<f64>,

@@ -241,16 +241,25 @@ fn after_results(
                 (true, "search_conversations", _) => "offline.found",
                 (true, ..) => "offline.answered",
             };
-            let found = format!("\n{}", content.trim());
-            let fields = [
-                ("tool", *tool),
-                ("answer", content.trim()),
-                ("found", &found),
-            ];
+            let content = match *tool {
+                "current_time" => dated(content.trim(), words),
+                _ => content.trim().to_owned(),
+            };
+            let found = format!("\n{content}");
+            let fields = [("tool", *tool), ("answer", &content), ("found", &found)];
             words.say(key, &fields)
         })
         .collect();
     Answer::Say(lines.join("\n"))
+}
+
+/// What the clock says, with the names of the days and months in these words.
+fn dated(answer: &str, words: Words) -> String {
+    let days = (0..7).map(|day| format!("weekday.{day}"));
+    let names = days.chain((1..=12).map(|month| format!("month.{month}")));
+    names.fold(answer.to_owned(), |text, name| {
+        text.replace(&Words::ENGLISH.word(&name), &words.word(&name))
+    })
 }
 
 fn is_memory_id(word: &str) -> bool {

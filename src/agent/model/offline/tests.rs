@@ -202,6 +202,11 @@ fn every_language_is_understood_and_answered() {
         let found = super::answer(&[user(&repeat)], &tools(), words);
         assert_eq!(found, Answer::Say(words.word("offline.first")), "{code}");
     }
+    let noon = result("current_time", "Friday, 27 March 2026, 12:00", true);
+    assert_eq!(
+        super::answer(&[user("Wie spät ist es?"), noon], &tools(), Words::of("de")),
+        Answer::Say("Es ist Freitag, 27 März 2026, 12:00.".to_owned())
+    );
     let said = user("Merk dir, dass die Tonnen am Montag rausmüssen");
     let remember = r#"{"content":"die Tonnen am Montag rausmüssen"}"#;
     assert_eq!(
