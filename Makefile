@@ -42,7 +42,7 @@ test: tools ## Run every test that needs nothing but the Rust toolchain
 interleavings: tools ## Test concurrent code in many orders of its threads (SCHEDULES=500 by each of two schedulers)
 	$(INTERLEAVINGS)
 
-test-peers: tools ## Run the tests against programs from PyPI and npm, which they install (PEERS="library_peers" for some)
+test-peers: tools ## Run the tests against programs from PyPI, npm and Debian (with mmdebstrap), which they install (PEERS="library_peers" for some)
 	$(CARGO) test --locked --no-fail-fast --test it --test browser -- --ignored --test-threads 1 --nocapture $(PEERS)
 
 check: tools ## Check format, lints, documentation and tests: what must hold before a commit

@@ -153,7 +153,7 @@ impl Error {
         error
     }
 
-    /// The same error in other words, whoever is told of it.
+    /// The same error in other words, for everybody who reads it.
     pub fn rephrased(mut self, phrase: impl Fn(&str) -> String) -> Error {
         self.0.message = phrase(&self.0.message);
         self.0.detail = self.0.detail.map(|detail| phrase(&detail).into());

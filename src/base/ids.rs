@@ -146,7 +146,7 @@ ids! {
     ApprovalId = "appr_";
     /// A webhook callback with all its attempts. Its text is the `webhook-id`.
     DeliveryId = "dlv_";
-    /// Something that a person's phone is told.
+    /// A notification for a person's phone.
     NotificationId = "ntf_";
     /// A browser that a push service tells what waits.
     PushId = "push_";

@@ -7,12 +7,26 @@ use serde::Serialize;
 
 use super::collections::object;
 use super::declaration::{Declared, Rule, Setting, section};
-use super::rules::Parsed;
+use super::rules::{Flag, Parsed};
+
+/// The files of the household's authority in the data directory.
+pub const AUTHORITY: &str = "authority.pem";
+/// Its key.
+pub const AUTHORITY_KEY: &str = "authority.key.pem";
+/// The server's certificate from it.
+pub const HOUSEHOLD_CERTIFICATE: &str = "household.pem";
+/// The key of that.
+pub const HOUSEHOLD_KEY: &str = "household.key.pem";
 
 section! {
     /// The section `tls`. Paths are absolute.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
     pub struct Tls {
+        /// Serves https with a certificate of the household's own authority, beside plain http. The
+        /// server renews it. `hearth tls household` makes the authority and sets this.
+        pub household: bool = Flag.or(false);
+        /// With `household`, refuses whoever does not speak TLS. With `cert` that is always so.
+        pub only: bool = Flag.or(false);
         /// File with the server's certificate and any intermediate certificates (PEM). With it,
         /// every port speaks TLS and nothing else. It is reloaded when it changes. A relative path
         /// is relative to the data directory; `hearth tls self-signed` creates such files.
@@ -31,16 +45,37 @@ impl Tls {
         Some((self.cert.as_deref()?, self.key.as_deref()?))
     }
 
+    /// The certificate of the household's authority, if it has one.
+    pub fn authority(&self) -> Option<PathBuf> {
+        let certificate = self.cert.as_deref().filter(|_| self.household)?;
+        Some(certificate.with_file_name(AUTHORITY))
+    }
+
+    /// Whether the ports speak TLS and nothing else.
+    pub fn is_only(&self) -> bool {
+        self.identity().is_some() && (self.only || !self.household)
+    }
+
     /// What is wrong with files that `before` does not name: they are not there.
     pub(super) fn missing(&self, before: &Tls) -> Vec<String> {
+        if self.household && self.authority() != before.authority() {
+            let authority = self.authority().filter(|path| is_missing(path));
+            return authority
+                .map(|path| {
+                    format!(
+                        "\"tls.household\" needs {}, and there is no such file; \
+                         `hearth tls household` creates it",
+                        path.display()
+                    )
+                })
+                .into_iter()
+                .collect();
+        }
         let files = [
             ("cert", &self.cert, &before.cert),
             ("key", &self.key, &before.key),
             ("ca_file", &self.ca_file, &before.ca_file),
         ];
-        let is_missing = |path: &Path| {
-            std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
-        };
         files
             .into_iter()
             .filter(|(_, path, before)| path != before)
@@ -58,6 +93,10 @@ impl Tls {
 
     /// Makes relative paths those of files in `folder`.
     pub(super) fn settle(&mut self, folder: &Path) {
+        if self.household {
+            self.cert = Some(HOUSEHOLD_CERTIFICATE.into());
+            self.key = Some(HOUSEHOLD_KEY.into());
+        }
         let paths = [&mut self.cert, &mut self.key, &mut self.ca_file];
         for path in paths.into_iter().flatten() {
             let joined = folder.join(&*path);
@@ -65,6 +104,10 @@ impl Tls {
             *path = std::path::absolute(&joined).unwrap_or(joined);
         }
     }
+}
+
+fn is_missing(path: &Path) -> bool {
+    std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
 /// The path of a file.
@@ -80,6 +123,11 @@ const FILE: Parsed<PathBuf> = Parsed {
 pub(super) fn tls() -> Setting<impl Rule<Output = Tls>, Tls> {
     object::<Tls>()
         .then(|reader, path, _, tls| {
+            if tls.household && tls.cert.is_some() {
+                let wrong = "and \"tls.cert\" are two certificates: remove one of them";
+                reader.refuse(&path.key("household"), wrong);
+                return None;
+            }
             let (there, missing) = match (&tls.cert, &tls.key) {
                 (Some(_), None) => ("cert", "key"),
                 (None, Some(_)) => ("key", "cert"),
@@ -112,6 +160,18 @@ mod tests {
         assert_eq!(certificate, Path::new("/data/cert.pem"));
         assert_eq!(key, Path::new("/etc/tls/key.pem"));
         assert_eq!(load("{}").unwrap(), Tls::default());
+        assert!(tls.is_only() && tls.authority().is_none());
+        let tls = load(r#"{"tls": {"household": true}}"#).unwrap();
+        let (certificate, key) = tls.identity().unwrap();
+        assert_eq!(certificate, Path::new("/data/household.pem"));
+        assert_eq!(key, Path::new("/data/household.key.pem"));
+        assert_eq!(tls.authority().unwrap(), Path::new("/data/authority.pem"));
+        assert!(!tls.is_only());
+        assert!(
+            load(r#"{"tls": {"household": true, "only": true}}"#)
+                .unwrap()
+                .is_only()
+        );
         let trusting = load(r#"{"tls": {"ca_file": "ca.pem"}}"#).unwrap();
         assert_eq!(trusting.identity(), None);
         assert_eq!(trusting.ca_file.as_deref(), Some(Path::new("/data/ca.pem")));
@@ -122,6 +182,7 @@ mod tests {
         let table = r#"
             {"tls": {"cert": "a.pem"}}    | "tls.cert" needs "tls.key" as well
             {"tls": {"key": "a.pem"}}     | "tls.key" needs "tls.cert" as well
+            {"tls": {"household": true, "cert": "a", "key": "b"}} | "tls.household" and "tls.cert" are two
             {"tls": {"ca_file": ""}}      | must be a path of a file
             {"tls": {"certificate": "a"}} | unknown key
         "#;

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::collections::{list, map_of, object, object_as};
+use super::collections::{filled_list, list, map_of, object, object_as};
 use super::declaration::{Rule, section};
 use super::key_path::{KeyPath, channel_places, is_comment, quoted};
 use super::people::SharedAudience;
 use super::readable::{Named, host, is_set};
 use super::reader::Reader;
-use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
+use super::rules::{Choice, Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission, tool_permissions};
 use super::webhook_map::{WebhookFilter, WebhookMap, filter};
 use base::error::{Error, Result};
@@ -21,7 +21,7 @@ use base::secret::Secret;
 use base::url::is_exposed;
 
 /// Where the server itself answers, here and below (protocol section 3).
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 11] = [
     "/assets",
     "/attachments",
     "/auth",
@@ -31,6 +31,7 @@ const TAKEN: [&str; 10] = [
     "/help",
     "/import",
     "/register",
+    "/trust",
     "/ws",
 ];
 
@@ -40,7 +41,7 @@ section! {
     pub struct WebhookAccount {
         /// The account's name.
         pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
-        /// URL path of the account's POST requests. With `metrics` enabled, /metrics is not
+        /// URL path of the account's requests. With `metrics` enabled, /metrics is not
         /// available either, nor /v1 and /api with `openai_api`, nor /mcp with `mcp_api`, unless
         /// the webhook channel has its own `port`.
         pub incoming_path: String = INCOMING_PATH.required();
@@ -55,6 +56,10 @@ section! {
         /// as well as `secret`, and callbacks are signed with both.
         #[serde(rename = "secret_previous_set", serialize_with = "is_set")]
         pub secret_previous: Option<Secret> = SecretText.optional("none");
+        /// How messages may be sent: as JSON, as a form (with files as `multipart/form-data`), as
+        /// plain text, which is the message, or in the query of a GET request. All but JSON take
+        /// the secret as `?secret=`, too, and refuse what a page of another site sends.
+        pub accept: Vec<WebhookFormat> = formats().or(vec![WebhookFormat::Json]);
         /// Model for this account's turns.
         pub model: Option<String> = Text(1..=200).optional("the server's `model`");
         /// Narrows `permission_mode` for this account's turns; it never widens it.
@@ -92,7 +97,36 @@ section! {
     }
 }
 
+/// How a message may be sent to an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WebhookFormat {
+    /// A body of the type `application/json`.
+    Json,
+    /// A form, with or without files.
+    Form,
+    /// A body that is the message.
+    Text,
+    /// The query of a GET request.
+    Get,
+}
+
+fn formats() -> impl Rule<Output = Vec<WebhookFormat>> {
+    filled_list(Choice(&[
+        ("json", WebhookFormat::Json),
+        ("form", WebhookFormat::Form),
+        ("text", WebhookFormat::Text),
+        ("get", WebhookFormat::Get),
+    ]))
+}
+
 impl WebhookAccount {
+    /// Whether it takes messages in another way than as JSON, from senders that may be too simple
+    /// to set a header.
+    pub fn has_simple_senders(&self) -> bool {
+        self.accept != [WebhookFormat::Json]
+    }
+
     /// Whether its `tools` names a tool; none without `tools`.
     pub(super) fn lists(&self, tool: &str) -> Option<bool> {
         let tools = self.tools.as_ref()?;
@@ -160,6 +194,12 @@ fn account() -> impl Rule<Output = WebhookAccount> {
             reader.refuse(
                 &path.key("secret_previous"),
                 "needs a \"secret\" as well, which replaces it",
+            );
+        }
+        if account.secret.is_none() && account.accept.contains(&WebhookFormat::Get) {
+            reader.refuse(
+                &path.key("accept"),
+                "has \"get\", which needs a \"secret\": without one, any link could send a message",
             );
         }
         if let Some(secret) = &account.secret {

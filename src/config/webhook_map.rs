@@ -104,7 +104,7 @@ impl Template {
     }
 }
 
-/// What stands in `when` for any value but null.
+/// In `when`, any value but null.
 const ANYTHING: &str = "*";
 
 /// Which events of another system an account takes: for each JSON pointer, the values

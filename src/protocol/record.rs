@@ -688,6 +688,8 @@ records! {
         pub incoming_path: String,
         /// The host that gets its replies, without what may be secret in the address.
         pub outgoing_url: String,
+        /// How messages may be sent: `json`, `form`, `text`, `get`.
+        pub accept: Vec<String>,
         /// Whether it has a secret.
         pub secret_set: bool,
         /// Whether its previous secret still works.
@@ -716,6 +718,16 @@ records! {
         pub enabled: bool,
     }
 
+    /// What an MCP server says of a tool. It widens nothing that the tool may do.
+    pub struct Annotations {
+        /// Its title.
+        pub title: Option<String>,
+        /// Whether it changes nothing.
+        pub read_only: Option<bool>,
+        /// Whether it may destroy something.
+        pub destructive: Option<bool>,
+    }
+
     /// A tool that the caller's turns may have.
     pub struct Tool {
         /// Its name.
@@ -732,6 +744,9 @@ records! {
         pub source: String,
         /// `ask`, `allow` or `deny`.
         pub permission: &'static str,
+        /// What its MCP server says of it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub annotations: Option<Annotations>,
         /// Whether it is shown to a model only once that has found it with `find_tools`: all
         /// tools take too much of its window.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -797,6 +812,8 @@ records! {
         pub port: Option<u64>,
         /// Whether it is served.
         pub enabled: bool,
+        /// How the body may be sent: `json`, `form`, `text`, `get`.
+        pub accept: Value,
         /// Its secret.
         pub secret: Option<String>,
         /// The body, as its `map` and `when` take it.
@@ -873,6 +890,8 @@ records! {
         pub mcp_servers: Vec<McpServer>,
         /// What a browser needs to be told of news: base64url.
         pub push_key: Option<String>,
+        /// The SHA-256 of the household's authority (`hearth tls household`); null without one.
+        pub authority: Option<String>,
         /// What was used in all.
         pub tokens: Tokens,
         /// What may be used each month.

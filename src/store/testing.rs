@@ -72,9 +72,11 @@ pub fn all() -> Viewer {
 
 /// The newest messages with all words.
 pub fn newest_with(store: &Store, viewer: &Viewer, query: &str, limit: usize) -> Vec<Message> {
-    let found = store
-        .seen(viewer)
-        .search_messages(query, limit, SearchOrder::Newest);
+    let found = store.snapshot_to_search(viewer).unwrap().search_messages(
+        query,
+        limit,
+        SearchOrder::Newest,
+    );
     let hits = found.unwrap().hits.into_iter();
     hits.filter_map(|hit| hit.message).collect()
 }

@@ -171,14 +171,12 @@ fn fill(home: &Home, messages: i64) {
         message.execute(row).unwrap();
     }
     drop((conversation, message));
-    let rest = "INSERT INTO meta (key, value)
-            SELECT 'unindexed_before', max(id) + 1 FROM messages UNION ALL
-            SELECT 'untitled_before', max(id) + 1 FROM conversations;
+    let rest = "UPDATE meta SET value = 0 WHERE key IN ('indexed_to', 'titled_to');
         COMMIT;
         PRAGMA wal_checkpoint(TRUNCATE);";
     connection.execute_batch(rest).unwrap();
     drop(connection);
-    // As after an upgrade, but not beside what is measured.
+    // Not beside what is measured.
     let store = Store::open(&home.database(), Clock::system()).unwrap();
     while store.index_messages().unwrap() {}
     store.close();

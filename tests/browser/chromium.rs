@@ -55,13 +55,40 @@ impl Chromium {
 
     /// The same with more options.
     pub fn start_with(options: &[&str]) -> Chromium {
+        Chromium::launch(TemporaryDirectory::new(), options)
+    }
+
+    /// One whose user has imported this authority, where Chromium keeps those.
+    pub fn trusting(authority: &Path) -> Chromium {
+        let profile = TemporaryDirectory::new();
+        let folder = profile.path().join("Default");
+        fs::create_dir(&folder).unwrap();
+        let database = rusqlite::Connection::open(folder.join("ServerCertificate")).unwrap();
+        let tables = "
+            CREATE TABLE meta(key LONGVARCHAR NOT NULL UNIQUE PRIMARY KEY, value LONGVARCHAR);
+            INSERT INTO meta VALUES ('version', '1'), ('last_compatible_version', '1');
+            CREATE TABLE certificates(sha256hash_hex TEXT PRIMARY KEY, der_cert BLOB NOT NULL,
+                trust_settings BLOB NOT NULL);";
+        database.execute_batch(tables).unwrap();
+        let certificate = &net::tls::load_certificates(authority).unwrap()[0];
+        let digest = net::tls::fingerprint(certificate);
+        let digest = digest.replace(':', "").to_lowercase();
+        // CertificateMetadata { trust { trust_type: TRUSTED } } as a protocol buffer.
+        let trusted = [0x0a, 2, 8, 3];
+        let row = "INSERT INTO certificates VALUES (?, ?, ?)";
+        let values = (digest, certificate.as_ref(), trusted);
+        database.execute(row, values).unwrap();
+        drop(database);
+        Chromium::launch(profile, &[])
+    }
+
+    fn launch(profile: TemporaryDirectory, options: &[&str]) -> Chromium {
         let program = std::env::var("BROWSER").unwrap_or_default();
         let program = if program.is_empty() {
             "chromium"
         } else {
             &program
         };
-        let profile = TemporaryDirectory::new();
         let process = Command::new(program)
             .args([
                 "--headless",

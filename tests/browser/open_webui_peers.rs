@@ -8,16 +8,22 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use store::UserRole;
 
 use super::chromium::{Chromium, Page};
 use support::eventually;
 use support::home::{Home, TemporaryDirectory};
+use support::http::exchange;
 use support::model::{Act, Model};
 use support::peers::{self, Running, call, free_address};
+use support::recorded::Recorder;
 
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// A running Open WebUI with its first user, who is Hearth's admin.
+/// The kinds of connection, by the model that each has of Hearth.
+const MODELS: [&str; 2] = ["hearth", "hearth:latest"];
+
+/// A running Open WebUI with its first user, who is Hearth's admin by her address.
 struct OpenWebUi {
     address: SocketAddr,
     token: String,
@@ -44,6 +50,7 @@ impl OpenWebUi {
                 .env("OLLAMA_BASE_URLS", format!("http://{hearth}"))
                 .env("DEFAULT_MODELS", "hearth")
                 .env("ENABLE_FORWARD_USER_INFO_HEADERS", "true")
+                .env("BYPASS_MODEL_ACCESS_CONTROL", "true")
                 // Files are given to the model whole, as it has nothing to search them with.
                 .env("BYPASS_EMBEDDING_AND_RETRIEVAL", "true")
                 .env("RAG_EMBEDDING_ENGINE", "openai"),
@@ -59,20 +66,18 @@ impl OpenWebUi {
         let user = open_webui.post(
             "/api/v1/auths/signup",
             json!({
-                "name": "Admin", "email": "admin@example.org",
+                "name": "Ada", "email": "ada@example.org",
                 "password": "correct horse battery", "profile_image_url": "",
             }),
         );
         open_webui.token = user["token"].as_str().unwrap().to_owned();
-        // As the handbook says.
-        let headers = json!({ "X-Task": "{{TASK}}", "X-Chat": "{{CHAT_ID}}" });
         open_webui.post(
             "/openai/config/update",
             json!({
                 "ENABLE_OPENAI_API": true,
                 "OPENAI_API_BASE_URLS": [format!("http://{hearth}/v1")],
                 "OPENAI_API_KEYS": [key],
-                "OPENAI_API_CONFIGS": { "0": { "enable": true, "headers": headers } },
+                "OPENAI_API_CONFIGS": { "0": { "enable": true } },
             }),
         );
         open_webui.post(
@@ -80,10 +85,22 @@ impl OpenWebUi {
             json!({
                 "ENABLE_OLLAMA_API": true,
                 "OLLAMA_BASE_URLS": [format!("http://{hearth}")],
-                "OLLAMA_API_CONFIGS": { "0": { "enable": true, "key": key, "headers": headers } },
+                "OLLAMA_API_CONFIGS": { "0": { "enable": true, "key": key } },
             }),
         );
         open_webui
+    }
+
+    /// Adds a user; returns their token.
+    fn add(&self, name: &str) -> String {
+        let user = self.post(
+            "/api/v1/auths/add",
+            json!({
+                "name": name, "email": format!("{name}@example.org"),
+                "password": "correct horse battery", "role": "user",
+            }),
+        );
+        user["token"].as_str().unwrap().to_owned()
     }
 
     fn call(&self, method: &str, path: &str, body: &str) -> Value {
@@ -151,6 +168,16 @@ fn attach(page: &mut Page, open_webui: &OpenWebUi, name: &str, bytes: &[u8]) {
     });
 }
 
+/// What is shown is stored a moment later: in so many conversations, and so many messages in
+/// the newest of them.
+fn until_stored(home: &Home, chats: usize, messages: usize) {
+    let listed = eventually("the messages", || {
+        let listed = conversations(home, &home.tokens.admin);
+        (listed[0]["message_count"] == messages).then_some(listed)
+    });
+    assert_eq!(listed.len(), chats, "{listed:?}");
+}
+
 /// Counts what was said. What brings no tools is a task, for a title, tags or what to ask
 /// next.
 fn model() -> Model {
@@ -194,19 +221,23 @@ fn open_webui_chats() {
     };
     let model = model();
     let home = Home::start(model.config_with(json!({
-        "openai_api": { "enabled": true },
+        "openai_api": { "enabled": true, "users": {
+            "ada@example.org": "admin", "grace@example.org": "user",
+        } },
         // It brings 36 tools.
         "context_tokens": 32_768,
         "tool_permissions": { "remember": "ask" },
     })));
-    let key = home.token("user", &json!({ "speaks_for": ["admin"] }));
-    let open_webui = OpenWebUi::start(&programs, home.address(), &key);
+    let own = home.add_person("open-webui", UserRole::User);
+    let key = home.token("open-webui", &json!({ "speaks_for": ["admin", "user"] }));
+    let recorder = Recorder::before("open-webui", home.address());
+    let open_webui = OpenWebUi::start(&programs, recorder.address(), &key);
     its_own_interface(&open_webui);
-    let before = conversations(&home, &home.tokens.admin).len();
-    assert_eq!(before, 2, "one for each kind of connection");
+    its_users(&open_webui, &home);
     its_page(&open_webui, &home, &model);
-    // Everything was said by the admin, whose name Open WebUI sends.
-    assert!(conversations(&home, &home.tokens.user).is_empty());
+    // Everything was said by the people whose addresses Open WebUI sends.
+    assert_eq!(conversations(&home, &own), [] as [Value; 0]);
+    recorder.check();
 }
 
 fn its_own_interface(open_webui: &OpenWebUi) {
@@ -220,33 +251,61 @@ fn its_own_interface(open_webui: &OpenWebUi) {
     for name in ["hearth", "hearth-plain", "hearth:latest"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    for model in ["hearth", "hearth:latest"] {
+}
+
+/// Each is a person of the household by their address; nobody else is answered.
+fn its_users(open_webui: &OpenWebUi, home: &Home) {
+    let [grace, eve] = ["grace", "eve"].map(|name| open_webui.add(name));
+    let ask = |token: &str, model: &str| {
         let said = json!([{ "role": "user", "content": format!("hello, {model}") }]);
-        let body = json!({ "model": model, "messages": said });
-        let answer = open_webui.post("/api/chat/completions", body);
-        let text = &answer["choices"][0]["message"]["content"];
-        assert_eq!(text, "You have said 1 things.", "{answer}");
+        let body = json!({ "model": model, "messages": said }).to_string();
+        let authorization = format!("Bearer {token}");
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let path = "/api/chat/completions";
+        let answer = exchange(open_webui.address, "POST", path, &headers, body.as_bytes());
+        String::from_utf8(answer.body).unwrap()
+    };
+    for (number, model) in MODELS.iter().enumerate() {
+        let answer = ask(&grace, model);
+        assert!(answer.contains("You have said 1 things."), "{answer}");
+        let listed = conversations(home, &home.tokens.user);
+        assert_eq!(listed.len(), number + 1, "{listed:?}");
+        let refused = ask(&eve, model);
+        assert!(refused.contains("openai_api.users"), "{refused}");
     }
+    assert_eq!(conversations(home, &home.tokens.admin), [] as [Value; 0]);
 }
 
 fn its_page(open_webui: &OpenWebUi, home: &Home, model: &Model) {
     let browser = Chromium::start();
     let mut page = open_webui.page(&browser);
-    for (number, text) in ["hello", "and again", "and once more"].iter().enumerate() {
-        say(&mut page, text);
-        until_shown(&mut page, &format!("You have said {} things.", number + 1));
-        until_shown(&mut page, "and then?");
+    for (chats, name) in MODELS.iter().rev().enumerate() {
+        page.open(&format!("http://{}/?models={name}", open_webui.address));
+        let before = model.requests().len();
+        for (number, text) in ["hello", "and again", "and once more"].iter().enumerate() {
+            say(&mut page, text);
+            until_shown(&mut page, &format!("You have said {} things.", number + 1));
+            until_shown(&mut page, "and then?");
+        }
+        until_shown(&mut page, "A title");
+        // Titles, tags and what to ask next are tasks, for which the assistant has no tools.
+        let tasks = |what: &str| {
+            let requests = model.requests().into_iter().skip(before);
+            let texts = requests.filter(|one| one["tools"].is_null());
+            texts
+                .map(|one| one["messages"].to_string())
+                .filter(|text| text.contains("### Task:") && text.contains(what))
+                .count()
+        };
+        for what in ["concise title", "broad tags", "useful messages"] {
+            eventually(what, || (tasks(what) > 0).then_some(()));
+        }
+        until_stored(home, chats + 1, 6);
     }
-    until_shown(&mut page, "A title");
-    // What is shown is stored a moment later.
-    let count = |messages: usize| {
-        let listed = eventually("the messages", || {
-            let listed = conversations(home, &home.tokens.admin);
-            (listed[0]["message_count"] == messages).then_some(listed)
-        });
-        assert_eq!(listed.len(), 3, "{listed:?}");
-    };
-    count(6);
+    let count = |messages| until_stored(home, MODELS.len(), messages);
 
     say(&mut page, "be slow");
     until_shown(&mut page, "one two three");

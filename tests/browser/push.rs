@@ -8,7 +8,7 @@ use support::push::Browser;
 use super::*;
 
 /// A push manager that returns this subscription, as the browser's own would.
-fn subscribing(page: &mut Page, subscription: &Value) {
+pub fn subscribing(page: &mut Page, subscription: &Value) {
     let script = format!(
         "(() => {{
             let current = null;

@@ -5,12 +5,13 @@ use net::tls::Acceptor;
 use relay::server::{Options, RelayServer, Token};
 use serde_json::json;
 
-use super::chromium::Chromium;
+use super::chromium::{Chromium, Page};
 use super::elsewhere::{sign_in_through, until_signed_in};
+use super::pages::go;
 use super::relay::TOKEN;
 use super::{check, check_hosts, say};
 use support::home::{Home, PASSWORD};
-use support::tls::Identity;
+use support::tls::{Identity, household};
 
 /// The machine's id once its link stands, asked by hand: the tests' own clients
 /// do not speak TLS.
@@ -75,4 +76,86 @@ fn over_https_the_page_chats_at_home_and_through_a_relay() {
     page.requests.retain(|url| url != &socket);
     check_hosts(&page, &[home.address()]);
     relay.stop();
+}
+
+/// What browsers keep from pages that they do not trust: notifications while the page is
+/// closed, the microphone, and being installed.
+const WITHHELD: &str = "[isSecureContext, !!globalThis.PushManager && !!navigator.serviceWorker, !!navigator.mediaDevices, !!navigator.serviceWorker && !!document.querySelector('link[rel=manifest]')]";
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_browser_that_trusts_the_authority_of_the_home_withholds_nothing() {
+    let mut home = Home::offline();
+    household(&mut home, false);
+    let authority = home.folder.path().join("authority.pem");
+    let print = net::tls::fingerprint(&net::tls::load_certificates(&authority).unwrap()[0]);
+    let port = home.address().port();
+
+    // A phone that has just come: plain http, and what is missing there is said.
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.size(390, 844);
+    let trust = format!("http://hearth.lan:{port}/trust");
+    page.open(&trust);
+    page.until("document.querySelectorAll('h2').length === 7");
+    let shown = page.evaluate("document.querySelector('pre').textContent.replace(/\\n/g, ':')");
+    assert_eq!(shown, print);
+    assert_eq!(
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth"),
+        true
+    );
+    page.screenshot("trust");
+    page.open(&format!("http://hearth.lan:{port}/"));
+    page.fill("[name=username]", "admin");
+    page.fill("[name=password]", PASSWORD);
+    page.click("button[type=submit]");
+    until_signed_in(&mut page);
+    assert_eq!(page.evaluate(WITHHELD), json!([false, false, false, false]));
+    let card =
+        "[...document.querySelectorAll('.page .card')].find((card) => card.querySelector('code'))";
+    go(&mut page, "account");
+    page.until(card);
+    let text = page.evaluate(&format!("{card}.innerText"));
+    let text = text.as_str().unwrap();
+    assert!(
+        text.contains(&print) && text.contains("over plain http"),
+        "{text}"
+    );
+    let link = page.evaluate(&format!("{card}.querySelector('a').href"));
+    assert_eq!(link, trust);
+    page.screenshot("trust-account");
+    let refused = |page: &mut Page, host: &str| {
+        let url = format!("https://{host}:{port}/health");
+        page.call("Page.navigate", json!({ "url": url }))["errorText"].clone()
+    };
+    assert_eq!(
+        refused(&mut page, "127.0.0.1"),
+        "net::ERR_CERT_AUTHORITY_INVALID"
+    );
+
+    let browser = Chromium::trusting(&authority);
+    let mut page = browser.page();
+    page.open(&format!("https://127.0.0.1:{port}/"));
+    page.fill("[name=username]", "admin");
+    page.fill("[name=password]", PASSWORD);
+    page.click("button[type=submit]");
+    until_signed_in(&mut page);
+    assert_eq!(page.evaluate(WITHHELD), json!([true, true, true, true]));
+    let socket = format!("wss://127.0.0.1:{port}/ws");
+    assert!(page.requests.contains(&socket), "{:?}", page.requests);
+    go(&mut page, "account");
+    page.until(card);
+    let text = page.evaluate(&format!("{card}.innerText"));
+    let text = text.as_str().unwrap();
+    assert!(
+        text.contains(&print) && !text.contains("over plain http"),
+        "{text}"
+    );
+    check(&page, &home);
+    // A name that the authority may not vouch for stays refused.
+    assert_eq!(refused(&mut page, "127.0.0.1"), json!(null));
+    assert_eq!(
+        refused(&mut page, "hearth.lan"),
+        "net::ERR_CERT_COMMON_NAME_INVALID"
+    );
 }

@@ -13,7 +13,7 @@ text() { result "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 changed() { say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; }
 tool() {
   printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object","properties":{%s}}' "$1" "$1" "$2"
-  printf ',"annotations":{"readOnlyHint":true}}'
+  printf ',"annotations":{"title":"%s","readOnlyHint":true,"destructiveHint":false}}' "Title of $1"
 }
 
 echo "the stub starts" >&2

@@ -18,12 +18,14 @@ pub mod model;
 pub mod peers;
 pub mod process;
 pub mod program;
+pub mod programs;
 pub mod prompt_cache;
 pub mod prompt_size;
 pub mod push;
 pub mod random;
 pub mod recall;
 pub mod receiver;
+pub mod recorded;
 #[cfg(feature = "relay")]
 pub mod relay;
 #[cfg(feature = "relay")]
@@ -32,7 +34,6 @@ pub mod schema;
 pub mod search;
 pub mod served;
 pub mod socket;
-#[cfg(feature = "relay")]
 pub mod tap;
 pub mod telegram;
 #[cfg(feature = "tls")]

@@ -1,9 +1,10 @@
-//! Real programs that nobody here wrote, from PyPI and npm: which ones, in which versions,
+//! Real programs that nobody here wrote, from PyPI, npm and Debian: which ones, in which versions,
 //! and where they are installed. They stay in target/peers from run to run.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,10 +26,10 @@ const AS_OF: &str = "2026-11-20";
 const UV: &str = "uv==0.13.9";
 
 /// Longest that an installation may take.
-const INSTALLING: Duration = Duration::from_secs(480);
+const INSTALLING: Duration = Duration::from_secs(900);
 
 /// Longest that a program may take to listen: they are large.
-const STARTING: Duration = Duration::from_secs(180);
+const STARTING: Duration = Duration::from_secs(420);
 
 /// Python programs with an environment of their own.
 #[derive(Debug)]
@@ -39,9 +40,8 @@ pub struct Python {
     pub as_of: &'static str,
     /// Of the language.
     pub versions: &'static str,
-    /// The version of the language for which packages are chosen, where they refuse an older
-    /// patch of it for no reason that matters here.
-    pub resolve_for: Option<&'static str>,
+    /// Where the language comes from, if the machine need not have it.
+    pub interpreter: Option<&'static Debian>,
     pub packages: &'static [&'static str],
     /// What they ask for and do not need here: gigabytes of machine learning.
     pub without: &'static [&'static str],
@@ -51,7 +51,7 @@ pub const LIBRARIES: Python = Python {
     name: "libraries",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &[
         "langchain==1.4.7",
         "langchain-openai==1.7.3",
@@ -68,7 +68,7 @@ pub const SERVICES: Python = Python {
     name: "services",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &[
         "anthropic==2.12.0",
         "mistralai==3.7.0",
@@ -84,8 +84,18 @@ pub const WEB_PUSH: Python = Python {
     name: "web-push",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &["http-ece==1.2.1", "py-vapid==1.9.6"],
+    without: &[],
+};
+
+/// What sends messages to webhooks, and what checks the replies.
+pub const WEBHOOKS: Python = Python {
+    name: "webhooks",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    interpreter: None,
+    packages: &["apprise==2.2.0", "standardwebhooks==1.1.0"],
     without: &[],
 };
 
@@ -94,7 +104,7 @@ pub const RADICALE: Python = Python {
     name: "radicale",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &["radicale==3.9.0"],
     without: &[],
 };
@@ -103,7 +113,7 @@ pub const LITELLM: Python = Python {
     name: "litellm",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &["litellm[proxy]==1.106.2"],
     without: &[],
 };
@@ -113,7 +123,7 @@ pub const REPEATING: Python = Python {
     name: "repeating",
     as_of: AS_OF,
     versions: ">=3.11,<3.14",
-    resolve_for: None,
+    interpreter: None,
     packages: &[
         "litellm==1.106.2",
         "llama-index-core==0.14.25",
@@ -123,11 +133,28 @@ pub const REPEATING: Python = Python {
     without: &[],
 };
 
+/// Frameworks for agents and for search.
+pub const FRAMEWORKS: Python = Python {
+    name: "frameworks",
+    as_of: AS_OF,
+    versions: ">=3.11,<3.14",
+    interpreter: None,
+    packages: &[
+        "langchain-ollama==1.1.0",
+        "langchain-openai==1.7.3",
+        "llama-index-core==0.14.25",
+        "llama-index-embeddings-ollama==0.10.0",
+        "llama-index-llms-ollama==0.11.0",
+        "strands-agents[ollama,openai]==1.62.0",
+    ],
+    without: &[],
+};
+
 pub const AIDER: Python = Python {
     name: "aider",
     as_of: AS_OF,
     versions: ">=3.11,<3.13",
-    resolve_for: None,
+    interpreter: None,
     packages: &["aider-chat==0.86.2"],
     without: &[],
 };
@@ -136,7 +163,7 @@ pub const OPEN_WEBUI: Python = Python {
     name: "open-webui",
     as_of: AS_OF,
     versions: ">=3.11,<3.13",
-    resolve_for: None,
+    interpreter: None,
     packages: &["open-webui==0.12.4"],
     without: &[
         "accelerate",
@@ -151,24 +178,23 @@ pub const OPEN_WEBUI: Python = Python {
 
 pub const HOME_ASSISTANT: Python = Python {
     name: "home-assistant",
-    // Its integrations name versions of that time, and not all that these need.
-    as_of: "2026-03-01",
-    versions: "3.13",
-    // It asks for 3.13.2, and the versions after it for 3.14.2.
-    resolve_for: Some("3.13.9"),
+    as_of: AS_OF,
+    versions: "3.14",
+    interpreter: Some(&PYTHON),
     packages: &[
-        "homeassistant==2026.2.3",
+        "homeassistant==2026.11.0",
         // What its integrations ask for. It would install that by itself, at its first start.
-        "PyTurboJPEG==1.8.0",
+        "PyTurboJPEG==1.8.3",
         "aiohttp_sse==2.2.0",
-        "anyio==4.10.0",
+        "gazetteer-matcher==1.1.0",
         "ha-ffmpeg==3.2.2",
-        "hassil==3.5.0",
-        "home-assistant-frontend==20260128.6",
-        "home-assistant-intents==2026.1.28",
-        "mcp==1.26.0",
-        "mutagen==1.47.0",
-        "ollama==0.5.1",
+        "hassil==3.12.1",
+        "home-assistant-frontend==20261028.4",
+        "home-assistant-intents==2026.10.27",
+        "mcp==2.3.0",
+        "mutagen==1.48.1",
+        "ollama==0.6.2",
+        "openai==3.26.0",
         "pymicro-vad==1.0.1",
         "pyspeex-noise==1.0.2",
     ],
@@ -188,6 +214,7 @@ pub const NODE_LIBRARIES: Node = Node {
         "ai@6.0.326",
         "@ai-sdk/openai@3.0.141",
         "@anthropic-ai/sdk@1.11.0",
+        "ollama@0.6.4",
         "openai@6.49.0",
         "zod@4",
     ],
@@ -208,8 +235,102 @@ pub const NODE_RED: Node = Node {
     packages: &["node-red@4.1.15"],
 };
 
+/// Programs of Debian, in a folder of their own with all that they need.
+#[derive(Debug)]
+pub struct Debian {
+    pub name: &'static str,
+    pub suite: &'static str,
+    pub packages: &'static [&'static str],
+}
+
+/// Debian's stable release.
+pub const PROXIES: Debian = Debian {
+    name: "proxies",
+    suite: "stable",
+    packages: &["caddy", "nginx-light"],
+};
+
+/// The language in a version that no stable release of Debian has.
+pub const PYTHON: Debian = Debian {
+    name: "python3.14",
+    suite: "sid",
+    packages: &["libpython3.14-dev", "python3.14"],
+};
+
+impl Debian {
+    /// The folder; none where it cannot be installed, which it says.
+    pub fn installed(&self) -> Option<PathBuf> {
+        let root = place().join(self.name);
+        let is_there = install_once(self.name, &format!("{self:?}"), |log| {
+            run(
+                log,
+                Command::new("mmdebstrap")
+                    .args(["--quiet", "--variant=extract"])
+                    // A mirror may be an older copy.
+                    .arg("--aptopt=Acquire::Check-Valid-Until \"false\"")
+                    .arg(format!("--include={}", self.packages.join(",")))
+                    .arg(self.suite)
+                    .arg(&root),
+            )
+        });
+        is_there.then_some(root)
+    }
+
+    /// A program of it, which runs with its own libraries; none where it cannot be installed.
+    pub fn command(&self, program: &str) -> Option<Command> {
+        let root = self.installed()?;
+        let [loader, libraries] = loader(&root);
+        let mut command = Command::new(loader);
+        command.arg("--library-path").arg(libraries);
+        command.arg(root.join(program));
+        Some(command)
+    }
+
+    /// Its Python of the same name, by a path at which it can be started like any other.
+    fn python(&self) -> Option<PathBuf> {
+        let root = self.installed()?;
+        let [loader, libraries] = loader(&root).map(|path| path.display().to_string());
+        let programs = root.join("usr/bin");
+        let (real, python) = (programs.join(self.name), programs.join("python"));
+        let script = format!(
+            "#!/bin/sh\nexec '{loader}' --library-path '{libraries}' --argv0 \"$0\" '{}' \"$@\"\n",
+            real.display()
+        );
+        fs::write(&python, script).unwrap();
+        fs::set_permissions(&python, Permissions::from_mode(0o755)).unwrap();
+        Some(python)
+    }
+}
+
+/// What starts the programs of a root, and where their libraries are.
+fn loader(root: &Path) -> [PathBuf; 2] {
+    let libraries = fs::read_dir(root.join("usr/lib")).unwrap();
+    let libraries = libraries
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().contains("-linux-gnu"))
+        .expect("a folder for the machine's kind");
+    let mut files = fs::read_dir(&libraries)
+        .unwrap()
+        .map(|one| one.unwrap().path());
+    let loader = files
+        .find(|path| path.to_string_lossy().contains("/ld-linux"))
+        .expect("a loader");
+    [loader, libraries]
+}
+
+/// The conformance suite of the Model Context Protocol, and the Node.js that it needs.
+pub const CONFORMANCE: Node = Node {
+    name: "conformance",
+    packages: &["@modelcontextprotocol/conformance@0.1.16", "node@22"],
+};
+
+pub const STANDARD_WEBHOOKS: Node = Node {
+    name: "standard-webhooks",
+    packages: &["standardwebhooks@1.1.1"],
+};
+
 /// Where programs are installed: beside what was built.
-fn place() -> PathBuf {
+pub fn place() -> PathBuf {
     let program = std::env::current_exe().expect("a test knows its program");
     let target = program.ancestors().nth(3).expect("target/debug/deps");
     let place = target.join("peers");
@@ -220,9 +341,17 @@ fn place() -> PathBuf {
 impl Python {
     /// The folder with its programs; none where it cannot be installed, which it says.
     pub fn installed(&self) -> Option<PathBuf> {
+        let interpreter = match self.interpreter {
+            Some(debian) => Some(debian.python()?),
+            None => None,
+        };
         let environment = place().join(self.name);
         let is_there = install_once(self.name, &format!("{self:?}"), |log| {
             let uv = uv(log)?;
+            let versions = match &interpreter {
+                Some(python) => python.as_os_str(),
+                None => self.versions.as_ref(),
+            };
             let overrides = place().join(format!("{}.overrides", self.name));
             let without = |one: &&str| format!("{one} ; sys_platform == 'never'\n");
             fs::write(
@@ -234,15 +363,19 @@ impl Python {
             run(
                 log,
                 Command::new(&uv)
-                    .args(["venv", "--quiet", "--python", self.versions])
+                    .args(["venv", "--quiet", "--python"])
+                    .arg(versions)
                     .arg(&environment),
             )?;
             let mut install = Command::new(&uv);
             install.args(["pip", "install", "--quiet", "--exclude-newer", self.as_of]);
             install.arg("--python").arg(&python);
             install.arg("--overrides").arg(&overrides);
-            if let Some(version) = self.resolve_for {
-                install.args(["--python-version", version]);
+            if let Some(python) = &interpreter {
+                // Of what is compiled, its headers are found, and the machine's own first.
+                let headers = python.ancestors().nth(2).unwrap().join("include");
+                let after = format!("-idirafter {}", headers.display());
+                install.env("CFLAGS", &after).env("CXXFLAGS", after);
             }
             run(log, install.args(self.packages))
         });

@@ -99,7 +99,9 @@ fn measure_language(code: &str) -> [Evidence; 2] {
             .split(' ')
             .map(|id| id.parse().expect("a number"))
             .collect();
-        let found = store.seen(&Viewer::server());
+        let found = store
+            .snapshot_to_search(&Viewer::server())
+            .expect("a snapshot");
         let found = found.search_messages(&question[1], FIRST, SearchOrder::Relevance);
         let hits = found.expect("the store is readable").hits;
         let passages = hits

@@ -53,6 +53,12 @@ impl Tap {
         }
     }
 
+    /// What was sent on each connection so far.
+    pub fn sent(&self) -> Vec<Vec<u8>> {
+        let kept = self.kept.lock().unwrap();
+        kept.iter().step_by(2).cloned().collect()
+    }
+
     /// What was said so far: the bytes as they were, and what WebSockets carried
     /// without their masks.
     pub fn seen(&self) -> String {

@@ -10,13 +10,13 @@ use std::time::Instant;
 use base::clock::Clock;
 use net::stream::{ReadTimeout, Socket, Stream};
 use net::tls::stream;
-use net::tls::{Acceptor, Trust, self_signed};
+use net::tls::{Acceptor, Trust, household, self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use super::MAX_WAIT;
-use super::home::TemporaryDirectory;
+use super::home::{Home, TemporaryDirectory};
 use super::served::{page, read_request};
 use super::socket::{self, connect};
 
@@ -64,6 +64,30 @@ impl Identity {
     pub fn trust(&self) -> Trust {
         Trust::new(Some(&self.certificate))
     }
+}
+
+/// What [`household`] may vouch for.
+pub const NAMES: [&str; 5] = [
+    "pi.local",
+    "localhost",
+    "127.0.0.1",
+    "192.168.1.7",
+    "fd00::7",
+];
+
+/// Starts a home again with an authority of its own, and trusts that.
+pub fn household(home: &mut Home, only: bool) -> Trust {
+    home.stop();
+    let folder = home.folder.path();
+    let names = NAMES.map(str::to_owned);
+    household::make(folder, "pi", &names, home.clock.now()).unwrap();
+    let config = folder.join("config.json");
+    let mut text: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    text["tls"] = json!({ "household": true, "only": only });
+    fs::write(&config, text.to_string()).unwrap();
+    let trust = Trust::new(Some(&folder.join("authority.pem")));
+    home.restart();
+    trust
 }
 
 /// A connection with TLS; every wait ends.

@@ -244,7 +244,7 @@ impl Mcp {
     }
 }
 
-/// What the model is told of a server: whether what it says is from outside, and what it
+/// What the prompt says about a server: whether what it says is from outside, and what it
 /// says of the use of its tools.
 fn server_note(prefix: &str, instructions: &str, is_trusted: bool) -> Option<Arc<str>> {
     let tools = format!("tools mcp_{prefix}_*");

@@ -7,11 +7,16 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use crate::tools::output::shorten;
 use base::secret::fingerprint;
+use base::visible::one_line;
+use protocol::record::Annotations;
 
 /// Longest name of a tool at its server, and largest schema, in bytes.
 const REMOTE_NAME_BYTES: usize = 256;
 const SCHEMA_BYTES: usize = 64 * 1024;
+/// Characters of a title that are shown.
+const TITLE_CHARS: usize = 100;
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +31,20 @@ pub(super) struct RemoteTool {
     /// Whether its server says that it changes nothing. It must not widen what the tool may
     /// do unless the owner says so, too.
     pub(super) is_annotated: bool,
+    /// What else its server says of it, for people.
+    pub(super) annotations: Option<Annotations>,
+}
+
+/// What its server says that it is; nothing but `is_annotated` follows from it.
+fn annotations(tool: &Value) -> Annotations {
+    let hint = |name| tool.pointer(&format!("/annotations/{name}"));
+    let title = tool.get("title").or(hint("title")).and_then(Value::as_str);
+    let title = title.map(one_line).filter(|title| !title.is_empty());
+    Annotations {
+        title: title.map(|title| shorten(&title, TITLE_CHARS).into_owned()),
+        read_only: hint("readOnlyHint").and_then(Value::as_bool),
+        destructive: hint("destructiveHint").and_then(Value::as_bool),
+    }
 }
 
 /// What a [`RemoteTool`] calls.
@@ -58,6 +77,7 @@ pub(super) fn remote_tool(tool: &Value) -> Option<RemoteTool> {
         schema,
         kind: Kind::Tool,
         is_annotated: tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true)),
+        annotations: Some(annotations(tool)),
     })
 }
 

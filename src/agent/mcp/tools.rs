@@ -19,6 +19,7 @@ use crate::tools::{
 use base::sync::lock;
 use config::McpServer;
 use net::cancel::Cancel;
+use protocol::record::Annotations;
 
 /// Longest time for one call, regardless of progress, unless the configuration
 /// allows more.
@@ -35,7 +36,8 @@ pub(super) struct McpTool {
     remote_name: String,
     kind: Kind,
     definition: Definition,
-    /// What the model is told of the server.
+    annotations: Option<Annotations>,
+    /// What the prompt says about the server.
     note: Option<Arc<str>>,
     standing: Standing,
 }
@@ -95,6 +97,7 @@ impl McpTool {
                 },
                 is_private: false,
             },
+            annotations: tool.annotations.clone(),
             note,
             standing,
         }
@@ -155,6 +158,10 @@ impl McpTool {
 impl Tool for McpTool {
     fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    fn annotations(&self) -> Option<&Annotations> {
+        self.annotations.as_ref()
     }
 
     fn server_note(&self) -> Option<&str> {

@@ -13,7 +13,7 @@
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
 //!    (`ReplyStream`), tool calls (`ToolCallBuilder`), usage and finish reason.
-//! 6. `classify` says what to do about a failure, and `report` how it is told.
+//! 6. `classify` says what to do about a failure, and `report` puts it in words.
 //!
 //! `window` asks home servers how large the window of a model is, before a request is
 //! made for it ([`Provider::window`]).

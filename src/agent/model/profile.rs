@@ -114,7 +114,7 @@ pub const MOST_BYTES: u64 = 12 * 1024 * 1024;
 /// The window of a model of which nothing is known: many servers load models with no
 /// more.
 const SMALL_WINDOW: usize = 8_192;
-/// The most of a window that Hearth uses unless it is told to: a turn that sends more
+/// The most of a window that Hearth uses by default: a turn that sends more
 /// costs much and takes long.
 const LARGEST_WINDOW: usize = 272_000;
 

@@ -48,7 +48,7 @@ struct Recording {
 #[serde(deny_unknown_fields)]
 struct Exchange {
     path: String,
-    /// What stands in the request at these places; `null` is nothing.
+    /// The values of the request at these places; `null` is nothing.
     #[serde(default)]
     sent: Map<String, Value>,
     status: u16,

@@ -32,7 +32,7 @@ const ROLES: &str = "Admins permit tools, others only their own memories, remind
 pub(crate) struct SystemPrompt<'a> {
     /// The settings.
     pub config: &'a Config,
-    /// The people of the household whom all who read the conversation may know, by name.
+    /// The people of the household that every reader of the conversation may know, by name.
     pub people: &'a [(String, UserRole)],
     /// What is said of the servers of the model's tools.
     pub servers: Option<&'a str>,

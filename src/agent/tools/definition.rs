@@ -18,6 +18,7 @@ use base::language::Words;
 use base::sync::lock;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
+use protocol::record::Annotations;
 use store::{Durable, IncludedFile, PageRange, Readers, StartedCall, Store, Viewer};
 
 /// Arguments by name.
@@ -326,7 +327,12 @@ pub trait Tool: Send + Sync {
         &self.definition().spec
     }
 
-    /// What the model is told once of the server that has it and others. None if it is of
+    /// What its server says that it is, for people. None if it is of no server.
+    fn annotations(&self) -> Option<&Annotations> {
+        None
+    }
+
+    /// What the prompt says, once, about the server that has it and others. None if it is of
     /// no server.
     fn server_note(&self) -> Option<&str> {
         None

@@ -133,10 +133,10 @@ fn has_whole(text: &str, url: &str) -> bool {
     })
 }
 
-/// Most times that what a tool is told is decoded.
+/// Most times that the arguments of a tool are decoded.
 const MOST_DECODED: usize = 8;
 
-/// What a tool is told, as it may repeat it: in lower case, and with what stands for other
+/// The arguments of a tool, as it may repeat them: in lower case, and with what stands for other
 /// letters replaced by these (`%68`, `\u0068`, `&#104;`), also where that is done again.
 /// None where it is done too often.
 fn decoded(mut told: String) -> Option<String> {

@@ -240,7 +240,7 @@ impl<'a> Actor<'a> {
         offered.map(|tool| tool.spec.clone()).collect()
     }
 
-    /// What the model is told of the servers whose tools are offered to it, each once.
+    /// What the prompt says about the servers whose tools are offered, each once.
     pub fn server_notes(&self, toolbox: &Toolbox) -> Option<String> {
         let noted = toolbox.iter().filter_map(|tool| {
             let note = tool.server_note()?;

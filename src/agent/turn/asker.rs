@@ -90,7 +90,7 @@ impl Asker {
     }
 }
 
-/// For whom a permission "for this conversation" holds: a person, or a webhook account.
+/// Who holds a permission "for this conversation": a person, or a webhook account.
 pub fn grantee<'a>(run: &TurnContext<'a>) -> (Option<UserId>, Option<&'a str>) {
     match is_untrusted(&run.turn.channel) {
         true => (None, run.turn.account.as_deref()),

@@ -184,7 +184,8 @@ impl<'a> TurnLoop<'a, '_> {
             ));
         }
         let Some(tool) = tool else {
-            let offered = self.asker.actor(run).offered(&run.assistant.toolbox);
+            let mut offered = self.asker.actor(run).offered(&run.assistant.toolbox);
+            offered.extend(run.program.iter().flat_map(|one| one.tools().to_vec()));
             return Ok(CallDecision::Refuse(unknown_tool(&call.tool, &offered)));
         };
         if call.is_withdrawn() {

@@ -56,7 +56,7 @@ struct Access {
     recall: bool,
     /// The names of the skills.
     read_skills: bool,
-    /// What it is told of the servers of its tools.
+    /// What the prompt says about the servers of its tools.
     server_notes: Option<String>,
 }
 

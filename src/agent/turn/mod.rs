@@ -15,6 +15,7 @@ mod question;
 mod repetition;
 mod title;
 mod turn_context;
+mod watch;
 
 use std::time::{Duration, Instant};
 
@@ -34,17 +35,14 @@ use config::FIND_TOOLS;
 pub use folding::fold;
 use history::History;
 use serde_json::Value;
-use store::{
-    Approval, Durable, Purpose, Snapshot, Step, ToolCall, Usage, Viewer, WatchedCall,
-    watched_call_id, watched_digest,
-};
+use store::{Approval, Durable, Purpose, Snapshot, Step, ToolCall, Usage};
 pub use title::{title, wants_title};
 pub use turn_context::{HandedBack, HandedCalls, Program, Stop, TurnContext};
 
-/// What the model is told when it may call no more tools.
+/// Sent to the model when it may call no more tools.
 const NO_CALLS_LEFT: &str = "You have used all your tool calls. Answer now with what you know.";
 
-/// What the model is told when it goes on with a reply that a stop of the server cut off.
+/// Sent to the model when it goes on with a reply that a stop of the server cut off.
 const GO_ON: &str = "The server restarted while you wrote this. The person has read it, and it \
     stays: do not say it again. Go on from there, beginning with the sentence that was cut off.";
 
@@ -211,8 +209,10 @@ impl<'a> TurnLoop<'a, '_> {
         }
         let preferred = run.assistant.servers.preferred(self.model);
         let mut history = self.read_history(preferred)?;
-        if self.steps.is_empty() {
-            self.watch()?;
+        if self.steps.is_empty()
+            && let Some(calls) = watch::calls(run)?
+        {
+            self.add(calls);
         }
         if self.steps.is_empty() && history.suspended() > 0 {
             self.note(waiting_note(history.suspended()));
@@ -238,7 +238,7 @@ impl<'a> TurnLoop<'a, '_> {
             if let Some(questions) = self.settle_calls(&approvals, &history)? {
                 return Ok(Outcome::Suspended(questions));
             }
-            if self.is_unchanged()? {
+            if watch::is_unchanged(run, &self.steps)? {
                 return Ok(Outcome::Silent { is_unchanged: true });
             }
             let rounds = self
@@ -316,51 +316,6 @@ impl<'a> TurnLoop<'a, '_> {
             was_empty = true;
             self.note("Your last answer was empty. Answer the person.".to_owned());
         }
-    }
-
-    /// Makes the calls that a routine watches, as if the model had made them.
-    fn watch(&mut self) -> Result<(), Stop> {
-        let run = self.run;
-        let Some((calls, _)) = self.watched()? else {
-            return Ok(());
-        };
-        let calls: Vec<WatchedCall> = serde_json::from_str(&calls).map_err(|error| {
-            Error::server("what the routine watches cannot be read", error.to_string())
-        })?;
-        let calls = calls.into_iter().enumerate().map(|(place, call)| ToolCall {
-            id: watched_call_id(place),
-            provider_id: None,
-            tool: call.tool,
-            arguments: Value::Object(call.arguments).to_string(),
-            extra: None,
-        });
-        log::debug!("{}: looks at what its routine watches", run.turn.id);
-        self.add(Step::Reply {
-            text: String::new(),
-            calls: calls.collect(),
-            result_chars: None,
-            extra: None,
-        });
-        Ok(())
-    }
-
-    /// What the routine of this turn watches, and the digest of what that brought before.
-    fn watched(&self) -> Result<Option<(String, Option<String>)>, Stop> {
-        let Some(schedule) = self.run.turn.schedule_id else {
-            return Ok(None);
-        };
-        let seen = self.run.store.snapshot(&Viewer::server())?;
-        Ok(seen.watched(schedule)?)
-    }
-
-    /// Whether all that the routine watches is as it was, before the model is asked.
-    fn is_unchanged(&self) -> Result<bool, Stop> {
-        let of_reply = |step: &&Step| matches!(step, Step::Reply { .. });
-        let digest = match self.steps.iter().filter(of_reply).count() {
-            1 if self.run.turn.schedule_id.is_some() => watched_digest(&self.steps),
-            _ => None,
-        };
-        Ok(digest.is_some() && self.watched()?.is_some_and(|(_, known)| known == digest))
     }
 
     /// Tells the model something, once, behind what it was shown last.
@@ -547,7 +502,7 @@ impl<'a> TurnLoop<'a, '_> {
         }
     }
 
-    /// What stands in for the last words of a model that had something done and says nothing of
+    /// Replaces the last words of a model that had something done and says nothing of
     /// it; none if no call has had an effect.
     fn done(&self) -> Option<String> {
         let toolbox = &self.run.assistant.toolbox;

@@ -51,6 +51,13 @@ pub fn capital(phrase: &str) -> String {
     first.chain(letters).collect()
 }
 
+/// The code of the first language of an `Accept-Language` field (RFC 9110 section 12.5.4)
+/// that has words, else of English. Browsers write what they prefer first.
+pub fn accepted(field: &str) -> &'static str {
+    let mut tags = field.split(',').filter_map(|tag| tag.split(';').next());
+    tags.find_map(|tag| code_of(tag.trim())).unwrap_or("en")
+}
+
 impl Words {
     /// Those of English, which has all of them.
     pub const ENGLISH: Words = words!("en");

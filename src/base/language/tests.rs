@@ -1,4 +1,4 @@
-use super::{LANGUAGES, Words, capital, code_of};
+use super::{LANGUAGES, Words, accepted, capital, code_of};
 use crate::testing::rows;
 
 const WORDS: Words = Words(
@@ -35,6 +35,9 @@ fn numbers_have_their_form_and_lists_their_end() {
 fn a_tag_names_a_language() {
     for [tag, code] in rows("de | de\nde-AT | de\nFR_ca | fr\nen | en\npl | none\nd | none") {
         assert_eq!(code_of(tag).unwrap_or("none"), code, "{tag}");
+    }
+    for [field, code] in rows("pl, fr-CA;q=0.9, en;q=0.5 | fr\n*, pl | en\nEN-gb | en") {
+        assert_eq!(accepted(field), code, "{field}");
     }
     for (code, words) in LANGUAGES {
         assert_eq!(Words::of(code), words);

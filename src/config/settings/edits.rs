@@ -300,14 +300,14 @@ impl Settings {
     }
 }
 
-/// What the owner is told of a file that is no JSON object.
+/// What the owner reads about a file that is not a JSON object.
 pub(super) fn unread(problems: &Problems) -> Error {
     Error::invalid_request(format!(
         "{problems}\n`hearth config edit` opens the file as it is"
     ))
 }
 
-/// Why the file could not be written; the owner is told where, and what to do.
+/// Why the file could not be written; it names the place and what to do.
 fn unsaved(target: &Path, error: &io::Error) -> Error {
     let why = match error.kind() {
         ErrorKind::StorageFull => "the disk is full".to_owned(),

@@ -1,4 +1,4 @@
-//! People, audiences and whom to trust.
+//! People, audiences and trust.
 
 use serde_json::{Value, json};
 

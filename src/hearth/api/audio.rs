@@ -15,7 +15,8 @@ use agent::model::ModelReply;
 use agent::model::voice::{self, Patience, Recording};
 use base::error::{Error, Result};
 use base::sync::lock;
-use net::http::{Answer, Head, Response};
+use net::http::form::{self, Field};
+use net::http::{Answer, Response};
 
 /// Most bytes of a text that is spoken at once, as OpenAI takes them.
 const SPOKEN_BYTES: usize = 4 * 4_096;
@@ -39,7 +40,8 @@ struct CreateSpeech {
 /// `invalid_request` for a body that is no form with a file, and where nothing understands
 /// speech; those of [`plain::pass_on`].
 pub fn transcribe(exchange: Exchange<'_>) -> Result<Answer> {
-    let fields = read_form(&exchange.request.head, &exchange.request.body).ok_or_else(|| {
+    let request = exchange.request;
+    let fields = form::multipart(&request.head, &request.body).ok_or_else(|| {
         Error::invalid_request("the body must be a form (multipart/form-data) with a \"file\"")
     })?;
     let (mut file, mut language, mut is_text) = (None, None, false);
@@ -73,7 +75,9 @@ pub fn transcribe(exchange: Exchange<'_>) -> Result<Answer> {
     let file = file.filter(|file| !file.content.is_empty());
     let file =
         file.ok_or_else(|| Error::invalid_request("the form must have a \"file\" with speech"))?;
-    let (bytes, media_type, name) = (file.content.to_vec(), file.media_type(), file.name());
+    let (bytes, name) = (file.content.to_vec(), file_name(&file));
+    let media_type = file.media_type().unwrap_or("application/octet-stream");
+    let media_type = media_type.to_owned();
     let ask = move |work: Work<'_>| {
         let recording = Recording {
             bytes: &bytes,
@@ -141,62 +145,15 @@ fn patience<'a>(work: &Work<'a>) -> Patience<'a> {
     }
 }
 
-/// A field of a form (RFC 7578).
-struct Field<'a> {
-    head: &'a str,
-    content: &'a [u8],
-}
-
-impl Field<'_> {
-    fn parameter(&self, name: &str) -> Option<&str> {
-        let (_, value) = self.head.split_once(&format!("; {name}=\""))?;
-        value.split('"').next()
+/// The name of the recording, as far as it can be passed on: servers go by its ending.
+fn file_name(field: &Field<'_>) -> String {
+    let name = field.parameter("filename").unwrap_or_default();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let (_, ending) = name.rsplit_once('.').unwrap_or_default();
+    match !ending.is_empty() && ending.len() <= 8 && ending.bytes().all(is_plain) {
+        true => format!("speech.{ending}"),
+        false => "speech.wav".to_owned(),
     }
-
-    /// The name of the file, as far as it can be passed on: servers go by its ending.
-    fn name(&self) -> String {
-        let name = self.parameter("filename").unwrap_or_default();
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let (_, ending) = name.rsplit_once('.').unwrap_or_default();
-        match !ending.is_empty() && ending.len() <= 8 && ending.bytes().all(is_plain) {
-            true => format!("speech.{ending}"),
-            false => "speech.wav".to_owned(),
-        }
-    }
-
-    fn media_type(&self) -> String {
-        let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
-        let of_type = lines.find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-        let kind = of_type.map(|(_, kind)| kind.trim()).unwrap_or_default();
-        let is_plain = |byte: u8| byte.is_ascii_graphic();
-        match !kind.is_empty() && kind.bytes().all(is_plain) {
-            true => kind.to_owned(),
-            false => "application/octet-stream".to_owned(),
-        }
-    }
-}
-
-/// The fields of a form; none if it is not one.
-fn read_form<'a>(head: &Head, body: &'a [u8]) -> Option<Vec<Field<'a>>> {
-    let find = |text: &[u8], wanted: &[u8]| {
-        let mut places = text.windows(wanted.len());
-        places.position(|place| place == wanted)
-    };
-    let (_, boundary) = head.header("content-type")?.split_once("boundary=")?;
-    let boundary = boundary.split(';').next()?.trim().trim_matches('"');
-    let between = format!("\r\n--{boundary}").into_bytes();
-    let mut rest = body.strip_prefix(&between[2..])?;
-    let mut fields = Vec::new();
-    while let Some(field) = rest.strip_prefix(b"\r\n") {
-        let end = find(field, &between)?;
-        let head_end = find(&field[..end], b"\r\n\r\n")?;
-        fields.push(Field {
-            head: std::str::from_utf8(&field[..head_end]).ok()?,
-            content: &field[head_end + 4..end],
-        });
-        rest = &field[end + between.len()..];
-    }
-    rest.starts_with(b"--").then_some(fields)
 }
 
 /// What was said, in JSON or as it is.

@@ -31,9 +31,9 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let running = running.map(|address| (Some(address.ip()), address.port()));
     let (ip, port) = running.or(configured).unwrap_or((None, DEFAULT_PORT));
     let text = FILE.replace(&format!("<port>{DEFAULT_PORT}<"), &format!("<port>{port}<"));
-    let text = match config.tls.identity() {
-        Some(_) => text.replace("<type>_http._tcp<", "<type>_https._tcp<"),
-        None => text,
+    let text = match config.tls.is_only() {
+        true => text.replace("<type>_http._tcp<", "<type>_https._tcp<"),
+        false => text,
     };
     context.output.write_all(text.as_bytes())?;
     if ip.is_some_and(|ip| ip.is_loopback()) {

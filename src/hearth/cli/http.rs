@@ -34,7 +34,7 @@ pub fn trust(arguments: &Arguments, context: &CliContext) -> Result<Trust, CliEr
     Ok(Trust::new(ca_file.as_deref()))
 }
 
-/// Sends a request, with `body` as JSON if there is one, to a server that `trust`
+/// Sends a request, with `body` as JSON unless the headers say otherwise, to a server that `trust`
 /// accepts. Returns the status and the text of the answer.
 ///
 /// # Errors
@@ -50,7 +50,8 @@ pub fn send(
     limit: Duration,
 ) -> Result<(u16, String), ClientError> {
     let mut headers = headers.to_vec();
-    if body.is_some() {
+    let is_typed = headers.iter().any(|(name, _)| *name == "content-type");
+    if body.is_some() && !is_typed {
         headers.push(("content-type", "application/json"));
     }
     let request = ClientRequest {

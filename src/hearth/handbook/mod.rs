@@ -44,6 +44,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("reminders"),
     topic!("calendars"),
     topic!("integrations"),
+    topic!("works"),
     topic!("senders"),
     topic!("protocol"),
     topic!("relay"),

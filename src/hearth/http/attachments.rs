@@ -54,7 +54,8 @@ pub fn put<'a>(
         }
         let attachment = file.finish()?;
         let mut response = Response::json(201, envelope::success(None, &attachment));
-        let location = format!("{BELOW}{}", attachment.attachment_id);
+        // Relative: what is before /attachments may be a proxy's.
+        let location = format!("attachments/{}", attachment.attachment_id);
         response.add("Location", location);
         Ok(Answer::Now(response))
     }))

@@ -26,6 +26,7 @@ pub mod origin;
 mod registration;
 mod route;
 mod transfer;
+mod trust;
 mod upgrade;
 mod welcome;
 

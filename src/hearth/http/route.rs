@@ -1,7 +1,7 @@
 //! The table of paths: what each takes, who may use it, and what answers.
 
 use super::extension::Context;
-use super::{attachments, authentication, events, health, registration, transfer, welcome};
+use super::{attachments, authentication, events, health, registration, transfer, trust, welcome};
 use crate::api::access::Exchange;
 use crate::api::{anthropic, audio, embeddings, mcp, ollama, openai, responses};
 use crate::metrics;
@@ -79,6 +79,8 @@ static ROUTES: &[Route] = &[
     route(GET, "/help", Guard::Open, Whole(welcome::page)),
     route(GET, "/help/protocol.json", Guard::Open, Whole(welcome::page)),
     route(GET, "/assets/", Guard::Open, Whole(welcome::page)),
+    route(GET, "/trust", Guard::Open, Whole(trust::answer)),
+    route(GET, "/trust/", Guard::Open, Whole(trust::answer)),
     route("GET", "/ws", Guard::Open, Whole(welcome::no_upgrade)),
     route("POST, DELETE", "/auth", Guard::Credentials,
         Whole(authentication::answer)),
@@ -252,6 +254,8 @@ mod tests {
             POST    | /                    | -          | 405
             GET     | /help                | -          | -
             POST    | /help                | -          | 405
+            GET     | /trust               | -          | -
+            POST    | /trust               | -          | 405
             HEAD    | /assets/1/app.js     | -          | -
             POST    | /assets/1/app.js     | json       | 405
             POST    | /auth                | json       | -
@@ -318,6 +322,8 @@ mod tests {
             /hooks/a             | -
             /assets/1/app.js     | /assets/
             /help                | /help
+            /trust               | /trust
+            /trust/a.crt         | /trust/
             /attachments         | /attachments
             /attachments/        | /attachments/
             /attachments/a       | /attachments/

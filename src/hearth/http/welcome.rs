@@ -65,7 +65,7 @@ fn respond() -> Response {
 
 /// The page for a browser that came by a name that is not allowed: which setting allows it.
 /// The only place where a page repeats a request, and only a name that is one.
-fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
+pub fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
     let host = Authority::parse(head.header("host").unwrap_or_default()).map(|sent| sent.host);
     let name = match host {
         Some(Host::Name(name)) if name.bytes().all(is_plain) => name,
@@ -87,7 +87,7 @@ fn unknown_name(head: &Head, allowed_hosts: &[String]) -> Response {
 }
 
 /// The plain page with other words, which are HTML.
-fn saying(words: &str) -> Response {
+pub fn saying(words: &str) -> Response {
     let begin = PAGE.find("<h1>").unwrap_or_default();
     let end = PAGE.find("</main>").unwrap_or(PAGE.len());
     let body = format!("{}{words}{}", &PAGE[..begin], &PAGE[end..]);
@@ -99,7 +99,10 @@ fn saying(words: &str) -> Response {
 /// What a person reads at an address where there is nothing; a program gets `refusal`.
 pub fn nothing_here(head: &Head, refusal: Response) -> Response {
     let accepts = head.header("accept").unwrap_or_default();
-    if refusal.status != 404 || head.method != "GET" || !accepts.contains("text/html") {
+    if refusal.status != 404
+        || !matches!(head.method.as_str(), "GET" | "HEAD")
+        || !accepts.contains("text/html")
+    {
         return refusal;
     }
     let words = "<h1>There is nothing at this address</h1>\n\

@@ -103,6 +103,7 @@ pub(crate) mod tests {
     use base::ids::{ConversationId, DeliveryId, TurnId};
     use base::people::Audience;
     use base::testing::rows;
+    use config::WebhookFormat;
     use net::http_client::test_server::{Act, TestServer};
     use net::tls::Trust;
     use store::{Delivery, DeliveryState, Readers};
@@ -129,6 +130,7 @@ pub(crate) mod tests {
             incoming_path: "/hook".to_owned(),
             outgoing_url: outgoing_url.to_owned(),
             secret,
+            accept: vec![WebhookFormat::Json],
             model: None,
             permission_mode: None,
             tools: None,

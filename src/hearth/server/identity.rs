@@ -1,7 +1,14 @@
 //! The server's certificate, if it has one.
 
+#[cfg(feature = "tls")]
+use std::path::Path;
+
 use super::StartError;
+#[cfg(feature = "tls")]
+use base::clock::Timestamp;
 use config::Config;
+#[cfg(feature = "tls")]
+use net::tls::household;
 use net::tls::{CertificateError, load_certificates};
 
 /// Reads the certificate that the configuration names, and checks `tls.ca_file`,
@@ -17,6 +24,31 @@ pub fn open(config: &Config) -> Result<Option<std::sync::Arc<net::tls::Acceptor>
     };
     let acceptor = net::tls::Acceptor::open(certificate, key).map_err(unusable)?;
     Ok(Some(std::sync::Arc::new(acceptor)))
+}
+
+/// Renews the certificate from the household's authority if that is due. What cannot be
+/// renewed serves as long as it is good.
+///
+/// # Errors
+/// There is no certificate, and none can be made.
+#[cfg(feature = "tls")]
+pub fn renew(config: &Config, data_dir: &Path, now: Timestamp) -> Result<(), StartError> {
+    if !config.tls.household {
+        return Ok(());
+    }
+    match household::renew(data_dir, now) {
+        Err(error) if config.tls.identity().is_some_and(|(path, _)| path.exists()) => {
+            log::warn!("tls: the certificate is not renewed: {error}");
+        }
+        Err(error) => {
+            return Err(StartError::new(format_args!(
+                "\"tls.household\" in config.json: {error}; or make another authority: \
+                 hearth tls household --force"
+            )));
+        }
+        Ok(_) => {}
+    }
+    Ok(())
 }
 
 /// Refuses a configuration with a certificate: whoever wants TLS must not be

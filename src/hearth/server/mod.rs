@@ -92,6 +92,8 @@ impl Server {
         }
         let clock = options.clock.clone();
         clock.run_evenly();
+        #[cfg(feature = "tls")]
+        identity::renew(&config, &options.data_dir, clock.now())?;
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;
         let relay = relay::open(&config)?;
@@ -136,7 +138,7 @@ impl Server {
         });
         let listeners = Listeners::new(settings, sessions(Arc::clone(&service)));
         #[cfg(feature = "tls")]
-        let listeners = listeners.with_tls(identity);
+        let listeners = listeners.with_tls(identity, config.tls.is_only());
         let extensions = RouterExtensions {
             pages: pages(),
             relay,
@@ -182,7 +184,7 @@ impl Server {
         &self.addrs
     }
 
-    /// Whether its ports speak TLS.
+    /// Whether its ports speak TLS, perhaps beside plain connections.
     pub fn is_secure(&self) -> bool {
         self.is_secure
     }

@@ -19,7 +19,7 @@ use base::clock::Timestamp;
 use base::error::Error;
 use base::sealed::SEALING_KEY_FILE;
 use base::sync::lock;
-use config::{Backup, TimeOfDay, without_secrets};
+use config::{AUTHORITY, AUTHORITY_KEY, Backup, TimeOfDay, without_secrets};
 use net::cancel::Cancel;
 use net::task::Task;
 use protocol::attachment::encode;
@@ -44,9 +44,15 @@ const LISTED: usize = 3;
 const NAME: (&str, &str) = ("hearth-nightly-", ".db");
 /// The configuration's name in a backup.
 pub const CONFIG: &str = "config.json";
-/// The keys of the machine, for push services and for kept passwords, in backups with secrets
-/// only.
-pub const KEYS: [&str; 3] = ["identity.key", "push.key", SEALING_KEY_FILE];
+/// The keys of the machine, for push services and for kept passwords, and the household's
+/// authority, in backups with secrets only.
+pub const KEYS: [&str; 5] = [
+    "identity.key",
+    "push.key",
+    SEALING_KEY_FILE,
+    AUTHORITY,
+    AUTHORITY_KEY,
+];
 /// The description of a backup, inside it.
 pub const ABOUT: &str = "about.json";
 

@@ -23,7 +23,7 @@ use base::people::Audience;
 use base::secret::Secret;
 use base::sync::lock;
 use config::Preset;
-use net::tls::Trust;
+use net::tls::{Trust, fingerprint, load_certificates};
 use protocol::command::{Command, Declaration, Scope, Subscribe, UpdateList};
 use protocol::record;
 use serde_json::json;
@@ -403,6 +403,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
                     Source::Mcp(server) => format!("mcp:{server}"),
                 },
                 permission: permission.as_str(),
+                annotations: tool.annotations().cloned(),
                 is_left_out: offer.left_out().any(|name| name == spec.name),
             }
         });
@@ -444,6 +445,8 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
     let mcp_servers = service.mcp().statuses().into_iter();
     let relays = service.relays().statuses().into_iter();
     let models = assistant.servers.health(&config.model).into_iter();
+    let authority = config.tls.authority();
+    let authority = authority.and_then(|path| load_certificates(&path).ok());
     Ok(record::ServerInfo {
         name: "hearth",
         version: env!("CARGO_PKG_VERSION"),
@@ -464,6 +467,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<record::ServerI
             .collect(),
         mcp_servers: mcp_servers.map(views::mcp_server).collect(),
         push_key: service.sender.push_key(),
+        authority: authority.map(|certificates| fingerprint(&certificates[0])),
         tokens: views::tokens(counts.usage),
         budget: record::Budget {
             monthly_tokens: budget,

@@ -60,6 +60,7 @@ fn needs_restart(before: &Config, after: &Config) -> bool {
         (
             config.ports(),
             identity.map(|(cert, key)| (cert.to_owned(), key.to_owned())),
+            config.tls.is_only(),
             config.workers,
             config.relay.enabled,
         )

@@ -15,6 +15,8 @@ use super::wakes::Wake;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::sync::lock;
+#[cfg(feature = "tls")]
+use net::tls::household;
 use store::{Deleted, Provisional, Version};
 
 /// How often it looks at what has no due time.
@@ -27,6 +29,8 @@ const QUIET: Duration = Duration::from_secs(15);
 const PURGE: Duration = Duration::from_secs(3600);
 /// What goes out, fetched from the database at a time, of each webhook account.
 const DUE_AT_A_TIME: usize = 64;
+/// How long new messages wait to be indexed together. A search does not wait for that.
+const INDEX_AFTER: Duration = Duration::from_secs(20);
 /// How long others may write between two parts of the index of messages.
 const INDEX_PAUSE: Duration = Duration::from_millis(5);
 /// Old conversations deleted before it looks at what else is due.
@@ -80,8 +84,8 @@ impl Service {
         // Whether there may be conversations that are too old. Not at once: the clock
         // may be wrong until the network has been asked.
         let mut may_delete = false;
-        // Whether an upgrade has left messages that a search does not find yet.
-        let mut may_index = true;
+        // When to index messages, if there may be any that are not.
+        let mut index_at = Some(Instant::now());
         let mut next_purge = self.clock.now().plus(PURGE);
         let mut next_tick = Instant::now();
         let mut next_look = Instant::now();
@@ -103,6 +107,7 @@ impl Service {
                 let has_changed = self.notice_changes(&mut version);
                 if has_changed {
                     next_look = now;
+                    index_at.get_or_insert(now + INDEX_AFTER);
                 }
                 self.connections.expire(self.clock.now());
                 self.end_stalled_copies();
@@ -119,18 +124,16 @@ impl Service {
                 next_purge = self.clock.now().plus(PURGE);
                 self.logged("purge", self.store.purge());
                 self.finish_removals();
+                #[cfg(feature = "tls")]
+                self.renew_certificate();
                 may_delete = true;
             }
             if may_delete {
                 may_delete = self.delete_idle_conversations();
             }
-            if may_index {
-                may_index = self.store.index_messages().unwrap_or_else(|error| {
-                    log::warn!(
-                        "the search index of older messages is made at the next start: {error}"
-                    );
-                    false
-                });
+            if index_at.is_some_and(|at| at <= now) {
+                let indexed = self.logged("search index", self.store.index_messages());
+                index_at = indexed.unwrap_or(false).then_some(now);
             }
             if now >= next_look || next_due.is_some_and(|at| self.is_due(at)) {
                 next_look = now + LOOK;
@@ -150,7 +153,8 @@ impl Service {
                 }
             });
             // Between two parts of the index others may write.
-            let wait = if may_index { INDEX_PAUSE } else { wait };
+            let is_indexing = index_at.is_some_and(|at| at <= now);
+            let wait = if is_indexing { INDEX_PAUSE } else { wait };
             match self.wakes.wait(wait.min(TICK)) {
                 Wake::Time => {}
                 Wake::Look => next_look = Instant::now(),
@@ -164,6 +168,17 @@ impl Service {
                     break nightly.stop();
                 }
             }
+        }
+    }
+
+    /// Renews the certificate from the household's authority. The listeners notice by
+    /// themselves.
+    #[cfg(feature = "tls")]
+    fn renew_certificate(&self) {
+        if self.settings.current().tls.household
+            && let Err(error) = household::renew(&self.data_dir, self.clock.now())
+        {
+            log::warn!("tls: the certificate is not renewed: {error}");
         }
     }
 

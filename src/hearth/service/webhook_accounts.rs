@@ -63,6 +63,7 @@ impl Service {
                 .get(listener)
                 .map(|(_, port)| u64::from(*port)),
             enabled: account.enabled,
+            accept: json!(account.accept),
             secret: account
                 .secret
                 .as_ref()

@@ -105,16 +105,12 @@ impl Web {
         Web { index, version }
     }
 
-    /// The page as files for any web server: relative paths and uncompressed
-    /// content. Its sign-in form asks for the address of the server.
+    /// The page as files for any web server, uncompressed. Its sign-in form asks for the address of the server.
     pub fn exported(&self) -> Vec<(String, Vec<u8>)> {
         let policy = format!(
             "<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORTED_POLICY}\">\n<title>"
         );
-        let index = self
-            .index
-            .replace("\"/assets/", "\"assets/")
-            .replacen("<title>", &policy, 1);
+        let index = self.index.replacen("<title>", &policy, 1);
         let mut files = vec![("index.html".to_owned(), index.into_bytes())];
         files.extend(self::files().map(|asset| {
             let path = format!("assets/{}/{}", self.version, asset.name);

@@ -12,6 +12,7 @@ use base::error::{Error, Result};
 use base::secret::{Secret, hex};
 use config::WebhookAccount;
 use net::http::Head;
+use net::http::checks::{percent_decoded, query};
 use protocol::command::check_idempotency_key;
 
 /// How many seconds the time of a `Stripe-Signature` may differ from the clock: the
@@ -21,10 +22,14 @@ const STRIPE_TOLERANCE: u64 = 300;
 /// is valid while one replaces another.
 const STRIPE_SIGNATURES: usize = 8;
 
+/// The field of a query that is the secret.
+pub const QUERY_SECRET: &str = "secret";
+
 /// How a request shows that its sender knows the secret.
 pub enum Proof {
     /// `X-Service-Secret`: the secret itself (contract section 4.3). GitLab sends it as
-    /// `X-Gitlab-Token`, Grafana and Alertmanager as a Bearer token.
+    /// `X-Gitlab-Token`, Grafana and Alertmanager as a Bearer token, and simple senders, where the
+    /// account takes them, in the query.
     Secret(Secret),
     /// `X-Hub-Signature-256`: the HMAC-SHA256 of the body under the secret, as
     /// GitHub, Gitea and Forgejo send it.
@@ -37,7 +42,7 @@ pub enum Proof {
 }
 
 impl Proof {
-    fn of(head: &Head) -> Proof {
+    fn of(account: &WebhookAccount, head: &Head) -> Proof {
         let secrets = ["x-service-secret", "x-gitlab-token"];
         let bearer = || {
             let (scheme, secret) = head.header("authorization")?.split_once(' ')?;
@@ -56,9 +61,16 @@ impl Proof {
         match (signed, head.header("stripe-signature").and_then(stripe)) {
             (Some(tag), _) => Proof::Signature(tag),
             (None, Some((time, tags))) => Proof::Stripe(time.to_owned(), tags),
-            (None, None) => Proof::Nothing,
+            (None, None) => in_query(account, head).map_or(Proof::Nothing, Proof::Secret),
         }
     }
+}
+
+/// The secret in the query. A `+` in it is one: people copy a secret as it is.
+fn in_query(account: &WebhookAccount, head: &Head) -> Option<Secret> {
+    let mut fields = query(head.query.as_deref()).filter(|_| account.has_simple_senders());
+    let (_, secret) = fields.find(|(name, _)| *name == QUERY_SECRET)?;
+    Some(Secret::new(percent_decoded(secret)))
 }
 
 /// The time and the signatures of a `Stripe-Signature`: `t=TIME,v1=HEX,v1=HEX`, with
@@ -87,7 +99,7 @@ pub fn check_head(account: &WebhookAccount, head: &Head) -> Result<Proof> {
     if account.secret.is_none() {
         return Ok(Proof::Nothing);
     }
-    let proof = Proof::of(head);
+    let proof = Proof::of(account, head);
     let is_valid = match &proof {
         Proof::Secret(given) => any(account, |secret| secret.matches(given.expose())),
         Proof::Signature(_) | Proof::Stripe(..) => true,
@@ -170,11 +182,15 @@ fn decide(account: &WebhookAccount, head: &Head, proof: &Proof, is_valid: bool) 
             Proof::Signature(_) | Proof::Stripe(..) => "a signature by another",
         },
     );
-    Err(Error::invalid_token(
+    let simple = match account.has_simple_senders() {
+        true => " (senders that cannot set it write ?secret=... behind the path)",
+        false => "",
+    };
+    Err(Error::invalid_token(format!(
         "the header \"X-Service-Secret\" (or \"X-Gitlab-Token\") must have the secret of this \
          webhook account, or \"X-Hub-Signature-256\" or \"Stripe-Signature\" the body's \
-         signature by it",
-    ))
+         signature by it{simple}",
+    )))
 }
 
 /// Whether one of the account's secrets passes. Tries all of them, so that the

@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::guard::{self, Proof};
-use super::{message, preference};
+use super::{format, message, preference};
 use crate::service::hub::TurnEnded;
 use crate::service::{Accepted, Service};
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
-use config::{Channel, Config, WebhookAccount};
+use config::{Channel, Config, WebhookAccount, WebhookFormat};
 use net::http::checks;
 use net::http::{Admitted, Answer, Head, Request, Response};
-use protocol::envelope;
+use protocol::{attachment, envelope};
 
 /// Answers the paths of webhook accounts, and refuses every other path.
 pub struct Incoming {
@@ -62,15 +62,15 @@ impl Incoming {
     ) -> Result<Admitted<'a>, Response> {
         let account =
             account_at(config, self.port, head).map_err(|error| Response::error(&error))?;
-        checks::method(head, "POST")?;
-        let proof = guard::check_head(account, head)
-            .and_then(|proof| checks::json(head).map(|()| proof))
-            .map_err(|error| Response::error(&error))?;
+        checks::method(head, format::methods(account))?;
+        let refused = |error| Response::error(&error);
+        let proof = guard::check_head(account, head).map_err(refused)?;
+        let format = format::of(account, head).map_err(refused)?;
         let (account, config) = (account.clone(), Arc::clone(config));
         Ok(Admitted::new(
             config.limits.webhook_body_bytes,
             move |request| {
-                self.accept(&account, &config, &proof, request)
+                self.accept(&account, &config, &proof, format, request)
                     .unwrap_or_else(|error| Answer::Now(Response::error(&error)))
             },
         ))
@@ -81,12 +81,13 @@ impl Incoming {
         account: &WebhookAccount,
         config: &Config,
         proof: &Proof,
+        format: WebhookFormat,
         request: &Request,
     ) -> Result<Answer> {
         let wait = preference::wait(&request.head);
         let now = self.service.clock().now();
         guard::check_body(account, &request.head, proof, &request.body, now)?;
-        let document = message::document(request)?;
+        let (document, files) = format::read(format, request)?;
         if let Some(pointer) = config::misfit(&account.when, &document) {
             log::debug!(
                 "webhook account {:?}: ignored an event, {pointer}",
@@ -101,7 +102,12 @@ impl Incoming {
         }
         // The signature does not cover a key of the header.
         let signed_key = guard::signed_key(proof, &document);
+        // A GET request has no body.
+        let query = (format == WebhookFormat::Get).then(|| document.to_string().into_bytes());
         let mut parsed = message::parse(request, document, account.map.as_ref())?;
+        parsed.body = query.unwrap_or(parsed.body);
+        parsed.attachments.extend(files);
+        attachment::check_count(parsed.attachments.len())?;
         if let Some(key) = signed_key {
             // A sender that says it is the same event may describe it anew: Stripe counts
             // in it the webhooks that are still to be sent.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::service::WebhookRequest;
-use base::error::{Error, Result, json_problem};
+use base::error::{Error, Result};
 use base::secret::{hex, sha256};
 use config::{Template, WebhookMap};
 use net::http::Request;
@@ -57,17 +57,6 @@ fn delivery_key(request: &Request) -> Option<String> {
     check_idempotency_key("", &key).ok().map(|()| key)
 }
 
-/// Reads the body.
-///
-/// # Errors
-/// `invalid_request` when it is no JSON.
-pub fn document(request: &Request) -> Result<Value> {
-    serde_json::from_slice(&request.body).map_err(|error| {
-        let problem = json_problem(&error);
-        Error::invalid_request(format!("the body is not valid JSON: {problem}"))
-    })
-}
-
 /// The contract's own form (section 4.3).
 fn as_it_is(request: &Request, document: Value) -> Result<WebhookRequest> {
     let mut fields = Fields::of_value("the body", document)?;
@@ -97,15 +86,18 @@ fn as_it_is(request: &Request, document: Value) -> Result<WebhookRequest> {
     })
 }
 
-/// `attachments`: `[{name, type, data}]`, with the data in base64.
+/// `attachments`: `[{name, type, data}]`, with the data in base64; Apprise has other names.
 fn attachments(fields: &mut Fields) -> Result<Vec<IncludedFile>> {
     let files = fields.optional_objects("attachments")?.unwrap_or_default();
-    attachment::check_count(files.len())?;
     let included = |mut file: Fields| {
+        let names = match file.get("base64") {
+            Some(_) => ["filename", "mimetype", "base64"],
+            None => ["name", "type", "data"],
+        };
         Ok(IncludedFile {
-            name: file.string("name")?,
-            declared_type: file.optional_string("type")?,
-            data: attachment::data(&mut file, "data")?,
+            name: file.string(names[0])?,
+            declared_type: file.optional_string(names[1])?,
+            data: attachment::data(&mut file, names[2])?,
         })
     };
     files.into_iter().map(included).collect()
@@ -168,8 +160,10 @@ fn is_printable(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::format;
     use super::*;
     use base::testing::rows;
+    use config::WebhookFormat;
     use net::testing::head;
 
     fn request(headers: &[(&str, &str)], body: &str) -> Request {
@@ -190,7 +184,8 @@ mod tests {
     }
 
     fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookRequest> {
-        super::parse(request, document(request)?, map)
+        let (document, _) = format::read(WebhookFormat::Json, request)?;
+        super::parse(request, document, map)
     }
 
     #[test]

@@ -21,7 +21,7 @@ use registry::Registered;
 
 /// One connection.
 pub struct Connection {
-    /// What its port serves, and to whom.
+    /// What its port serves, and who may connect.
     pub policy: Arc<ListenerPolicy>,
     /// The configuration as it was when the connection was accepted.
     pub config: Arc<Config>,

@@ -1,4 +1,4 @@
-//! What a listening port serves, and to whom.
+//! What a listening port serves, and who may connect.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::http::https_redirect::HttpsRedirect;
 #[cfg(feature = "tls")]
 use crate::tls::Acceptor;
 
-/// What one listening port serves, and to whom.
+/// What one listening port serves, and who may connect.
 pub struct ListenerPolicy {
     /// The addresses that may connect.
     pub allow_from: AddressPatterns,
@@ -60,24 +60,26 @@ impl ListenerPolicy {
 pub struct TlsPolicy {
     /// Completes handshakes.
     pub acceptor: Arc<Acceptor>,
-    /// Serves clients that begin without TLS: sends them to https.
-    pub plain: Arc<ListenerPolicy>,
+    /// Serves clients that begin without TLS: sends them to https. None where they are
+    /// served like the others.
+    pub plain: Option<Arc<ListenerPolicy>>,
 }
 
 #[cfg(feature = "tls")]
 impl TlsPolicy {
-    /// The policy of a port to which `allow_from` may connect.
-    pub fn new(acceptor: Arc<Acceptor>, allow_from: AddressPatterns) -> TlsPolicy {
+    /// The policy of a port to which `allow_from` may connect, with TLS `only` or also without.
+    pub fn new(acceptor: Arc<Acceptor>, only: bool, allow_from: AddressPatterns) -> TlsPolicy {
+        let plain = ListenerPolicy {
+            allow_from,
+            handler: Arc::new(HttpsRedirect),
+            sessions: None,
+            upgrades: false,
+            is_local: false,
+            tls: None,
+        };
         TlsPolicy {
             acceptor,
-            plain: Arc::new(ListenerPolicy {
-                allow_from,
-                handler: Arc::new(HttpsRedirect),
-                sessions: None,
-                upgrades: false,
-                is_local: false,
-                tls: None,
-            }),
+            plain: only.then(|| Arc::new(plain)),
         }
     }
 }

@@ -90,7 +90,7 @@ pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(Par
     let semantics = Semantics::read(request.headers, is_current)?;
     let is_head = method == "HEAD";
     let mut head = Head {
-        method: if is_head { "GET" } else { method }.to_owned(),
+        method: method.to_owned(),
         path: String::new(),
         query: None,
         headers: request

@@ -16,9 +16,10 @@ pub struct HttpsRedirect;
 
 impl Handler for HttpsRedirect {
     fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
-        // Only GET is redirected. A redirected POST would succeed, and nobody would
+        // Only GET and HEAD are redirected. A redirected POST would succeed, and nobody would
         // notice that its body crossed the network in the clear.
-        let (true, Some(host)) = (head.method == "GET", head.header("host")) else {
+        let is_get = matches!(head.method.as_str(), "GET" | "HEAD");
+        let (true, Some(host)) = (is_get, head.header("host")) else {
             return Err(Response::error(&speaks_tls()));
         };
         let query = head.query.as_deref();

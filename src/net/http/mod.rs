@@ -10,6 +10,7 @@ mod body;
 pub mod checks;
 pub(crate) mod connection;
 mod deferred;
+pub mod form;
 mod forwarded;
 pub(crate) mod handler;
 pub(crate) mod head;

@@ -39,7 +39,7 @@ pub struct AcceptLoop<A> {
     pub config: ConfigSource,
     /// Counts connections over all ports.
     pub admissions: Arc<Admissions>,
-    /// What the port serves, and to whom.
+    /// What the port serves, and who may connect.
     pub policy: Arc<ListenerPolicy>,
     /// The port. Does not block.
     pub socket: TcpListener,

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base::error::Error;
 #[cfg(feature = "tls")]
 use protocol::envelope;
 
@@ -64,18 +65,11 @@ fn serve_tls(
     registered: &Registered,
     tls: &TlsPolicy,
 ) -> Peer {
-    let policy = Arc::clone(&connection.policy);
     let peer = connection.socket_peer();
     let config = Arc::clone(&connection.config);
     socket.set_write_deadline(connection.write_deadline());
-    if connection
-        .admission
-        .begin_unauthenticated(&config.limits)
-        .is_err()
-    {
-        // Whether this arrives changes nothing: the connection ends either way.
-        let _ = socket.write_all(tls_opening::REFUSAL);
-        linger(&mut socket);
+    if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
+        refuse(connection, &mut socket, &mut Inbox::default(), &error);
         return peer;
     }
     let deadline = Instant::now() + seconds(config.limits.head_seconds);
@@ -84,15 +78,17 @@ fn serve_tls(
             connection.secure = true;
             serve_protocol(connection, &mut stream, registered)
         }
-        Ok(Opening::Plain(mut socket, b'{')) if policy.sessions.is_some() => {
-            socket.set_write_deadline(connection.write_deadline());
-            let line = envelope::failure(None, &speaks_tls());
-            let _ = writeln!(socket, "{line}");
-            linger(&mut socket);
-            peer
-        }
-        Ok(Opening::Plain(mut socket, _)) => {
-            connection.policy = Arc::clone(&tls.plain);
+        Ok(Opening::Plain(mut socket, first)) => {
+            if let Some(plain) = &tls.plain {
+                if first == b'{' && connection.policy.sessions.is_some() {
+                    socket.set_write_deadline(connection.write_deadline());
+                    let line = envelope::failure(None, &speaks_tls());
+                    let _ = writeln!(socket, "{line}");
+                    linger(&mut socket);
+                    return peer;
+                }
+                connection.policy = Arc::clone(plain);
+            }
             serve_protocol(connection, &mut socket, registered)
         }
         Err(error) => {
@@ -100,6 +96,18 @@ fn serve_tls(
             peer
         }
     }
+}
+
+/// Says `error` in the protocol that the client begins with.
+fn refuse(connection: &Connection, stream: &mut dyn Stream, inbox: &mut Inbox, error: &Error) {
+    stream.set_read_timeout(ReadTimeout::Until(Instant::now() + REFUSED_TIME));
+    // Whether these succeed changes nothing: the connection ends either way.
+    let _ = inbox.fill(stream);
+    let (first, policy) = (inbox.unread(), &connection.policy);
+    let awaits_tls = policy.is_secure() && !connection.secure;
+    let responder = &mut Responder::default();
+    let _ = refused::answer(error, first, policy, awaits_tls, responder, stream);
+    linger(stream);
 }
 
 /// Returns the client, for the log.
@@ -113,13 +121,7 @@ fn serve_protocol(
     stream.set_write_deadline(connection.write_deadline());
     let mut inbox = Inbox::default();
     if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
-        stream.set_read_timeout(ReadTimeout::Until(Instant::now() + REFUSED_TIME));
-        // Whether these succeed changes nothing: the connection ends either way.
-        let _ = inbox.fill(stream);
-        let (first, policy) = (inbox.unread(), &connection.policy);
-        let responder = &mut Responder::default();
-        let _ = refused::answer(&error, first, policy, false, responder, stream);
-        linger(stream);
+        refuse(connection, stream, &mut inbox, &error);
         return peer;
     }
 

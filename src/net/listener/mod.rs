@@ -57,7 +57,7 @@ pub struct Listeners {
     /// `None` for a relay, which has no sessions.
     sessions: Option<HandlerFactory>,
     #[cfg(feature = "tls")]
-    tls: Option<Arc<Acceptor>>,
+    tls: Option<(Arc<Acceptor>, bool)>,
 }
 
 impl Listeners {
@@ -94,10 +94,10 @@ impl Listeners {
     }
 
     /// Makes all listeners opened from now on speak TLS, if there is an acceptor.
-    /// Clients that do not speak TLS are redirected or refused.
+    /// With `only`, clients that do not speak TLS are redirected or refused.
     #[cfg(feature = "tls")]
-    pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>) -> Listeners {
-        self.tls = acceptor;
+    pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>, only: bool) -> Listeners {
+        self.tls = acceptor.map(|acceptor| (acceptor, only));
         self
     }
 
@@ -136,7 +136,8 @@ impl Listeners {
         upgrades: bool,
     ) -> io::Result<Listener> {
         #[cfg(feature = "tls")]
-        let tls = (self.tls.clone()).map(|acceptor| TlsPolicy::new(acceptor, allow_from.clone()));
+        let tls = (self.tls.clone())
+            .map(|(acceptor, only)| TlsPolicy::new(acceptor, only, allow_from.clone()));
         let policy = ListenerPolicy {
             allow_from,
             handler,

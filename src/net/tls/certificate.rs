@@ -1,4 +1,4 @@
-//! Reads certificates and keys from PEM files (RFC 7468).
+//! Certificates and keys in PEM files (RFC 7468).
 
 use std::fmt;
 use std::fs::{self, File};
@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -100,6 +102,17 @@ pub fn load_key(path: &Path) -> Result<PrivateKeyDer<'static>, CertificateError>
         ),
         error => malformed(path, &error),
     })
+}
+
+/// A DER document as PEM.
+pub fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut lines = format!("-----BEGIN {label}-----\n");
+    for line in text.as_bytes().chunks(64) {
+        lines.extend(line.iter().map(|byte| char::from(*byte)));
+        lines.push('\n');
+    }
+    lines + &format!("-----END {label}-----\n")
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {

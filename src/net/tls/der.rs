@@ -13,7 +13,6 @@ pub const UTF8_STRING: u8 = 0x0c;
 pub const UTC_TIME: u8 = 0x17;
 pub const GENERALIZED_TIME: u8 = 0x18;
 pub const SEQUENCE: u8 = 0x30;
-#[cfg(feature = "tls")]
 pub const SET: u8 = 0x31;
 
 /// The tag of a context-specific element that is made of others.

@@ -11,7 +11,11 @@ mod acceptor;
 mod certificate;
 pub mod connector;
 mod der;
+#[cfg(feature = "tls")]
+pub mod household;
 mod inspect;
+#[cfg(feature = "tls")]
+mod issue;
 mod pinned;
 mod reason;
 #[cfg(feature = "tls")]
@@ -24,7 +28,7 @@ pub(crate) mod testing;
 
 #[cfg(feature = "tls")]
 pub use acceptor::Acceptor;
-pub use certificate::{CertificateError, load_certificates, load_key};
+pub use certificate::{CertificateError, load_certificates, load_key, pem};
 pub use inspect::{Inspected, fingerprint, inspect};
 pub use reason::in_words;
 pub use trust::Trust;

@@ -484,7 +484,7 @@ commands! {
 
     /// Sets a reminder or a routine.
     "create_schedule" User AllTools CreateSchedule(CreateSchedule {
-        /// A reminder: this text is told as it is, without a model; either this or `prompt`.
+        /// A reminder: this text is sent as it is, without asking a model; either this or `prompt`.
         say: Option<String> = Fields::optional_string,
         /// A routine: what the assistant is asked then. If it answers `[nothing to tell]`, or
         /// nothing, nobody is notified and nothing is added to the conversation.
@@ -650,7 +650,7 @@ commands! {
 
     /// Returns what the day brings: events, reminders, open lists, questions and unread replies.
     "today" Viewer Calendars Today(GetToday {
-        /// For whom; the caller when absent. Only the owner of the machine names somebody.
+        /// The person it is for; the caller when absent. Only the owner of the machine names somebody.
         user: Option<String> = Fields::optional_string,
     }) -> Today,
 
@@ -1022,7 +1022,7 @@ commands! {
     },
 
     /// Creates an API token, which is shown once: for the caller, or for a program. Only the
-    /// owner of the machine creates one for somebody else, who is told.
+    /// owner of the machine creates one for somebody else, who gets a notification.
     "create_token" Admin Any CreateToken(CreateToken {
         /// What it is for: 1 to 64 characters.
         name: String = Fields::string,
@@ -1086,7 +1086,7 @@ commands! {
         token_id: TokenId,
     },
 
-    /// Lists the people of whom the caller may know, and what they are called: a guest knows
+    /// Lists the people the caller may know about, and what they are called: a guest knows
     /// those who see the same conversations.
     "list_people" Viewer Any ListPeople -> {
         /// By name, without programs.

@@ -117,7 +117,11 @@ impl RelayServer {
         socket: TcpListener,
     ) -> io::Result<RelayServer> {
         let acceptor = Some(Arc::new(acceptor));
-        RelayServer::start_behind(|listeners| listeners.with_tls(acceptor), options, socket)
+        RelayServer::start_behind(
+            |listeners| listeners.with_tls(acceptor, true),
+            options,
+            socket,
+        )
     }
 
     fn start_behind(

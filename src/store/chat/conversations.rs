@@ -125,7 +125,7 @@ impl Store {
     }
 
     /// Gives a conversation that began with this message, and has only its reply yet, a title
-    /// in place of the first line of the message. Returns who sees it; nobody where a person
+    /// in place of the first line of the message. Returns who sees it, or nobody if a person
     /// has renamed it.
     ///
     /// # Errors
@@ -240,7 +240,7 @@ pub(crate) fn find(
     look_up(connection, sight, id)?.ok_or_else(|| query::not_found("conversation", id))
 }
 
-/// To whom a conversation belongs.
+/// The owner of a conversation and its audience.
 ///
 /// # Errors
 /// `not_found`, also for one that is not seen.
@@ -341,7 +341,6 @@ pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Pla
             new.sender_account,
         ],
     )?;
-    index::add_title(write, conversation_id)?;
     Ok(Placement {
         conversation_id,
         external_name,

@@ -188,7 +188,7 @@ pub struct ExportedSchedule {
     pub schedule_id: Option<ScheduleId>,
     /// What it asks the assistant, or tells as it is.
     pub prompt: String,
-    /// Whether it is told as it is.
+    /// Whether its text is sent as it is.
     #[serde(default)]
     pub is_said: bool,
     /// The person whose it is.

@@ -4,7 +4,6 @@ use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::chat::conversations;
-use crate::chat::search::index;
 use crate::engine::durability::Durable;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
@@ -370,7 +369,6 @@ pub(crate) fn insert_message(
             message.finish_reason.map(FinishReason::as_str),
         ],
     )?;
-    index::add(write, message.id, &message.content)?;
     write.execute(
         "UPDATE conversations
          SET updated_at = ?2, message_count = message_count + 1, latest = ?3 WHERE id = ?1",

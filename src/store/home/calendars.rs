@@ -358,7 +358,7 @@ const ALL: &str = select!("ORDER BY u.folded_name, c.folded");
 const ONE: &str = select!("WHERE c.id = ?");
 pub(crate) const DUE: &str = "SELECT * FROM calendars INDEXED BY calendars_due WHERE next_at <= ? ORDER BY next_at LIMIT 100";
 
-/// The calendar of this id, to whom it belongs, and that the viewer may change it.
+/// The calendar of this id and whose it is, if the viewer may change it.
 fn changeable(
     write: &Write<'_>,
     viewer: &Viewer,

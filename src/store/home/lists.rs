@@ -201,7 +201,7 @@ impl Store {
     }
 }
 
-/// To whom all lists belong.
+/// All lists belong to the household.
 const HOUSEHOLD: Belongs = Belongs {
     owner_id: None,
     audience_id: AudienceId::HOUSEHOLD,

@@ -31,7 +31,7 @@ struct Indexed {
     vocabulary: Vocabulary,
     /// In the order of the vocabulary: oldest first.
     memories: Vec<Glance>,
-    /// To whom they belong, each once.
+    /// Their owners, each once.
     owners: Vec<Belongs>,
 }
 

@@ -30,14 +30,14 @@ const MOST_WAITING: i64 = 100;
 /// How long it is tried to send one.
 const LIFE: Duration = Duration::from_secs(36 * 60 * 60);
 
-/// Why a phone is told.
+/// Why a phone gets a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotificationCause {
     /// A tool call waits for this person's answer.
     Approval,
     /// A routine has run.
     Reminder,
-    /// A reminder is told: also in quiet hours, as its person has chosen the time, but silently.
+    /// A reminder: also in quiet hours, as its person has chosen the time, but silently.
     Told,
     /// A reply is there.
     Reply,
@@ -56,7 +56,7 @@ words! { NotificationCause {
 /// What one service is to tell one person's phone.
 #[derive(Clone, Debug)]
 pub struct NewNotification {
-    /// Who is told.
+    /// Who gets it.
     pub user_id: UserId,
     /// The service, as the settings call it, or [`PUSH`] for each of the person's browsers.
     pub service: &'static str,

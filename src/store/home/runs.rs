@@ -176,7 +176,7 @@ impl Store {
         Ok(told.transpose())
     }
 
-    /// Ends a routine's turn of which nothing is told: only its usage and the line among its
+    /// Ends a routine's turn that has nothing to say: only its usage and the line among its
     /// runs stay. A conversation that holds nothing else goes, too, and is returned as deleted
     /// from it.
     ///

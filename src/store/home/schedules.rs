@@ -34,9 +34,9 @@ const TEXT_CHARACTERS: usize = 4_000;
 pub struct Schedule {
     /// What `delete_schedule` takes.
     pub id: ScheduleId,
-    /// What is told, or what the assistant is asked: 1 to 4,000 characters.
+    /// The text of a reminder, or what the assistant is asked: 1 to 4,000 characters.
     pub text: String,
-    /// Whether it is a reminder: its text is told as it is, and no model is asked.
+    /// Whether it is a reminder: its text is sent as it is, and no model is asked.
     pub is_said: bool,
     /// The user who created it.
     pub owner: Option<String>,
@@ -87,9 +87,9 @@ pub struct Schedule {
 /// A schedule to store.
 #[derive(Clone, Debug)]
 pub struct NewSchedule {
-    /// What is told, or what the assistant is asked: 1 to 4,000 characters.
+    /// The text of a reminder, or what the assistant is asked: 1 to 4,000 characters.
     pub text: String,
-    /// Whether it is told as it is.
+    /// Whether its text is sent as it is.
     pub is_said: bool,
     /// The user who creates it.
     pub owner: Option<String>,

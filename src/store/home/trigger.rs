@@ -213,7 +213,7 @@ pub(crate) fn plan_events(write: &Write<'_>, only: Option<ScheduleId>) -> Outcom
     Ok(())
 }
 
-/// An event as a routine's turn is told of it.
+/// An event as it is described to a routine's turn.
 fn said(event: &CalendarEvent, now: Timestamp) -> String {
     let zone = Zone::of_household(event.zone.as_deref());
     let time = &event.time;

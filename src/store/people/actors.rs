@@ -19,7 +19,7 @@ use base::error::Result;
 pub struct Actors {
     /// The names of all users.
     pub users: Vec<String>,
-    /// Guests whom no conversation names, so that they see none: what an older version showed
+    /// Guests that no conversation names, so that they see none: what an older version showed
     /// everybody is the household's.
     pub guests: Vec<String>,
     /// The tokens of programs that are valid now or were, newest first.
@@ -34,7 +34,7 @@ pub struct Actors {
     pub senders: Vec<LinkedSender>,
 }
 
-/// Guests whom no conversation names.
+/// Guests that no conversation names.
 const BLIND_GUESTS: &str = "SELECT name FROM users WHERE role = 'viewer'
      AND id NOT IN (SELECT user_id FROM audience_members) ORDER BY folded_name";
 

@@ -71,7 +71,7 @@ impl Store {
         })
     }
 
-    /// Whether any browser is told.
+    /// Whether any browser gets notifications.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -82,7 +82,7 @@ impl Store {
         })
     }
 
-    /// Whether a browser of this person is told.
+    /// Whether a browser of this person gets notifications.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.

@@ -115,7 +115,7 @@ impl Store {
         })
     }
 
-    /// The person to whom a sender is linked, if it is.
+    /// The person a sender is linked to, if any.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.

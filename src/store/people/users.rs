@@ -149,7 +149,7 @@ impl Store {
         self.read(|connection| by_name(connection, name))
     }
 
-    /// The user whom people call so, in any case.
+    /// The user with this name, in any case.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.

@@ -33,7 +33,7 @@ impl Readers {
     }
 }
 
-/// To whom a thing belongs.
+/// The owner of a thing and its audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Belongs {
     pub owner_id: Option<UserId>,
@@ -72,7 +72,7 @@ impl Belongs {
     }
 }
 
-/// To whom a conversation belongs.
+/// The owner of a conversation and its audience.
 pub(crate) const BELONGS: &str = concat!(
     "SELECT ",
     seen_columns!("c"),
@@ -225,7 +225,7 @@ pub(crate) fn readers_of(
     )
 }
 
-/// Users, the members of audiences, and to whom conversations belong, each read once.
+/// Users, the members of audiences, and the owners of conversations, each read once.
 #[derive(Default)]
 pub(crate) struct Directory {
     users: BTreeMap<UserId, Option<User>>,
@@ -261,7 +261,7 @@ impl Directory {
         Ok(found)
     }
 
-    /// To whom a conversation belongs; none if it is not there.
+    /// The owner of a conversation and its audience; none if it is not there.
     pub fn conversation(
         &mut self,
         connection: &Connection,

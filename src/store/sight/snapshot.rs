@@ -55,6 +55,7 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read, and 503 when too many search.
     pub fn snapshot_to_search(&self, viewer: &Viewer) -> Result<Snapshot<'_>> {
+        self.index_new();
         self.open_snapshot(viewer, Readers::begin_search)
     }
 

@@ -311,7 +311,7 @@ impl Sight {
     }
 
     /// The row of a `what` by its id, the only parameter of the statement, which
-    /// selects the [`seen_columns`] first; and to whom it belongs.
+    /// selects the [`seen_columns`] first; and whose it is.
     ///
     /// # Errors
     /// `not_found`, also for one that is not seen.

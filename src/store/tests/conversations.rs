@@ -267,7 +267,8 @@ fn no_query_is_a_syntax_error() {
     ] {
         assert!(
             store
-                .seen(&all())
+                .snapshot_to_search(&all())
+                .unwrap()
                 .search_messages(query, 10, SearchOrder::Relevance)
                 .is_ok(),
             "{query:?}"
@@ -282,7 +283,8 @@ fn no_query_is_a_syntax_error() {
         let query = format!("{character} x{character}y");
         assert!(
             store
-                .seen(&all())
+                .snapshot_to_search(&all())
+                .unwrap()
                 .search_messages(&query, 1, SearchOrder::Relevance)
                 .is_ok(),
             "{query:?}"

@@ -252,7 +252,7 @@ fn a_search_skips_what_was_said_among_others() {
              INSERT INTO messages (id, conversation_id, role, content, created_at)
              SELECT CASE WHEN i > 5 THEN {OTHERS} + i ELSE i * 5 + 1 END, 3, 'user', 'the', 0
              FROM n;
-             INSERT INTO meta (key, value) VALUES ('unindexed_before', {newest} + 2);"
+             UPDATE meta SET value = 0 WHERE key = 'indexed_to';"
         );
         let filled = store.write(move |write| Ok(write.connection.execute_batch(&sql)?));
         filled.unwrap();

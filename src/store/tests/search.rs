@@ -4,7 +4,7 @@ use protocol::command::SearchOrder;
 use crate::testing::*;
 
 fn ask(store: &Store, query: &str) -> Vec<Hit> {
-    let found = store.seen(&all());
+    let found = store.snapshot_to_search(&all()).unwrap();
     let found = found.search_messages(query, 10, SearchOrder::Relevance);
     found.unwrap().hits
 }
@@ -163,12 +163,32 @@ fn an_old_title_is_found_among_many() {
     assert_eq!(number(&store, "SELECT count(*) FROM title_terms"), 2_500);
 }
 
+/// A turn does not wait for the index, and a search for nothing but the index.
+#[test]
+fn what_was_just_said_is_indexed_when_it_is_looked_for() {
+    let store = TestStore::new();
+    let indexed = || number(&store, "SELECT count(*) FROM message_terms");
+    exchange(&store, Target::New, "Where is the ladder?", "In the barn.");
+    let gone = exchange(&store, Target::New, "And the ladder's hooks?", "Lost.");
+    store
+        .delete_conversation(&all(), gone.conversation_id)
+        .unwrap();
+    assert_eq!(indexed(), 0);
+    assert_eq!(
+        first(&store, "ladder"),
+        ["Where is the ladder?", "In the barn."]
+    );
+    assert_eq!(indexed(), 2);
+    assert!(!store.index_messages().unwrap(), "nothing is left");
+}
+
 #[test]
 fn what_an_upgrade_left_is_indexed_in_the_background_the_newest_first() {
     let store = TestStore::new();
     for number in 0..1_200 {
         begin(&store, Target::New, &format!("message{number} of many"));
     }
+    while store.index_messages().unwrap() {}
     store
         .write(|write| {
             Ok(write.connection.execute_batch(
@@ -179,7 +199,7 @@ fn what_an_upgrade_left_is_indexed_in_the_background_the_newest_first() {
         })
         .unwrap();
     let look = |query: &str| {
-        let found = store.seen(&all());
+        let found = store.snapshot_to_search(&all()).unwrap();
         let found = found
             .search_messages(query, 10, SearchOrder::Relevance)
             .unwrap();

@@ -13,13 +13,15 @@ use support::home::{Home, TemporaryDirectory};
 use support::http::exchange;
 use support::model::{Act, Model};
 use support::peers::{self, Running, call, free_address};
+use support::recorded::Recorder;
+use support::voice::VoiceServer;
 
 const SECRET: &str = "a-secret-of-at-least-32-characters";
 /// Where a server of models or tools is set up, and what there is of one.
 const ENTRIES: &str = "/api/config/config_entries/flow";
 const PARTS: &str = "/api/config/config_entries/subentries/flow";
-/// The assistants.
-const HEARTH: &str = "conversation.hearth";
+/// The assistants by Ollama's interface.
+const HEARTH: &str = "conversation.voice";
 const BUTLER: &str = "conversation.butler";
 
 /// A running Home Assistant with its first user.
@@ -42,8 +44,7 @@ impl HomeAssistant {
         fs::write(folder.path().join("configuration.yaml"), configuration).unwrap();
         let running = Running::start(
             "home-assistant",
-            Command::new(programs.join("python"))
-                .arg(data.join("home_assistant.py"))
+            Command::new(programs.join("hass"))
                 .arg("--config")
                 .arg(folder.path())
                 // What it would install is there.
@@ -149,6 +150,12 @@ fn model() -> Model {
         let last = messages.last().unwrap();
         let text = last["content"].as_str().unwrap_or_default();
         let light = json!({ "name": "Kitchen Light", "domain": ["light"] });
+        // Home Assistant puts a name before its own: intent__HassTurnOn.
+        let call = |end: &str, arguments| {
+            let tools = request["tools"].as_array().unwrap().iter();
+            let mut names = tools.filter_map(|tool| tool["function"]["name"].as_str());
+            Act::call(names.find(|name| name.ends_with(end)).unwrap(), arguments)
+        };
         if last["role"] == "tool" {
             Act::say(if text.contains("success") {
                 "Done."
@@ -159,18 +166,15 @@ fn model() -> Model {
             Act::call("remember", json!({ "content": "Milo is a cat." }))
         } else if text.contains("milk") {
             let milk = json!({ "action": "add", "list": "shopping", "items": ["milk"] });
-            Act::call("hearth__lists", milk)
+            call("lists", milk)
         } else if text.contains("note this") {
-            Act::call(
-                "hearth__remember",
-                json!({ "content": "Milo eats at seven." }),
-            )
+            call("remember", json!({ "content": "Milo eats at seven." }))
         } else if text.contains("what do you know") {
-            Act::call("hearth__recall", json!({ "query": "Milo" }))
+            call("recall", json!({ "query": "Milo" }))
         } else if text.contains("light on") {
-            Act::call("HassTurnOn", light)
+            call("HassTurnOn", light)
         } else if text.contains("light off") {
-            Act::call("mcp_home_HassTurnOff", light)
+            call("HassTurnOff", light)
         } else if request["response_format"].is_object() {
             Act::say(r#"{"name": "Milo", "age": 3}"#)
         } else {
@@ -188,8 +192,10 @@ fn home_assistant_talks_and_listens() {
         return;
     };
     let (model, address) = (model(), free_address());
+    let heard = VoiceServer::hearing("Is the door shut?");
     let mut home = Home::start(model.config_with(json!({
-        "openai_api": { "enabled": true, "ollama_user": "user" },
+        "openai_api": { "enabled": true },
+        "voice": { "transcription": { "url": heard.url(), "model": "small" } },
         "mcp_api": { "enabled": true },
         "context_tokens": 32_768,
         "tool_permissions": { "remember": "ask" },
@@ -201,10 +207,14 @@ fn home_assistant_talks_and_listens() {
             } } },
         ],
     })));
-    let home_assistant = HomeAssistant::start(&programs, address, home.address());
-    let ollama = assist(&home_assistant, &home);
-    tools(&home_assistant, &home, &ollama);
+    let recorder = Recorder::before("home-assistant", home.address());
+    let hearth = recorder.address();
+    let home_assistant = HomeAssistant::start(&programs, address, hearth);
+    let ollama = assist(&home_assistant, &home, hearth);
+    tools(&home_assistant, &home, hearth, &ollama);
+    openai(&home_assistant, &home, hearth, &heard);
     webhook(&home_assistant);
+    recorder.check();
     mcp(&home_assistant, &model, &mut home);
 }
 
@@ -215,29 +225,26 @@ fn settings(name: &str, model: &str) -> Value {
 
 /// As its conversation agent and for its AI tasks, by the integration `ollama`; returns its
 /// entry.
-fn assist(home_assistant: &HomeAssistant, home: &Home) -> Value {
-    let url = json!({ "url": format!("http://{}", home.address()) });
-    let made = home_assistant.set_up(ENTRIES, json!("ollama"), url);
+fn assist(home_assistant: &HomeAssistant, home: &Home, hearth: SocketAddr) -> Value {
+    let url = format!("http://{hearth}");
+    let form = home_assistant.form(ENTRIES, json!("ollama"));
+    let wrong = format!("{ENTRIES}/{}", form["flow_id"].as_str().unwrap());
+    let refused = home_assistant.post(&wrong, json!({ "url": url, "api_key": "wrong" }));
+    assert_eq!(refused["errors"]["base"], "invalid_auth", "{refused}");
+    let entered = json!({ "url": url, "api_key": home.tokens.user });
+    let made = home_assistant.send(ENTRIES, &form, entered);
     let entry = made["result"]["entry_id"].clone();
-    let mut conversation = settings("Hearth", "hearth:latest");
+    let mut conversation = settings("Voice", "hearth:latest");
     conversation["llm_hass_api"] = json!(["assist"]);
     conversation["prompt"] = json!("You are the voice of the house.");
     home_assistant.set_up(PARTS, json!([entry, "conversation"]), conversation);
     home_assistant.wait_for(HEARTH);
-    let task = settings("Hearth task", "hearth:latest");
+    let task = settings("Voice task", "hearth:latest");
     home_assistant.set_up(PARTS, json!([entry, "ai_task_data"]), task);
-    home_assistant.wait_for("ai_task.hearth_task");
+    home_assistant.wait_for("ai_task.voice_task");
     home_assistant.wait_for(HEARTH);
 
-    let first = home_assistant.say(HEARTH, "hello", &Value::Null);
-    assert_eq!(speech(&first), "You have said 1 things.", "{first}");
-    let conversation = &first["conversation_id"];
-    assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "off");
-    let second = home_assistant.say(HEARTH, "light on please", conversation);
-    assert_eq!(speech(&second), "Done.", "{second}");
-    assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "on");
-    let third = home_assistant.say(HEARTH, "thank you", conversation);
-    assert_eq!(speech(&third), "You have said 3 things.", "{third}");
+    talk(home_assistant, HEARTH);
     let mut user = home.websocket(&home.tokens.user);
     let listed = user.ask(json!({ "type": "list_conversations" }));
     let listed = listed["conversations"].as_array().unwrap();
@@ -256,7 +263,7 @@ fn assist(home_assistant: &HomeAssistant, home: &Home) -> Value {
     let answer = home_assistant.post(
         "/api/services/ai_task/generate_data?return_response",
         json!({
-            "task_name": "cat", "entity_id": "ai_task.hearth_task", "instructions": "Which cat?",
+            "task_name": "cat", "entity_id": "ai_task.voice_task", "instructions": "Which cat?",
             "structure": { "name": text, "age": number },
         }),
     );
@@ -265,10 +272,62 @@ fn assist(home_assistant: &HomeAssistant, home: &Home) -> Value {
     entry
 }
 
+/// As its conversation agent by the integrations `litellm` and `llama_cpp`, and as what hears it.
+fn openai(home_assistant: &HomeAssistant, home: &Home, hearth: SocketAddr, heard: &VoiceServer) {
+    let url = format!("http://{hearth}");
+    let entered = json!({ "url": url, "api_key": home.tokens.user });
+    let made = home_assistant.set_up(ENTRIES, json!("litellm"), entered);
+    let entry = made["result"]["entry_id"].clone();
+    let agent = json!({ "model": "hearth", "llm_hass_api": ["assist"] });
+    home_assistant.set_up(PARTS, json!([entry, "conversation"]), agent);
+    talk(home_assistant, "conversation.hearth");
+
+    let form = home_assistant.form(ENTRIES, json!("llama_cpp"));
+    let path = format!("{ENTRIES}/{}", form["flow_id"].as_str().unwrap());
+    let entered = json!({ "base_url": format!("{url}/v1"), "api_key": home.tokens.user });
+    let models = home_assistant.post(&path, entered);
+    assert_eq!(models["step_id"], "model", "{models}");
+    let chosen = json!({ "chat_model": "hearth" });
+    home_assistant.send(ENTRIES, &models, chosen);
+    talk(home_assistant, "conversation.hearth_2");
+
+    let hears = json!({ "model": "whisper-1", "custom_prompt_keywords": false });
+    home_assistant.set_up(PARTS, json!([entry, "stt"]), hears);
+    home_assistant.wait_for("stt.whisper_1");
+    let authorization = format!("Bearer {}", home_assistant.token);
+    let headers = [
+        ("authorization", authorization.as_str()),
+        (
+            "x-speech-content",
+            "format=wav; codec=pcm; sample_rate=16000; bit_rate=16; channel=1; language=en-US",
+        ),
+    ];
+    let (address, path) = (home_assistant.address, "/api/stt/stt.whisper_1");
+    let answer = exchange(address, "POST", path, &headers, &[0; 3_200]).json();
+    let expected = json!({ "text": "Is the door shut?", "result": "success" });
+    assert_eq!(answer, expected);
+    assert_eq!(heard.asked().len(), 1);
+}
+
+/// Three things said to an assistant are one conversation, with a tool of Home Assistant.
+fn talk(home_assistant: &HomeAssistant, agent: &str) {
+    home_assistant.wait_for(agent);
+    let first = home_assistant.say(agent, "hello", &Value::Null);
+    assert_eq!(speech(&first), "You have said 1 things.", "{first}");
+    let conversation = &first["conversation_id"];
+    let switch = json!({ "entity_id": "input_boolean.kitchen" });
+    home_assistant.post("/api/services/input_boolean/turn_off", switch);
+    let second = home_assistant.say(agent, "light on please", conversation);
+    assert_eq!(speech(&second), "Done.", "{second}");
+    assert_eq!(home_assistant.state("light.kitchen_light").unwrap(), "on");
+    let third = home_assistant.say(agent, "thank you", conversation);
+    assert_eq!(speech(&third), "You have said 3 things.", "{third}");
+}
+
 /// As a server of tools, by the integration `mcp`: for an assistant that has no others of
 /// Hearth.
-fn tools(home_assistant: &HomeAssistant, home: &Home, ollama: &Value) {
-    let url = format!("http://hearth:{}@{}/mcp", home.tokens.user, home.address());
+fn tools(home_assistant: &HomeAssistant, home: &Home, hearth: SocketAddr, ollama: &Value) {
+    let url = format!("http://hearth:{}@{hearth}/mcp", home.tokens.user);
     let made = home_assistant.set_up(ENTRIES, json!("mcp"), json!({ "url": url }));
     assert_eq!(made["title"], "hearth", "{made}");
     let entry = &made["result"];

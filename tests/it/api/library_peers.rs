@@ -4,16 +4,24 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use support::home::{Home, TemporaryDirectory};
 use support::model::{Act, Model};
 use support::peers::{self, Node, Python};
+use support::recorded::Recorder;
 
-/// Counts what was said; turns on the light if it may; gives a cat where JSON is wanted.
+/// Counts what was said; turns on the lights if it may; gives a cat where JSON is wanted, and
+/// the same vector for each text.
 pub fn model() -> Model {
     Model::start(|request, _| {
-        let messages = request["messages"].as_array().unwrap();
+        let Some(messages) = request["messages"].as_array() else {
+            let texts = request["input"].as_array().map_or(1, Vec::len);
+            let item = |index| json!({ "index": index, "embedding": [0.5, -0.25] });
+            let data: Vec<Value> = (0..texts).map(item).collect();
+            return Act::json(&json!({ "object": "list", "model": "embed", "data": data,
+                "usage": { "prompt_tokens": 3, "total_tokens": 3 } }));
+        };
         let last = messages.last().unwrap();
         let tools = request["tools"].as_array().map_or(&[][..], Vec::as_slice);
         let has_light = tools
@@ -22,6 +30,9 @@ pub fn model() -> Model {
         let said = last["content"].as_str().unwrap_or_default();
         if last["role"] == "tool" {
             Act::say("It is on.")
+        } else if said.contains("lights") && has_light {
+            let light = |name| ("turn_on".to_owned(), json!({ "name": name }));
+            Act::Call(vec![light("kitchen"), light("hall")])
         } else if said.contains("light") && has_light {
             Act::call("turn_on", json!({ "name": "kitchen" }))
         } else if request["response_format"].is_object() {
@@ -43,6 +54,10 @@ pub fn home(model: &Model) -> Home {
 fn run(program: &Path, folder: &Path, script: &str) {
     let model = model();
     let home = home(&model);
+    let name = script
+        .replace("_peer.py", "-python")
+        .replace(".mjs", "-javascript");
+    let recorder = Recorder::before(&name, home.address());
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/peers");
     peers::script(
         Command::new(program)
@@ -50,9 +65,10 @@ fn run(program: &Path, folder: &Path, script: &str) {
             .current_dir(folder)
             // It would be asked for on the internet.
             .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-            .env("HEARTH", format!("http://{}", home.address()))
+            .env("HEARTH", format!("http://{}", recorder.address()))
             .env("TOKEN", &home.tokens.user),
     );
+    recorder.check();
 }
 
 fn run_python(python: &Python, script: &str) {
@@ -104,6 +120,18 @@ fn anthropics_library_for_javascript_talks_to_the_assistant() {
 }
 
 #[test]
+#[ignore = "installs llama-index and strands-agents from PyPI: make test-peers"]
+fn llama_index_and_strands_talk_to_the_assistant() {
+    run_python(&peers::FRAMEWORKS, "frameworks_peer.py");
+}
+
+#[test]
+#[ignore = "installs ollama from npm: make test-peers"]
+fn ollamas_library_for_javascript_talks_to_the_assistant() {
+    run_node(&peers::NODE_LIBRARIES, "ollama.mjs");
+}
+
+#[test]
 #[ignore = "installs Claude Code from npm: make test-peers"]
 fn claude_code_reads_a_file_for_the_model() {
     let Some(folder) = peers::CLAUDE_CODE.installed() else {
@@ -120,19 +148,24 @@ fn claude_code_reads_a_file_for_the_model() {
         }
     });
     let home = home(&model);
+    let recorder = Recorder::before("claude-code", home.address());
     let printed = peers::script(
         Command::new(folder.join("node_modules/.bin/claude"))
             .args(["--print", "Read note.txt", "--model", "hearth-plain"])
             .current_dir(work.path())
             .env("HOME", work.path())
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-            .env("ANTHROPIC_BASE_URL", format!("http://{}", home.address()))
+            .env(
+                "ANTHROPIC_BASE_URL",
+                format!("http://{}", recorder.address()),
+            )
             .env("ANTHROPIC_AUTH_TOKEN", &home.tokens.user)
             .env("ANTHROPIC_DEFAULT_HAIKU_MODEL", "hearth-plain"),
     );
     assert!(printed.contains("I have read it."), "{printed}");
     let asked = model.requests().pop().unwrap()["messages"].to_string();
     assert!(asked.contains("The cat is called Milo."), "{asked}");
+    recorder.check();
 }
 
 #[test]
@@ -144,10 +177,11 @@ fn codex_gets_its_answer() {
     let work = TemporaryDirectory::new();
     let model = Model::saying("All is quiet.");
     let home = home(&model);
+    let recorder = Recorder::before("codex", home.address());
     let provider = format!(
         "model_providers.hearth={{name=\"hearth\",base_url=\"http://{}/v1\",env_key=\"TOKEN\",\
          wire_api=\"responses\"}}",
-        home.address()
+        recorder.address()
     );
     let printed = peers::script(
         Command::new(folder.join("node_modules/.bin/codex"))
@@ -174,6 +208,7 @@ fn codex_gets_its_answer() {
         asked["tools"].is_array(),
         "its own tools are offered: {asked}"
     );
+    recorder.check();
 }
 
 /// Makes a reminder, and fails as its message says: before the tool or after it, with a status.

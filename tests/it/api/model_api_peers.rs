@@ -9,19 +9,23 @@ use serde_json::json;
 use support::home::Home;
 use support::model::{Act, Model};
 use support::peers;
+use support::recorded::Recorder;
 
-/// Runs a script against a home; a failed assertion in it fails the test.
-fn run(home: &Home, script: &str) {
+/// Runs a script against a home; a failed assertion in it fails the test. `name` is that of the
+/// table of what it sends.
+fn run(home: &Home, name: &str, script: &str) {
     let Some(programs) = peers::LIBRARIES.installed() else {
         return;
     };
+    let recorder = Recorder::before(name, home.address());
     peers::script(
         Command::new(programs.join("python"))
             .arg("-c")
             .arg(script)
-            .env("HEARTH", format!("http://{}", home.address()))
+            .env("HEARTH", format!("http://{}", recorder.address()))
             .env("TOKEN", &home.tokens.user),
     );
+    recorder.check();
 }
 
 fn home(model: &Model) -> Home {
@@ -47,6 +51,7 @@ fn openais_own_library_talks_to_the_assistant() {
     let home = home(&model);
     run(
         &home,
+        "openai-python",
         r#"
 import os, openai
 client = openai.OpenAI(base_url=os.environ["HEARTH"] + "/v1", api_key=os.environ["TOKEN"])
@@ -100,6 +105,7 @@ fn ollamas_own_library_talks_to_the_assistant() {
     let home = home(&model);
     run(
         &home,
+        "ollama-python",
         r#"
 import os, importlib.metadata, ollama
 token = {"Authorization": "Bearer " + os.environ["TOKEN"]}
@@ -141,6 +147,7 @@ fn prometheuss_own_parser_reads_the_metrics() {
     home.admin().chat("hello");
     run(
         &home,
+        "prometheus",
         r#"
 import os, urllib.request, importlib.metadata
 from prometheus_client.parser import text_string_to_metric_families as read

@@ -2,6 +2,8 @@
 //! installed by these tests, so they run only when asked for: `make test-peers`.
 
 use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -97,6 +99,88 @@ fn aider_changes_a_file() {
     assert_eq!(listed["conversations"], json!([]));
 }
 
+/// Starts Node-RED with this flow, which listens at /last, too.
+fn node_red(
+    folder: &Path,
+    address: SocketAddr,
+    flow: &Value,
+    environment: &[(&str, &str)],
+) -> Option<Running> {
+    let node_red = peers::NODE_RED.installed()?;
+    fs::write(folder.join("flows.json"), flow.to_string()).unwrap();
+    let settings = format!(
+        "module.exports = {{ uiHost: '127.0.0.1', uiPort: {}, flowFile: 'flows.json',
+             telemetry: {{ enabled: false }} }};",
+        address.port()
+    );
+    fs::write(folder.join("settings.js"), settings).unwrap();
+    let running = Running::start(
+        "node-red",
+        Command::new("node")
+            .arg(node_red.join("node_modules/node-red/red.js"))
+            .arg("--userDir")
+            .arg(folder)
+            .envs(environment.iter().copied())
+            .env("HOME", folder),
+        address,
+        "/last",
+    );
+    // It listens before its flows do.
+    eventually("the flow", || {
+        let answer = exchange(address, "GET", "/last", &[], b"");
+        (answer.status == 200).then_some(())
+    });
+    Some(running)
+}
+
+/// The handbook's flow for events, with what keeps the last one for /last.
+#[test]
+#[ignore = "installs node-red from npm: make test-peers"]
+fn a_flow_of_node_red_hears_what_is_said() {
+    let (folder, address) = (TemporaryDirectory::new(), free_address());
+    let mut home = Home::start(json!({
+        "limits": { "commands_per_second": 100_000, "commands_burst": 100_000 },
+    }));
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let flow = fs::read_to_string(project.join("examples/node-red-events.json")).unwrap();
+    let mut flow: Value = serde_json::from_str(&flow).unwrap();
+    flow[1]["wires"][0]
+        .as_array_mut()
+        .unwrap()
+        .push(json!("keep"));
+    let more = json!([
+        { "id": "keep", "type": "function", "z": "hearth-tab", "x": 1, "y": 1, "wires": [[]],
+          "func": "flow.set('all', (flow.get('all') || '') + msg.payload.message.content + ' ');" },
+        { "id": "last", "type": "http in", "z": "hearth-tab", "x": 1, "y": 1, "wires": [["show"]],
+          "url": "/last", "method": "get" },
+        { "id": "show", "type": "function", "z": "hearth-tab", "x": 1, "y": 1, "wires": [["answer"]],
+          "func": "msg.payload = flow.get('all') || ''; return msg;", "outputs": 1 },
+        { "id": "answer", "type": "http response", "z": "hearth-tab", "x": 1, "y": 1, "wires": [] },
+    ]);
+    flow.as_array_mut()
+        .unwrap()
+        .extend(more.as_array().unwrap().iter().cloned());
+    let port = home.address().port();
+    let url = format!("http://127.0.0.1:{port}");
+    let environment = [("HEARTH_URL", &*url), ("HEARTH_TOKEN", &*home.tokens.user)];
+    let Some(_node_red) = node_red(folder.path(), address, &flow, &environment) else {
+        return;
+    };
+    let hears = |home: &Home, text: &str| {
+        let mut user = home.websocket(&home.tokens.user);
+        eventually(text, || {
+            // It may not be connected yet.
+            user.chat(text);
+            let all = exchange(address, "GET", "/last", &[], b"").body;
+            String::from_utf8(all).unwrap().contains(text).then_some(())
+        });
+    };
+    hears(&home, "what did I say");
+    home.stop();
+    home.start_on(port);
+    hears(&home, "hello again");
+}
+
 /// A flow that posts what comes to /ring to the webhook, and keeps what comes to /reply for
 /// /last.
 fn flow(home: &str, secret: &str) -> Value {
@@ -148,9 +232,6 @@ fn flow(home: &str, secret: &str) -> Value {
 #[test]
 #[ignore = "installs node-red from npm: make test-peers"]
 fn a_flow_of_node_red_asks_and_hears_the_reply() {
-    let Some(node_red) = peers::NODE_RED.installed() else {
-        return;
-    };
     let (folder, address) = (TemporaryDirectory::new(), free_address());
     let secret = "a-secret-of-at-least-32-characters";
     let model = Model::saying("The postman, I think.");
@@ -162,28 +243,9 @@ fn a_flow_of_node_red_asks_and_hears_the_reply() {
         } } },
     ] })));
     let flow = flow(&home.address().to_string(), secret);
-    fs::write(folder.path().join("flows.json"), flow.to_string()).unwrap();
-    let settings = format!(
-        "module.exports = {{ uiHost: '127.0.0.1', uiPort: {}, flowFile: 'flows.json',
-             telemetry: {{ enabled: false }} }};",
-        address.port()
-    );
-    fs::write(folder.path().join("settings.js"), settings).unwrap();
-    let _node_red = Running::start(
-        "node-red",
-        Command::new("node")
-            .arg(node_red.join("node_modules/node-red/red.js"))
-            .arg("--userDir")
-            .arg(folder.path())
-            .env("HOME", folder.path()),
-        address,
-        "/last",
-    );
-    // It listens before its flows do.
-    eventually("the flow", || {
-        let answer = exchange(address, "GET", "/last", &[], b"");
-        (answer.status == 200).then_some(())
-    });
+    let Some(_node_red) = node_red(folder.path(), address, &flow, &[]) else {
+        return;
+    };
     let accepted = post(
         address,
         "/ring",

@@ -99,6 +99,71 @@ fn everything_is_looked_at_once() {
     assert!(lines.iter().any(|(_, _, text)| is_said(text)), "{lines:?}");
 }
 
+#[cfg(feature = "tls")]
+#[test]
+fn what_is_wrong_with_the_authority_of_the_household_is_said() {
+    let folder = prepare(json!({}));
+    let path = folder.path();
+    assert!(
+        run(path, &["tls", "household", "--name", "pi.example"])
+            .status
+            .success()
+    );
+    let of_tls = || {
+        let (_, lines) = doctor(path);
+        let lines = lines.into_iter().filter(|line| line.0 == "tls");
+        let lines: Vec<String> = lines
+            .map(|line| format!("{}: {}", line.1, line.2))
+            .collect();
+        lines
+    };
+    let found = of_tls();
+    assert!(
+        found.len() == 1 && found[0].starts_with("ok: "),
+        "{found:?}"
+    );
+
+    let key = path.join("authority.key.pem");
+    fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
+    let config = path.join("config.json");
+    let mut text: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    text["allowed_hosts"] = json!(["pi.example", "moved.example"]);
+    fs::write(&config, text.to_string()).unwrap();
+    let found = of_tls().join("\n");
+    for part in [
+        "problem: ",
+        "authority.key.pem can be read by other users",
+        "warning: the certificate is not for moved.example",
+    ] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    fs::remove_file(&key).unwrap();
+    let found = of_tls().join("\n");
+    assert!(
+        found.contains("warning: the server cannot renew its certificate"),
+        "{found}"
+    );
+    assert!(
+        found.contains("authority.key.pem cannot be read"),
+        "{found}"
+    );
+
+    let now = base::clock::Clock::system().now();
+    let long_ago = now.minus(std::time::Duration::from_secs(3_600 * 24 * 3_640));
+    let names = ["pi.local".to_owned()];
+    net::tls::household::make(path, "pi", &names, long_ago).unwrap();
+    net::tls::household::renew(path, now).unwrap();
+    let found = of_tls().join("\n");
+    assert!(
+        found.contains("warning: the household's authority ends in 9 days"),
+        "{found}"
+    );
+    assert!(
+        found.contains("warning: the certificate expires in 9 days"),
+        "{found}"
+    );
+}
+
 /// What is done to a data directory, the check that notices it, how bad it is,
 /// and a part of what it says.
 type Case = (fn(&Path), &'static str, &'static str, &'static str);
@@ -513,6 +578,42 @@ fn skills_that_are_left_out_are_named() {
     assert_eq!(problem, "problem");
     assert!(cocoa.contains("must have the same name"), "{cocoa}");
     assert!(coffee.contains("coffee/SKILL.md: line 1"), "{coffee}");
+}
+
+#[test]
+fn a_program_of_several_users_needs_a_token_that_speaks_for_them() {
+    let users = json!({ "a@home.example": "User", "b@home.example": "viewer" });
+    let folder = prepare(json!({ "openai_api": { "enabled": true, "users": users } }));
+    let warned = || {
+        let (code, lines) = doctor(folder.path());
+        assert_eq!(code, Some(0), "{lines:?}");
+        let mut texts = lines
+            .into_iter()
+            .map(|(_, level, text)| format!("{level}: {text}"));
+        texts.find(|text| text.contains("openai_api.users"))
+    };
+    let make = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let made = run(
+            folder.path(),
+            &[&["token", "create", "--name"], &words[..]].concat(),
+        );
+        assert!(made.status.success(), "{}", printed(&made));
+    };
+    make("own --user user");
+    let said = warned().unwrap();
+    assert!(
+        said.starts_with("warning: openai_api.users names User, viewer, for whom"),
+        "{said}"
+    );
+    make("one --speaks-for user");
+    let said = warned().unwrap();
+    assert!(
+        said.starts_with("warning: openai_api.users names viewer, for whom"),
+        "{said}"
+    );
+    make("two --speaks-for user,viewer");
+    assert_eq!(warned(), None);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::model::{Act, Model};
-use support::program::{Program, free_port, printed, run};
+use support::program::{Program, free_port, is_there, printed, run};
 use support::receiver::Receiver;
 
 /// Runs `hearth webhook ...`; whether it succeeded, and what it printed.
@@ -84,6 +84,82 @@ fn an_account_is_added_to_a_running_server_and_tested() {
         );
         (answer.status == 404).then_some(())
     });
+}
+
+#[test]
+fn the_request_that_is_shown_works_as_printed() {
+    if !is_there("curl") {
+        return;
+    }
+    let (model, receiver) = (Model::saying("All well."), Receiver::start());
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), model.config());
+    make_people(folder.path());
+    let _program = Program::serve(folder.path());
+    let shell = |line: &str, secret: &str| {
+        let ran = Command::new("sh")
+            .args(["-c", line])
+            .env("SECRET", secret)
+            .output();
+        let ran = String::from_utf8(ran.unwrap().stdout).unwrap();
+        assert!(ran.contains("\"turn_id\""), "{line}: {ran}");
+    };
+    for format in ["json", "form", "text", "get"] {
+        let url = receiver.url();
+        let add = [
+            "add",
+            format,
+            "--url",
+            &url,
+            "--accept",
+            format,
+            "--no-secret",
+        ];
+        let add = &add[..if format == "get" { 6 } else { 7 }];
+        let (added, said) = webhook(&folder, add);
+        assert!(added, "{said}");
+        let (_, line) = said.split_once("curl ").unwrap();
+        shell(&format!("curl {line}"), "");
+    }
+    for format in ["json", "form", "text", "get"] {
+        let name = format!("{format}-2");
+        // In an address, some characters need their code, which a variable has not.
+        let secret = match format {
+            "get" => "32-characters+or/more=",
+            _ => "it's a \"secret\" + $more & 100% of it",
+        };
+        let settings = json!({
+            "incoming_path": format!("/{name}"), "outgoing_url": receiver.url(),
+            "secret": secret, "accept": [format],
+        });
+        let key = format!("channels.webhook.accounts.{name}");
+        let set = run(
+            folder.path(),
+            &["config", "set", &key, &settings.to_string()],
+        );
+        assert!(set.status.success(), "{}", printed(&set));
+        let shown = |more: &[&str]| {
+            let test = ["test", &name, "--message", "Isn't it \"fine\" & $HOME?"];
+            let (good, said) = webhook(&folder, &[&test, more].concat());
+            assert!(good && said.contains("accepted the callback"), "{said}");
+            let line = said.split("\n\n").nth(1).unwrap().to_owned();
+            (line, said)
+        };
+        let (line, said) = shown(&["--show-secret"]);
+        shell(&line, "");
+        assert!(!said.contains("in SECRET"), "{said}");
+        let (line, said) = shown(&[]);
+        assert!(
+            line.contains("$SECRET") && !said.contains("$more"),
+            "{said}"
+        );
+        shell(&line, secret);
+        let asked = model.requests().pop().unwrap().to_string();
+        let asked = asked.replace('\\', "");
+        assert!(asked.contains("Isn't it \"fine\" & $HOME?"), "{asked}");
+    }
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    assert!(!log.contains("secret="), "{log}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use config::{SettingDoc, declared_documentation};
 use hearth::handbook::TOPICS;
 use protocol::command;
 use protocol::event::{self, EventTrait};
+use support::programs::{PROGRAMS, PROXIES};
 
 /// The README, then the handbook in its order: paths below the project's folder.
 pub fn documents() -> Vec<PathBuf> {
@@ -54,6 +55,33 @@ fn the_lists_of_settings_are_those_of_the_declaration() {
 #[test]
 fn the_facts_about_models_are_those_of_the_table() {
     assert_list("models", "facts", &facts_list());
+}
+
+#[test]
+fn the_programs_that_work_are_those_that_tests_drive() {
+    let sources = sources_of(&project().join("tests"));
+    let is_there = |test: &str| {
+        let begin = format!("make test-peers\"]\nfn {test}()");
+        assert!(sources.contains(&begin), "no test of programs is {test}");
+    };
+    let mut list = "| Program | Version | What was driven |\n|---|---|---|\n".to_owned();
+    for one in PROGRAMS {
+        is_there(one.test);
+        writeln!(
+            list,
+            "| {} | {} | {} |",
+            one.name,
+            one.version(),
+            one.driven
+        )
+        .unwrap();
+    }
+    for (name, test) in PROXIES {
+        is_there(test);
+        let what = "the page, the WebSocket and the interfaces below a path";
+        writeln!(list, "| {name} | Debian's | {what} |").unwrap();
+    }
+    assert_list("works", "programs", &list);
 }
 
 /// Compares what stands between two marks of a page with what must be there, or writes

@@ -1,6 +1,8 @@
 //! The server at its sockets: HTTP, the page, TLS.
 
 mod events;
+#[cfg(feature = "tls")]
+mod household;
 mod metrics;
 mod own_network;
 mod requests;

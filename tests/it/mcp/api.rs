@@ -116,6 +116,12 @@ fn clients_that_begin_with_a_handshake_use_the_tools() {
     assert_eq!(tools[0]["inputSchema"]["required"], json!(["query"]));
     assert_eq!(tools[0]["annotations"]["readOnlyHint"], true);
     assert_eq!(tools[2]["annotations"]["destructiveHint"], true);
+    assert_eq!(tools[0]["title"], "Look up memories");
+    let ask = &tools[6];
+    assert_eq!(ask["title"], "Ask the assistant");
+    for hint in ["destructiveHint", "openWorldHint"] {
+        assert_eq!(ask["annotations"][hint], true, "{ask}");
+    }
 
     let kept = done(
         &home,

@@ -156,6 +156,10 @@ fn a_servers_tool_is_listed_and_runs_after_an_approval() {
         tools[0]["permission"], "ask",
         "a hint of the server gives no right"
     );
+    assert_eq!(
+        tools[0]["annotations"],
+        json!({"title": "Title of echo", "read_only": true, "destructive": false})
+    );
 
     client.ask(json!({"type": "subscribe", "events": ["approval.requested"]}));
     client.send(

@@ -2,6 +2,7 @@
 
 mod api;
 mod client;
+mod conformance_peers;
 mod files;
 mod http;
 mod leftovers;

@@ -80,7 +80,7 @@ fn program(path: &str) -> String {
 }
 
 /// A server with one MCP server that asks before each call.
-fn home(entry: Value) -> (Home, Client) {
+pub fn home(entry: Value) -> (Home, Client) {
     let home = Home::start(json!({
         "mcp_servers": {"peer": entry},
         "limits": {"commands_per_second": 100_000, "commands_burst": 100_000},
@@ -100,7 +100,7 @@ fn home(entry: Value) -> (Home, Client) {
 }
 
 /// Calls a tool, allows it, and returns what the offline provider says of it.
-fn run(client: &mut Client, call: &str) -> String {
+pub fn run(client: &mut Client, call: &str) -> String {
     let message = format!("run mcp_peer_{call}");
     client.send(&json!({"type": "chat", "message": message, "id": "chat"}));
     let asked = client.event("approval.requested");

@@ -2,5 +2,7 @@
 
 mod accounts;
 mod channel;
+mod format_peers;
+mod formats;
 mod senders;
 mod speakers;

@@ -108,7 +108,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     })
 }
 
-/// Who is told: a person of the household who is named, or else whoever asks.
+/// Who gets it: a person of the household who is named, or else whoever asks.
 fn addressee(arguments: &Arguments, context: &ToolContext<'_>) -> Result<User, String> {
     let Some(name) = text(arguments, "person") else {
         let asker = context.user_id.map(|id| {

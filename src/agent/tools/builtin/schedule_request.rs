@@ -17,7 +17,7 @@ const MOST_WATCHED: usize = 8;
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleRequest<'a> {
-    /// What is told as it is.
+    /// A reminder's text, sent as it is.
     pub say: Option<&'a str>,
     /// What the assistant is asked.
     pub prompt: Option<&'a str>,

@@ -35,6 +35,7 @@ fn account(mode: &str, listed: &str, own: &str) -> WebhookAccount {
         incoming_path: "/in".to_owned(),
         outgoing_url: "http://127.0.0.1/".to_owned(),
         secret: None,
+        accept: Vec::new(),
         model: None,
         permission_mode: permission(mode),
         tools: tools(listed),
@@ -208,7 +209,7 @@ fn a_token_s_tools_are_the_only_ones() {
     }
 }
 
-/// A person for whom an account gets the reply is narrowed by both.
+/// A person whose reply goes to an account is narrowed by both.
 #[test]
 fn the_strictest_counts() {
     let config = config(Allow, "-");
@@ -385,6 +386,8 @@ fn telling_oneself_is_not_asked_for_where_that_is_allowed() {
     let both = create(r#""say":"Bins","prompt":"Bins""#);
     // The server's words for the tool; the person's mode and words; the call; whether it runs
     // unasked, and whether so while text from outside is shown.
+    let [add, check, remove] =
+        ["add", "check", "remove"].map(|action| format!(r#"{{"action":"{action}"}}"#));
     let table: [(&str, &str, &str, &str, &str, bool, bool); 15] = [
         ("allow_own", "-", "-", "schedule", &say, true, true),
         ("allow_own", "-", "-", "schedule", &prompt, true, false),
@@ -432,33 +435,9 @@ fn telling_oneself_is_not_asked_for_where_that_is_allowed() {
             false,
         ),
         ("allow_own", "ask", "-", "schedule", &say, false, false),
-        (
-            "allow",
-            "ask",
-            "allow",
-            "lists",
-            r#"{"action":"add"}"#,
-            true,
-            true,
-        ),
-        (
-            "allow",
-            "-",
-            "-",
-            "lists",
-            r#"{"action":"check"}"#,
-            true,
-            true,
-        ),
-        (
-            "allow",
-            "-",
-            "-",
-            "lists",
-            r#"{"action":"remove"}"#,
-            true,
-            false,
-        ),
+        ("allow", "ask", "allow", "lists", &add, true, true),
+        ("allow", "-", "-", "lists", &check, true, true),
+        ("allow", "-", "-", "lists", &remove, true, false),
     ];
     for (general, mode, own, tool, arguments, unasked, outside) in table {
         let words = |word: &str| match word {

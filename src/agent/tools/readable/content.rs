@@ -1,10 +1,8 @@
 //! Which elements of a page are its content: not what is hidden, not navigation and the
-//! like, and not what its names, its links or its headings show to be a banner, a form for
-//! an address, or links to elsewhere.
+//! like, and not a banner or a list of links.
 
 use super::hidden::{Rules, is_spoken};
 use super::html::{Tag, Tree};
-use super::phrases::{Meaning, is_action, leads_elsewhere, meaning};
 use super::text::has;
 
 /// Elements that are no text, or whose text is not shown.
@@ -16,13 +14,6 @@ const CONTAINERS: &str = "\
     div section ul ol aside form header footer dl nav figure details center fieldset article";
 /// Roles of what stands beside the content.
 const ROLES_BESIDE: &str = "navigation banner contentinfo search menu menubar toolbar";
-/// Longest form, and longest element around a form, in bytes.
-const MAX_FORM: usize = 350;
-const MAX_AROUND_FORM: usize = 220;
-/// A shorter form has its words around it.
-const MIN_PITCH: usize = 40;
-/// Of a longer part under a heading, a share must be links.
-const MAX_ELSEWHERE: usize = 2_000;
 /// Links that are a list.
 const MANY_LINKS: usize = 3;
 /// Longest figure that is drawn, and read aloud as text: a price, a rating.
@@ -49,13 +40,6 @@ struct Holdings {
     linked: usize,
     links: usize,
     has_headline: bool,
-    /// Fields for an address, and for more than that.
-    asks_address: bool,
-    asks_more: bool,
-    /// The highest level of a heading inside.
-    heading: Option<u8>,
-    /// Its level, if it is nothing but a heading over links to elsewhere.
-    elsewhere: Option<u8>,
 }
 
 /// What each node of a page is worth.
@@ -74,10 +58,9 @@ pub(super) fn judge(tree: &Tree<'_>, has_data: bool) -> Vec<Worth> {
         match &node.tag {
             None => held[place].text += node.text.trim().len(),
             Some(tag) => {
-                leave_out_elsewhere(tree, place, &mut held, &mut worth);
-                take_holdings(tree, place, tag, &mut held[place]);
+                take_holdings(tag, &mut held[place]);
                 worth[place] = match by_its_nature(tree, place, tag, &rules, has_data) {
-                    Worth::Content => by_what_it_holds(tree, place, tag, &mut held[place]),
+                    Worth::Content => by_what_it_holds(tree, place, tag, held[place]),
                     worth => worth,
                 };
             }
@@ -85,11 +68,6 @@ pub(super) fn judge(tree: &Tree<'_>, has_data: bool) -> Vec<Worth> {
         if place > 0 && worth[place] == Worth::Content {
             let (before, after) = held.split_at_mut(place);
             before[node.parent].add(&after[0]);
-        } else if place > 0 {
-            // What a form is for may stand before it.
-            let inside = held[place];
-            held[node.parent].asks_address |= inside.asks_address && inside.text < MIN_PITCH;
-            held[node.parent].asks_more |= inside.asks_more;
         }
     }
     worth
@@ -140,7 +118,7 @@ fn by_its_nature(
         }
         "nav" => Worth::Beside,
         "footer" if !tree.is_inside(place, &["blockquote"]) => Worth::Beside,
-        "aside" if named(tag) != Some(Meaning::Note) => Worth::Beside,
+        "aside" => Worth::Beside,
         _ if ["dialog", "alertdialog", "tooltip"].contains(&role) => Worth::Never,
         _ if has(ROLES_BESIDE, role) => Worth::Beside,
         _ => Worth::Content,
@@ -148,98 +126,30 @@ fn by_its_nature(
 }
 
 /// What an element of content looks like, with what it holds.
-fn by_what_it_holds(tree: &Tree<'_>, place: usize, tag: &Tag<'_>, held: &mut Holdings) -> Worth {
+fn by_what_it_holds(tree: &Tree<'_>, place: usize, tag: &Tag<'_>, held: Holdings) -> Worth {
     let name = &*tag.name;
-    // What holds the headline is more than noise.
+    // What holds the headline is more than a banner.
     if held.has_headline || has("html body main table", name) {
         return Worth::Content;
     }
     let is_container = name.contains('-') || has(CONTAINERS, name);
-    let is_article = name == "article";
-    let can_be_named = (is_container && !is_article) || has("p a li h2 h3 h4", name);
-    let is_noise = can_be_named && named(tag) == Some(Meaning::Noise);
     let is_banner = name == "header" && !tree.is_inside(place, &["main", "article", "section"]);
     let is_links = is_container && held.links >= MANY_LINKS && held.linked * 10 >= held.text * 7;
-    let most = [MAX_AROUND_FORM, MAX_FORM][usize::from(name == "form")];
-    let asks_only_address = held.asks_address && !held.asks_more;
-    let is_form = is_container && !is_article && asks_only_address && held.text <= most;
-    let is_action = name == "a" && is_action(&tree.text(place));
-    match is_noise || is_banner || is_links || is_form || is_action {
+    match is_banner || is_links {
         true => Worth::Doubtful,
         false => Worth::Content,
     }
 }
 
-/// What the names of an element say.
-fn named(tag: &Tag<'_>) -> Option<Meaning> {
-    let attributes = ["class", "id", "data-testid", "data-component"];
-    let names = attributes
-        .into_iter()
-        .filter_map(|name| tag.attribute(name));
-    let custom = Some(&*tag.name).filter(|name| name.contains('-'));
-    names.chain(custom).filter_map(meaning).max()
-}
-
-fn take_holdings(tree: &Tree<'_>, place: usize, tag: &Tag<'_>, held: &mut Holdings) {
-    let is_mail = |name: &str| name.to_ascii_lowercase().contains("mail");
+fn take_holdings(tag: &Tag<'_>, held: &mut Holdings) {
     match &*tag.name {
         "img" => held.text += tag.label("alt").len(),
-        "textarea" => held.asks_more = true,
-        "input" => match &*tag.label("type").to_ascii_lowercase() {
-            "email" | "tel" => held.asks_address = true,
-            "" | "text" => held.asks_address = is_mail(&tag.label("name")),
-            "password" | "date" | "number" => held.asks_more = true,
-            _ => {}
-        },
         "a" if held.text > 0 && is_elsewhere(&tag.label("href")) => {
             held.linked = held.text;
             held.links += 1;
         }
+        "h1" => held.has_headline = true,
         _ => {}
-    }
-    if let Some(level) = tag.heading() {
-        held.has_headline |= level == 1;
-        held.heading = Some(level);
-        held.elsewhere = Some(level).filter(|_| level > 1 && leads_elsewhere(&tree.text(place)));
-    }
-}
-
-/// Leaves out what stands in an element under a heading over links to elsewhere.
-fn leave_out_elsewhere(tree: &Tree<'_>, place: usize, held: &mut [Holdings], worth: &mut [Worth]) {
-    let has_text = |child: &usize| worth[*child] == Worth::Content && held[*child].text > 0;
-    let mut children = tree.children(place).filter(has_text).peekable();
-    let mut left_out = Vec::new();
-    let mut alone = None;
-    while let Some(first) = children.next() {
-        let Some(level) = held[first].elsewhere else {
-            continue;
-        };
-        if held[first].text >= held[place].text {
-            // The links follow outside.
-            alone = Some(level);
-            break;
-        }
-        let mut under = vec![first];
-        let is_under = |next: &usize| held[*next].heading.is_none_or(|other| other > level);
-        while let Some(next) = children.next_if(is_under) {
-            under.push(next);
-            // The text may go on behind a list.
-            if matches!(tree.nodes[next].name(), "ul" | "ol") {
-                break;
-            }
-        }
-        let sum = |of: fn(&Holdings) -> usize| under.iter().map(|&it| of(&held[it])).sum::<usize>();
-        let (text, linked) = (sum(|held| held.text), sum(|held| held.linked));
-        if text <= MAX_ELSEWHERE || linked * 4 >= text {
-            left_out.push((under, text, linked));
-        }
-    }
-    drop(children);
-    held[place].elsewhere = alone;
-    for (under, text, linked) in left_out {
-        under.into_iter().for_each(|it| worth[it] = Worth::Doubtful);
-        held[place].text -= text;
-        held[place].linked -= linked;
     }
 }
 
@@ -249,9 +159,6 @@ impl Holdings {
         self.linked += inside.linked;
         self.links += inside.links;
         self.has_headline |= inside.has_headline;
-        self.asks_address |= inside.asks_address;
-        self.asks_more |= inside.asks_more;
-        self.heading = [self.heading, inside.heading].into_iter().flatten().min();
     }
 }
 

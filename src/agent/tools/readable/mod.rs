@@ -18,7 +18,6 @@ mod data;
 mod hidden;
 mod html;
 mod markdown;
-mod phrases;
 mod text;
 
 use content::{Worth, judge};

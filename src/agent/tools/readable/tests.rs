@@ -155,7 +155,7 @@ fn hidden_text_never_comes_out() {
         "<p class='hidden md:block'>shown</p>",
         "<p style='top:-10px;opacity:1;width:1px;left:0'>shown</p>",
         "<body style='opacity:0'>shown",
-        // What is drawn with figures is told in words.
+        // Words for a figure that is drawn.
         "<span class=sr-only>4.90 shown</span><span aria-hidden=true>4<sup>90</sup></span>",
     ] {
         let found = text(&format!("{sheet}{shown}"));
@@ -170,20 +170,13 @@ fn noise_is_left_out_unless_it_is_all_there_is() {
     let links =
         "<ul><li><a href=/1>One more</a><li><a href=/2>Two more</a><li><a href=/3>Three</a></ul>";
     for noise in [
-        "<section class=newsletterSignup>NOISE</section>",
-        "<div><h3>Stay close</h3><p>NOISE</p><form><input type=email><button>Join</button></form></div>",
-        "<ul class='share-buttons'><li>NOISE</ul>",
-        "<a href=/x>Share on NOISE</a>",
         "<div role=navigation>NOISE</div>",
+        "<nav>NOISE</nav>",
+        "<footer>NOISE</footer>",
+        "<header>NOISE</header>",
         "<div role=dialog>NOISE</div>",
-        "<p class=breadcrumbs>NOISE</p>",
         "<aside>NOISE</aside>",
-        "<div class=site-footer>NOISE</div>",
         &links.replace("One", "NOISE"),
-        "<div><h2>Related stories</h2><div><a href=/a>NOISE</a><p>NOISE</p></div></div>",
-        "<div><div><h2>Das könnte Sie auch interessieren</h2></div><p>NOISE</p></div>",
-        "<section><h3>関連記事</h3><p>NOISE</p></section>",
-        "<h2>À lire aussi</h2><ul><li><a href=/y>NOISE</a></ul>",
     ] {
         let found = text(&format!("<div><p>{long}</p>{noise}</div><p>End."));
         assert!(
@@ -193,13 +186,6 @@ fn noise_is_left_out_unless_it_is_all_there_is() {
         assert!(!found.contains("NOISE"), "{noise}: {found}");
     }
     for content in [
-        "<div class='has-sidebar layout'>CONTENT</div>",
-        "<div class='with-sidebar'>CONTENT</div>",
-        "<div class=sidebar-page><h1>CONTENT</h1></div>",
-        "<aside class='callout'>CONTENT</aside>",
-        "<div><h2>Related symptoms of scale</h2></div><p>CONTENT</p>",
-        "<div id=cookie-recipes>CONTENT</div>",
-        "<div class=consent-of-parents>CONTENT</div>",
         "<form><input type=email><textarea></textarea><p>CONTENT</p></form>",
         "<ul><li><a href=/1>Old Bridge</a> (1802, CONTENT)<li><a href=/2>New</a> (1931)<li><a href=/3>Rail</a> (1888)</ul>",
         "<ul><li><a href=tel:1>CONTENT</a><li><a href=mailto:a@b>a@b</a><li><a href=tel:2>2</a></ul>",
@@ -360,8 +346,6 @@ fn hostile_pages_take_time_in_proportion() {
         "\u{1F3E0}<b\u{E9}",
         "<div><a href=x>y</a></div>",
         "</div><ul>",
-        "<h2>Related</h2>",
-        "<div class=share>",
         "<p hidden>",
         "<li hidden><ul>",
         "<style>.a{",
@@ -370,7 +354,6 @@ fn hostile_pages_take_time_in_proportion() {
         "<script type=application/ld+json>{",
         "<header>",
         "<a href=x><div>",
-        "<h2>Related<div>",
         "<td rowspan=9 colspan=9>x",
         "<table><tr><td rowspan=0>long cell",
         "<tr>",

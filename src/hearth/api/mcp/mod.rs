@@ -21,7 +21,9 @@ mod revision;
 use serde_json::{Value, json};
 
 use super::access::Exchange;
+use agent::tools::wording;
 use base::error::{Error, Result};
+use base::language::Words;
 use base::secret::{base32_lower, random_bytes};
 use message::{
     Fault, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Request, Revision,
@@ -186,6 +188,7 @@ impl Client<'_> {
             let is_read_only = tool.definition().is_read_only;
             json!({
                 "name": spec.name,
+                "title": wording::label(Words::ENGLISH, &spec.name, Some(tool.definition())),
                 "description": spec.description,
                 "inputSchema": *spec.parameters,
                 "annotations": {
@@ -198,9 +201,11 @@ impl Client<'_> {
         let ask = ask::spec();
         let ask = json!({
             "name": ask.name,
+            "title": Words::ENGLISH.word("tool.ask"),
             "description": ask.description,
             "inputSchema": *ask.parameters,
-            "annotations": {"readOnlyHint": false},
+            // Whatever the assistant may do.
+            "annotations": {"readOnlyHint": false, "destructiveHint": true, "openWorldHint": true},
         });
         let mut list = json!({"tools": own.chain([ask]).collect::<Vec<Value>>()});
         if is_stateless {

@@ -18,7 +18,7 @@ pub fn websocket_url(authority: Authority, is_secure: bool) -> Url {
 }
 
 /// Reads a ws(s) or http(s) URL, or a host with or without a port, as a WebSocket
-/// URL with its port. The default path is `/ws`.
+/// URL with its port. What ends with `/` is the address of the page, and `ws` is below it.
 ///
 /// # Errors
 ///
@@ -43,8 +43,8 @@ pub fn parse(text: &str) -> Result<Url, CliError> {
         return Err(wrong());
     }
     url.authority.port = Some(url.port());
-    if matches!(url.path.as_str(), "" | "/") {
-        url.path = "/ws".to_owned();
+    if url.path.is_empty() || url.path.ends_with('/') {
+        url.path = format!("{}/ws", url.path.trim_end_matches('/'));
     }
     Ok(Url {
         scheme: if url.is_secure() { "wss" } else { "ws" }.to_owned(),
@@ -97,6 +97,7 @@ mod tests {
             pi.local                      | ws://pi.local:5000/ws
             pi.local:81                   | ws://pi.local:81/ws
             192.0.2.1:81/hearth/ws        | ws://192.0.2.1:81/hearth/ws
+            https://pi.local/hearth/      | wss://pi.local:443/hearth/ws
             ws://[2001:db8::1]:81/ws      | ws://[2001:db8::1]:81/ws
             [::1]                         | ws://[::1]:5000/ws
             ws://relay:81/ws?machine_id=m | ws://relay:81/ws?machine_id=m

@@ -163,7 +163,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
     // Behind a proxy on this machine only the proxy knows the clients' addresses.
     let behind_proxy = tcp.bind.is_some_and(|bind| bind.is_loopback());
     let is_open = is_open(tcp);
-    if is_open && !behind_proxy && config.tls.identity().is_none() {
+    if is_open && !behind_proxy && !config.tls.is_only() {
         let text = format!(
             "channel {name} lets anybody connect (allow_from), over plain HTTP: passwords and \
              tokens can be intercepted"
@@ -171,7 +171,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
         found.push(
             Diagnosis::warning(text)
                 .advise("remove allow_from, so that only private addresses may connect")
-                .advise("or encrypt: hearth tls self-signed, or a reverse proxy with TLS"),
+                .advise("or encrypt: tls.cert or tls.only, or a reverse proxy with TLS"),
         );
     }
     if is_open && behind_proxy && config.trusted_proxies.is_empty() {

@@ -5,7 +5,7 @@ use super::exposure::set_account;
 use crate::cli::token::narrowing;
 use crate::service::settings::{self, UnknownName};
 use crate::service::views;
-use base::people::Audience;
+use base::people::{Audience, folded};
 use base::url::Url;
 use config::{BUILTIN_TOOLS, Config, Permission, Settings, WebhookAccount};
 use serde_json::json;
@@ -24,6 +24,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found.extend(open_doors(settings, option));
     found.extend(reminders_that_ask(&config, option));
     if let Some(actors) = &actors {
+        found.extend(users_of_programs(&config, actors, option));
         found.extend(linked_senders(&config, actors));
         found.extend(unknown_names(&config, actors, option));
         found.extend(actors.calendars.iter().map(|one| calendar(one, option)));
@@ -132,6 +133,38 @@ fn token_line(token: &Token) -> String {
     let limits = narrowing(&json!(views::token(token)))
         .map_or(String::new(), |limits| format!(": {limits}"));
     format!("token {name:?}, as {user} ({role}){limits}")
+}
+
+/// People of a program with several users, for whom no token speaks: what they ask is refused.
+fn users_of_programs(config: &Config, actors: &Actors, option: &str) -> Option<Diagnosis> {
+    let api = &config.openai_api;
+    let is_spoken_for = |user: &String| {
+        let is = |name: &String| folded(name) == folded(user);
+        let mut others = actors
+            .tokens
+            .iter()
+            .filter_map(|one| one.speaks_for.as_ref());
+        others.any(|names| names.iter().any(is))
+    };
+    let mut missing: Vec<&str> = api
+        .users
+        .values()
+        .filter(|user| !is_spoken_for(user))
+        .map(|user| user.as_str())
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    (api.enabled && !missing.is_empty()).then(|| {
+        Diagnosis::warning(format!(
+            "openai_api.users names {}, for whom no token speaks: a program that several people \
+             use needs one that does",
+            missing.join(", ")
+        ))
+        .advise(format!(
+            "hearth token create{option} --name open-webui --speaks-for {}",
+            missing.join(",")
+        ))
+    })
 }
 
 /// Who speaks from elsewhere as a person, and who reads the answers.

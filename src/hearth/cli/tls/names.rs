@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::cli::serve::outgoing_address;
+use base::address::AddressScope;
 
 /// Maximum number of names in a certificate.
 const MOST_NAMES: usize = 100;
@@ -11,9 +12,7 @@ const MOST_NAMES: usize = 100;
 /// The names and addresses of this machine: its host name, also with `.local`
 /// (multicast DNS), `localhost`, and every address that is not link-local.
 pub fn of_this_machine() -> Vec<String> {
-    let uname = rustix::system::uname();
-    let host = uname.nodename().to_string_lossy();
-    let mut names = names_of_host(&host);
+    let mut names = names_of_host(&host());
     names.push("localhost".to_owned());
     let mut addresses = vec![
         IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -30,6 +29,33 @@ pub fn of_this_machine() -> Vec<String> {
             .map(|address| address.to_string()),
     );
     names
+}
+
+/// What this machine calls itself.
+pub fn host() -> String {
+    let uname = rustix::system::uname();
+    uname.nodename().to_string_lossy().into_owned()
+}
+
+/// The names that people type: those of its host name, and the address by which it reaches
+/// its network.
+pub fn usual() -> Vec<String> {
+    let mut names = names_of_host(&host());
+    names.extend(outgoing_address().map(|address| address.to_string()));
+    names
+}
+
+/// Whether the authority of a home may vouch for a name. All names below it are its own then,
+/// so one without a dot would be a whole part of the internet: whoever calls their machine
+/// `dev` does not own `.dev`. An address of the internet may be somebody else's tomorrow.
+pub fn is_of_home(name: &str) -> bool {
+    match name.parse() {
+        Ok(address) => matches!(
+            AddressScope::of(address),
+            AddressScope::Private | AddressScope::Loopback
+        ),
+        Err(_) => name == "localhost" || name.contains('.') && !name.starts_with('*'),
+    }
 }
 
 /// A host name as it is, its first label, and that label with `.local`.

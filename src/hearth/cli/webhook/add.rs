@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::sample::SampleRequest;
 use super::senders::Sender;
 use super::{base_url, test_of};
 use crate::cli::arguments::Arguments;
@@ -71,6 +72,9 @@ pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
             account.insert(key.to_owned(), json!(value));
         }
     }
+    if let Some(formats) = arguments.text("accept")? {
+        account.insert("accept".to_owned(), json!(names(formats)));
+    }
     account.extend(narrowing);
     let request = json!({ "type": "add_webhook_account", "name": name, "account": account });
     let added = door.ask(&request)?;
@@ -95,7 +99,7 @@ pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         true => reachable,
         false => reachable_here,
     };
-    let account = test_of(door, name, None)?;
+    let mut account = test_of(door, name, None)?;
     let base = base_url(door, &account, written)?;
     // One that was given is known; it should not get into a terminal or a log.
     let shown = secret
@@ -115,13 +119,9 @@ pub fn add(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
         }
         return Ok(());
     }
-    context.print(format_args!(
-        "curl {base}{path} -H 'Content-Type: application/json' \\"
-    ))?;
-    if let Some(shown) = shown {
-        writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
-    }
-    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))
+    account["body"] = json!({ "message": "Hello!" });
+    let request = SampleRequest::of(&account, &base);
+    context.print(format_args!("{}", request.curl(shown, None)))
 }
 
 /// What the messages of a new account reach, and who sees them: as the options say, or

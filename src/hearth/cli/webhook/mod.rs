@@ -3,6 +3,7 @@
 mod add;
 mod advice;
 mod run_test;
+mod sample;
 mod senders;
 
 use std::net::SocketAddr;
@@ -41,6 +42,8 @@ if --tools names the tools for that. In a terminal you are asked.
                         stripe, uptime-kuma
 --path PATH             Where the messages are posted
                         (default: /webhook/NAME)
+--accept FORMAT,...     How messages may be sent: json, form, text, get
+                        (default: json)
 --model MODEL           The model for this account's turns
 --permission-mode MODE  ask, allow or deny: restricts what tools may do
 --tools NAME,...        The only tools that its messages may use; '*' for all
@@ -62,11 +65,12 @@ if --tools names the tools for that. In a terminal you are asked.
     Command::new(
         "\
 test NAME: Post a message through an account and follow it to the callback
-Posts to the running server as the other system would, shows each step, and says what is wrong
-if the reply does not arrive. This calls the model and the receiver.
+Posts to the running server as the other system would, shows the request for curl and each step,
+and says what is wrong if the reply does not arrive. This calls the model and the receiver.
 --message TEXT  The message to send
---body FILE     Post this JSON file instead, or standard input (-):
-                for an account with a `map`
+--body FILE     Post this file instead, or standard input (-): for an
+                account with a `map`
+--show-secret   Show the request with the secret, ready to be sent
 --wait SECONDS  How long to wait for the reply (default: 60)",
     )
     .ask_with(Configuration::Alone, run_test::run),
@@ -84,6 +88,9 @@ const ACCOUNTS: Shown = Shown::List {
         ("name", |account| text(&account["name"])),
         ("path", |account| text(&account["incoming_path"])),
         ("replies to", |account| text(&account["outgoing_url"])),
+        ("accepts", |account| {
+            words(&account["accept"]).unwrap_or_default()
+        }),
         ("secret", |account| flag(&account["secret_set"])),
         ("enabled", |account| flag(&account["enabled"])),
         ("tools", |account| {

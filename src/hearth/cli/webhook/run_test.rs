@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::sample::{SECRET_VARIABLE, SampleRequest};
 use super::{advice, base_url, test_of};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
@@ -49,30 +50,45 @@ pub fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> 
             "account {name:?} is disabled: its \"enabled\" is false"
         )));
     }
-    let body = body(arguments, &account, context)?;
     let base = base_url(door, &account, reachable_here)?;
-    let url = format!(
-        "{base}{}",
-        account["incoming_path"].as_str().unwrap_or_default()
-    );
+    let mut request = SampleRequest::of(&account, &base);
+    if let Some(given) = given_body(arguments, context)? {
+        request.body = given;
+    }
+    show(&request, &account, arguments, context)?;
     let mut test = WebhookTest {
         account,
         door,
         context,
         deadline: Instant::now() + Duration::from_secs(wait),
     };
-    let turn = test.post(&url, &trust, &body)?;
+    let turn = test.send(&request, &trust)?;
     test.follow(&turn)
 }
 
-/// The body to post: a file, standard input, or a sample message.
-fn body(
-    arguments: &Arguments,
+/// Prints the request, for whoever sets up the other system.
+fn show(
+    request: &SampleRequest,
     account: &Value,
+    arguments: &Arguments,
     context: &mut CliContext,
-) -> Result<String, CliError> {
+) -> CliResult {
+    let (secret, says) = match account["secret"].as_str() {
+        None => (None, ""),
+        Some(secret) if arguments.has("show-secret") => (Some(secret), ""),
+        Some(_) => (
+            Some(SECRET_VARIABLE),
+            ", with the account's secret in SECRET (--show-secret shows it)",
+        ),
+    };
+    let line = request.curl(secret, arguments.text("body")?);
+    context.print(format_args!("The request{says}:\n\n{line}\n"))
+}
+
+/// The body to send instead of a sample message: a file, or standard input.
+fn given_body(arguments: &Arguments, context: &mut CliContext) -> Result<Option<String>, CliError> {
     let Some(file) = arguments.text("body")? else {
-        return Ok(account["body"].to_string());
+        return Ok(None);
     };
     arguments.exclude("message", "body")?;
     let read = |reader: &mut dyn Read| {
@@ -86,7 +102,8 @@ fn body(
         "-" => read(&mut context.input),
         path => fs::File::open(path).and_then(|mut file| read(&mut file)),
     };
-    read.map_err(|error| CliError::failed(format!("{file} cannot be read: {error}")))
+    let read = read.map_err(|error| CliError::failed(format!("{file} cannot be read: {error}")));
+    read.map(Some)
 }
 
 struct WebhookTest<'a, 'c> {
@@ -97,16 +114,22 @@ struct WebhookTest<'a, 'c> {
 }
 
 impl WebhookTest<'_, '_> {
-    /// Posts the message and returns its turn.
-    fn post(&mut self, url: &str, trust: &Trust, body: &str) -> Result<String, CliError> {
+    /// Sends the message and returns its turn.
+    fn send(&mut self, request: &SampleRequest, trust: &Trust) -> Result<String, CliError> {
         let began = Instant::now();
-        let secret = self.account["secret"].as_str();
-        let headers = secret.map(|secret| ("x-service-secret", secret));
-        let answered = http::send(trust, "POST", url, headers.as_slice(), Some(body), ACCEPT);
+        let (secret, url) = (self.account["secret"].as_str(), &request.url);
+        let (method, target) = request.target(secret);
+        let mut headers: Vec<_> = secret
+            .map(|secret| ("x-service-secret", secret))
+            .into_iter()
+            .collect();
+        headers.extend(request.media_type.map(|kind| ("content-type", kind)));
+        let body = request.media_type.map(|_| request.body.as_str());
+        let answered = http::send(trust, method, &target, &headers, body, ACCEPT);
         let (status, text) = match answered {
             Ok(answered) => answered,
             Err(error) => {
-                let what = format!("POST {url}: {error}");
+                let what = format!("{method} {url}: {error}");
                 return Err(self.failed(&what, "Is the server listening there? See its log."));
             }
         };
@@ -114,18 +137,18 @@ impl WebhookTest<'_, '_> {
         match answer["data"]["turn_id"].as_str() {
             Some(turn) if status == 202 => {
                 let took = began.elapsed().as_millis();
-                self.passed(&format!("POST {url}: accepted in {took} ms as {turn}"))?;
+                self.passed(&format!("{method} {url}: accepted in {took} ms as {turn}"))?;
                 Ok(turn.to_owned())
             }
             _ if answer["data"]["ignored"] == true => {
                 let pointer = answer["data"]["pointer"].as_str().unwrap_or_default();
-                let what = format!("POST {url}: ignored");
+                let what = format!("{method} {url}: ignored");
                 let advice = format!("The body has at {pointer} nothing that \"when\" takes.");
                 Err(self.failed(&what, &advice))
             }
             _ => {
                 let said = answer["error"].as_str().unwrap_or("no reason given");
-                let what = format!("POST {url}: status {status}: {said}");
+                let what = format!("{method} {url}: status {status}: {said}");
                 Err(self.failed(
                     &what,
                     advice::on_refusal(status, self.account["mapped"] == true),

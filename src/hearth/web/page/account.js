@@ -12,7 +12,8 @@ export async function show(household) {
   const { tried, remover } = changes(household, draw);
   const { download, mayUpload, upload } = await import("./exporting.js");
   const chosen = h("input", { type: "file", hidden: true, "aria-label": say("account.import_file"), onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
-  const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
+  const { trustCard } = await import("./trust.js");
+  const [push, trust] = await Promise.all([household.maySend && import("./push.js"), trustCard(household), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
     card(say("common.name"), h("p.help", say("account.name_help", { user })),
@@ -23,6 +24,7 @@ export async function show(household) {
     card(say("common.password"), form(say("common.change"), changePassword, secret(say("account.current_password"), "current-password"), secret(say("account.new_password"), "new-password", 8))),
     card(say("link.another_device"), h("p.help", say("account.another_device_help")),
       h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, say("account.show_code"))),
+    trust,
     card(say("account.signed_in"), h("p.help", say("account.signed_in_help")), tokens,
       h("button", { onclick: signOutEverywhere }, say("account.sign_out_everywhere"))),
     household.maySend && card(say("account.memories"), memories),

@@ -1,7 +1,7 @@
 // What the server exports as a file, a file to import, and a conversation on paper.
 
 import { h, complain, toast } from "./dom.js";
-import { savedEndpoint, token } from "./session.js";
+import { savedEndpoint, serverURL, token } from "./session.js";
 import { count, say } from "./more.js";
 
 /** Saves all of a conversation as Markdown on this device. */
@@ -33,7 +33,7 @@ export const mayUpload = () => !savedEndpoint().relay;
 
 /** Sends a file to import. Resolves to what was imported, as a sentence. */
 export async function upload(file) {
-  const response = await fetch(new URL("/import", savedEndpoint().address ?? location.href), { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body: file });
+  const response = await fetch(serverURL("import"), { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body: file });
   const answer = await response.json().catch(() => ({ error: say("session.status", { status: response.status }) }));
   if (answer.status !== "ok") throw new Error(answer.error);
   const { imported, messages, already_there: known, left_out: skipped } = answer.data;

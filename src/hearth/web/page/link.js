@@ -1,14 +1,13 @@
 // A link that sets a password, as the admin hands it over.
 
 import { h, moment, copyButton } from "./dom.js";
-import { savedEndpoint } from "./session.js";
+import { savedEndpoint, serverURL } from "./session.js";
 import { pieces, say } from "./more.js";
 
 /** The address of the page of this server; throws where this page is served by another one. */
 export function pageAddress() {
-  const { relay, address } = savedEndpoint();
-  if (relay) throw new Error(say("link.not_by_relay"));
-  return address ? `${address}/` : location.origin + location.pathname;
+  if (savedEndpoint().relay) throw new Error(say("link.not_by_relay"));
+  return serverURL("./").href;
 }
 
 /** Shows a link, once. */
@@ -26,8 +25,7 @@ export function showLink({ name, link, qr, expires_at: until }) {
 
 /** Shows the address of the page for the next device. */
 export async function showAddress(household) {
-  const { relay, address } = savedEndpoint();
-  const url = relay ? location.href.split("#")[0] : address ? `${address}/` : location.origin + location.pathname;
+  const url = savedEndpoint().relay ? location.href.split("#")[0] : serverURL("./").href;
   const { qr } = await household.request("draw_address", { url });
   const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
   const dialog = h("dialog", { "aria-label": say("link.another_device") }, h("form", { method: "dialog" },

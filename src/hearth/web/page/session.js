@@ -63,8 +63,11 @@ export function relayEndpoint(text, machine, token) {
 /** Parses the address of a server. */
 export function serverEndpoint(text) {
   const url = parse(text.trim(), location.protocol.slice(0, -1));
-  return { address: `${url.protocol.replace("ws", "http")}//${url.host}` };
+  return { address: `${url.protocol.replace("ws", "http")}//${url.host}${url.pathname.replace(/\/+$/, "")}` };
 }
+
+/** What the server has at a path. Its page may be below a path of another server. */
+export const serverURL = (path, { address } = savedEndpoint()) => new URL(path, address ? `${address}/` : location.href);
 
 /** A function that opens a socket to the server. */
 export async function dialer(to) {
@@ -72,7 +75,7 @@ export async function dialer(to) {
     const { RelaySocket } = await import("./relay.js");
     return () => new RelaySocket(to);
   }
-  const address = new URL("/ws", to.address ?? location.href);
+  const address = serverURL("ws", to);
   address.protocol = address.protocol.replace("http", "ws");
   return () => new WebSocket(address);
 }
@@ -104,7 +107,7 @@ function keep(to, session, stay) {
 async function post(to, body) {
   let response;
   try {
-    response = await fetch(new URL("/auth", to.address ?? location.href), {
+    response = await fetch(serverURL("auth", to), {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(body),

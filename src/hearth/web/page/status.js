@@ -56,7 +56,7 @@ function bars(title, numbers, empty) {
     : h("p.quiet", empty));
 }
 
-/** What was used by whom and what for, and what that cost where prices are set. */
+/** Who used what, and what for, and what that cost where prices are set. */
 function usage(rows) {
   if (!rows.length) return null;
   const columns = [

@@ -2,7 +2,7 @@
 //!
 //! SQLite stores and finds terms; which terms a text has is decided here. What is stored was
 //! made by these rules, so a change of them needs a migration that empties the index and sets
-//! the keys of [`PARTS`]: then it is made again in the background.
+//! the keys of [`OLD`]: then it is made again in the background.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use crate::engine::database::Store;
 use crate::engine::failure::Outcome;
 use crate::engine::job::Write;
-use crate::engine::query::{each_row, value};
+use crate::engine::query::{each_row, exists, value};
 use crate::home::recall::lexicon::Lexicon;
 use crate::home::recall::terms::{Kind, each_term, fold};
 use base::error::Result;
@@ -21,12 +21,14 @@ use base::ids::{ConversationId, MessageId};
 /// Most messages, and about the most text, that one write adds in the background.
 const AT_ONCE: i64 = 250;
 const BYTES_AT_ONCE: usize = 512 * 1024;
+/// Most such writes that a search waits for.
+const MOST_FOR_A_SEARCH: usize = 40;
 /// Most bytes of a term: what is longer is no word.
 const LONGEST: usize = 40;
 
-/// Adds a message.
+/// Adds a message. What only goes to the end of a conversation is added later: see [`NEW`].
 pub(crate) fn add(write: &Write<'_>, id: MessageId, text: &str) -> Outcome<()> {
-    write.execute(MESSAGES.add, params![id, terms_of(text)])?;
+    write.execute(ADD_MESSAGE, params![id, terms_of(text)])?;
     Ok(())
 }
 
@@ -34,10 +36,7 @@ pub(crate) fn add(write: &Write<'_>, id: MessageId, text: &str) -> Outcome<()> {
 pub(crate) fn add_title(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
     let sql = "SELECT title FROM conversations WHERE id = ?1";
     let title: Option<String> = value(write.connection, sql, params![id])?;
-    write.execute(
-        TITLES.add,
-        params![id, terms_of(&title.unwrap_or_default())],
-    )?;
+    write.execute(ADD_TITLE, params![id, terms_of(&title.unwrap_or_default())])?;
     Ok(())
 }
 
@@ -136,83 +135,142 @@ fn has_vowel(word: &str) -> bool {
     word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
 }
 
-/// One of the indexes.
+/// Texts that are still to be indexed.
 struct Part {
-    /// Where it is kept before what it is still to be made.
+    /// The key of how far it is.
     key: &'static str,
-    /// The newest texts before that.
+    /// The next texts from there on.
     texts: &'static str,
     /// Adds one.
     add: &'static str,
+    /// Whether it is done once there are no more.
+    ends: bool,
 }
 
-const MESSAGES: Part = Part {
-    key: "unindexed_before",
-    texts: "SELECT id, content FROM messages WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
-    add: "INSERT OR REPLACE INTO message_terms (rowid, terms) VALUES (?1, ?2)",
-};
+const ADD_MESSAGE: &str = "INSERT OR REPLACE INTO message_terms (rowid, terms) VALUES (?1, ?2)";
+const ADD_TITLE: &str = "INSERT OR REPLACE INTO title_terms (rowid, terms) VALUES (?1, ?2)";
 
-const TITLES: Part = Part {
-    key: "untitled_before",
-    texts: "SELECT id, title FROM conversations WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
-    add: "INSERT OR REPLACE INTO title_terms (rowid, terms) VALUES (?1, ?2)",
-};
+/// What came last. A turn would wait for it, and one text alone costs as much as many.
+const NEW: [Part; 2] = [
+    Part {
+        key: "titled_to",
+        texts: "SELECT id, title FROM conversations WHERE id > ?1 ORDER BY id LIMIT ?2",
+        add: ADD_TITLE,
+        ends: false,
+    },
+    Part {
+        key: "indexed_to",
+        texts: "SELECT id, content FROM messages WHERE id > ?1 ORDER BY id LIMIT ?2",
+        add: ADD_MESSAGE,
+        ends: false,
+    },
+];
 
-/// The part that is still to be made, and before what; there may be another one.
-fn unfinished(connection: &Connection) -> Outcome<Option<(Part, i64)>> {
-    for part in [TITLES, MESSAGES] {
-        let sql = "SELECT value FROM meta WHERE key = ?1";
-        if let Some(before) = value(connection, sql, params![part.key])? {
-            return Ok(Some((part, before)));
-        }
-    }
-    Ok(None)
+/// What an upgrade left, the newest first.
+const OLD: [Part; 2] = [
+    Part {
+        key: "untitled_before",
+        texts: "SELECT id, title FROM conversations WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
+        add: ADD_TITLE,
+        ends: true,
+    },
+    Part {
+        key: "unindexed_before",
+        texts: "SELECT id, content FROM messages WHERE id < ?1 ORDER BY id DESC LIMIT ?2",
+        add: ADD_MESSAGE,
+        ends: true,
+    },
+];
+
+/// How far a part is, if it has anything left.
+fn unfinished(connection: &Connection, part: &Part) -> Outcome<Option<i64>> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let Some(at) = value(connection, sql, params![part.key])? else {
+        return Ok(None);
+    };
+    let left = part.ends || exists(connection, part.texts, params![at, 1])?;
+    Ok(left.then_some(at))
 }
 
 /// Whether older messages are not found yet.
 pub(super) fn is_unfinished(connection: &Connection) -> Outcome<bool> {
-    Ok(unfinished(connection)?.is_some())
+    any_unfinished(connection, &OLD)
+}
+
+fn any_unfinished(connection: &Connection, parts: &[Part]) -> Outcome<bool> {
+    for part in parts {
+        if unfinished(connection, part)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Adds the next texts of the first part that has any.
+fn add_some(write: &Write<'_>, parts: &[Part]) -> Outcome<()> {
+    write.adds_to_the_end();
+    for part in parts {
+        let Some(at) = unfinished(write.connection, part)? else {
+            continue;
+        };
+        let mut texts: Vec<(i64, String)> = Vec::new();
+        let mut bytes = 0;
+        let batch = params![at, AT_ONCE];
+        each_row(write.connection, part.texts, batch, &mut |row| {
+            let text: String = row.get(1)?;
+            bytes += text.len();
+            texts.push((row.get(0)?, text));
+            Ok(match bytes < BYTES_AT_ONCE {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
+        match texts.last() {
+            Some((last, _)) => write.execute(
+                "UPDATE meta SET value = ?2 WHERE key = ?1",
+                params![part.key, last],
+            )?,
+            None => write.execute("DELETE FROM meta WHERE key = ?1", params![part.key])?,
+        };
+        // SQLite writes what comes in rising order at once.
+        texts.sort_unstable_by_key(|(id, _)| *id);
+        for (id, text) in &texts {
+            write.execute(part.add, params![id, terms_of(text)])?;
+        }
+        break;
+    }
+    Ok(())
 }
 
 impl Store {
-    /// Adds the newest titles, or messages, that are missing in the full-text index, and returns
-    /// whether there may be more. An upgrade leaves them.
+    /// Adds some of the messages and titles that are missing in the full-text index, and
+    /// returns whether there may be more: new ones first, then what an upgrade left.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn index_messages(&self) -> Result<bool> {
-        if !self.look(is_unfinished)?.uncommitted() {
-            return Ok(false);
-        }
-        self.write(|write| {
-            let Some((part, before)) = unfinished(write.connection)? else {
-                return Ok(false);
-            };
-            let mut texts: Vec<(i64, String)> = Vec::new();
-            let mut bytes = 0;
-            let batch = params![before, AT_ONCE];
-            each_row(write.connection, part.texts, batch, &mut |row| {
-                let text: String = row.get(1)?;
-                bytes += text.len();
-                texts.push((row.get(0)?, text));
-                Ok(match bytes < BYTES_AT_ONCE {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                })
-            })?;
-            // SQLite writes what comes in rising order at once.
-            for (id, text) in texts.iter().rev() {
-                write.execute(part.add, params![id, terms_of(text)])?;
+        for parts in [&NEW, &OLD] {
+            let look = |connection: &Connection| any_unfinished(connection, parts);
+            if self.look(look)?.uncommitted() {
+                self.write(|write| add_some(write, parts))?;
+                return Ok(true);
             }
-            match texts.last() {
-                Some((oldest, _)) => write.execute(
-                    "UPDATE meta SET value = ?2 WHERE key = ?1",
-                    params![part.key, oldest],
-                )?,
-                None => write.execute("DELETE FROM meta WHERE key = ?1", params![part.key])?,
-            };
-            is_unfinished(write.connection)
-        })
+        }
+        Ok(false)
+    }
+
+    /// Adds what a search must find now: all that is new, unless that takes too long. Without
+    /// anything new it does not wait for the writer.
+    pub(crate) fn index_new(&self) {
+        for _ in 0..MOST_FOR_A_SEARCH {
+            let has_new = self.read(|connection| any_unfinished(connection, &NEW));
+            if !(self.is_writable() && has_new.unwrap_or(false)) {
+                return;
+            }
+            if let Err(error) = self.write(|write| add_some(write, &NEW)) {
+                return log::warn!("a search does not find the newest messages: {error}");
+            }
+        }
     }
 }
 

@@ -96,7 +96,7 @@ impl Entry {
         (self.text_terms as usize) < self.terms.len()
     }
 
-    /// The term that it begins with, which often is whom it is about.
+    /// The term that it begins with, which often names the person it is about.
     fn first(&self) -> Option<usize> {
         let first = self.terms.first().filter(|_| self.text_terms > 0);
         first.map(|(place, _)| *place as usize)

@@ -9,7 +9,7 @@ use base::ids::{AudienceId, ConversationId, UserId};
 use base::people::UserRole;
 
 impl Directory {
-    /// A person, as whom the model acts.
+    /// A person on whose behalf the model acts.
     pub(super) fn actor(&mut self, connection: &Connection, id: UserId) -> Outcome<Actor> {
         let user = self.user(connection, id)?;
         Ok(user.map_or(Actor::Nobody, |user| {

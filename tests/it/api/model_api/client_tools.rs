@@ -52,6 +52,19 @@ fn completion(home: &Home, messages: &Value) -> Value {
 }
 
 #[test]
+fn a_tool_of_the_program_that_is_named_wrongly_is_the_nearest() {
+    // Small models leave out what a program puts before its names, such as intent__.
+    let model = Model::start(|request, _| match results(request).first() {
+        None => Act::call("TurnOn", json!({})),
+        Some(why) => Act::say(why),
+    });
+    let home = home(&model);
+    let choice = completion(&home, &json!([{ "role": "user", "content": "lights on" }]));
+    let said = choice["message"]["content"].as_str().unwrap();
+    assert!(said.contains("The nearest is \"HassTurnOn\""), "{choice}");
+}
+
+#[test]
 fn a_repeated_key_gets_the_same_calls_at_once() {
     let model = assistant();
     let home = home(&model);

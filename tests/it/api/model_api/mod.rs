@@ -10,6 +10,7 @@ mod pictures;
 mod plain;
 mod programs;
 mod reasoning;
+mod recorded;
 mod responses;
 mod rounds;
 mod streams;

@@ -134,6 +134,34 @@ fn a_backup_has_secrets_only_when_asked() {
     Program::serve(other.path());
 }
 
+#[cfg(feature = "tls")]
+#[test]
+fn the_authority_of_the_household_is_in_backups_with_secrets_alone() {
+    let folder = household();
+    good(folder.path(), &["tls", "household"]);
+    let key = fs::read_to_string(folder.path().join("authority.key.pem")).unwrap();
+    let line = key.lines().nth(1).unwrap().as_bytes();
+    let (without, with) = (folder.path().join("a.db"), folder.path().join("b.db"));
+    good(folder.path(), &["backup", text(&without)]);
+    good(folder.path(), &["backup", text(&with), "--with-secrets"]);
+    let holds = |path: &Path| {
+        let bytes = fs::read(path).unwrap();
+        bytes.windows(line.len()).any(|bytes| bytes == line)
+    };
+    assert!(!holds(&without) && holds(&with));
+
+    // Devices that trust it need nothing new on another machine.
+    let other = TemporaryDirectory::new();
+    good(other.path(), &["restore", text(&with)]);
+    let restored = other.path().join("authority.key.pem");
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(&restored).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(restored).unwrap(), key);
+    Program::serve(other.path());
+    assert!(other.path().join("household.pem").exists());
+}
+
 #[test]
 fn what_is_no_good_is_refused_and_nothing_changes() {
     let folder = household();
