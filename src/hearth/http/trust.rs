@@ -218,7 +218,10 @@ mod tests {
     fn what_a_certificate_says_is_text() {
         let reached = Authority::parse("pi.local").unwrap();
         let name = "<b>\"&".to_owned();
-        let shown = page(&reached, false, &name, std::slice::from_ref(&name), "AB:CD");
+        let names = std::slice::from_ref(&name);
+        let shown = page(&reached, false, &name, names, "AB:CD", Words::of("de"));
+        assert!(shown.contains("Zertifikat herunterladen"), "{shown}");
+        let shown = page(&reached, false, &name, names, "AB:CD", Words::ENGLISH);
         assert!(!shown.contains("<b>") && shown.contains("&lt;b&gt;&quot;&amp;"));
     }
 }
