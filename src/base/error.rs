@@ -331,7 +331,8 @@ mod tests {
 
     #[test]
     fn an_error_is_said_in_other_words_unless_it_was_rephrased() {
-        let words = Words::of("error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}");
+        let words =
+            Words::from_lines("error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}");
         let role = [("needed", "admin"), ("own", "user")];
         let refused = Error::worded(Code::Unauthorized, "error.role", &role);
         assert_eq!(

@@ -10,18 +10,21 @@ use std::path::Path;
 pub const FOLDER: &str = "src/base/language";
 const ENGLISH: &str = "en.tsv";
 /// The areas of the page whose words are there from the beginning: `page.AREA.NAME`.
-const FIRST: [&str; 11] = [
+const FIRST: [&str; 14] = [
     "app",
     "approvals",
+    "attachments",
     "audience",
     "chat",
+    "common",
     "composer",
     "connection",
     "conversations",
-    "dom",
+    "household",
+    "markdown",
     "message",
+    "relay",
     "session",
-    "visible",
 ];
 
 /// The files, by their names: `words.LANGUAGE.json` and `words.LANGUAGE.more.json`. What

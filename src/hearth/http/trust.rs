@@ -2,7 +2,7 @@
 //! of that. A device that does not yet has only plain http to ask.
 
 use base::error::{Error, Result};
-use base::language::Words;
+use base::language::{Words, accepted};
 use base::url::{Authority, Host};
 use net::http::{Answer, Head, Response};
 use net::tls::{fingerprint, inspect, load_certificates};
@@ -59,8 +59,17 @@ pub fn answer(context: &Context<'_>) -> Result<Answer> {
                 .ok_or_else(|| unreadable(format!("{} is none", path.display())))?;
             let print = fingerprint(certificate);
             let name = found.common_name();
-            let shown = page(&reached, config.tls.is_only(), &name, &found.names, &print);
-            welcome::saying(&shown)
+            let language = accepted(head.header("accept-language").unwrap_or_default());
+            let words = Words::of(language);
+            let shown = page(
+                &reached,
+                config.tls.is_only(),
+                &name,
+                &found.names,
+                &print,
+                words,
+            );
+            welcome::saying(&format!("<div lang=\"{language}\">\n{shown}</div>\n"))
         }
         Some(".crt") => file("application/x-x509-ca-cert", certificate.to_vec()),
         Some(".pem") => {
@@ -85,8 +94,14 @@ fn file(media_type: &'static str, body: Vec<u8>) -> Response {
     response
 }
 
-fn page(reached: &Authority, only: bool, name: &str, names: &[String], print: &str) -> String {
-    let words = Words::ENGLISH;
+fn page(
+    reached: &Authority,
+    only: bool,
+    name: &str,
+    names: &[String],
+    print: &str,
+    words: Words,
+) -> String {
     let list = words.list(names);
     let say = |key: &str| escaped(&words.say(key, &[("name", name), ("names", &list)]));
     let pairs: Vec<&str> = print.split(':').collect();
@@ -203,7 +218,10 @@ mod tests {
     fn what_a_certificate_says_is_text() {
         let reached = Authority::parse("pi.local").unwrap();
         let name = "<b>\"&".to_owned();
-        let shown = page(&reached, false, &name, std::slice::from_ref(&name), "AB:CD");
+        let names = std::slice::from_ref(&name);
+        let shown = page(&reached, false, &name, names, "AB:CD", Words::of("de"));
+        assert!(shown.contains("Zertifikat herunterladen"), "{shown}");
+        let shown = page(&reached, false, &name, names, "AB:CD", Words::ENGLISH);
         assert!(!shown.contains("<b>") && shown.contains("&lt;b&gt;&quot;&amp;"));
     }
 }

@@ -52,11 +52,11 @@ pub fn request(channel: &TelegramChannel, body: &str) -> Request {
 /// The bodies of the messages that say this in a chat, in order, with the buttons of the
 /// reminder that they tell. It is sent as it is: Telegram refuses Markdown that does not close
 /// what it opens.
-pub fn messages(chat: &str, text: &str, reminder: Option<ScheduleId>) -> Vec<String> {
+pub fn messages(words: Words, chat: &str, text: &str, reminder: Option<ScheduleId>) -> Vec<String> {
     let body = |text: &&str| json!({ "chat_id": chat, "text": text });
     let mut bodies: Vec<Value> = pieces(text).iter().map(body).collect();
     if let (Some(last), Some(id)) = (bodies.last_mut(), reminder) {
-        last["reply_markup"] = buttons(OF_REMINDER, id);
+        last["reply_markup"] = buttons(words, OF_REMINDER, id);
     }
     bodies.iter().map(Value::to_string).collect()
 }
@@ -67,10 +67,10 @@ const FILE_BYTES: u64 = 20 * 1024 * 1024;
 const PICTURE_BYTES: u64 = 10 * 1024 * 1024;
 
 /// The body that stands for a file of a reply until it is sent, as [`file_request`] makes it.
-pub fn file_message(chat: &str, file: &Attachment) -> String {
+pub fn file_message(words: Words, chat: &str, file: &Attachment) -> String {
     let body = match file.bytes > FILE_BYTES {
         true => {
-            let text = Words::ENGLISH.say("chat.file_large", &[("name", &file.name)]);
+            let text = words.say("telegram.file_large", &[("name", &file.name)]);
             json!({ "chat_id": chat, "text": text })
         }
         false => json!({ "chat_id": chat, "attachment_id": file.attachment_id }),
@@ -110,9 +110,9 @@ pub fn file_request(
     }
 }
 
-fn buttons(choices: [(&str, &str); 2], id: impl Display) -> Value {
+fn buttons(words: Words, choices: [(&str, &str); 2], id: impl Display) -> Value {
     let buttons = choices.map(|(label, choice)| {
-        let label = Words::ENGLISH.word(label);
+        let label = words.word(label);
         json!({ "text": label, "callback_data": format!("{choice} {id}") })
     });
     json!({ "inline_keyboard": [buttons] })
@@ -140,9 +140,9 @@ pub fn notification(
         return Ok((request(channel, &body.to_string()), Some(rest.to_owned())));
     }
     if let Some(id) = due.own_question {
-        body["reply_markup"] = buttons(OF_QUESTION, id);
+        body["reply_markup"] = buttons(due.words, OF_QUESTION, id);
     } else if let Some(id) = due.reminder {
-        body["reply_markup"] = buttons(OF_REMINDER, id);
+        body["reply_markup"] = buttons(due.words, OF_REMINDER, id);
     }
     Ok((request(channel, &body.to_string()), None))
 }

@@ -139,9 +139,10 @@ impl Service {
         let (Some(person), Some(maker)) = (person, maker) else {
             return Ok(());
         };
+        let words = self.store.words_of(person.id);
         let fields = [("name", maker.called())];
         let [title, text] =
-            ["reminder.asks", "reminder.asks.text"].map(|key| views::ENGLISH.say(key, &fields));
+            ["reminder.asks", "reminder.asks.text"].map(|key| words.say(key, &fields));
         self.tell(&person, &title, &text, &format!("notice:reminder:{id}"))
     }
 
@@ -164,9 +165,9 @@ impl Service {
     }
 
     /// What is scheduled, as far as it is seen, the next first.
-    pub(super) fn list_schedules(&self, viewer: &Viewer) -> Result<Value> {
+    pub(super) fn list_schedules(&self, viewer: &Viewer, by: &Identity) -> Result<Value> {
         let schedules = self.store.snapshot(viewer)?.schedules()?;
-        let views = schedules.iter().map(|one| self.schedule_view(one));
+        let views = schedules.iter().map(|one| self.schedule_view(one, by));
         Ok(views::records("schedules", views))
     }
 
@@ -178,9 +179,10 @@ impl Service {
         Ok(views::records("runs", runs.iter().map(views::schedule_run)))
     }
 
-    pub(super) fn schedule_view(&self, schedule: &Schedule) -> record::Schedule {
+    pub(super) fn schedule_view(&self, schedule: &Schedule, by: &Identity) -> record::Schedule {
         let zone = self.settings.current().zone();
-        views::schedule(schedule, &zone, self.clock.now())
+        let words = self.store.words_of(by.user_id);
+        views::schedule(schedule, &zone, self.clock.now(), words)
     }
 
     /// Finishes a reminder that was told.
@@ -354,8 +356,9 @@ impl Service {
         };
         let may_call_back = chat.is_some() || !is_of_sender;
         let id = schedule.id;
+        let words = self.store.words_of(owner);
         let callback = move |turn: &Turn, end: &TurnEnd| {
-            let of_turn = || callback(turn, end, Some(id));
+            let of_turn = || callback(words, turn, end, Some(id));
             may_call_back.then(of_turn).flatten()
         };
         self.reserve_event_numbers();

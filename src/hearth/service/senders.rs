@@ -8,12 +8,12 @@
 use serde_json::{Value, json};
 
 use super::guesser::Guesser;
-use super::views::ENGLISH;
 use super::{Service, attachments, views};
 use agent::model::fence::{is_of_sender, sender_channel};
 use agent::model::voice::{self, Patience, Recording};
 use base::error::{Error, Result};
 use base::ids::{ApprovalId, ConversationId, TurnId, UserId};
+use base::language::Words;
 use base::reply::Surface;
 use base::secret::{base32_lower, fingerprint, random_bytes};
 use config::WebhookAccount;
@@ -100,24 +100,25 @@ impl Service {
             Ok(attempt) => attempt,
             Err(error) => {
                 let wait = error.retry_after().unwrap_or_default();
-                return Ok(Some(ENGLISH.count("sender.too_many", wait)));
+                return Ok(Some(Words::ENGLISH.count("sender.too_many", wait)));
             }
         };
         let linked = (self.store).link_sender(account, sender, fingerprint(&code))?;
         let Some(person) = linked else {
             attempt.failed();
             log::warn!("a sender of {account:?} has sent a code that does not work");
-            return Ok(Some(ENGLISH.word("sender.wrong_code")));
+            return Ok(Some(Words::ENGLISH.word("sender.wrong_code")));
         };
         attempt.succeeded();
         log::info!("a sender of {account:?} is linked to {}", person.name);
         let since = self.clock.now().as_millis();
         let source = format!("notice:sender:{}:{since}", person.id);
         let fields = [("sender", sender), ("account", account)];
-        let notice = ENGLISH.say("sender.notice", &fields);
-        self.tell(&person, &ENGLISH.word("sender.title"), &notice, &source)?;
+        let words = self.store.words_of(person.id);
+        let notice = words.say("sender.notice", &fields);
+        self.tell(&person, &words.word("sender.title"), &notice, &source)?;
         Ok(Some(
-            ENGLISH.say("sender.linked", &[("name", person.called())]),
+            words.say("sender.linked", &[("name", person.called())]),
         ))
     }
 

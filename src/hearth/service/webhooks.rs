@@ -8,6 +8,7 @@ use super::{Service, attachments, senders};
 use crate::outgoing::telegram;
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, MessageId, ScheduleId};
+use base::language::Words;
 use base::people::by_webhook;
 use base::reply::Surface;
 use base::secret::sha256;
@@ -244,7 +245,7 @@ impl Service {
             true => &TurnEnd::failed(Error::unauthorized("this sender is linked no longer")),
             false => end,
         };
-        let mut delivery = callback(turn, end, None);
+        let mut delivery = callback(self.store.words_of(turn.user_id), turn, end, None);
         if let Some(delivery) = delivery.as_mut().filter(|_| is_awaited) {
             delivery.delay = RESPONSE_TIME;
         }
@@ -254,6 +255,7 @@ impl Service {
 
 /// The callback of a turn, which may have told this reminder, if an account gets it.
 pub(super) fn callback(
+    words: Words,
     turn: &Turn,
     end: &TurnEnd,
     reminder: Option<ScheduleId>,
@@ -263,7 +265,7 @@ pub(super) fn callback(
         let chat = turn.external_name.as_deref();
         let chat = chat.and_then(senders::chat_of_name)?;
         let said = senders::said_in_chat(end);
-        let mut bodies = telegram::messages(chat, &said, reminder).into_iter();
+        let mut bodies = telegram::messages(words, chat, &said, reminder).into_iter();
         let first = bodies.next().unwrap_or_default();
         return Some(NewDelivery {
             account: telegram::account_of(chat),
@@ -271,7 +273,7 @@ pub(super) fn callback(
             more: bodies.collect(),
             of_file: Some(Box::new({
                 let chat = chat.to_owned();
-                move |file| telegram::file_message(&chat, file)
+                move |file| telegram::file_message(words, &chat, file)
             })),
             delay: Duration::ZERO,
         });

@@ -61,9 +61,6 @@ const WRITING: usize = 32;
 /// Strangers who are told how to link; any more get no answer.
 const STRANGERS: usize = 1_000;
 
-/// The words that people read in a chat.
-const WORDS: Words = Words::ENGLISH;
-
 /// The bot that the settings name, if they name one.
 pub struct Telegram {
     service: Arc<Service>,
@@ -286,8 +283,9 @@ impl Bot {
         let Some(chat) = message["chat"]["id"].as_i64().map(|chat| chat.to_string()) else {
             return Ok(());
         };
+        let strange = strange_words(message);
         if message["chat"]["type"] != "private" {
-            self.say_once(&chat, "chat.private_only")?;
+            self.say_once(&chat, &strange.word("telegram.private_only"))?;
             let leave = json!({ "chat_id": chat });
             // It may have been thrown out already.
             let _ = self.call("leaveChat", &leave, CALL);
@@ -309,18 +307,18 @@ impl Bot {
                         self.say(&chat, &answer);
                         Ok(())
                     }
-                    None => self.say_once(&chat, "chat.how_to_link"),
+                    None => self.say_once(&chat, &strange.word("telegram.how_to_link")),
                 };
             }
             Err(error) => return self.say_or_wait(&chat, error),
         };
         let says = match text {
-            _ if is_edited => Some("chat.edited"),
-            "/start" | "/help" => Some("chat.help"),
+            _ if is_edited => Some("telegram.edited"),
+            "/start" | "/help" => Some("telegram.help"),
             _ => None,
         };
         if let Some(says) = says {
-            self.say(&chat, &WORDS.word(says));
+            self.say(&chat, &self.words_of(&person).word(says));
             return Ok(());
         }
         self.take(id, &chat, &person, message, text, answer)
@@ -341,7 +339,7 @@ impl Bot {
             let number = message["message_id"].as_i64().unwrap_or(id);
             let name = format!("{chat}.{number}");
             self.service.store().set_meta(&topic, &name)?;
-            self.say(chat, &WORDS.word("chat.new"));
+            self.say(chat, &self.words_of(person).word("telegram.new"));
             return Ok(());
         }
         let name = self.service.store().meta(&topic)?;
@@ -353,7 +351,7 @@ impl Bot {
         };
         let mut files = Vec::new();
         if let Some(voice) = message["voice"]["file_id"].as_str() {
-            match self.understand(voice, &message["voice"]) {
+            match self.understand(voice, &message["voice"], person) {
                 Ok(said) => text = said,
                 Err(why) => {
                     self.say(chat, &why);
@@ -362,7 +360,7 @@ impl Bot {
             }
         } else if let Some((file, name, media_type)) = file_of(message) {
             let Some(data) = self.file(file) else {
-                self.say(chat, &WORDS.word("chat.no_file"));
+                self.say(chat, &self.words_of(person).word("telegram.no_file"));
                 return Ok(());
             };
             if text.is_empty() {
@@ -402,8 +400,10 @@ impl Bot {
     }
 
     /// What a voice message says, or what to tell its person instead.
-    fn understand(&self, file: &str, voice: &Value) -> Result<String, String> {
-        let recording = (self.file(file)).ok_or_else(|| WORDS.word("chat.no_file"))?;
+    fn understand(&self, file: &str, voice: &Value, person: &User) -> Result<String, String> {
+        let words = self.words_of(person);
+        let recording = self.file(file);
+        let recording = recording.ok_or_else(|| words.word("telegram.no_file"))?;
         let media_type = voice["mime_type"].as_str().unwrap_or("audio/ogg");
         let patience = Patience {
             deadline: Instant::now() + SPEECH,
@@ -412,7 +412,7 @@ impl Bot {
         match self.service.understand(&recording, media_type, &patience) {
             Ok(Some(said)) if !said.trim().is_empty() => Ok(said),
             Ok(Some(_)) => Err("…?".to_owned()),
-            Ok(None) => Err(WORDS.word("chat.no_voice")),
+            Ok(None) => Err(words.word("telegram.no_voice")),
             Err(error) => Err(error.message().to_owned()),
         }
     }
@@ -423,15 +423,17 @@ impl Bot {
         let chat = press["from"]["id"].as_i64().unwrap_or_default().to_string();
         let data = press["data"].as_str().unwrap_or_default();
         let answered = match self.service.person_behind(TELEGRAM, &chat) {
-            Ok(Some(person)) => self.pressed(&person, data),
-            Ok(None) => Ok("chat.how_to_link"),
+            Ok(Some(person)) => self
+                .pressed(&person, data)
+                .map(|key| self.words_of(&person).word(key)),
+            Ok(None) => Ok(strange_words(press).word("telegram.how_to_link")),
             Err(error) => Err(error),
         };
         let says = match answered {
-            Ok(key) => WORDS.word(key),
+            Ok(says) => says,
             Err(error) if is_for_later(&error) => return Err(error),
             Err(error) => match error.code() {
-                Code::NotFound | Code::InvalidRequest => WORDS.word("chat.over"),
+                Code::NotFound | Code::InvalidRequest => strange_words(press).word("telegram.over"),
                 _ => error.message().to_owned(),
             },
         };
@@ -450,6 +452,10 @@ impl Bot {
         Ok(())
     }
 
+    fn words_of(&self, person: &User) -> Words {
+        self.service.store().words_of(person.id)
+    }
+
     /// What a press of this button does; returns the key of what it is answered.
     fn pressed(&self, person: &User, data: &str) -> Result<&'static str, Error> {
         let (choice, id) = data.split_once(' ').unwrap_or_default();
@@ -457,11 +463,11 @@ impl Bot {
         let answer = |allows| service.answer_in_chat(person, id.parse()?, allows);
         let finish = |is_done| service.answer_reminder(person, id.parse()?, is_done);
         match choice {
-            "allow" => answer(true).map(|()| "chat.allowed"),
-            "deny" => answer(false).map(|()| "chat.denied"),
-            "done" => finish(true).map(|()| "chat.done"),
-            "again" => finish(false).map(|()| "chat.again"),
-            _ => Ok("chat.over"),
+            "allow" => answer(true).map(|()| "telegram.allowed"),
+            "deny" => answer(false).map(|()| "telegram.denied"),
+            "done" => finish(true).map(|()| "telegram.done"),
+            "again" => finish(false).map(|()| "telegram.again"),
+            _ => Ok("telegram.over"),
         }
     }
 
@@ -547,10 +553,10 @@ impl Bot {
         self.call_patiently("sendMessage", &json!({ "chat_id": chat, "text": text }));
     }
 
-    /// The words of this key to a stranger, or a group, once for all.
-    fn say_once(&self, chat: &str, key: &str) -> Result<(), Error> {
+    /// Tells a stranger, or a group, something, once for all.
+    fn say_once(&self, chat: &str, text: &str) -> Result<(), Error> {
         if self.service.store().refuse_chat(chat, STRANGERS)? {
-            self.say(chat, &WORDS.word(key));
+            self.say(chat, text);
         }
         Ok(())
     }
@@ -637,6 +643,15 @@ fn file_of(message: &Value) -> Option<(&str, String, Option<String>)> {
     let name = file["file_name"].as_str().unwrap_or("file").to_owned();
     let media_type = file["mime_type"].as_str().map(str::to_owned);
     Some((file["file_id"].as_str()?, name, media_type))
+}
+
+/// The words of somebody of whom only Telegram knows the language.
+fn strange_words(message: &Value) -> Words {
+    Words::of(
+        message["from"]["language_code"]
+            .as_str()
+            .unwrap_or_default(),
+    )
 }
 
 /// Whether others wrote what a message says.

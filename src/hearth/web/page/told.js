@@ -1,22 +1,23 @@
 // A reminder that was told: finishing it, and putting it off.
 
 import { h, complain } from "./dom.js";
+import { say } from "./more.js";
 
 /** The buttons; `tried` reports what fails. */
 export function doneAndSnooze(household, id, tried) {
   const send = (action) => () => tried(() => answer(household, id, action));
   return h("span.row",
-    h("button", { onclick: send("done") }, "Done"),
-    h("button", { onclick: send("again") }, "In 10 minutes again"));
+    h("button", { onclick: send("done") }, say("common.done")),
+    h("button", { onclick: send("again") }, say("told.later")));
 }
 
 /** What a button says, here or of a notification: "done" or "again". */
 export const answer = (household, id, action) => household.request(action === "done" ? "finish_reminder" : "snooze_reminder", { schedule_id: id });
 
 /** Shows one over any page until somebody answers it, here or elsewhere. */
-export function showTold(household, { schedule_id: id, conversation_id: conversation, say }) {
+export function showTold(household, { schedule_id: id, conversation_id: conversation, say: text }) {
   const place = document.querySelector(".told") ?? document.body.appendChild(h("ul.told", { role: "status" }));
-  const what = conversation ? h("a", { href: `#/c/${conversation}` }, say) : say;
+  const what = conversation ? h("a", { href: `#/c/${conversation}` }, text) : text;
   const row = h("li", what, doneAndSnooze(household, id, (send) => send().then(close, complain)));
   row.dataset.schedule = id;
   place.querySelector(`[data-schedule="${id}"]`)?.remove();

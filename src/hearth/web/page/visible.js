@@ -12,8 +12,8 @@ const PARTS = new RegExp(`${PICTURE}([\\uFE0E\\uFE0F])(?!\\1)|(\\n(?:[\\t ]*\\n)
 
 /** The text with a mark such as ‹U+202E› for each character that hides, and the number of empty lines and spaces in a row. */
 export const visible = (text) => text.replace(PARTS, (all, style, lines, spaces, one) => {
-  if (lines) return `\n‹${lines.split("\n").length - 2} empty lines›\n`;
-  if (spaces) return `‹${spaces.length} spaces›`;
+  if (lines) return `\n‹↵ ×${lines.split("\n").length - 2}›\n`;
+  if (spaces) return `‹␣ ×${spaces.length}›`;
   if (!one) return all;
   const times = all.length / one.length;
   return `‹U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}${times > 1 ? ` ×${times}` : ""}›`;
