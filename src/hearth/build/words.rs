@@ -27,9 +27,12 @@ const FIRST: [&str; 14] = [
     "session",
 ];
 
+/// The name of a file, and its content.
+type File = (String, Vec<u8>);
+
 /// The files, by their names: `words.LANGUAGE.json` and `words.LANGUAGE.more.json`. What
 /// a language has not is in English.
-pub fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, Box<dyn Error>> {
+pub fn files(names: &[String]) -> Result<Vec<File>, Box<dyn Error>> {
     let english = fs::read_to_string(Path::new(FOLDER).join(ENGLISH))?;
     let mut files = Vec::new();
     for name in names.iter().filter(|name| name.ends_with(".tsv")) {

@@ -304,7 +304,7 @@ fn answers(
     words: Words,
 ) -> Vec<record::Answer> {
     let may_last = approval.may_last && covers.is_some();
-    let person = one_line(&covers.unwrap_or_default());
+    let person = one_line(covers.unwrap_or_default());
     let said = [
         ("once", "answer.once", "answer.once.means"),
         (
