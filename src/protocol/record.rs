@@ -566,6 +566,20 @@ records! {
         pub was: Option<&'static str>,
     }
 
+    /// What is known of whoever asks.
+    pub struct Account {
+        /// The name to sign in with.
+        pub name: String,
+        /// What people call them: the name, unless they have a display name.
+        pub display_name: String,
+        /// `viewer`, `user` or `admin`.
+        pub role: &'static str,
+        /// Since when.
+        pub created_at: Timestamp,
+        /// When their phones and browsers are quiet, such as `22:00-07:00`.
+        pub quiet_hours: Option<String>,
+    }
+
     /// What somebody is called.
     pub struct Called {
         /// The name, as other records have it.
@@ -794,7 +808,7 @@ records! {
         pub port: Option<u64>,
         /// Whether it is served.
         pub enabled: bool,
-        /// Its secret.
+        /// Its secret, for the owner of the machine.
         pub secret: Option<String>,
         /// The body, as its `map` and `when` take it.
         pub body: Value,
@@ -804,6 +818,9 @@ records! {
         pub outgoing_url: String,
         /// For how many seconds they may take.
         pub callback_seconds: u64,
+        /// The turn of a test that was sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub turn_id: Option<TurnId>,
     }
 
     /// Something that a tool of the catalogue must be told.

@@ -27,6 +27,14 @@ You sign in with the same name as before. An empty DISPLAY-NAME makes it that na
 --SERVER",
     )
     .run(rename),
+    Command::new("show: Show what is known of you\n--json\n--SERVER").run(show),
+    Command::new(
+        "\
+quiet [FROM-UNTIL]: Set when your phones and browsers are quiet
+Two times of day, such as 22:00-07:00; without them, as the configuration has it.
+--SERVER",
+    )
+    .run(quiet),
     Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
     Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
     Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
@@ -92,6 +100,31 @@ fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "You are called {} now.",
         text(&named["display_name"])
     ))
+}
+
+/// `hearth account show`
+fn show(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let account = sign_in(arguments, context)?.ask(&json!({ "type": "get_account" }))?;
+    let shown = Shown::Line(|account| {
+        format!(
+            "{}, called {}, {}, quiet: {}",
+            text(&account["name"]),
+            text(&account["display_name"]),
+            text(&account["role"]),
+            text(&account["quiet_hours"])
+        )
+    });
+    shown.print(&account, arguments, context)
+}
+
+/// `hearth account quiet FROM-UNTIL`
+fn quiet(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let request = json!({ "type": "set_quiet_hours", "quiet_hours": arguments.operand(0) });
+    let set = sign_in(arguments, context)?.ask(&request)?;
+    context.note(match set["quiet_hours"].as_str() {
+        Some(hours) => format!("Your phones and browsers are quiet {hours}."),
+        None => "There are no quiet hours.".to_owned(),
+    })
 }
 
 /// `hearth account passwd`

@@ -157,6 +157,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
                 views::records("memories", memories.iter().map(views::memory))
             })
         }
+        Command::AddMemory(new) => service.add_memory(new, caller),
+        Command::UpdateMemory(update) => service.update_memory(update, caller),
         Command::DeleteMemory(delete) => store.forget(viewer, delete.memory_id).map(|readers| {
             service.hub.publish_memory(delete.memory_id, readers);
             json!({ "memory_id": delete.memory_id })
@@ -182,6 +184,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .snooze_reminder(viewer, &snooze)
             .map(|again| json!(service.schedule_view(&again))),
         Command::ListScheduleRuns(list) => service.list_schedule_runs(viewer, list.schedule_id),
+        Command::GetAccount => service.get_account(caller.identity),
         Command::SetQuietHours(set) => service.set_quiet_hours(caller.identity, set.quiet_hours),
         Command::ListSchedules => service.list_schedules(viewer),
         Command::DeleteSchedule(delete) => {
@@ -215,7 +218,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListWebhookAccounts => service.list_webhook_accounts(),
         Command::AddWebhookAccount(new) => service.add_webhook_account(new),
         Command::RemoveWebhookAccount(remove) => service.remove_webhook_account(&remove.name),
-        Command::TestWebhookAccount(test) => service.test_webhook_account(&test),
+        Command::TestWebhookAccount(test) => service.test_webhook_account(&test, caller.identity),
         Command::ListAvailableTools => Ok(list_available_tools()),
         Command::AddTool(new) => service.add_tool(new, caller.identity),
         Command::RemoveTool(remove) => service.remove_tool(&remove.name, user),
@@ -260,6 +263,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::ListErrors => service.list_errors(),
         Command::ListBackups => service.list_backups(),
+        Command::StartBackup => service.start_backup(),
         Command::BackUp(wanted) => service.back_up(caller, wanted.part),
         Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove, caller.identity),
@@ -331,7 +335,7 @@ pub fn refusal(identity: &Identity, declaration: &Declaration) -> Option<Error> 
             "a token that is narrowed to some tools reads no calendars without find_events"
         }
         Scope::AllTools if identity.scope.tools.is_some() => {
-            "a token that is narrowed to some tools changes neither schedules nor lists nor calendars"
+            "a token that is narrowed to some tools changes neither schedules nor lists nor calendars nor memories"
         }
         // That a guest may is for who was made one.
         Scope::AllTools if identity.role < UserRole::User && identity.is_narrowed => {

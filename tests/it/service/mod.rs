@@ -6,6 +6,8 @@ mod calendars;
 mod chat;
 mod display_names;
 mod lists;
+mod managing;
+mod memories;
 mod notifications;
 mod people;
 mod people_limits;
