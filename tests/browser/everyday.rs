@@ -36,7 +36,8 @@ fn every_page_opens_on_a_cold_load_for_every_role() {
             page.until(&format!("document.querySelector('.place')?.dataset.page === '{opened}' && !document.querySelector('.page').textContent.includes('Loading')"));
             let text = page.evaluate("document.querySelector('.page').textContent");
             let text = text.as_str().unwrap();
-            let is_for_admins = ["manage", "settings", "people", "webhooks"].contains(opened);
+            let is_for_admins =
+                ["manage", "settings", "people", "webhooks", "upkeep"].contains(opened);
             let is_open = match name {
                 "admin" => true,
                 "viewer" => ["reminders", "account", "help"].contains(opened),
@@ -310,7 +311,7 @@ fn members_have_few_ways_and_admins_manage_beside_them() {
         page.until("document.querySelector('.frame')");
         if manages {
             go(&mut page, "manage");
-            page.until("document.querySelectorAll('.page .rows a').length === 5");
+            page.until("document.querySelectorAll('.page .rows a').length === 6");
             go(&mut page, "people");
             page.until("document.querySelector('.foot [aria-current]')?.textContent === 'Manage'");
             look(&mut page, "manage");

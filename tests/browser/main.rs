@@ -14,6 +14,7 @@ mod everyday;
 mod exporting;
 mod files;
 mod firefox;
+mod forms;
 mod handbook;
 mod invitations;
 mod looks;

@@ -16,10 +16,12 @@ impl Service {
     /// # Errors
     /// `invalid_request`, also for an audience that there is not.
     pub(super) fn add_memory(&self, new: AddMemory, by: &Caller<'_>) -> Result<Value> {
-        let audience = new.audience.unwrap_or(match is_machines_owner(by.identity) {
-            true => Audience::Household,
-            false => Audience::Private,
-        });
+        let audience = new
+            .audience
+            .unwrap_or(match is_machines_owner(by.identity) {
+                true => Audience::Household,
+                false => Audience::Private,
+            });
         check_audience(by.identity, &audience)?;
         let memory = self.store.remember(NewMemory {
             content: new.content,

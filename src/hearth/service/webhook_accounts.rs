@@ -7,16 +7,12 @@ use super::{Service, views, webhook_sample};
 use base::error::{Error, Result};
 use base::ids::TurnId;
 use config::{Limits, WebhookAccount};
-use protocol::command::{
-    AddWebhookAccount, CHAT_MESSAGE_BYTES, TestWebhookAccount, check_message,
-};
+use protocol::command::{AddWebhookAccount, CHAT_MESSAGE_BYTES, TestWebhookAccount, check_message};
 use protocol::record;
 use store::{DeliveryState, Identity, UserRole, Viewer};
 
 /// The message of a test without one.
 const MESSAGE: &str = "This is a test of the webhook. Answer with one short sentence.";
-/// What the conversation of tests is called.
-const CONVERSATION: &str = "hearth-webhook-test";
 
 impl Service {
     pub(super) fn list_webhook_accounts(&self) -> Result<Value> {
@@ -107,7 +103,8 @@ impl Service {
             message,
             user_id: None,
             sender: None,
-            conversation_id: Some(CONVERSATION.to_owned()),
+            // One of its own: no earlier reply holds up this one.
+            conversation_id: None,
             attachments: Vec::new(),
             idempotency_key: None,
             body: Vec::new(),

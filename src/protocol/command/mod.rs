@@ -34,9 +34,9 @@ use base::secret::Secret;
 use values::{
     any, attachments, audience, bytes, choice_of_model, events, expiry, fact, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_array,
-    optional_audience, optional_fact, optional_id, optional_query, optional_secret, optional_time, part,
-    part_length, query, refresh_minutes, search_order, secret, sequence_number, snooze_minutes,
-    surface, texts, title, true_by_default,
+    optional_audience, optional_fact, optional_id, optional_query, optional_secret, optional_time,
+    part, part_length, query, refresh_minutes, search_order, secret, sequence_number,
+    snooze_minutes, surface, texts, title, true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};

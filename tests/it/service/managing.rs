@@ -62,7 +62,10 @@ fn an_admin_tries_a_webhook_account_and_sees_no_secret() {
     let asked = model.requests()[0]["messages"].to_string();
     assert!(asked.contains("This is a test of the webhook"), "{asked}");
     assert_eq!(admin.refused(test("off")), "invalid_request");
-    assert_eq!(home.websocket(&home.tokens.user).refused(test("door")), "unauthorized");
+    assert_eq!(
+        home.websocket(&home.tokens.user).refused(test("door")),
+        "unauthorized"
+    );
 }
 
 #[test]

@@ -20,13 +20,19 @@ fn people_write_change_and_share_what_is_remembered() {
     let made = user.ask(add.clone());
     assert_eq!(
         (&made["content"], &made["audience"], &made["speaker"]),
-        (&json!("The key is under the mat"), &json!("private"), &json!("user"))
+        (
+            &json!("The key is under the mat"),
+            &json!("private"),
+            &json!("user")
+        )
     );
     // The same is kept once.
     assert_eq!(user.ask(add)["memory_id"], made["memory_id"]);
     assert_eq!(contents(&mut admin), json!([]));
     assert_eq!(
-        admin.refused(json!({ "type": "update_memory", "memory_id": made["memory_id"], "content": "x" })),
+        admin.refused(
+            json!({ "type": "update_memory", "memory_id": made["memory_id"], "content": "x" })
+        ),
         "not_found"
     );
 
@@ -34,7 +40,10 @@ fn people_write_change_and_share_what_is_remembered() {
     let shared = user.ask(json!({
         "type": "update_memory", "memory_id": made["memory_id"], "audience": "household",
     }));
-    assert_eq!(admin.event("memory.updated")["memory_id"], shared["memory_id"]);
+    assert_eq!(
+        admin.event("memory.updated")["memory_id"],
+        shared["memory_id"]
+    );
     assert_eq!(contents(&mut admin), json!(["The key is under the mat"]));
     // An admin corrects what is the household's, and does not say who sees it.
     let change = |audience: &str| {

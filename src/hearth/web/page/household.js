@@ -392,6 +392,8 @@ export class Household extends EventTarget {
         return import("./told.js").then(({ showTold }) => showTold(this, event));
       case "schedule.updated":
         return this.#emit("schedule", event);
+      case "calendar.updated":
+        return this.#emit("calendar", event);
       case "skill.updated":
         return this.#emit("skill", event);
       case "people.updated":
