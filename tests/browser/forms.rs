@@ -22,6 +22,12 @@ pub fn press(page: &mut Page, text: &str) {
     page.evaluate(&format!("{button}.click()"));
 }
 
+/// Presses the button that opens a form in a dialog.
+fn begin(page: &mut Page, text: &str) {
+    press(page, text);
+    page.until("document.querySelector('dialog[open] form')");
+}
+
 /// Writes into the field of a form whose label begins so.
 fn write(page: &mut Page, label: &str, text: &str) {
     let field = format!(
@@ -33,6 +39,12 @@ fn write(page: &mut Page, label: &str, text: &str) {
         "{{ const field = {field}; field.value = {}; for (const name of ['input', 'change']) field.dispatchEvent(new Event(name, {{ bubbles: true }})); }}",
         json!(text)
     ));
+}
+
+/// Clicks what opens a form in a dialog.
+fn open(page: &mut Page, selector: &str) {
+    page.click(selector);
+    page.until("document.querySelector('dialog[open] form')");
 }
 
 /// Sends the form of the dialog, which closes.
@@ -66,7 +78,7 @@ fn calendars_are_added_changed_and_removed() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     go(&mut page, "calendars");
-    press(&mut page, "Add a calendar");
+    begin(&mut page, "Add a calendar");
     write(&mut page, "Name", "Bins");
     write(&mut page, "Address", &server.url("/nothing.ics"));
     page.click("dialog [value=people]");
@@ -79,12 +91,12 @@ fn calendars_are_added_changed_and_removed() {
     send(&mut page);
     // What is wrong with it stands beside it.
     page.until("document.querySelector('.rows .badge')?.textContent === 'not reachable'");
-    page.until("document.querySelector('.rows .problem').textContent.includes('404')");
+    page.until("document.querySelector('.rows .problem').textContent.includes('user name')");
     look(&mut page, "calendars");
     let mut admin = home.admin();
     let known = admin.ask(json!({ "type": "list_calendars" }))["calendars"][0].clone();
     assert_eq!(known["audience"], json!(["user"]));
-    page.click("[aria-label='Change Bins']");
+    open(&mut page, "[aria-label='Change Bins']");
     write(&mut page, "Address", &server.url("/bins.ics"));
     write(&mut page, "Read it every", "30");
     page.click("dialog [value=household]");
@@ -110,7 +122,7 @@ fn calendars_are_added_changed_and_removed() {
             .evaluate("document.querySelector('[aria-label=\"Change Bins\"]')")
             .is_null()
     );
-    press(&mut other, "Add a calendar");
+    begin(&mut other, "Add a calendar");
     write(&mut other, "Name", "Mine");
     write(&mut other, "Address", &server.url("/bins.ics"));
     other.click("dialog [type=submit]");
@@ -169,7 +181,7 @@ fn reminders_and_routines_are_set_by_form() {
     let mut page = browser.page();
     sign_in_as(&mut page, &home, "user");
     go(&mut page, "reminders");
-    press(&mut page, "New reminder or routine");
+    begin(&mut page, "New reminder or routine");
     write(&mut page, "Text", "Take out the bins");
     write(&mut page, "Time", "when I feel like it");
     page.click("dialog .persons [value=admin]");
@@ -183,9 +195,9 @@ fn reminders_and_routines_are_set_by_form() {
     page.until(&rows("Take out the bins"));
     let mut admin = home.admin();
     let other = admin.ask(json!({ "type": "list_schedules" }));
-    assert_eq!(other["schedules"][0]["say"], "Take out the bins");
+    assert_eq!(other["schedules"][0]["say"], "From user: Take out the bins");
 
-    press(&mut page, "New reminder or routine");
+    begin(&mut page, "New reminder or routine");
     page.click("dialog [value=prompt]");
     write(&mut page, "Text", "Say if it will freeze");
     write(&mut page, "Time", "in 2 minutes");
@@ -217,7 +229,7 @@ fn memories_are_written_changed_and_shared_by_ticking() {
     let mut page = browser.page();
     sign_in_as(&mut page, &home, "user");
     go(&mut page, "memories");
-    press(&mut page, "Add a memory");
+    begin(&mut page, "Add a memory");
     write(&mut page, "What to remember", "Anna is allergic to nuts");
     look(&mut page, "memory-form");
     send(&mut page);
@@ -225,7 +237,7 @@ fn memories_are_written_changed_and_shared_by_ticking() {
     let listed =
         |home: &Home| home.admin().ask(json!({ "type": "list_memories" }))["memories"].clone();
     assert_eq!(listed(&home), json!([]));
-    page.click("[aria-label='Change: Anna is allergic to nuts']");
+    open(&mut page, "[aria-label='Change: Anna is allergic to nuts']");
     write(
         &mut page,
         "What to remember",
@@ -264,13 +276,12 @@ fn the_own_account_shows_what_holds_now() {
     let account = user.ask(json!({ "type": "get_account" }));
     assert_eq!(account["quiet_hours"], "22:00-06:45");
     // A file of one's own comes in, and is said how far it is.
-    let line =
-        json!({ "title": "Recipes", "messages": [{ "role": "user", "content": "two eggs" }] });
     page.evaluate(&format!(
-        "{{ const file = document.querySelector('input[type=file]'); const data = new DataTransfer(); data.items.add(new File([{}], 'mine.jsonl')); file.files = data.files; file.dispatchEvent(new Event('change')); }}",
-        json!(format!("{line}\n"))
+        "{{ const file = document.querySelector('input[type=file]'); const data = new DataTransfer(); data.items.add(new File([{}], 'conversations.json')); file.files = data.files; file.dispatchEvent(new Event('change')); }}",
+        json!(include_str!("../data/imports/claude.json"))
     ));
-    page.until("document.querySelector('.toast')?.textContent.includes('1 message')");
+    page.until("document.querySelector('.toast')?.textContent.startsWith('Imported ')");
+    page.until("document.querySelector('.list a')");
     check(&page, &home);
 }
 
@@ -283,7 +294,7 @@ fn an_admin_sets_a_name_limits_tools_and_the_phone_of_a_person() {
     let mut page = browser.page();
     sign_in(&mut page, &home);
     go(&mut page, "people");
-    page.click("[aria-label='Name and limits of user']");
+    open(&mut page, "[aria-label='Name and limits of user']");
     write(&mut page, "What people call them", "Trude");
     write(&mut page, "Tokens a month", "5000");
     write(&mut page, "Permission mode", "ask");
@@ -306,7 +317,7 @@ fn an_admin_sets_a_name_limits_tools_and_the_phone_of_a_person() {
     let tools = known["tools"].as_array().unwrap();
     assert!(tools.contains(&json!("recall")) && !tools.contains(&json!("schedule")));
     // What was set is shown, and only what changes is written.
-    page.click("[aria-label='Name and limits of user']");
+    open(&mut page, "[aria-label='Name and limits of user']");
     page.until("document.querySelector('dialog [type=number]').value === '5000'");
     write(&mut page, "Tokens a month", "");
     send(&mut page);
@@ -315,7 +326,10 @@ fn an_admin_sets_a_name_limits_tools_and_the_phone_of_a_person() {
     });
     assert_eq!(limits()["permission_mode"], "ask");
 
-    page.click("[aria-label='How the phone of user is notified']");
+    open(
+        &mut page,
+        "[aria-label='How the phone of user is notified']",
+    );
     write(&mut page, "Service", "ntfy");
     let url = phone.url();
     let server = url.split('/').take(3).collect::<Vec<_>>().join("/");
@@ -326,7 +340,10 @@ fn an_admin_sets_a_name_limits_tools_and_the_phone_of_a_person() {
     eventually("it is set", || {
         (limits()["notifications"]["ntfy"]["topic_set"] == true).then_some(())
     });
-    page.click("[aria-label='How the phone of user is notified']");
+    open(
+        &mut page,
+        "[aria-label='How the phone of user is notified']",
+    );
     press(&mut page, "Send a test");
     page.until("document.querySelector('dialog .good')?.textContent.startsWith('ntfy: ')");
     look(&mut page, "phone-form");

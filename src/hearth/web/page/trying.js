@@ -5,33 +5,36 @@ import { dialogForm } from "./forms.js";
 import { pieces, say } from "./more.js";
 import { sentence } from "./session.js";
 
+/** How often it is asked how far the reply is. */
+const EVERY = 500;
+
 /** Sends the test, and shows how far it is until it is over or the dialog is closed. */
 export async function tryAccount(household, name) {
   const steps = h("fieldset", { role: "status" });
   const step = (kind, ...words) => steps.append(h("p", { class: kind }, ...words));
   let isOver = false;
-  household.addEventListener("delivery", follow);
-  let turn = null;
-  const shown = dialogForm({ title: say("trying.title", { name }) }, steps);
+  const closed = dialogForm({ title: say("trying.title", { name }) }, steps).then(() => { isOver = true; });
   try {
-    const sent = await household.request("test_webhook_account", { name, send: true });
-    turn = sent.turn_id;
-    step("", say("trying.accepted", { path: sent.incoming_path }));
-    await follow();
+    const { turn_id: turn, incoming_path: path } = await household.request("test_webhook_account", { name, send: true });
+    step("", say("trying.accepted", { path }));
+    while (!isOver) {
+      const { deliveries } = await household.request("list_deliveries", { limit: 50 });
+      const found = deliveries.find((one) => one.turn_id === turn && (one.state === "delivered" || one.last_error));
+      if (found) {
+        isOver = true;
+        told(found);
+      } else {
+        await new Promise((resolve) => setTimeout(resolve, EVERY));
+      }
+    }
   } catch (error) {
     step("problem", error.message);
   }
-  await shown;
-  household.removeEventListener("delivery", follow);
+  await closed;
 
-  async function follow() {
-    if (!turn || isOver) return;
-    const { deliveries } = await household.request("list_deliveries", { limit: 20 }).catch(() => ({ deliveries: [] }));
-    const found = deliveries.find((one) => one.turn_id === turn);
-    if (!found || isOver || !(found.state === "delivered" || found.last_error)) return;
-    isOver = true;
-    if (found.state === "delivered") return step("good", say("trying.delivered"));
-    step("problem", say("trying.failed", { problem: sentence(found.last_error) }));
-    step("quiet", pieces("trying.again", { link: h("a", { href: `#/c/${found.conversation_id}`, onclick: ({ target }) => target.closest("dialog").close() }, say("common.conversation")) }));
+  function told(one) {
+    if (one.state === "delivered") return step("good", say("trying.delivered"));
+    step("problem", say("trying.failed", { problem: sentence(one.last_error) }));
+    step("quiet", ...pieces("trying.again", { link: h("a", { href: `#/c/${one.conversation_id}`, onclick: ({ target }) => target.closest("dialog").close() }, say("common.conversation")) }));
   }
 }
