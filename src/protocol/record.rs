@@ -566,20 +566,6 @@ records! {
         pub was: Option<&'static str>,
     }
 
-    /// What is known of whoever asks.
-    pub struct Account {
-        /// The name to sign in with.
-        pub name: String,
-        /// What people call them: the name, unless they have a display name.
-        pub display_name: String,
-        /// `viewer`, `user` or `admin`.
-        pub role: &'static str,
-        /// Since when.
-        pub created_at: Timestamp,
-        /// When their phones and browsers are quiet, such as `22:00-07:00`.
-        pub quiet_hours: Option<String>,
-    }
-
     /// What somebody is called.
     pub struct Called {
         /// The name, as other records have it.

@@ -469,8 +469,8 @@ fn a_person_is_one_card_with_role_and_usage() {
         users.as_array().unwrap().iter().any(is_guest).then_some(())
     });
     // Limits are changed one by one: what else the configuration says of somebody stays.
-    page.click("[aria-label='Limits of user']");
-    page.fill("dialog input", "600000");
+    page.click("[aria-label='Name and limits of user']");
+    page.fill("dialog [type=number]", "600000");
     page.fill("dialog textarea", "Answers for a nine year old.");
     page.click("dialog button[type=submit]");
     page.until(&format!("{}[0].textContent.includes('of 600,000 tokens') && {}[0].textContent.includes('instructions of their own')", of("user"), of("user")));

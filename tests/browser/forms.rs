@@ -1,6 +1,6 @@
 //! What is done by form, without a terminal.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::audiences::sign_in_as;
 use super::chromium::{Chromium, Page};
@@ -273,7 +273,7 @@ fn the_own_account_shows_what_holds_now() {
     press(&mut page, "Set");
     page.until("document.querySelector('.toast')?.textContent.includes('22:00')");
     assert_eq!(page.evaluate(shown), json!(["Oma Trude", "22:00", "06:45"]));
-    let account = user.ask(json!({ "type": "get_account" }));
+    let account = user.ask(json!({ "type": "get_quiet_hours" }));
     assert_eq!(account["quiet_hours"], "22:00-06:45");
     // A file of one's own comes in, and is said how far it is.
     page.evaluate(&format!(
@@ -444,10 +444,6 @@ fn errors_lead_an_admin_to_what_is_to_be_done() {
     page.until("document.querySelector('.toast button')?.textContent === 'Open the calendars'");
     page.click(".toast button");
     page.until("document.querySelector('.place').dataset.page === 'calendars'");
-    let user: Value = home
-        .websocket(&home.tokens.user)
-        .ask(json!({ "type": "get_account" }));
-    assert_eq!(user["name"], "user");
     go(&mut page, "status");
     page.until("document.querySelector('.page').textContent.includes('What went wrong')");
     look(&mut page, "status-errors");

@@ -27,11 +27,10 @@ You sign in with the same name as before. An empty DISPLAY-NAME makes it that na
 --SERVER",
     )
     .run(rename),
-    Command::new("show: Show what is known of you\n--json\n--SERVER").run(show),
     Command::new(
         "\
-quiet [FROM-UNTIL]: Set when your phones and browsers are quiet
-Two times of day, such as 22:00-07:00; without them, as the configuration has it.
+quiet [HOURS]: Show or set when your phones and browsers are quiet
+HOURS are two times of day, such as 22:00-07:00; - goes back to what the household has set.
 --SERVER",
     )
     .run(quiet),
@@ -102,29 +101,18 @@ fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     ))
 }
 
-/// `hearth account show`
-fn show(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let account = sign_in(arguments, context)?.ask(&json!({ "type": "get_account" }))?;
-    let shown = Shown::Line(|account| {
-        format!(
-            "{}, called {}, {}, quiet: {}",
-            text(&account["name"]),
-            text(&account["display_name"]),
-            text(&account["role"]),
-            text(&account["quiet_hours"])
-        )
-    });
-    shown.print(&account, arguments, context)
-}
-
-/// `hearth account quiet FROM-UNTIL`
+/// `hearth account quiet [HOURS]`
 fn quiet(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let request = json!({ "type": "set_quiet_hours", "quiet_hours": arguments.operand(0) });
-    let set = sign_in(arguments, context)?.ask(&request)?;
-    context.note(match set["quiet_hours"].as_str() {
-        Some(hours) => format!("Your phones and browsers are quiet {hours}."),
-        None => "There are no quiet hours.".to_owned(),
-    })
+    let request = match arguments.operand(0) {
+        None => json!({ "type": "get_quiet_hours" }),
+        Some(hours) => {
+            let hours = Some(hours).filter(|hours| *hours != "-");
+            json!({ "type": "set_quiet_hours", "quiet_hours": hours })
+        }
+    };
+    let holds = sign_in(arguments, context)?.ask(&request)?;
+    let hours = holds["quiet_hours"].as_str();
+    context.print(hours.unwrap_or("There are no quiet hours."))
 }
 
 /// `hearth account passwd`

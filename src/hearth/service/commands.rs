@@ -184,7 +184,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .snooze_reminder(viewer, &snooze)
             .map(|again| json!(service.schedule_view(&again))),
         Command::ListScheduleRuns(list) => service.list_schedule_runs(viewer, list.schedule_id),
-        Command::GetAccount => service.get_account(caller.identity),
+        Command::GetQuietHours => service.get_quiet_hours(caller.identity),
         Command::SetQuietHours(set) => service.set_quiet_hours(caller.identity, set.quiet_hours),
         Command::ListSchedules => service.list_schedules(viewer),
         Command::DeleteSchedule(delete) => {

@@ -93,16 +93,17 @@ impl Service {
         let hours = hours.map(|hours| hours.to_string());
         self.store.set_quiet_hours(by.user_id, hours)?;
         self.look_for_due();
-        Ok(json!({ "quiet_hours": self.quiet_hours_of(by)? }))
+        self.get_quiet_hours(by)
     }
 
-    /// When it is quiet for somebody: as they have set it, else as the configuration has it.
-    pub(super) fn quiet_hours_of(&self, person: &Identity) -> Result<Option<String>> {
+    /// When the caller has quiet, by their own choice or else by the configuration.
+    pub(super) fn get_quiet_hours(&self, by: &Identity) -> Result<Value> {
         let config = self.settings.current();
-        let of_config = config.person(&person.user);
+        let of_config = config.person(&by.user);
         let of_config = of_config.and_then(|person| person.notifications.as_ref()?.quiet_hours);
-        let own = self.store.quiet_hours(person.user_id)?;
-        Ok(own.or_else(|| Some(of_config?.to_string())))
+        let own = self.store.quiet_hours(by.user_id)?;
+        let hours = own.or_else(|| Some(of_config?.to_string()));
+        Ok(json!({ "quiet_hours": hours }))
     }
 
     /// The notification for whoever asked, when a turn ends: that a reminder has come,

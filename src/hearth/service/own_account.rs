@@ -10,7 +10,7 @@ use base::secret::Secret;
 use protocol::command::ChangePassword;
 use protocol::record;
 use serde_json::json;
-use store::{Identity, User};
+use store::User;
 
 impl Service {
     pub(super) fn change_password(
@@ -33,18 +33,6 @@ impl Service {
         log::info!("user {}: deleted the account", user.name);
         self.person_gone(gone.unseen);
         Ok(json!({ "name": user.name }))
-    }
-
-    pub(super) fn get_account(&self, caller: &Identity) -> Result<Value> {
-        let user = (self.store.user(&caller.user)?)
-            .ok_or_else(|| Error::not_found("this account is removed"))?;
-        Ok(json!(record::Account {
-            quiet_hours: self.quiet_hours_of(caller)?,
-            display_name: user.called().to_owned(),
-            role: caller.role.as_str(),
-            created_at: user.created_at,
-            name: user.name,
-        }))
     }
 
     pub(super) fn list_own_tokens(&self, caller: &Caller<'_>) -> Result<Value> {

@@ -554,8 +554,11 @@ commands! {
         runs: Vec<record::ScheduleRun>,
     },
 
-    /// Returns what is known of the caller.
-    "get_account" Viewer Account GetAccount -> Account,
+    /// When the phones and browsers of the caller are quiet.
+    "get_quiet_hours" Viewer Account GetQuietHours -> {
+        /// Two times of day, such as `22:00-07:00`, of the caller or else of the configuration.
+        quiet_hours: Option<String>,
+    },
 
     /// Sets when the phones and browsers of the caller are to be quiet.
     "set_quiet_hours" Viewer Account SetQuietHours(SetQuietHours {

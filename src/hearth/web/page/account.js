@@ -14,13 +14,13 @@ export async function show(household) {
   const chosen = h("input", { type: "file", hidden: true, "aria-label": say("account.import_file"), onchange: () => chosen.files[0] && tried(bringIn) });
   const done = h("progress", { max: "1", value: "0", "aria-label": say("account.importing") });
   const state = h("p.quiet", { role: "status" });
-  const [push, linked, known] = await Promise.all([household.maySend && import("./push.js"),
-    household.maySend && import("./senders.js").then(({ sendersCard }) => sendersCard(household)), household.request("get_account"), draw()]);
-  const [from, until] = known.quiet_hours?.split("-") ?? [];
+  const [push, linked, quiet] = await Promise.all([household.maySend && import("./push.js"),
+    household.maySend && import("./senders.js").then(({ sendersCard }) => sendersCard(household)), household.maySend && household.request("get_quiet_hours"), draw()]);
+  const [from, until] = (quiet && quiet.quiet_hours || "-").split("-");
   return { element: h("div.page",
     push && push.pushCard(household),
     card(say("common.name"), h("p.help", say("account.name_help", { user })),
-      form(say("common.save"), rename, h("label", say("common.name"), h("input", { type: "text", maxlength: 64, value: known.display_name })))),
+      form(say("common.save"), rename, h("label", say("common.name"), h("input", { type: "text", maxlength: 64, value: called(user) })))),
     household.maySend && card(say("account.quiet_hours"), h("p.help", say("account.quiet_help")),
       form(say("account.set"), setQuietHours, timeOf(say("account.from"), from), timeOf(say("account.until"), until))),
     linked,

@@ -7,11 +7,11 @@ import { say } from "./more.js";
 export const field = (label, input, help) => h("label", label, input, help && h("span.help", help));
 
 /** Something to tick. */
-export const tick = (label, properties) => h("label.check", h("input", { type: "checkbox", ...properties }), label);
+export const tick = (label, properties) => h("label.check", h("input", { type: "checkbox", ...properties }), ...[label].flat());
 
-/** A group of ticks with a name. `chosen()` are the values of those that are ticked. */
-export function ticks(legend, pairs, chosen) {
-  const element = h("fieldset.persons", h("legend", legend), pairs.map(([value, label]) => tick(label, { value, checked: chosen.includes(value) })));
+/** A group of ticks for values of a kind. `chosen()` are the values of those that are ticked. */
+export function ticks(legend, name, pairs, chosen) {
+  const element = h("fieldset.persons", h("legend", legend), pairs.map(([value, ...label]) => tick(label, { name, value, checked: chosen.includes(value) })));
   return { element, chosen: () => [...element.querySelectorAll(":checked")].map((one) => one.value) };
 }
 
@@ -46,18 +46,16 @@ export function dialogForm({ title, action, send }, ...fields) {
   });
 }
 
-/** The fields that say who sees a thing, with ticks for some people. `audience()` is what they say. */
-export async function readers(household, now) {
+/** The fields that say who sees a thing, with ticks for some people. `means` says what each choice is; `audience()` is what was chosen. */
+export async function readers(household, now, legend = say("forms.readers"), means = (choice) => say(`forms.means.${choice}`)) {
   const { people } = await household.read("list_people");
   const others = people.filter(({ name }) => name !== household.identity.user);
   const isSome = Array.isArray(now);
-  const some = ticks(say("forms.people"), others.map(({ name }) => [name, called(name)]), isSome ? now : []);
-  const choice = (value, label, meaning) => h("label.choice",
-    h("input", { type: "radio", name: "audience", value, checked: value === (isSome ? "people" : now), onchange: draw }), h("span", h("strong", label), h("br"), meaning));
-  const choices = h("fieldset", h("legend", say("forms.readers")),
-    choice("private", say("forms.private"), say("forms.private_help")),
-    choice("household", say("forms.household"), say("forms.household_help")),
-    others.length ? choice("people", say("forms.some"), say("forms.some_help")) : null);
+  const some = ticks(say("app.page.people"), "person", others.map(({ name, role }) => [name, called(name), role === "viewer" && h("span.quiet.small", say("common.role.viewer"))]), isSome ? now : []);
+  if (!others.length) some.element.append(h("p.quiet", say("sharing.nobody")));
+  const choices = h("fieldset", legend && h("legend", legend), ["private", "household", "people"].map((choice) => h("label.choice",
+    h("input", { type: "radio", name: "audience", value: choice, checked: choice === (isSome ? "people" : now), onchange: draw }),
+    h("span", h("strong", say(`sharing.choice.${choice}`)), h("br"), means(choice)))));
   const picked = () => choices.querySelector(":checked").value;
   draw();
   return { element: h("fieldset", choices, some.element), audience };
@@ -69,7 +67,7 @@ export async function readers(household, now) {
   function audience() {
     if (picked() !== "people") return picked();
     const names = some.chosen();
-    if (!names.length) throw new Error(say("forms.nobody"));
+    if (!names.length) throw new Error(say("sharing.choose_one"));
     return names;
   }
 }

@@ -14,7 +14,7 @@ export async function edit(household, { name, display_name: called, limits }) {
   const mode = h("select", options([["", say("person.mode_usual")], ["ask", say("person.mode_ask")], ["allow", say("person.mode_allow")], ["deny", say("person.mode_deny")]], known.permission_mode ?? ""));
   // Those that are not offered to the admin stay, too.
   const offered = [...tools.map((one) => [one.name, one.label]), ...(known.tools ?? []).filter((tool) => !tools.some((one) => one.name === tool)).map((tool) => [tool, tool])];
-  const some = ticks(say("person.tools"), offered, known.tools ?? tools.map((one) => one.name));
+  const some = ticks(say("person.tools"), "tool", offered, known.tools ?? tools.map((one) => one.name));
   const all = tick(say("person.all_tools"), { checked: !known.tools, onchange: draw });
   draw();
   return dialogForm({ title: say("person.title", { name }), action: say("common.save"), send },

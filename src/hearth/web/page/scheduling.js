@@ -23,7 +23,7 @@ export async function add(household) {
     list: field(say("scheduling.list"), h("select", options(lists.map(({ list }) => [list, list])))),
     webhook: field(say("scheduling.webhook"), h("select", options(accounts.map((name) => [name, name])))),
   };
-  const who = ticks(say("scheduling.people"), people.filter(({ role }) => role !== "viewer").map(({ name }) => [name, called(name)]), [me]);
+  const who = ticks(say("scheduling.people"), "person", people.filter(({ role }) => role !== "viewer").map(({ name }) => [name, called(name)]), [me]);
   const kind = () => kinds.querySelector(":checked").value;
   const input = (name) => wheres[name].querySelector("input, select");
   draw();
