@@ -293,7 +293,6 @@ impl Service {
             ));
         }
         lock(&self.backup).is_wanted = true;
-        self.wakes.look();
         Ok(json!({ "started": true }))
     }
 

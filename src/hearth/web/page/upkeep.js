@@ -3,7 +3,7 @@
 import { h, ask, card, rowList, toast } from "./dom.js";
 import { field, ownerForm, ownerLines } from "./forms.js";
 import { changes, fill, row } from "./list.js";
-import { locale, say } from "./more.js";
+import { locale, pieces, say } from "./more.js";
 import { sentence } from "./session.js";
 
 /** How often it is asked how far a backup is. */
@@ -22,7 +22,7 @@ export async function show(household) {
   await draw();
   const { config } = household;
   const stop = watch("config");
-  return { element: h("div.page", backupCard(config.backup), retentionCard(config), zoneCard(config), voiceCard(config.voice)), close: () => {
+  return { element: h("div.page", backupCard(config.backup), retentionCard(config), zoneCard(config), voiceCard(config.voice), noticeCard()), close: () => {
     clearTimeout(later);
     stop();
   } };
@@ -67,6 +67,11 @@ export async function show(household) {
       speaks && h("div.row.wrap", h("button", { onclick: () => tried(async () => (await import("./voice.js")).speak(household, say("upkeep.spoken"))) }, say("upkeep.hear"))),
       ownerForm(say("upkeep.voice_owner"), ([url]) => ["transcription", "speech"].map((what) => `hearth config set voice.${what}.url ${url}`),
         { label: say("upkeep.voice_server"), input: h("input", { type: "url", spellcheck: "false" }), example: "http://127.0.0.1:8000/v1" }));
+  }
+
+  function noticeCard() {
+    return card(say("upkeep.notifications"), h("p", pieces("upkeep.notifications_about", { people: h("a", { href: "#/people" }, say("app.page.people")), account: h("a", { href: "#/account" }, say("app.page.account")) })),
+      ownerLines(say("upkeep.notifications_owner"), "hearth config set notifications.push_contact mailto:you@example.com"));
   }
 
   async function update(config) {
