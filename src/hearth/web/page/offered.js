@@ -19,7 +19,7 @@ export function choices(household, offered, chosen) {
     save.disabled = true;
     try {
       await household.request("update_config", { config: { models: some.chosen() } });
-      toast(say("offered.saved"));
+      toast(say("upkeep.saved"));
     } catch (error) {
       complain(error);
     }

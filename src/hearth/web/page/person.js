@@ -14,10 +14,10 @@ export async function edit(household, { name, display_name: called, limits }) {
   const mode = h("select", options([["", say("person.mode_usual")], ["ask", say("person.mode_ask")], ["allow", say("person.mode_allow")], ["deny", say("person.mode_deny")]], known.permission_mode ?? ""));
   // Those that are not offered to the admin stay, too.
   const offered = [...tools.map((one) => [one.name, one.label]), ...(known.tools ?? []).filter((tool) => !tools.some((one) => one.name === tool)).map((tool) => [tool, tool])];
-  const some = ticks(say("person.tools"), "tool", offered, known.tools ?? tools.map((one) => one.name));
+  const some = ticks(say("app.page.tools"), "tool", offered, known.tools ?? tools.map((one) => one.name));
   const all = tick(say("person.all_tools"), { checked: !known.tools, onchange: draw });
   draw();
-  return dialogForm({ title: say("person.title", { name }), action: say("common.save"), send },
+  return dialogForm({ title: called || name, action: say("common.save"), send },
     field(say("person.display_name"), display, say("person.display_name_help", { name })), field(say("people.tokens_a_month"), tokens),
     field(say("people.instructions"), words), field(say("person.mode"), mode, say("person.mode_help")), all, some.element);
 
@@ -45,7 +45,7 @@ export function editPhone(household, { name, limits }) {
   const label = h("span");
   const content = tick(say("person.with_content"), { checked: known.content });
   const quiet = h("input", { type: "text", value: known.quiet_hours ?? "", placeholder: "22:00-07:00", pattern: "\\d?\\d:\\d\\d-\\d?\\d:\\d\\d" });
-  const fields = [field(say("person.address"), url), h("label", label, secret), content, field(say("person.quiet_hours"), quiet, say("person.quiet_help"))];
+  const fields = [field(say("person.address"), url), h("label", label, secret), content, field(say("account.quiet_hours"), quiet, say("person.quiet_help"))];
   const note = h("p", { role: "status" });
   const test = h("button", { onclick: tryOut, hidden: !present }, say("person.test_phone"));
   draw();

@@ -21,7 +21,7 @@ export async function add(household) {
     at: field(say("scheduling.at"), h("input", { type: "text", autocomplete: "off" }), say("scheduling.at_help")),
     event: field(say("scheduling.minutes"), h("input", { type: "number", min: 0, max: 10080, value: 30 })),
     list: field(say("scheduling.list"), h("select", options(lists.map(({ list }) => [list, list])))),
-    webhook: field(say("scheduling.webhook"), h("select", options(accounts.map((name) => [name, name])))),
+    webhook: field(say("senders.account"), h("select", options(accounts.map((name) => [name, name])))),
   };
   const who = ticks(say("scheduling.people"), "person", people.filter(({ role }) => role !== "viewer").map(({ name }) => [name, called(name)]), [me]);
   const kind = () => kinds.querySelector(":checked").value;

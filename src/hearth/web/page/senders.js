@@ -23,7 +23,7 @@ export async function sendersCard(household) {
 
   async function draw() {
     const { senders } = await household.request("list_senders");
-    fill(rows, senders, (one) => row([h("strong", one.sender), " ", h("span.badge", one.account)], pieces("senders.since", { time: moment(one.created_at) }),
+    fill(rows, senders, (one) => row([h("strong", one.sender), " ", h("span.badge", one.account)], pieces("common.since", { time: moment(one.created_at) }),
       remover(say("senders.end"), { what: one.sender, text: say("senders.end_text", { sender: one.sender, account: one.account }) }, "unlink_sender", { account: one.account, sender: one.sender })), say("senders.none"));
   }
 

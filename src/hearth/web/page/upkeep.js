@@ -57,7 +57,7 @@ export async function show(household) {
   function zoneCard({ time_zone: now }) {
     const zones = h("datalist", { id: "zones" }, Intl.supportedValuesOf("timeZone").map((value) => h("option", { value })));
     const zone = h("input", { type: "text", list: "zones", value: now ?? "", placeholder: say("upkeep.zone_usual"), autocomplete: "off", spellcheck: "false" });
-    return form(say("upkeep.zone"), say("upkeep.zone_about"), [field(say("upkeep.zone_name"), zone), zones], () => update({ time_zone: zone.value.trim() || null }));
+    return form(say("upkeep.zone"), say("upkeep.zone_about"), [field(say("upkeep.zone"), zone), zones], () => update({ time_zone: zone.value.trim() || null }));
   }
 
   function voiceCard(voice) {
@@ -66,7 +66,7 @@ export async function show(household) {
     return card(say("upkeep.voice"), h("p", listens ? say("upkeep.listens") : say("upkeep.does_not_listen")), h("p", speaks ? say("upkeep.speaks") : say("upkeep.does_not_speak")),
       speaks && h("div.row.wrap", h("button", { onclick: () => tried(async () => (await import("./voice.js")).speak(household, say("upkeep.spoken"))) }, say("upkeep.hear"))),
       ownerForm(say("upkeep.voice_owner"), ([url]) => ["transcription", "speech"].map((what) => `hearth config set voice.${what}.url ${url}`),
-        { label: say("upkeep.voice_server"), input: h("input", { type: "url", spellcheck: "false" }), example: "http://127.0.0.1:8000/v1" }));
+        { label: say("person.address"), input: h("input", { type: "url", spellcheck: "false" }), example: "http://127.0.0.1:8000/v1" }));
   }
 
   function noticeCard() {
