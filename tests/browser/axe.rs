@@ -13,7 +13,7 @@ use support::model::{Act, Model};
 const REPLY: &str = include_str!("rendering.md");
 
 /// Nothing that axe-core finds, by day and by night, under a finger and on a large screen.
-fn examine(page: &mut Page, axe: &str, place: &str) {
+pub fn examine(page: &mut Page, axe: &str, place: &str) {
     println!("{place}");
     page.evaluate(&format!("{axe}; 0"));
     for (width, height) in [(390, 844), (1280, 800)] {

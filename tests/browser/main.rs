@@ -17,6 +17,7 @@ mod firefox;
 mod forms;
 mod handbook;
 mod invitations;
+mod languages;
 mod looks;
 mod navigation;
 mod open_webui_peers;

@@ -8,6 +8,7 @@ use crate::model::budget;
 use crate::model::servers::Candidate;
 use crate::model::{ChatMessage, ModelRequest, ProviderError};
 use base::error::{Error, Result};
+use base::language::Words;
 use store::{Purpose, Snapshot, Usage};
 
 /// Asks for a text with what `text` makes for the model that is asked, and adds what it cost
@@ -42,6 +43,7 @@ pub fn ask(
             purpose,
             conversation: None,
             client: None,
+            words: Words::ENGLISH,
             temperature: config.temperature,
             max_tokens: config.max_tokens,
             stream: false,

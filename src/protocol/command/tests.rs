@@ -95,7 +95,7 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
     );
     assert_eq!(
         declared("auth").fields,
-        ["token", "as_user", "username", "password"]
+        ["token", "as_user", "language", "username", "password"]
     );
     assert!(declared("ping").fields.is_empty());
     assert_eq!(chat.role, UserRole::User);

@@ -1,8 +1,8 @@
 // A person's own account.
 
-import { h, card, facts, moment, ask, toast, rowList, called } from "./dom.js";
+import { h, card, facts, moment, ask, options, toast, rowList, called } from "./dom.js";
 import { changes, fill, row, sure } from "./list.js";
-import { pieces, say } from "./more.js";
+import { LANGUAGES, adopt, pieces, say } from "./more.js";
 
 /** The page. */
 export async function show(household) {
@@ -21,6 +21,7 @@ export async function show(household) {
     push && push.pushCard(household),
     card(say("common.name"), h("p.help", say("account.name_help", { user })),
       form(say("common.save"), rename, h("label", say("common.name"), h("input", { type: "text", maxlength: 64, value: called(user) })))),
+    card(say("account.language"), h("p.help", say("account.language_help")), languages()),
     household.maySend && card(say("account.quiet_hours"), h("p.help", say("account.quiet_help")),
       form(say("account.set"), setQuietHours, timeOf(say("account.from"), from), timeOf(say("account.until"), until))),
     linked,
@@ -74,6 +75,16 @@ export async function show(household) {
     const { quiet_hours: hours } = await household.request("set_quiet_hours", { quiet_hours: from && until ? `${from}-${until}` : null });
     const [begin, end] = hours?.split("-") ?? [];
     toast(hours ? say("account.quiet", { begin, end }) : say("account.no_quiet"));
+  }
+
+  /** The languages, each by its own name. */
+  function languages() {
+    const named = LANGUAGES.map((one) => [one, new Intl.DisplayNames(one, { type: "language" }).of(one)]);
+    const chosen = h("select", { "aria-label": say("account.language"), onchange: () => tried(async () => {
+      const { language } = await household.request("set_language", { language: chosen.value || null });
+      adopt(language);
+    }) }, options([["", say("account.language_of_browser")], ...named], household.identity.language ?? ""));
+    return chosen;
   }
 
   function timeOf(label, value) {

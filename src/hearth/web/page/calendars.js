@@ -33,7 +33,7 @@ export async function show(household) {
 
   function calendar(one) {
     const states = { waiting: say("calendars.waiting"), ok: say("calendars.ok"), failing: say("calendars.failing") };
-    const what = [h("strong", one.name), " ", h("span.badge", states[one.state]), one.problem && h("p.small", { class: one.state === "failing" ? "problem small" : "quiet small" }, sentence(one.problem))];
+    const what = [h("strong", one.name), " ", h("span.badge", states[one.state]), one.problem && h(one.state === "failing" ? "p.problem.small" : "p.quiet.small", sentence(one.problem))];
     const about = [audienceIcon(one, me), one.owner === me ? null : `${called(one.owner)} · `, one.url, ` · ${count("calendars.events", one.events)}`,
       one.read_at && [" · ", ...pieces("calendars.read", { time: moment(one.read_at) })], one.read_only && ` · ${say("calendars.read_only")}`].flat();
     return row(what, about, one.owner === me && h("span.row",

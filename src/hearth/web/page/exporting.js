@@ -37,7 +37,7 @@ export async function upload(file, told) {
     // Only this interface tells how much was sent.
     const request = new XMLHttpRequest();
     request.open("POST", new URL("/import", savedEndpoint().address ?? location.href));
-    request.setRequestHeader("Authorization", `Bearer ${token()}`);
+    request.setRequestHeader("authorization", `Bearer ${token()}`);
     request.responseType = "json";
     request.upload.onprogress = ({ loaded }) => told(loaded / file.size);
     request.onload = () => resolve(request.response ?? { error: say("session.status", { status: request.status }) });

@@ -25,7 +25,7 @@ export async function add(household) {
   };
   const who = ticks(say("scheduling.people"), "person", people.filter(({ role }) => role !== "viewer").map(({ name }) => [name, called(name)]), [me]);
   const kind = () => kinds.querySelector(":checked").value;
-  const input = (name) => wheres[name].querySelector("input, select");
+  const input = (name) => wheres[name].querySelector(":is(input,select)");
   draw();
   return dialogForm({ title: say("scheduling.add"), action: say("scheduling.set"), send },
     kinds, field(say("scheduling.text"), text), field(say("scheduling.when"), occasion), ...Object.values(wheres), who.element);
