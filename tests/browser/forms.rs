@@ -152,7 +152,7 @@ fn senders_are_linked_with_a_code() {
     sign_in_as(&mut page, &home, "user");
     go(&mut page, "account");
     // One without a secret has no senders.
-    page.until("[...document.querySelectorAll('.card option')].map((one) => one.value).join() === 'signal'");
+    page.until("[...document.querySelectorAll('.card form option')].map((one) => one.value).join() === 'signal'");
     press(&mut page, "Make a code");
     page.until(
         "document.querySelector('.card [role=status] code')?.textContent.startsWith('/link ')",
@@ -385,7 +385,7 @@ fn an_admin_keeps_the_household_going() {
         "Address of the server",
         "http://127.0.0.1:8000/v1",
     );
-    page.until("[...document.querySelectorAll('.code pre')].at(-1).textContent === 'hearth config set voice.transcription.url http://127.0.0.1:8000/v1\\nhearth config set voice.speech.url http://127.0.0.1:8000/v1'");
+    page.until("[...document.querySelectorAll('.code pre')].some((one) => one.textContent === 'hearth config set voice.transcription.url http://127.0.0.1:8000/v1\\nhearth config set voice.speech.url http://127.0.0.1:8000/v1')");
     look(&mut page, "upkeep");
     check(&page, &home);
 }
