@@ -73,7 +73,7 @@ const LANGUAGES: [&str; 5] = ["de", "es", "fr", "it", "nl"];
 /// the one that has the words said.
 const OF_NOTHING: [&str; 3] = ["highlight.js", "math.js", "words.js"];
 /// What stays in the code of the page: names, keys of the keyboard, lines to type.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "Anthropic",
     "Bearer ",
     "Cerebras",
@@ -91,6 +91,7 @@ const NAMES: [&str; 19] = [
     "LM Studio",
     "Mistral",
     "Ollama",
+    "Telegram",
     "Together",
     "noopener noreferrer nofollow",
 ];

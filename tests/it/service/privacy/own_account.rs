@@ -85,6 +85,7 @@ const COMMANDS: &str = r#"
     gt   | {"type":"snooze_reminder","schedule_id":"sched_0000000000001"}
     -    | {"type":"list_schedule_runs","schedule_id":"sched_0000000000001"}
     ghts | {"type":"get_quiet_hours"}
+    ghts | {"type":"set_language"}
     ghts | {"type":"set_quiet_hours"}
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
