@@ -182,7 +182,7 @@ section! {
         /// The nightly backups.
         pub backup: Backup = section_of();
         /// How long to keep things.
-        pub retention: Retention = section_of();
+        pub retention: Retention = section_of(), writable;
         /// Threads that run turns and deliver replies.
         pub workers: usize = integer(1..=256).or(16);
         /// What is logged. HEARTH_LOG in the server's environment overrides it.

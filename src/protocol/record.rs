@@ -818,7 +818,7 @@ records! {
         pub enabled: bool,
         /// How the body may be sent: `json`, `form`, `text`, `get`.
         pub accept: Value,
-        /// Its secret.
+        /// Its secret, for the owner of the machine.
         pub secret: Option<String>,
         /// The body, as its `map` and `when` take it.
         pub body: Value,
@@ -828,6 +828,9 @@ records! {
         pub outgoing_url: String,
         /// For how many seconds they may take.
         pub callback_seconds: u64,
+        /// The turn of a test that was sent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub turn_id: Option<TurnId>,
     }
 
     /// Something that a tool of the catalogue must be told.

@@ -80,6 +80,18 @@ fn axe_finds_nothing_on_any_screen() {
         examine(&mut page, &axe, name);
     }
     go(&mut page, "people");
-    page.click("[aria-label='Limits of user']");
+    page.click("[aria-label='Name and limits of user']");
+    page.until("document.querySelector('dialog .persons')");
     examine(&mut page, &axe, "limits");
+    for (name, button) in [
+        ("calendars", "Add a calendar"),
+        ("memories", "Add a memory"),
+        ("reminders", "New reminder or routine"),
+    ] {
+        page.evaluate("document.querySelector('dialog').close()");
+        go(&mut page, name);
+        super::forms::press(&mut page, button);
+        page.until("document.querySelector('dialog form')");
+        examine(&mut page, &axe, button);
+    }
 }

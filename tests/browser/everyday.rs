@@ -36,7 +36,8 @@ fn every_page_opens_on_a_cold_load_for_every_role() {
             page.until(&format!("document.querySelector('.place')?.dataset.page === '{opened}' && !document.querySelector('.page').textContent.includes('Loading')"));
             let text = page.evaluate("document.querySelector('.page').textContent");
             let text = text.as_str().unwrap();
-            let is_for_admins = ["manage", "settings", "people", "webhooks"].contains(opened);
+            let is_for_admins =
+                ["manage", "settings", "people", "webhooks", "upkeep"].contains(opened);
             let is_open = match name {
                 "admin" => true,
                 "viewer" => ["reminders", "account", "help"].contains(opened),
@@ -310,7 +311,7 @@ fn members_have_few_ways_and_admins_manage_beside_them() {
         page.until("document.querySelector('.frame')");
         if manages {
             go(&mut page, "manage");
-            page.until("document.querySelectorAll('.page .rows a').length === 5");
+            page.until("document.querySelectorAll('.page .rows a').length === 6");
             go(&mut page, "people");
             page.until("document.querySelector('.foot [aria-current]')?.textContent === 'Manage'");
             look(&mut page, "manage");
@@ -468,8 +469,8 @@ fn a_person_is_one_card_with_role_and_usage() {
         users.as_array().unwrap().iter().any(is_guest).then_some(())
     });
     // Limits are changed one by one: what else the configuration says of somebody stays.
-    page.click("[aria-label='Limits of user']");
-    page.fill("dialog input", "600000");
+    page.click("[aria-label='Name and limits of user']");
+    page.fill("dialog [type=number]", "600000");
     page.fill("dialog textarea", "Answers for a nine year old.");
     page.click("dialog button[type=submit]");
     page.until(&format!("{}[0].textContent.includes('of 600,000 tokens') && {}[0].textContent.includes('instructions of their own')", of("user"), of("user")));

@@ -15,6 +15,7 @@ mod everyday;
 mod exporting;
 mod files;
 mod firefox;
+mod forms;
 mod handbook;
 mod invitations;
 mod languages;

@@ -10,16 +10,18 @@ use support::http::post;
 use support::model::{Act, Model, streamed};
 
 /// All pages that an admin has.
-pub const PAGES: [&str; 11] = [
+pub const PAGES: [&str; 13] = [
     "manage",
     "settings",
     "tools",
     "lists",
     "memories",
     "reminders",
+    "calendars",
     "account",
     "people",
     "webhooks",
+    "upkeep",
     "status",
     "help",
 ];

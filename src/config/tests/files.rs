@@ -368,7 +368,8 @@ fn every_setting_is_documented() {
             "tool_permissions",
             "people",
             "privacy",
-            "time_zone"
+            "time_zone",
+            "retention"
         ]
     );
 }

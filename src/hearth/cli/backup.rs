@@ -25,6 +25,7 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 --with-secrets  Include API keys, passwords and the machine's key
 --force         Replace FILE if it exists
 --list          Instead, list the backups that the server has made at night
+--start         Instead, have the running server make the one of tonight now
 --json",
 )
 .ask(run);
@@ -33,11 +34,12 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 fn run(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> CliResult {
     match arguments.operand(0) {
         None if arguments.has("list") => list(door, arguments, context),
+        None if arguments.has("start") => start(door, context),
         Some("-") => Err(arguments.usage("a backup is a file: give its name in place of `-`")),
-        Some(file) if !arguments.has("list") => {
+        Some(file) if !arguments.has("list") && !arguments.has("start") => {
             back_up(door, PathBuf::from(file), arguments, context)
         }
-        _ => Err(arguments.usage("give either FILE or --list")),
+        _ => Err(arguments.usage("give either FILE, --list or --start")),
     }
 }
 
@@ -60,6 +62,17 @@ fn list(door: &mut Door, arguments: &Arguments, context: &mut CliContext) -> Cli
         true => Ok(()),
         false => context.note(format_args!("They are in {}.", text(&data["directory"]))),
     }
+}
+
+/// `hearth backup --start`
+fn start(door: &mut Door, context: &mut CliContext) -> CliResult {
+    if door.server()?.is_none() {
+        return Err(CliError::failed(
+            "no server is running that could make it; `hearth backup FILE` makes one",
+        ));
+    }
+    door.ask(&json!({ "type": "start_backup" }))?;
+    context.note("The server makes it now; `hearth backup --list` shows it.")
 }
 
 /// `hearth backup FILE`

@@ -7,6 +7,7 @@ use super::command::Command;
 use super::context::CliError;
 use super::row::{Shown, audience, text, time};
 use super::table::truncated;
+use super::token::names;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 
 pub const MEMORY: Command = Command::new(
@@ -37,6 +38,42 @@ Any of the words may match, also as the start of a longer word.
     ),
     Command::new(
         "\
+add TEXT [TEXT...]: Have the assistant remember a fact, and print its ID
+Everybody in the household sees it.
+--audience NAME,...  Who sees it (default: household)",
+    )
+    .row(
+        |arguments| {
+            let audience = named_audience(arguments)?;
+            let content = arguments.joined();
+            Ok(json!({ "type": "add_memory", "content": content, "audience": audience }))
+        },
+        Shown::Line(|memory| text(&memory["memory_id"])),
+    ),
+    Command::new(
+        "\
+change ID [TEXT...]: Change a memory or who sees it, and print its new ID
+--audience NAME,...  Who sees it: household, private, or names",
+    )
+    .row(
+        |arguments| {
+            let words: Vec<&str> = (1..).map_while(|place| arguments.operand(place)).collect();
+            let content = (!words.is_empty()).then(|| words.join(" "));
+            let audience = named_audience(arguments)?;
+            if content.is_none() && audience.is_none() {
+                return Err(arguments.usage("give its new text, or --audience"));
+            }
+            Ok(json!({
+                "type": "update_memory",
+                "memory_id": arguments.required(0),
+                "content": content,
+                "audience": audience,
+            }))
+        },
+        Shown::Line(|memory| text(&memory["memory_id"])),
+    ),
+    Command::new(
+        "\
 remove ID: Remove a memory
 `hearth memory list` shows the ID.",
     )
@@ -45,6 +82,15 @@ remove ID: Remove a memory
         Shown::Sentence(|data| format!("Removed {}.", text(&data["memory_id"]))),
     ),
 ]);
+
+/// `--audience`, as a request has it.
+fn named_audience(arguments: &Arguments) -> Result<Option<Value>, CliError> {
+    let audience = arguments.text("audience")?;
+    Ok(audience.map(|audience| match audience {
+        "household" | "private" => json!(audience),
+        list => json!(names(list)),
+    }))
+}
 
 const fn memories(empty: &'static str) -> Shown {
     Shown::List {

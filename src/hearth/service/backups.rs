@@ -193,6 +193,16 @@ pub(super) struct Copied {
     asked: Instant,
 }
 
+/// How the nightly backups go.
+#[derive(Default)]
+pub(super) struct BackupProgress {
+    /// Why the last one failed, if it did.
+    problem: Option<String>,
+    /// Whether somebody wants one at once.
+    is_wanted: bool,
+    is_running: bool,
+}
+
 /// Starts a backup when one is due, on its own thread, which ends with the
 /// timekeeper.
 pub(super) struct Nightly {
@@ -224,13 +234,26 @@ impl Nightly {
         {
             self.look_at = Instant::now() + RETRY;
         }
-        if self.running.is_some() || Instant::now() < self.look_at {
+        if self.running.is_some() {
+            return;
+        }
+        let is_wanted = {
+            let mut backup = lock(&service.backup);
+            backup.is_running = std::mem::take(&mut backup.is_wanted);
+            backup.is_running
+        };
+        if !is_wanted && Instant::now() < self.look_at {
             return;
         }
         self.look_at = Instant::now() + LOOK;
-        let Some(night) = service.due_night(&mut self.checked) else {
+        let night = match is_wanted {
+            true => service.night_of_today().map(|(night, _)| night),
+            false => service.due_night(&mut self.checked),
+        };
+        let Some(night) = night else {
             return;
         };
+        lock(&service.backup).is_running = true;
         let service = Arc::clone(service);
         let work = move |cancel: &Cancel| {
             let cancel = cancel.clone();
@@ -259,10 +282,24 @@ impl Service {
             night: night.to_string(),
             bytes: fs::metadata(path).map_or(0, |about| about.len()),
         });
+        let progress = lock(&self.backup);
         Ok(json!({
             "backups": backups.collect::<Vec<_>>(),
             "directory": directory.display().to_string(),
+            "is_running": progress.is_wanted || progress.is_running,
+            "problem": progress.problem.clone(),
         }))
+    }
+
+    /// Has the timekeeper make the backup of the night now.
+    pub(super) fn start_backup(&self) -> Result<Value, Error> {
+        if self.settings.current().backup.keep == 0 {
+            return Err(Error::invalid_request(
+                "nightly backups are off; `hearth config set backup.keep 7` turns them on",
+            ));
+        }
+        lock(&self.backup).is_wanted = true;
+        Ok(json!({ "started": true }))
     }
 
     /// The next part of a copy of the database. Whoever asks for it writes the file, where and
@@ -306,12 +343,17 @@ impl Service {
         lock(&self.snapshots).retain(|_, copied| copied.asked.elapsed() < STALLED);
     }
 
+    /// The latest night whose backup time has come, and that time.
+    fn night_of_today(&self) -> Option<(Date, Timestamp)> {
+        let at = self.settings.current().backup.at;
+        latest_night(self.clock.now(), at, Zone::system().rules())
+    }
+
     /// The night whose backup has yet to be made, or whose check where no backup is kept. A
     /// night before the first user was added needs none.
     fn due_night(&self, checked: &mut Option<Date>) -> Option<Date> {
         let config = &self.settings.current().backup;
-        let now = self.clock.now();
-        let (night, hour) = latest_night(now, config.at, Zone::system().rules())?;
+        let (night, hour) = self.night_of_today()?;
         if config.keep == 0 {
             let last = checked.replace(night);
             return last.is_some_and(|last| last != night).then_some(night);
@@ -359,7 +401,7 @@ impl Service {
             }
         };
         let is_good = problem.is_none();
-        *self.backup_problem() = problem;
+        lock(&self.backup).problem = problem;
         is_good
     }
 
@@ -397,10 +439,15 @@ impl Service {
             log::warn!("nightly backup: {reason}");
         }
         let target = directory.join(name_of(night));
+        let overwrite = target.exists();
+        if overwrite {
+            // The one that is there is lost only to one that is whole.
+            check(&database, watch)?;
+        }
         let order = BackupRequest {
             database: &database,
             target: &target,
-            overwrite: false,
+            overwrite,
             files,
         };
         let made = back_up(order, watch).map_err(|error| error.to_string())?;
@@ -429,7 +476,7 @@ impl Service {
         BackupStatus {
             keep: config.keep as u64,
             newest: newest.first().map(|(night, _)| night.to_string()),
-            problem: self.backup_problem().clone(),
+            problem: lock(&self.backup).problem.clone(),
         }
     }
 }

@@ -166,6 +166,8 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
                 views::records("memories", memories.iter().map(views::memory))
             })
         }
+        Command::AddMemory(new) => service.add_memory(new, caller),
+        Command::UpdateMemory(update) => service.update_memory(update, caller),
         Command::DeleteMemory(delete) => store.forget(viewer, delete.memory_id).map(|readers| {
             service.hub.publish_memory(delete.memory_id, readers);
             json!({ "memory_id": delete.memory_id })
@@ -226,7 +228,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListWebhookAccounts => service.list_webhook_accounts(),
         Command::AddWebhookAccount(new) => service.add_webhook_account(new),
         Command::RemoveWebhookAccount(remove) => service.remove_webhook_account(&remove.name),
-        Command::TestWebhookAccount(test) => service.test_webhook_account(&test),
+        Command::TestWebhookAccount(test) => service.test_webhook_account(&test, caller.identity),
         Command::ListAvailableTools => Ok(list_available_tools()),
         Command::AddTool(new) => service.add_tool(new, caller.identity),
         Command::RemoveTool(remove) => service.remove_tool(&remove.name, user),
@@ -271,6 +273,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::ListErrors => service.list_errors(),
         Command::ListBackups => service.list_backups(),
+        Command::StartBackup => service.start_backup(),
         Command::BackUp(wanted) => service.back_up(caller, wanted.part),
         Command::GetUsage(get) => service.usage(&get),
         Command::RemoveUser(remove) => service.remove_user(&remove, caller.identity),

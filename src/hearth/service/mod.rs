@@ -39,6 +39,7 @@ pub mod event_stream;
 mod guesser;
 pub mod hub;
 pub mod invitations;
+mod memories;
 pub mod meter;
 mod notifications;
 mod own_account;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
-use super::backups::Copied;
+use super::backups::{BackupProgress, Copied};
 use super::connections::Connections;
 use super::guesser::Guesser;
 use super::hub::{ConnectionId, Hub};
@@ -80,8 +80,8 @@ pub struct Service {
     /// Turns that wait until the database can be written again, and until when
     /// at least.
     pub(super) deferred: Mutex<Vec<(Instant, Deferred)>>,
-    /// Why the last nightly backup failed, if it did.
-    pub(super) backup_problem: Mutex<Option<String>>,
+    /// How the nightly backups go.
+    pub(super) backup: Mutex<BackupProgress>,
     pub(super) wakes: Wakes,
     pub(super) verifier: Verifier,
     /// By which the machine's owner is known until this service ends.
@@ -155,7 +155,7 @@ impl Service {
             waiting_requests: AtomicUsize::new(0),
             meter: Meter::default(),
             deferred: Mutex::default(),
-            backup_problem: Mutex::default(),
+            backup: Mutex::default(),
             wakes: Wakes::default(),
             verifier: Verifier::default(),
             owner_key: Secret::random_token(),
@@ -281,10 +281,6 @@ impl Service {
     /// When the timekeeper last finished a round.
     pub fn last_tick(&self) -> Instant {
         *lock(&self.last_tick)
-    }
-
-    pub(super) fn backup_problem(&self) -> MutexGuard<'_, Option<String>> {
-        lock(&self.backup_problem)
     }
 
     /// The assistant with the current configuration.

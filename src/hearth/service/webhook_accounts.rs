@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::webhooks::WebhookRequest;
 use super::{Service, views, webhook_sample};
 use base::error::{Error, Result};
-use protocol::command::{AddWebhookAccount, TestWebhookAccount};
+use base::ids::TurnId;
+use config::{Limits, WebhookAccount};
+use protocol::command::{AddWebhookAccount, CHAT_MESSAGE_BYTES, TestWebhookAccount, check_message};
 use protocol::record;
-use store::{DeliveryState, Viewer};
+use store::{DeliveryState, Identity, UserRole, Viewer};
 
 /// The message of a test without one.
 const MESSAGE: &str = "This is a test of the webhook. Answer with one short sentence.";
@@ -49,12 +52,21 @@ impl Service {
         Ok(removed)
     }
 
-    pub(super) fn test_webhook_account(&self, test: &TestWebhookAccount) -> Result<Value> {
+    pub(super) fn test_webhook_account(
+        &self,
+        test: &TestWebhookAccount,
+        by: &Identity,
+    ) -> Result<Value> {
         let config = self.settings.current();
         let account = config.webhook_account(&test.name);
         let account = account.ok_or_else(|| self.no_account(&test.name))?;
         let listener = config.port_of_account(&account.name);
         let message = test.message.as_deref().unwrap_or(MESSAGE);
+        let body = webhook_sample::body(account, message);
+        let turn_id = match test.send {
+            true => Some(self.send_test(account, &config.limits, &body)?),
+            false => None,
+        };
         Ok(json!(record::WebhookTest {
             incoming_path: account.incoming_path.clone(),
             listener: listener as u64,
@@ -64,15 +76,42 @@ impl Service {
                 .map(|(_, port)| u64::from(*port)),
             enabled: account.enabled,
             accept: json!(account.accept),
-            secret: account
-                .secret
-                .as_ref()
+            secret: (account.secret.as_ref())
+                .filter(|_| by.role == UserRole::Owner)
                 .map(|secret| secret.expose().to_owned()),
-            body: webhook_sample::body(account, message),
+            body,
             mapped: account.map.is_some(),
             outgoing_url: account.outgoing_url.clone(),
             callback_seconds: config.limits.callback_seconds,
+            turn_id,
         }))
+    }
+
+    /// Has an account get this body, as if its system had posted it.
+    fn send_test(&self, account: &WebhookAccount, limits: &Limits, body: &Value) -> Result<TurnId> {
+        if !account.enabled {
+            let name = &account.name;
+            return Err(Error::invalid_request(format!(
+                "the webhook account {name:?} is not enabled, so it gets no messages"
+            )));
+        }
+        let message = match &account.map {
+            Some(map) => map.message.fill(body, CHAT_MESSAGE_BYTES),
+            None => body["message"].as_str().unwrap_or_default().to_owned(),
+        };
+        check_message(&message)?;
+        let request = WebhookRequest {
+            message,
+            user_id: None,
+            sender: None,
+            // One of its own: no earlier reply holds up this one.
+            conversation_id: None,
+            attachments: Vec::new(),
+            idempotency_key: None,
+            body: Vec::new(),
+        };
+        let accepted = self.accept_webhook(account, limits, request, false)?;
+        Ok(accepted.turn.id)
     }
 
     fn no_account(&self, name: &str) -> Error {

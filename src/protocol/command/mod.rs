@@ -32,11 +32,11 @@ use base::people::{Audience, UserRole};
 use base::reply::Surface;
 use base::secret::Secret;
 use values::{
-    any, attachments, audience, bytes, choice_of_model, events, expiry, false_by_default, id,
+    any, attachments, audience, bytes, choice_of_model, events, expiry, fact, false_by_default, id,
     idempotency_key, instructions, limit, message, model, offset, optional_array,
-    optional_audience, optional_id, optional_query, optional_secret, optional_time, part,
-    part_length, query, refresh_minutes, search_order, secret, sequence_number, snooze_minutes,
-    surface, texts, title, true_by_default,
+    optional_audience, optional_fact, optional_id, optional_query, optional_secret, optional_time,
+    part, part_length, query, refresh_minutes, search_order, secret, sequence_number,
+    snooze_minutes, surface, texts, title, true_by_default,
 };
 
 pub use declare::{CommandSchema, Declaration, Scope};
@@ -438,6 +438,24 @@ commands! {
         memories: Vec<record::Memory>,
     },
 
+    /// Has the assistant remember a fact.
+    "add_memory" User AllTools AddMemory(AddMemory {
+        /// One fact: 1 to 4,000 characters. The same one is kept once.
+        content: String = fact,
+        /// Who sees it: `private` (when absent), `household`, or a list of names.
+        audience: Option<Audience> = optional_audience,
+    }) -> Memory,
+
+    /// Changes a memory, which has another id then. What is absent stays.
+    "update_memory" User AllTools UpdateMemory(UpdateMemory {
+        /// As `list_memories` names it.
+        memory_id: MemoryId = id,
+        /// Another text.
+        content: Option<String> = optional_fact,
+        /// Who sees it: for whoever's it is to say. Who does not any more has not been told of it.
+        audience: Option<Audience> = optional_audience,
+    }) -> Memory,
+
     /// Makes the assistant forget one thing.
     "delete_memory" User Any DeleteMemory(DeleteMemory {
         /// As `list_memories` names it.
@@ -748,12 +766,14 @@ commands! {
         undelivered: u64,
     },
 
-    /// Returns what a test of a webhook account posts, and where: with the account's secret.
-    "test_webhook_account" Owner Any TestWebhookAccount(TestWebhookAccount {
+    /// Returns what a test of a webhook account posts, and where; or sends it.
+    "test_webhook_account" Admin Any TestWebhookAccount(TestWebhookAccount {
         /// As `list_webhook_accounts` has it.
         name: String = Fields::string,
         /// The message to send.
         message: Option<String> = Fields::optional_string,
+        /// Whether the account gets it now. Its reply goes out as any other.
+        send: bool = false_by_default,
     }) -> WebhookTest,
 
     /// Draws an address as a QR code, for another device.
@@ -885,6 +905,17 @@ commands! {
         backups: Vec<record::NightlyBackup>,
         /// Where they are on the machine.
         directory: String,
+        /// Whether one is made now.
+        is_running: bool,
+        /// Why the last could not be made, if so.
+        problem: Option<String>,
+    },
+
+    /// Makes the backup of the night now; one that is there is replaced. `list_backups` tells how
+    /// far it is.
+    "start_backup" Admin Any StartBackup -> {
+        /// True.
+        started: bool,
     },
 
     /// Returns a part of a copy of the whole database, as it was at the first part: a file that

@@ -349,6 +349,16 @@ pub(super) fn title(fields: &mut Fields, name: &str) -> Result<String> {
     short_text(fields, name, 200)
 }
 
+/// One fact, not a document.
+pub(super) fn fact(fields: &mut Fields, name: &str) -> Result<String> {
+    short_text(fields, name, FACT_CHARACTERS)
+}
+
+/// The same, which may be absent.
+pub(super) fn optional_fact(fields: &mut Fields, name: &str) -> Result<Option<String>> {
+    optional_short_text(fields, name, FACT_CHARACTERS)
+}
+
 pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
     short_text(fields, name, QUERY_CHARACTERS)
 }
@@ -372,6 +382,8 @@ pub(super) fn instructions(fields: &mut Fields, name: &str) -> Result<Option<Str
     optional_text(fields, name, 4_000)
 }
 
+/// Longest text of a memory, in characters.
+const FACT_CHARACTERS: usize = 4_000;
 /// Longest query of a search, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
 /// Longest name of a model, in characters.

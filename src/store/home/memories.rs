@@ -17,7 +17,7 @@ use crate::home::forgetting::{forget, plain};
 use crate::home::memory_index::{Glance, Seen};
 use crate::home::recall::Choice;
 use crate::home::vector::Vector;
-use crate::sight::audience::{self, Audience, Directory, Readers};
+use crate::sight::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::sight::snapshot::Snapshot;
 use crate::sight::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
@@ -118,6 +118,8 @@ pub struct NewMemory {
     pub seen_as: Option<ConversationId>,
     /// Without a conversation, whether only its owner sees it; if not, the household does.
     pub is_private: bool,
+    /// Who sees it, whatever else is said here.
+    pub audience: Option<Audience>,
     /// Where it was said.
     pub channel: Option<String>,
     /// The webhook account through which it came.
@@ -266,6 +268,16 @@ impl Snapshot<'_> {
         let old = seen.outdated_by(id);
         drop(seen);
         Ok(load(connection, sight, old.into_iter().collect())?.pop())
+    }
+
+    /// One memory.
+    ///
+    /// # Errors
+    /// `not_found`; `server_error` when the database cannot be read.
+    pub fn memory(&self, id: MemoryId) -> Result<Memory> {
+        let (connection, sight) = self.parts();
+        let mut found = load(connection, sight, vec![id])?;
+        Ok(found.remove(0))
     }
 
     /// All memories, newest first, at most 1,000.
@@ -418,11 +430,12 @@ fn add_or_find(
         return Err(Error::invalid_request("there is nothing to remember").into());
     }
     let owner = new.owner_id.filter(|_| new.is_private);
-    let audience_id = match (new.seen_as, owner, replaces) {
-        (Some(conversation), _, None) => audience_of(write.connection, conversation)?,
-        (None, Some(owner), None) => audience::private(write, owner)?,
-        (Some(_), _, Some(audience_id)) | (None, Some(_), Some(audience_id)) => audience_id,
-        (None, None, _) => AudienceId::HOUSEHOLD,
+    let audience_id = match (&new.audience, new.seen_as, owner, replaces) {
+        (Some(audience), ..) => intern(write, new.owner_id, audience, UnknownName::Refuse)?,
+        (_, Some(conversation), _, None) => audience_of(write.connection, conversation)?,
+        (_, None, Some(owner), None) => audience::private(write, owner)?,
+        (_, Some(_), _, Some(audience_id)) | (_, None, Some(_), Some(audience_id)) => audience_id,
+        (_, None, None, _) => AudienceId::HOUSEHOLD,
     };
     let search_words = search_words::clean(&new.search_words);
     let mut directory = Directory::default();

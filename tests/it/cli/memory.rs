@@ -4,6 +4,7 @@ use base::clock::Clock;
 use serde_json::Value;
 use store::{NewMemory, Store};
 
+use support::eventually;
 use support::home::{Home, TemporaryDirectory};
 use support::model::Model;
 use support::program::{Program, printed, run};
@@ -87,6 +88,33 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     assert!(printed(&none).contains("No memory matches."));
     let usage = run(folder.path(), &["memory", "search"]);
     assert_eq!(usage.status.code(), Some(2));
+}
+
+#[test]
+fn memories_are_written_and_changed_and_a_backup_is_started() {
+    let folder = TemporaryDirectory::new();
+    let none = run(folder.path(), &["backup", "--start"]);
+    assert_eq!(none.status.code(), Some(1), "{}", printed(&none));
+    let _program = Program::serve(folder.path());
+    let id = |arguments: &[&str]| lines(&folder, arguments).remove(0);
+    let bins = id(&["memory", "add", "The bins go out", "on Monday"]);
+    let changed = id(&["memory", "change", &bins, "The bins go out on Tuesday"]);
+    let nothing = run(folder.path(), &["memory", "change", &changed]);
+    assert_eq!(nothing.status.code(), Some(2), "{}", printed(&nothing));
+    // What is nobody's own can be for some, and not private.
+    let private = ["memory", "change", &changed, "--audience", "private"];
+    assert_eq!(run(folder.path(), &private).status.code(), Some(1));
+    id(&["memory", "change", &changed, "--audience", "admin"]);
+    let listed = parsed(&folder, &["memory", "list", "--json"]);
+    assert_eq!(listed[0]["content"], "The bins go out on Tuesday");
+    assert_eq!(listed[0]["audience"], serde_json::json!(["admin"]));
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    let started = run(folder.path(), &["backup", "--start"]);
+    assert!(printed(&started).contains("The server makes it now"));
+    eventually("the backup is listed", || {
+        let backups = parsed(&folder, &["backup", "--list", "--json"]);
+        (backups.as_array().unwrap().len() == 1).then_some(())
+    });
 }
 
 #[test]

@@ -74,7 +74,7 @@ const LANGUAGES: [&str; 5] = ["de", "es", "fr", "it", "nl"];
 /// the one that has the words said.
 const OF_NOTHING: [&str; 3] = ["highlight.js", "math.js", "words.js"];
 /// What stays in the code of the page: names, keys of the keyboard, lines to type.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "Anthropic",
     "Bearer ",
     "Cerebras",
@@ -84,6 +84,7 @@ const NAMES: [&str; 18] = [
     "Files",
     "Fireworks",
     "Gemini",
+    "Gotify",
     "Groq",
     "Hearth",
     "Hearth: ",
@@ -91,6 +92,7 @@ const NAMES: [&str; 18] = [
     "LM Studio",
     "Mistral",
     "Ollama",
+    "Telegram",
     "Together",
     "noopener noreferrer nofollow",
 ];

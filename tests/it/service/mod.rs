@@ -7,6 +7,8 @@ mod chat;
 mod display_names;
 mod languages;
 mod lists;
+mod managing;
+mod memories;
 mod notifications;
 mod people;
 mod people_limits;

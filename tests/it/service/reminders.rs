@@ -424,6 +424,7 @@ fn a_reminder_in_quiet_hours_makes_no_sound_and_the_rest_waits() {
     let hours = format!("{}-{}", minute(HOUR), minute(5 * HOUR));
     let set = client.ask(json!({ "type": "set_quiet_hours", "quiet_hours": hours }));
     assert_eq!(set["quiet_hours"], hours);
+    assert_eq!(client.ask(json!({ "type": "get_quiet_hours" })), set);
     client.ask(json!({ "type": "create_schedule", "prompt": "Weather", "at": "+2h" }));
     client.ask(json!({ "type": "create_schedule", "say": "Oven", "at": "+2h" }));
     home.server().advance_clock(2 * HOUR + MINUTE);

@@ -133,6 +133,7 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
             .map(str::to_owned),
         is_outside: context.is_outside,
         told_in: context.turn_id,
+        ..NewMemory::default()
     };
     let (memory, replaced) = match text(arguments, "replaces") {
         Some(replaced) => {

@@ -11,9 +11,12 @@ export async function show(household) {
   const memories = rowList();
   const { tried, remover } = changes(household, draw);
   const { download, mayUpload, upload } = await import("./exporting.js");
-  const chosen = h("input", { type: "file", hidden: true, "aria-label": say("account.import_file"), onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
+  const chosen = h("input", { type: "file", hidden: true, "aria-label": say("account.import_file"), onchange: () => chosen.files[0] && tried(bringIn) });
+  const done = h("progress", { max: "1", value: "0", "aria-label": say("account.importing") });
+  const state = h("p.quiet", { role: "status" });
   const { trustCard } = await import("./trust.js");
-  const [push, trust, quiet] = await Promise.all([household.maySend && import("./push.js"), trustCard(household), household.maySend && household.request("get_quiet_hours"), draw()]);
+  const [push, trust, linked, quiet] = await Promise.all([household.maySend && import("./push.js"), trustCard(household),
+    household.maySend && import("./senders.js").then(({ sendersCard }) => sendersCard(household)), household.maySend && household.request("get_quiet_hours"), draw()]);
   const [from, until] = (quiet && quiet.quiet_hours || "-").split("-");
   return { element: h("div.page",
     push && push.pushCard(household),
@@ -22,6 +25,7 @@ export async function show(household) {
     card(say("account.language"), h("p.help", say("account.language_help")), languages()),
     household.maySend && card(say("account.quiet_hours"), h("p.help", say("account.quiet_help")),
       form(say("account.set"), setQuietHours, timeOf(say("account.from"), from), timeOf(say("account.until"), until))),
+    linked,
     card(say("common.password"), form(say("common.change"), changePassword, secret(say("account.current_password"), "current-password"), secret(say("account.new_password"), "new-password", 8))),
     card(say("link.another_device"), h("p.help", say("account.another_device_help")),
       h("button", { onclick: () => tried(async () => (await import("./link.js")).showAddress(household)) }, say("account.show_code"))),
@@ -31,7 +35,7 @@ export async function show(household) {
     household.maySend && card(say("account.memories"), memories),
     card(say("account.data"), h("p.help", say("account.data_help")),
       h("button", { onclick: () => tried(() => download(household, `hearth-${user}.jsonl`)) }, say("common.export")),
-      household.maySend && mayUpload() && h("button", { onclick: () => chosen.click() }, say("account.import")), chosen),
+      household.maySend && mayUpload() && h("button", { onclick: () => chosen.click() }, say("account.import")), chosen, state),
     card(say("account.delete"), h("p.help", say("account.delete_help")),
       form(say("account.delete_mine"), deleteAccount, secret(say("common.password"), "current-password")))) };
 
@@ -43,6 +47,19 @@ export async function show(household) {
         remover(say("account.end"), { what }, "revoke_own_token", { token_id: one.token_id }));
     });
     fill(memories, known.memories, (one) => row(one.content, moment(one.created_at), remover(say("common.forget"), { what: one.content }, "delete_memory", { memory_id: one.id })), say("account.nothing"));
+  }
+
+  /** Imports the chosen file, and shows how far it is. */
+  async function bringIn() {
+    done.value = 0;
+    state.replaceChildren(say("account.importing"), " ", done);
+    try {
+      toast(await upload(chosen.files[0], (part) => { done.value = part; }));
+    } finally {
+      state.replaceChildren();
+      // The same file may be chosen again.
+      chosen.value = "";
+    }
   }
 
   async function rename([name]) {
@@ -96,7 +113,8 @@ export async function show(household) {
     made.addEventListener("submit", async (event) => {
       event.preventDefault();
       button.disabled = true;
-      await tried(() => send(fields.map((field) => field.querySelector("input").value))) && made.reset();
+      const inputs = fields.map((field) => field.querySelector("input"));
+      if (await tried(() => send(inputs.map((input) => input.value)))) for (const input of inputs) if (input.type === "password") input.value = "";
       button.disabled = false;
     });
     return made;

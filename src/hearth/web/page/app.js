@@ -5,11 +5,11 @@ import { adopt, pieces, say } from "./words.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
 
 const root = document.getElementById("app");
-const PAGES = ["lists", "reminders", "memories", "account", "tools", "status", "help", "manage", "settings", "people", "webhooks"];
+const PAGES = ["lists", "reminders", "memories", "account", "tools", "status", "help", "manage", "settings", "people", "webhooks", "calendars", "upkeep"];
 const nameOf = (page) => say(`app.page.${page}`);
 /** Pages in sight; the others are in a person's own menu, and for admins behind Manage. */
 const IN_SIGHT = ["lists", "reminders", "memories"];
-const FOR_ADMINS = ["manage", "settings", "people", "webhooks"];
+const FOR_ADMINS = ["manage", "settings", "people", "webhooks", "upkeep"];
 /** Pages for guests, who read what is shared with them. */
 const FOR_GUESTS = ["reminders", "account", "help"];
 const UNLOADED = say("app.unloaded");
@@ -176,7 +176,7 @@ async function start() {
     begins.hidden = anew.hidden = household.isGuest;
     links.replaceChildren(...[["", say("app.chats")], ...IN_SIGHT.filter(mayOpen).map((page) => [page, nameOf(page)])].map(([page, label]) =>
       h("li", h("a", { href: `#/${page}` }, icon(page || "chats"), label))));
-    const own = ["account", ...(household.isAdmin || household.isGuest ? [] : ["tools", "status"]), "help"];
+    const own = ["account", ...(household.isGuest ? [] : ["calendars"]), ...(household.isAdmin || household.isGuest ? [] : ["tools", "status"]), "help"];
     foot.replaceChildren(
       menuButton("account", say("app.your_menu", { name: called(user) }), [...own.map((page) => [page, nameOf(page), () => { location.hash = `#/${page}`; }]), ["leave", say("common.sign_out"), leave]], who),
       ...(household.isAdmin ? [h("a.plain", { href: "#/manage" }, icon("settings"), nameOf("manage"))] : []));

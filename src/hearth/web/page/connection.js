@@ -9,18 +9,20 @@ const REQUEST_TIMEOUT = 30000;
 
 /** An error response of the server. */
 export class RequestError extends Error {
-  /** `admin` can do what one may not do oneself. */
-  constructor(code, message, retryAfter, admin) {
+  /** `admin` can do what one may not do oneself; `request` is what was asked for. */
+  constructor(code, message, retryAfter, admin, request) {
     super(explain({ code, message, retryAfter, admin }));
     this.code = code;
     this.retryAfter = retryAfter;
+    this.request = request;
   }
 }
 
 /** An error as a sentence. In place of what only an admin understands it names one to ask. */
 export function explain({ code, message, retryAfter, admin }) {
   if (admin && code === "server_error" && !retryAfter) return say("connection.ask_later", { admin });
-  return admin && code === "unauthorized" ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
+  // Some say themselves that it takes an admin, or a line in the terminal.
+  return admin && (code === "unauthorized" || /\badmin|`hearth /.test(message)) ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
 }
 
 /**
@@ -88,7 +90,7 @@ export class Connection extends EventTarget {
   request(type, fields = {}, { keep = /^(get|list)_/.test(type), timeout = REQUEST_TIMEOUT } = {}) {
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
-      const entry = { text: JSON.stringify({ ...fields, type, id }), keep, resolve, reject, timer: null };
+      const entry = { type, text: JSON.stringify({ ...fields, type, id }), keep, resolve, reject, timer: null };
       if (timeout) {
         entry.timer = setTimeout(() => {
           if (this.#requests.delete(id)) reject(new RequestError("timeout", say("connection.timeout")));
@@ -161,7 +163,7 @@ export class Connection extends EventTarget {
     }
     this.#settle(message.id, (entry) => {
       if (message.status === "ok") entry.resolve(message.data);
-      else entry.reject(new RequestError(message.code, message.error, message.retry_after, this.identity?.admin));
+      else entry.reject(new RequestError(message.code, message.error, message.retry_after, this.identity?.admin, entry.type));
     });
   }
 

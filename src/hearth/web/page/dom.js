@@ -62,6 +62,8 @@ export const ICONS = {
   webhooks: "M9 7H7a5 5 0 0 0 0 10h2M15 7h2a5 5 0 0 1 0 10h-2M8.5 12h7",
   chats: "M4 5h16v11H9l-5 4z",
   leave: "M10 4H5v16h5M9 12h11M16 8l4 4-4 4",
+  calendars: "M4 6h16v14H4zM4 10h16M8 3v4M16 3v4",
+  upkeep: "M12 3l8 3v6c0 5-3.500 8-8 9-4.500-1-8-4-8-9V6zM8.500 12l2.500 2.500 4.500-5",
   status: "M3 13h4l3-8 4 14 3-6h4",
   help: "M9.2 9a3 3 0 1 1 4.300 2.700c-1 .5-1.5 1.2-1.5 2.300M12 18v.01M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z",
   more: "M5.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM12 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2zM18.5 11a1 1 0 1 0 0 2 1 1 0 0 0 0-2z",
@@ -226,7 +228,11 @@ export function toast(text, deed) {
 }
 
 /** Shows an error. */
-export const complain = (error) => toast(error.message);
+export async function complain(error) {
+  // Of the server's, some are mended elsewhere.
+  const { remedy } = error.request ? await import("./remedy.js").catch(() => ({})) : {};
+  toast(error.message, remedy?.(error));
+}
 
 /** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. `lines` is the height of a longer text, `choices` are options. */
 export function ask({ title, text, value, action, danger, lines, choices, mayBeEmpty }) {

@@ -31,10 +31,19 @@ export async function download(household, name, fields) {
 /** Whether files can be imported from here: a relay carries no file of any size. */
 export const mayUpload = () => !savedEndpoint().relay;
 
-/** Sends a file to import. Resolves to what was imported, as a sentence. */
-export async function upload(file) {
-  const response = await fetch(serverURL("import"), { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body: file });
-  const answer = await response.json().catch(() => ({ error: say("session.status", { status: response.status }) }));
+/** Sends a file to import; `told` is told how much of it has gone, from 0 to 1. Resolves to what was imported, as a sentence. */
+export async function upload(file, told) {
+  const answer = await new Promise((resolve, reject) => {
+    // Only this interface tells how much was sent.
+    const request = new XMLHttpRequest();
+    request.open("POST", serverURL("import"));
+    request.setRequestHeader("authorization", `Bearer ${token()}`);
+    request.responseType = "json";
+    request.upload.onprogress = ({ loaded }) => told(loaded / file.size);
+    request.onload = () => resolve(request.response ?? { error: say("session.status", { status: request.status }) });
+    request.onerror = () => reject(new Error(say("exporting.interrupted")));
+    request.send(file);
+  });
   if (answer.status !== "ok") throw new Error(answer.error);
   const { imported, messages, already_there: known, left_out: skipped } = answer.data;
   return [say("exporting.imported", { messages: count("exporting.messages", messages), conversations: count("exporting.conversations", imported) }),

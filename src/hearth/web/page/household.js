@@ -104,8 +104,9 @@ export class Household extends EventTarget {
 
   /** Learns what people are called. */
   async nameThem() {
+    const { people } = await this.read("list_people");
     names.clear();
-    for (const one of (await this.read("list_people")).people) names.set(one.name, one.display_name);
+    for (const one of people) names.set(one.name, one.display_name);
   }
 
   async loadConversations() {
@@ -236,6 +237,7 @@ export class Household extends EventTarget {
 
   async #ready(lost) {
     sessionStorage.setItem(ROLE_KEY, this.identity.role);
+    names.set(this.identity.user, this.identity.display_name);
     // Missed chat.delta events are not replayed, so streamed replies have a gap.
     for (const turn of this.turns.values()) turn.hasGap = true;
     if (lost) {
@@ -392,6 +394,8 @@ export class Household extends EventTarget {
         return import("./told.js").then(({ showTold }) => showTold(this, event));
       case "schedule.updated":
         return this.#emit("schedule", event);
+      case "calendar.updated":
+        return this.#emit("calendar", event);
       case "skill.updated":
         return this.#emit("skill", event);
       case "people.updated":

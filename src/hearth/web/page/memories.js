@@ -1,9 +1,11 @@
 // The memories of the assistant.
 
 import { audienceIcon } from "./audience.js";
-import { facts, h, moment, rowList, called } from "./dom.js";
+import { complain, facts, h, icon, iconButton, lazily, moment, rowList, called } from "./dom.js";
 import { changes, fill, row } from "./list.js";
 import { say } from "./more.js";
+
+const remembering = lazily(() => import("./remembering.js"));
 
 /** The page. */
 export async function show(household) {
@@ -14,9 +16,13 @@ export async function show(household) {
   const { remover, watch } = changes(household, load);
   await load();
   return {
-    element: h("div.page", h("p.quiet", say("memories.help")), memories.length > 5 && field, rows),
+    element: h("div.page", h("p.quiet", say("memories.help")), h("div.row", h("button.primary", { onclick: () => edit() }, icon("plus"), say("remembering.add"))), memories.length > 5 && field, rows),
     close: watch("memory"),
   };
+
+  function edit(one) {
+    remembering(({ edit: ask }) => ask(household, one).then((isNew) => isNew && load()).catch(complain));
+  }
 
   async function load() {
     ({ memories } = await household.request("list_memories"));
@@ -32,6 +38,7 @@ export async function show(household) {
   function memoryRow(memory) {
     return row([memory.content, memory.search_words && h("p.quiet.small", say("memories.found_by", { words: memory.search_words.join(", ") }))],
       [audienceIcon(memory, household.identity?.user), ...facts(memory.speaker && called(memory.speaker), moment(memory.created_at))],
+      household.mayChange(memory) && iconButton("edit", say("remembering.change_named", { what: memory.content }), say("common.change"), () => edit(memory)),
       household.mayChange(memory) && remover(say("common.forget"), { what: memory.content, title: say("memories.forget_title") }, "delete_memory", { memory_id: memory.id }));
   }
 }

@@ -1,11 +1,12 @@
 // Users and tokens, for admins.
 
-import { h, card, facts, moment, ask, copyButton, iconButton, options, rowList } from "./dom.js";
+import { h, card, complain, facts, lazily, moment, ask, copyButton, iconButton, options, rowList } from "./dom.js";
 import { pageAddress, showLink } from "./link.js";
 import { changes, fill, onlyTools, row } from "./list.js";
 import { count, locale, pieces, say } from "./more.js";
 
 const ROLES = ["viewer", "user", "admin"].map((role) => [role, say(`people.role.${role}`), say(`people.role_means.${role}`)]);
+const forOne = lazily(() => import("./person.js"));
 const NUMBER = new Intl.NumberFormat(locale);
 
 /** The page. */
@@ -79,23 +80,15 @@ export async function show(household) {
         h("span", most ? count("people.used_of", most, { used: NUMBER.format(used) }) : count("common.tokens", used))) : null].flat().filter(Boolean),
       h("span.row.wrap", role,
         link && dropper("revoke", name, say(link.is_reset ? "people.revoke_link" : "people.revoke_invitation"), "revoke_invitation", { name }),
-        iconButton("edit", say("people.limits_of", { name }), say("people.limits"), () => limit(name, one.limits ?? {})),
+        iconButton("edit", say("person.settings_of", { name }), say("person.settings"), () => setting("edit", { name, ...one })),
+        !one.is_program && iconButton("reminders", say("person.phone_of", { name }), say("person.phone"), () => setting("editPhone", { name, ...one })),
         !one.is_program && iconButton("key", say("people.new_password_for", { name }), say("people.new_password"), () => reset(name)),
         !(one.is_invited && link) && dropper("remove", name, say("people.remove_text"), "remove_user", { name })));
   }
 
-  /** Asks what limits a person. */
-  function limit(name, known) {
-    const tokens = h("input", { type: "number", min: 1, value: known.monthly_tokens ?? "", placeholder: say("common.no_limit") });
-    const words = h("textarea", { rows: 4, maxlength: 10000, value: known.instructions ?? "", placeholder: say("people.instructions_example") });
-    const form = h("form", { method: "dialog" }, h("h2", say("people.limits_of", { name })),
-      h("label", say("people.tokens_a_month"), tokens), h("label", say("people.instructions"), words),
-      h("div.row.end", h("button.plain", { onclick: () => dialog.close() }, say("common.cancel")), h("button", { type: "submit", class: "primary" }, say("common.save"))));
-    const dialog = h("dialog", { "aria-label": say("people.limits_of", { name }) }, form);
-    form.addEventListener("submit", () => tried(() => household.request("set_limits", { name, limits: { monthly_tokens: tokens.value ? Number(tokens.value) : null, instructions: words.value.trim() || null } })));
-    dialog.addEventListener("close", () => dialog.remove());
-    document.body.append(dialog);
-    dialog.showModal();
+  /** Asks for what an admin sets for a person. */
+  function setting(what, one) {
+    forOne(({ [what]: ask }) => ask(household, one).then((isSaved) => isSaved && draw()).catch(complain));
   }
 
   async function change(name, was, role) {

@@ -1,9 +1,11 @@
-// Schedules: pausing and deleting reminders and routines. The assistant creates them.
+// Schedules: reminders and routines, and what became of them.
 
-import { called, complain, facts, h, moment, rowList } from "./dom.js";
+import { called, complain, facts, h, icon, iconButton, lazily, moment, rowList } from "./dom.js";
 import { changes, fill, row } from "./list.js";
 import { answer, doneAndSnooze } from "./told.js";
 import { count, pieces, say } from "./more.js";
+
+const scheduling = lazily(() => import("./scheduling.js"));
 
 /** The page, where a notification's button may have been pressed. */
 export async function show(household, pressed, id) {
@@ -15,7 +17,8 @@ export async function show(household, pressed, id) {
   }
   await draw();
   return {
-    element: h("div.page", h("p.quiet", say("reminders.help")), rows),
+    element: h("div.page", h("p.quiet", say("reminders.help")),
+      household.maySend && h("div.row", h("button.primary", { onclick: () => scheduling(({ add }) => add(household).then((isSet) => isSet && draw()).catch(complain)) }, icon("plus"), say("scheduling.add"))), rows),
     close: watch("schedule"),
   };
 
@@ -40,6 +43,7 @@ export async function show(household, pressed, id) {
       (household.maySend || one.owner === household.identity?.user) && h("span.row",
         household.maySend && one.told_at && doneAndSnooze(household, one.schedule_id, tried),
         household.maySend && (one.next_at || one.on) && h("button", { "aria-label": say("list.deed_of", { deed: step, what }), onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
+        one.last_at && iconButton("status", say("scheduling.runs_of", { what }), say("scheduling.runs"), () => scheduling(({ showRuns }) => showRuns(household, one).catch(complain))),
         remover(say("common.delete"), { what, title: say("reminders.delete_title") }, "delete_schedule", { schedule_id: one.schedule_id })));
   }
 }

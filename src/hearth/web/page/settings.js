@@ -1,6 +1,6 @@
 // Settings that apply from the next message: the model, and tool permissions.
 
-import { h, card, options } from "./dom.js";
+import { h, card, complain, options } from "./dom.js";
 import { sentence } from "./session.js";
 import { locale, pieces, say } from "./more.js";
 
@@ -43,6 +43,7 @@ export async function show(household) {
   const save = h("button", { type: "submit", class: "primary" }, say("common.save"));
   const choice = h("select", { onchange: () => (choice.value ? choose(choice.value) : type()) });
   const listed = h("label", { hidden: true }, say("common.model"), choice);
+  const offered = h("div");
   provider.addEventListener("change", change);
   const test = h("button", { onclick: () => tryOut() }, say("settings.test"));
   const result = h("p", { role: "status" });
@@ -59,7 +60,7 @@ export async function show(household) {
       labelled("provider", say("settings.provider"), provider),
       labelled("base_url", say("settings.address"), h("input", { type: "url", value: config.base_url ?? "", placeholder: say("settings.address_default"), spellcheck: "false" }),
         say("settings.address_help")),
-      typed, listed,
+      typed, listed, offered,
       labelled("api_key", say("settings.api_key"), h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? say("settings.key_set") : say("settings.key_unset") }), say("settings.key_help")),
       h("div.row.wrap", test, result),
       h("label", h("span", say("settings.temperature"), number), temperature, h("span.help", say("settings.temperature_help"))),
@@ -153,6 +154,7 @@ export async function show(household) {
     choice.replaceChildren(...options([...new Set([...names, chosen])].map((name) => [name, name]).concat([["", say("settings.another")]]), chosen));
     choose(chosen);
     listed.hidden = false;
+    import("./offered.js").then(({ choices }) => offered.replaceChildren(choices(household, names, config.models ?? [])), complain);
     typed.hidden = true;
   }
 

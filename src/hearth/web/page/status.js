@@ -19,8 +19,9 @@ export async function show(household) {
   return { element: page, close: () => clearInterval(timer) };
 
   async function draw() {
-    const [info, used] = await Promise.all([
+    const [info, wrong, used] = await Promise.all([
       household.request("server_info"),
+      household.isAdmin && import("./errors.js").then(({ errorsCard }) => errorsCard(household)),
       household.isAdmin && household.request("get_usage", { by: "purpose", limit: USAGE_ROWS }),
     ]);
     const facts = [
@@ -32,6 +33,7 @@ export async function show(household) {
     ];
     page.replaceChildren(...[
       h("dl.facts", facts.map(([name, value]) => h("div", h("dt", name), h("dd", value)))),
+      wrong,
       bars(say("status.tokens"), { input: info.tokens.input, cached: info.tokens.cached, output: info.tokens.output }, say("status.no_tokens")),
       used && usage(used.usage),
       bars(say("status.turns"), info.turns, say("status.no_turns")),

@@ -36,7 +36,7 @@ export async function show(household) {
         ? [h("p.quiet", say("tools.left_out"))] : []),
       tools.length ? rows : h("p", say("tools.none")),
       adding,
-      ...(skills.length ? [h("h2", say("tools.skills")), h("p.quiet", pieces("tools.skills_help", { command: h("code", "hearth skill add DIR") })), rowList(skills.map(skill))] : []));
+      ...(skills.length || household.isAdmin ? [h("h2", say("tools.skills")), h("p.quiet", pieces("tools.skills_help", { command: h("code", "hearth skill add DIR") })), rowList(skills.map(skill))] : []));
   }
 
   /** Offers the catalogue, which is loaded when somebody wants it. */

@@ -1,10 +1,13 @@
 // Webhook accounts, and their callbacks with a button to retry.
 
-import { h, card, facts, icon, moment, commands, options, complain, rowList } from "./dom.js";
+import { h, card, facts, icon, lazily, moment, options, complain, rowList } from "./dom.js";
 import { fill, onlyTools } from "./list.js";
 import { count, pieces, say } from "./more.js";
+import { ownerForm } from "./forms.js";
 
 const STATES = ["pending", "held", "delivered", "dead"];
+
+const trying = lazily(() => import("./trying.js"));
 
 /** The page. */
 export async function show(household) {
@@ -20,9 +23,10 @@ export async function show(household) {
   await draw();
   return {
     element: h("div.page",
-      card(say("webhooks.accounts"), accounts.length
-        ? h("ul.rows", accounts.map(account))
-        : [h("p", say("webhooks.no_accounts")), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
+      card(say("webhooks.accounts"), accounts.length ? h("ul.rows", accounts.map(account)) : h("p", say("webhooks.no_accounts")),
+        ownerForm(say("trying.add"), ([name, url]) => [`hearth webhook add ${name} --url ${url}`],
+          { label: say("common.name"), input: h("input", { type: "text", maxlength: 64, spellcheck: "false" }), example: "doorbell" },
+          { label: say("trying.url"), input: h("input", { type: "url", spellcheck: "false" }), example: "http://127.0.0.1:8123/api/webhook/hearth" })),
       h("div.row", h("h2", say("webhooks.deliveries")), filter),
       rows),
     close: () => {
@@ -45,7 +49,8 @@ export async function show(household) {
     return h("li", h("div.grow", h("strong", name),
       h("p.small", pieces("webhooks.addresses", { incoming: h("code", one.incoming_path), outgoing: h("code", one.outgoing_url) })),
       h("p.quiet.small", facts(say(one.secret_set ? "webhooks.secret" : "webhooks.no_secret"),
-        one.model && say("webhooks.model", { model: one.model }), one.permission_mode && say("common.tools_mode", { mode: say(`common.mode.${one.permission_mode}`) }), onlyTools(one.tools)))));
+        one.model && say("webhooks.model", { model: one.model }), one.permission_mode && say("common.tools_mode", { mode: say(`common.mode.${one.permission_mode}`) }), onlyTools(one.tools)))),
+      one.enabled === false ? null : h("button", { "aria-label": say("trying.test_of", { name }), onclick: () => trying(({ tryAccount }) => tryAccount(household, name).catch(complain)) }, say("trying.test")));
   }
 
   function delivery(one) {

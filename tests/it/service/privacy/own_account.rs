@@ -51,6 +51,8 @@ const COMMANDS: &str = r#"
     g    | {"type":"approve","approval_id":"appr_0000000000001"}
     g    | {"type":"deny","approval_id":"appr_0000000000001"}
     g    | {"type":"list_memories"}
+    ght  | {"type":"add_memory","content":"x"}
+    gt   | {"type":"update_memory","memory_id":"mem_0000000000001"}
     g    | {"type":"delete_memory","memory_id":"mem_0000000000001"}
     g    | {"type":"list_lists"}
     g    | {"type":"get_list","list":"x"}
@@ -83,6 +85,7 @@ const COMMANDS: &str = r#"
     gt   | {"type":"snooze_reminder","schedule_id":"sched_0000000000001"}
     -    | {"type":"list_schedule_runs","schedule_id":"sched_0000000000001"}
     ghts | {"type":"get_quiet_hours"}
+    ghts | {"type":"set_language"}
     ghts | {"type":"set_quiet_hours"}
     ghts | {"type":"list_deliveries"}
     ghts | {"type":"retry_delivery","delivery_id":"dlv_0000000000001"}
@@ -95,6 +98,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"test_notification","name":"user"}
     ghts | {"type":"list_errors"}
     ghts | {"type":"list_backups"}
+    ghts | {"type":"start_backup"}
     ghts | {"type":"back_up","part":0}
     ghts | {"type":"list_users"}
     ghts | {"type":"add_user","name":"x","password":"correct horse"}

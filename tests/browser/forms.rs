@@ -1,0 +1,478 @@
+//! What is done by form, without a terminal.
+
+use serde_json::json;
+
+use super::audiences::sign_in_as;
+use super::chromium::{Chromium, Page};
+use super::pages::{go, look};
+use super::{check, sign_in};
+use support::calendar_server::{CalendarServer, calendar};
+use support::eventually;
+use support::home::Home;
+use support::model::Model;
+use support::receiver::Receiver;
+
+/// Presses the button with this text.
+pub fn press(page: &mut Page, text: &str) {
+    let button = format!(
+        "[...document.querySelectorAll('button')].find((one) => one.checkVisibility() && one.textContent === {})",
+        json!(text)
+    );
+    page.until(&format!("!{button}.disabled"));
+    page.evaluate(&format!("{button}.click()"));
+}
+
+/// Presses the button that opens a form in a dialog.
+fn begin(page: &mut Page, text: &str) {
+    press(page, text);
+    page.until("document.querySelector('dialog[open] form')");
+}
+
+/// Writes into the field of a form whose label begins so.
+fn write(page: &mut Page, label: &str, text: &str) {
+    let field = format!(
+        "[...document.querySelectorAll('label')].filter((one) => one.checkVisibility()).findLast((one) => one.textContent.startsWith({}))?.querySelector('input, textarea, select')",
+        json!(label)
+    );
+    page.until(&field);
+    page.evaluate(&format!(
+        "{{ const field = {field}; field.value = {}; for (const name of ['input', 'change']) field.dispatchEvent(new Event(name, {{ bubbles: true }})); }}",
+        json!(text)
+    ));
+}
+
+/// Clicks what opens a form in a dialog.
+fn open(page: &mut Page, selector: &str) {
+    page.click(selector);
+    page.until("document.querySelector('dialog[open] form')");
+}
+
+/// Sends the form of the dialog, which closes.
+fn send(page: &mut Page) {
+    page.click("dialog [type=submit]");
+    page.until("!document.querySelector('dialog')");
+}
+
+fn rows(text: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('.page .rows > li')].some((one) => one.textContent.includes({}))",
+        json!(text)
+    )
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn calendars_are_added_changed_and_removed() {
+    let server = CalendarServer::start();
+    let home = Home::offline();
+    let tomorrow = home
+        .clock
+        .now()
+        .plus(std::time::Duration::from_secs(86_400));
+    let day = tomorrow.to_string()[..10].replace('-', "");
+    let event = format!(
+        "BEGIN:VEVENT\r\nUID:a\r\nDTSTART;VALUE=DATE:{day}\r\nSUMMARY:Bins\r\nEND:VEVENT\r\n"
+    );
+    server.file("/bins.ics", "1", &calendar(&event));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "calendars");
+    begin(&mut page, "Add a calendar");
+    write(&mut page, "Name", "Bins");
+    write(&mut page, "Address", &server.url("/nothing.ics"));
+    page.click("dialog [value=people]");
+    page.click("dialog [type=submit]");
+    page.until(
+        "document.querySelector('dialog .problem').textContent === 'Choose at least one person.'",
+    );
+    look(&mut page, "calendar-form");
+    page.click("dialog .persons [value=user]");
+    send(&mut page);
+    // What is wrong with it stands beside it.
+    page.until("document.querySelector('.rows .badge')?.textContent === 'not reachable'");
+    page.until("document.querySelector('.rows .problem').textContent.includes('user name')");
+    look(&mut page, "calendars");
+    let mut admin = home.admin();
+    let known = admin.ask(json!({ "type": "list_calendars" }))["calendars"][0].clone();
+    assert_eq!(known["audience"], json!(["user"]));
+    open(&mut page, "[aria-label='Change Bins']");
+    write(&mut page, "Address", &server.url("/bins.ics"));
+    write(&mut page, "Read it every", "30");
+    page.click("dialog [value=household]");
+    send(&mut page);
+    page.until(&format!("{} && {}", rows("up to date"), rows("1 event")));
+    let known = admin.ask(json!({ "type": "list_calendars" }))["calendars"][0].clone();
+    assert_eq!(
+        (
+            &known["audience"],
+            &known["refresh_minutes"],
+            &known["read_only"]
+        ),
+        (&json!("household"), &json!(30), &json!(false))
+    );
+
+    // Others see it, and change nothing; an address in the home network is for admins.
+    let mut other = browser.page();
+    sign_in_as(&mut other, &home, "user");
+    go(&mut other, "calendars");
+    other.until(&rows("Bins"));
+    assert!(
+        other
+            .evaluate("document.querySelector('[aria-label=\"Change Bins\"]')")
+            .is_null()
+    );
+    begin(&mut other, "Add a calendar");
+    write(&mut other, "Name", "Mine");
+    write(&mut other, "Address", &server.url("/bins.ics"));
+    other.click("dialog [type=submit]");
+    other.until("document.querySelector('dialog .problem').textContent === 'An address in the home network is given by admins alone. Ask admin.'");
+    other.errors.clear();
+    page.click("[aria-label='Remove Bins?']");
+    page.click("dialog .danger");
+    page.until(&format!("!{}", rows("up to date")));
+    other.until(&format!("!{}", rows("up to date")));
+    check(&page, &home);
+    check(&other, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn senders_are_linked_with_a_code() {
+    let receiver = Receiver::start();
+    let home = Home::start(json!({ "channels": [
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": {
+            "signal": { "incoming_path": "/hooks/signal", "outgoing_url": receiver.url(), "secret": "a secret of the bridge" },
+            "door": { "incoming_path": "/hooks/door", "outgoing_url": receiver.url() },
+        } },
+    ] }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in_as(&mut page, &home, "user");
+    go(&mut page, "account");
+    // One without a secret has no senders.
+    page.until("[...document.querySelectorAll('.card form option')].map((one) => one.value).join() === 'signal'");
+    press(&mut page, "Make a code");
+    page.until(
+        "document.querySelector('.card [role=status] code')?.textContent.startsWith('/link ')",
+    );
+    let code = page.evaluate("document.querySelector('.card [role=status] code').textContent");
+    let body = json!({ "message": code, "user_id": "+49 30 1" });
+    let headers = [("x-service-secret", "a secret of the bridge")];
+    let sent = support::http::post(home.address(), "/hooks/signal", &headers, &body);
+    assert_eq!(sent.status, 202);
+    go(&mut page, "help");
+    go(&mut page, "account");
+    page.until(&rows("+49 30 1"));
+    look(&mut page, "account");
+    page.click("[aria-label='Unlink: +49 30 1']");
+    page.click("dialog .danger");
+    page.until(&rows("No chat is linked."));
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn reminders_and_routines_are_set_by_form() {
+    let model = Model::saying("[nothing to tell]");
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in_as(&mut page, &home, "user");
+    go(&mut page, "reminders");
+    begin(&mut page, "New reminder or routine");
+    write(&mut page, "Text", "Take out the bins");
+    write(&mut page, "Time", "when I feel like it");
+    page.click("dialog .persons [value=admin]");
+    look(&mut page, "reminder-form");
+    // What is wrong is said in the form, which stays.
+    page.click("dialog [type=submit]");
+    page.until("document.querySelector('dialog .problem').textContent.length > 10");
+    write(&mut page, "Time", "tomorrow at 18:00");
+    send(&mut page);
+    page.until("document.querySelector('.toast').textContent.startsWith('Set for: ')");
+    page.until(&rows("Take out the bins"));
+    let mut admin = home.admin();
+    let other = admin.ask(json!({ "type": "list_schedules" }));
+    assert_eq!(other["schedules"][0]["say"], "From user: Take out the bins");
+
+    begin(&mut page, "New reminder or routine");
+    page.click("dialog [value=prompt]");
+    write(&mut page, "Text", "Say if it will freeze");
+    write(&mut page, "Time", "in 2 minutes");
+    send(&mut page);
+    page.until(&rows("Say if it will freeze"));
+    let again = home.websocket(&home.tokens.user).ask(json!({
+        "type": "create_schedule", "prompt": "Look at the list", "on": "list shopping",
+    }));
+    assert_eq!(again["on"], "list shopping");
+    home.server()
+        .advance_clock(std::time::Duration::from_secs(180));
+    home.websocket(&home.tokens.user)
+        .ask(json!({ "type": "update_list", "list": "shopping", "add": ["tea"] }));
+    page.until("document.querySelector('[aria-label=\"Latest runs of: Look at the list\"]')");
+    page.until(&rows("nothing to tell"));
+    page.click("[aria-label='Latest runs of: Look at the list']");
+    page.until("document.querySelector('dialog .rows').textContent.startsWith('It stayed quiet: the assistant had nothing to tell.')");
+    page.until("document.querySelector('dialog .rows').textContent.includes('tokens')");
+    look(&mut page, "runs");
+    press(&mut page, "Close");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn memories_are_written_changed_and_shared_by_ticking() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in_as(&mut page, &home, "user");
+    go(&mut page, "memories");
+    begin(&mut page, "Add a memory");
+    write(&mut page, "What to remember", "Anna is allergic to nuts");
+    look(&mut page, "memory-form");
+    send(&mut page);
+    page.until(&rows("allergic to nuts"));
+    let listed =
+        |home: &Home| home.admin().ask(json!({ "type": "list_memories" }))["memories"].clone();
+    assert_eq!(listed(&home), json!([]));
+    open(&mut page, "[aria-label='Change: Anna is allergic to nuts']");
+    write(
+        &mut page,
+        "What to remember",
+        "Anna is allergic to hazelnuts",
+    );
+    page.click("dialog [value=people]");
+    page.click("dialog .persons [value=admin]");
+    send(&mut page);
+    page.until(&rows("hazelnuts"));
+    page.until("document.querySelector('.rows .audience').title === 'Only you and admin see this'");
+    assert_eq!(listed(&home)[0]["content"], "Anna is allergic to hazelnuts");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn the_own_account_shows_what_holds_now() {
+    let home = Home::offline();
+    let mut user = home.websocket(&home.tokens.user);
+    user.ask(json!({ "type": "set_display_name", "display_name": "Oma Trude" }));
+    user.ask(json!({ "type": "set_quiet_hours", "quiet_hours": "21:30-06:45" }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.open(&super::address(&home));
+    page.fill("[name=username]", "user");
+    page.fill("[name=password]", support::home::PASSWORD);
+    page.click("button[type=submit]");
+    page.until("document.querySelector('.who-am-i strong')?.textContent === 'Oma Trude'");
+    go(&mut page, "account");
+    let shown = "[...document.querySelectorAll('.card input:is([type=time], [maxlength])')].map((one) => one.value)";
+    assert_eq!(page.evaluate(shown), json!(["Oma Trude", "21:30", "06:45"]));
+    write(&mut page, "From", "22:00");
+    press(&mut page, "Set");
+    page.until("document.querySelector('.toast')?.textContent.includes('22:00')");
+    assert_eq!(page.evaluate(shown), json!(["Oma Trude", "22:00", "06:45"]));
+    let account = user.ask(json!({ "type": "get_quiet_hours" }));
+    assert_eq!(account["quiet_hours"], "22:00-06:45");
+    // A file of one's own comes in, and is said how far it is.
+    page.evaluate(&format!(
+        "{{ const file = document.querySelector('input[type=file]'); const data = new DataTransfer(); data.items.add(new File([{}], 'conversations.json')); file.files = data.files; file.dispatchEvent(new Event('change')); }}",
+        json!(include_str!("../data/imports/claude.json"))
+    ));
+    page.until("document.querySelector('.toast')?.textContent.startsWith('Imported ')");
+    page.until("document.querySelector('.list a')");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn an_admin_sets_a_name_limits_tools_and_the_phone_of_a_person() {
+    let phone = Receiver::start();
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "people");
+    open(&mut page, "[aria-label='Name and limits of user']");
+    write(&mut page, "What people call them", "Trude");
+    write(&mut page, "Tokens a month", "5000");
+    write(&mut page, "Permission mode", "ask");
+    page.evaluate("[...document.querySelectorAll('dialog label.check')].find((one) => one.textContent === 'All tools').firstChild.click()");
+    page.until("!document.querySelector('dialog .persons').hidden");
+    page.click("dialog .persons [value=schedule]");
+    look(&mut page, "person-form");
+    send(&mut page);
+    page.until(&rows("Trude"));
+    let limits = || {
+        let users = home.admin().ask(json!({ "type": "list_users" }));
+        let users = users["users"].as_array().unwrap().clone();
+        users.into_iter().find(|one| one["name"] == "user").unwrap()["limits"].clone()
+    };
+    let known = limits();
+    assert_eq!(
+        (&known["monthly_tokens"], &known["permission_mode"]),
+        (&json!(5000), &json!("ask"))
+    );
+    let tools = known["tools"].as_array().unwrap();
+    assert!(tools.contains(&json!("recall")) && !tools.contains(&json!("schedule")));
+    // What was set is shown, and only what changes is written.
+    open(&mut page, "[aria-label='Name and limits of user']");
+    page.until("document.querySelector('dialog [type=number]').value === '5000'");
+    write(&mut page, "Tokens a month", "");
+    send(&mut page);
+    eventually("the limit is gone", || {
+        limits()["monthly_tokens"].is_null().then_some(())
+    });
+    assert_eq!(limits()["permission_mode"], "ask");
+
+    open(
+        &mut page,
+        "[aria-label='How the phone of user is notified']",
+    );
+    write(&mut page, "Service", "ntfy");
+    let url = phone.url();
+    let server = url.split('/').take(3).collect::<Vec<_>>().join("/");
+    write(&mut page, "Address of the server", &server);
+    write(&mut page, "Topic", "trude-and-nobody-else");
+    write(&mut page, "Quiet hours", "22:00-07:00");
+    send(&mut page);
+    eventually("it is set", || {
+        (limits()["notifications"]["ntfy"]["topic_set"] == true).then_some(())
+    });
+    open(
+        &mut page,
+        "[aria-label='How the phone of user is notified']",
+    );
+    press(&mut page, "Send a test");
+    page.until("document.querySelector('dialog .good')?.textContent.startsWith('ntfy: ')");
+    look(&mut page, "phone-form");
+    assert_eq!(phone.wait_for(1).len(), 1);
+    press(&mut page, "Cancel");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn an_admin_keeps_the_household_going() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "upkeep");
+    page.until(&rows("There are no backups yet."));
+    press(&mut page, "Back up now");
+    page.until(
+        "document.querySelector('.card [role=status]').textContent === 'The backup is made.'",
+    );
+    page.until(&rows("hearth-nightly-"));
+    write(&mut page, "Days", "400");
+    let saves = "[...document.querySelectorAll('.page form button')].find((one) => one.form.textContent.startsWith('Days'))";
+    page.evaluate(&format!("{saves}.click()"));
+    page.until("document.querySelector('dialog h2')?.textContent === 'Delete what is older than 400 days?'");
+    page.click("dialog .danger");
+    let config = || home.admin().ask(json!({ "type": "get_config" }));
+    eventually("it is kept so long", || {
+        (config()["retention"]["conversations_days"] == 400).then_some(())
+    });
+    write(&mut page, "Time zone", "Europe/Lisbon");
+    page.evaluate("[...document.querySelectorAll('.page form button')].find((one) => one.form.textContent.startsWith('Time zone')).click()");
+    eventually("the zone is another", || {
+        (config()["time_zone"] == "Europe/Lisbon").then_some(())
+    });
+    write(
+        &mut page,
+        "Address of the server",
+        "http://127.0.0.1:8000/v1",
+    );
+    page.until("[...document.querySelectorAll('.code pre')].some((one) => one.textContent === 'hearth config set voice.transcription.url http://127.0.0.1:8000/v1\\nhearth config set voice.speech.url http://127.0.0.1:8000/v1')");
+    look(&mut page, "upkeep");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_webhook_account_is_tried_and_the_line_for_another_is_written() {
+    let receiver = Receiver::start();
+    let model = Model::saying("It works.");
+    let mut config = model.config();
+    let nobody = format!("http://127.0.0.1:{}/", support::program::free_port());
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": {
+            "door": { "incoming_path": "/hooks/door", "outgoing_url": receiver.url() },
+            "gone": { "incoming_path": "/hooks/gone", "outgoing_url": nobody },
+        } },
+    ]);
+    let home = Home::start(config);
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "webhooks");
+    page.click("[aria-label='Test door']");
+    page.until(
+        "document.querySelector('dialog .good')?.textContent === 'The reply was delivered.'",
+    );
+    assert_eq!(receiver.wait_for(1)[0].body["message"], "It works.");
+    press(&mut page, "Close");
+    page.click("[aria-label='Test gone']");
+    page.until("document.querySelector('dialog .problem:not([role])')?.textContent.startsWith('The reply could not be delivered: ')");
+    look(&mut page, "webhook-test");
+    press(&mut page, "Close");
+    write(&mut page, "Name", "my bell");
+    write(
+        &mut page,
+        "Address for the replies",
+        "http://bell.lan/reply?a=1&b=2",
+    );
+    page.until("document.querySelector('.card .code pre').textContent === \"hearth webhook add 'my bell' --url 'http://bell.lan/reply?a=1&b=2'\"");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn errors_lead_an_admin_to_what_is_to_be_done() {
+    let home = Home::start(json!({ "backup": { "keep": 0 } }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "upkeep");
+    press(&mut page, "Back up now");
+    page.until("document.querySelector('.toast button')?.textContent === 'Copy the line to type'");
+    // Elsewhere a button goes to the page, and the last errors name it, too.
+    page.evaluate("import(document.querySelector('script[type=module]').src.replace('app.js', 'dom.js')).then(({ complain }) => complain(Object.assign(new Error('The calendar cannot be read.'), { request: 'today', code: 'server_error' })))");
+    page.until("document.querySelector('.toast button')?.textContent === 'Open the calendars'");
+    page.click(".toast button");
+    page.until("document.querySelector('.place').dataset.page === 'calendars'");
+    go(&mut page, "status");
+    page.until("document.querySelector('.page').textContent.includes('What went wrong')");
+    look(&mut page, "status-errors");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn models_to_choose_from_are_ticked_among_those_of_the_server() {
+    let folder = support::home::TemporaryDirectory::new();
+    std::fs::create_dir(folder.path().join("v1")).unwrap();
+    let list = json!({ "data": [{ "id": "small" }, { "id": "large" }] });
+    std::fs::write(folder.path().join("v1/models"), list.to_string()).unwrap();
+    let files = super::files::Files::serve(folder.path().to_owned());
+    let url = format!("http://{}/hearth/v1", files.address);
+    let home = Home::start(json!({
+        "provider": "openai-compatible", "base_url": url, "model": "small",
+    }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "settings");
+    press(&mut page, "Test the connection");
+    page.click(".persons [value=large]");
+    look(&mut page, "models");
+    press(&mut page, "Save the choice");
+    let models = || home.admin().ask(json!({ "type": "get_config" }))["models"].clone();
+    eventually("they may be chosen", || {
+        (models() == json!(["large"])).then_some(())
+    });
+    check(&page, &home);
+}
