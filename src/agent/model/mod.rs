@@ -43,6 +43,7 @@ mod offline;
 mod ollama;
 mod openai;
 mod plain_schema;
+pub mod nearby;
 pub mod probe;
 pub mod profile;
 mod remote;

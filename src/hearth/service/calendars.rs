@@ -191,6 +191,7 @@ impl Service {
         };
         let unread = unread.into_iter().filter(|one| one.marks.is_unread);
         let unread = unread.map(views::conversation).collect();
+        let suggestions = seen.repeated_openings()?;
         drop(seen);
         Ok(json!(record::Today {
             date: local
@@ -201,6 +202,7 @@ impl Service {
             lists,
             approvals: self.waiting_approvals(by)?,
             unread,
+            suggestions,
         }))
     }
 

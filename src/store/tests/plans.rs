@@ -56,6 +56,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         messages::NEWER_MESSAGES,
         messages::IN_CONVERSATION,
         messages::VERSIONS,
+        messages::REPEATED_OPENINGS,
         conversation_marks::MARKS,
         conversation_marks::IS_NEWS,
         search::ITSELF,
