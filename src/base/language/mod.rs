@@ -3,6 +3,9 @@
 //! A line of the file is a key, a tab and a text with `{fields}`. Of what is counted there
 //! are two texts, `KEY.one` and `KEY.other`. A phrase for what a tool does is an infinitive,
 //! which every language can put behind "The assistant wants to".
+//!
+//! Keys that begin with `page.` are of the page alone, which gets them as files of its own
+//! (src/hearth/build/words.rs); the program's words are without them.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +18,7 @@ pub struct Words(&'static str);
 
 impl Words {
     /// Those of English, which has all of them.
-    pub const ENGLISH: Words = Words(include_str!("en.tsv"));
+    pub const ENGLISH: Words = Words(include_str!(concat!(env!("OUT_DIR"), "/en.tsv")));
 
     /// The text of a key, if there is one.
     pub fn find(self, key: &str) -> Option<&'static str> {

@@ -10,6 +10,8 @@ use std::{env, fs};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::words;
+
 /// The sources of the page.
 const PAGE: &str = "src/hearth/web/page";
 /// The sources of the handbook.
@@ -41,16 +43,21 @@ pub fn compress_catalogue() -> Result<(), Box<dyn Error>> {
     compress(CATALOGUE, "entries.json").map(drop)
 }
 
-/// Writes a gzip file of everything but the index to the output folder, and
-/// beside them assets.rs, the array of `Asset` that embeds them.
+/// Writes a gzip file of everything but the index to the output folder, those of its words
+/// too, and beside them assets.rs, the array of `Asset` that embeds them.
 ///
 /// # Errors
 /// A file cannot be read or written, or its media type is not known.
 pub fn compress_page() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
-    for name in names_in(PAGE)?.iter().filter(|name| *name != INDEX) {
-        let media_type = media_type(name)?;
-        let path = compress(PAGE, name)?;
+    let mut files = words::files(&names_in(words::FOLDER)?)?;
+    for name in names_in(PAGE)?.into_iter().filter(|name| name != INDEX) {
+        let source = fs::read(Path::new(PAGE).join(&name))?;
+        files.push((name, source));
+    }
+    for (name, source) in files {
+        let media_type = media_type(&name)?;
+        let path = write(&name, &source)?;
         writeln!(
             list,
             "    Asset {{ name: {name:?}, media_type: {media_type:?}, gzip: include_bytes!({path:?}) }},"
@@ -74,9 +81,12 @@ fn names_in(folder: &str) -> Result<Vec<String>, Box<dyn Error>> {
 
 /// Compresses one file into the output folder.
 fn compress(folder: &str, name: &str) -> Result<PathBuf, Box<dyn Error>> {
-    let source = fs::read(Path::new(folder).join(name))?;
+    write(name, &fs::read(Path::new(folder).join(name))?)
+}
+
+fn write(name: &str, source: &[u8]) -> Result<PathBuf, Box<dyn Error>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&source)?;
+    encoder.write_all(source)?;
     let path = Path::new(&env::var("OUT_DIR")?).join(format!("{name}.gz"));
     fs::write(&path, encoder.finish()?)?;
     Ok(path)
@@ -87,6 +97,7 @@ fn media_type(name: &str) -> Result<&'static str, String> {
     match Path::new(name).extension().and_then(|end| end.to_str()) {
         Some("css") => Ok("text/css; charset=utf-8"),
         Some("js") => Ok("text/javascript; charset=utf-8"),
+        Some("json") => Ok("application/json"),
         Some("svg") => Ok("image/svg+xml"),
         Some("png") => Ok("image/png"),
         Some("webmanifest") => Ok("application/manifest+json"),

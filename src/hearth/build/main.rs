@@ -3,6 +3,7 @@
 
 mod assets;
 mod commit;
+mod words;
 
 use std::env;
 use std::error::Error;

@@ -23,7 +23,7 @@ const WHOLE_BUDGET: usize = 112_000;
 /// page by page, when somebody reads them; what this bounds is their part of the program.
 const HANDBOOK_BUDGET: usize = 280 * 1024;
 /// What is loaded by whoever switches it on or opens it.
-const LATER: [&str; 16] = [
+const LATER: [&str; 17] = [
     "account.js",
     "catalogue.js",
     "choosing.js",
@@ -39,6 +39,7 @@ const LATER: [&str; 16] = [
     "told.js",
     "voice.js",
     "webhooks.js",
+    "words.en.more.json",
     "worker.js",
 ];
 /// What browsers say they accept.
@@ -84,7 +85,9 @@ fn addresses(address: SocketAddr) -> BTreeSet<String> {
     ] {
         found.insert(format!("{folder}{page}.js"));
     }
-    found.insert(format!("{folder}help.css"));
+    for name in ["help.css", "words.en.json", "words.en.more.json"] {
+        found.insert(format!("{folder}{name}"));
+    }
     found
 }
 
@@ -122,6 +125,7 @@ fn every_file_has_its_type_and_the_strict_policy() {
             "css" => "text/css; charset=utf-8",
             "svg" => "image/svg+xml",
             "png" => "image/png",
+            "json" => "application/json",
             "webmanifest" => "application/manifest+json",
             _ => "text/html; charset=utf-8",
         };

@@ -1,6 +1,8 @@
 // Creating elements. Text always becomes a text node, so that nothing written by a
 // model or a person is ever parsed as HTML.
 
+import { locale, say } from "./words.js";
+
 /** An element: h("p.note.small", { onclick }, "text", child, ...); properties are optional. */
 export function h(selector, ...children) {
   const [tag, ...classes] = selector.split(".");
@@ -232,7 +234,7 @@ export function ask({ title, text, value, action, danger, lines, choices, mayBeE
     const form = h("form", { method: "dialog" },
       h("h2", title), text && h("p", text), field,
       h("div.row.end",
-        h("button.plain", { onclick: () => dialog.close() }, "Cancel"),
+        h("button.plain", { onclick: () => dialog.close() }, say("dom.cancel")),
         h("button", { type: "submit", class: danger ? "danger" : "primary" }, action)));
     const dialog = h("dialog", { "aria-label": title }, form);
     let answer = null;
@@ -253,21 +255,21 @@ export async function copy(text) {
   area.select();
   const done = document.execCommand("copy");
   area.remove();
-  if (!done) throw new Error("the browser does not allow pages to copy");
+  if (!done) throw new Error(say("dom.cannot_copy"));
 }
 
 /** A button that copies the result of `text()`. */
 export function copyButton(text) {
-  const button = h("button.copy", { "aria-label": "Copy" }, icon("copy"), h("span", "Copy"));
+  const button = h("button.copy", { "aria-label": say("dom.copy") }, icon("copy"), h("span", say("dom.copy")));
   button.addEventListener("click", async () => {
     const label = button.lastChild;
     try {
       await copy(text());
-      label.textContent = "Copied";
+      label.textContent = say("dom.copied");
     } catch {
-      label.textContent = "Not allowed";
+      label.textContent = say("dom.not_allowed");
     }
-    setTimeout(() => { label.textContent = "Copy"; }, 1500);
+    setTimeout(() => { label.textContent = say("dom.copy"); }, 1500);
   });
   return button;
 }
@@ -275,12 +277,12 @@ export function copyButton(text) {
 /** Commands for a terminal, with a copy button. */
 export function commands(...lines) {
   const text = lines.join("\n");
-  return h("div.code", h("div.code-head", h("span", "terminal"), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
+  return h("div.code", h("div.code-head", h("span", say("dom.terminal")), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const CLOCK = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(locale, { weekday: "short", day: "numeric", month: "short" });
+const FULL = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 
 /** A time in short: the time of day if it is today, otherwise the day. */
 export function moment(timestamp) {
@@ -293,7 +295,7 @@ export function moment(timestamp) {
 export function dayName(timestamp) {
   const date = new Date(timestamp);
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
-  return days === 0 ? "Today" : days === 1 ? "Yesterday" : DAY.format(date) + (days > 300 ? ` ${date.getFullYear()}` : "");
+  return days === 0 ? say("dom.today") : days === 1 ? say("dom.yesterday") : DAY.format(date) + (days > 300 ? ` ${date.getFullYear()}` : "");
 }
 
 /** The time of day alone. */
@@ -302,14 +304,15 @@ export function timeOfDay(timestamp) {
   return h("time", { datetime: timestamp, title: FULL.format(date) }, CLOCK.format(date));
 }
 
-/** "1 day 3 h" from seconds. */
+/** "1 day, 3 hr" from seconds. */
 export function duration(seconds) {
-  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+  const amount = (unit, count) => new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "short" }).format(count);
   const parts = [];
-  for (const [name, size] of units) {
+  for (const [unit, size] of units) {
     const count = Math.floor(seconds / size);
     seconds -= count * size;
-    if (count && parts.length < 2) parts.push(`${count} ${name}`);
+    if (count && parts.length < 2) parts.push(amount(unit, count));
   }
-  return parts.join(" ") || "0 s";
+  return parts.join(" ") || amount("second", 0);
 }

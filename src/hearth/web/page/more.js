@@ -1,0 +1,7 @@
+// The words of all pages, for the modules that are not there from the beginning.
+
+import { load } from "./words.js";
+
+export { count, pieces, say } from "./words.js";
+
+await load(".more");
