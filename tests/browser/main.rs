@@ -27,7 +27,9 @@ mod relayed;
 mod rendering;
 #[cfg(feature = "tls")]
 mod secure;
+mod states;
 mod versions;
+mod visit;
 mod voice;
 
 use std::net::SocketAddr;

@@ -10,7 +10,8 @@ use support::http::post;
 use support::model::{Act, Model, streamed};
 
 /// All pages that an admin has.
-pub const PAGES: [&str; 11] = [
+pub const PAGES: [&str; 12] = [
+    "guide",
     "manage",
     "settings",
     "tools",

@@ -107,7 +107,10 @@ fn candidates_at(address: &str) -> Option<Vec<Candidate>> {
         true => url.path.trim_end_matches('/'),
         false => "/v1",
     };
-    Some(vec![at(Preset::of(OLLAMA)?, "", own), at(compatible, path, own)])
+    Some(vec![
+        at(Preset::of(OLLAMA)?, "", own),
+        at(compatible, path, own),
+    ])
 }
 
 /// Asks these servers for their models, all at the same time. What does not answer in time is
@@ -117,11 +120,17 @@ fn ask(candidates: &[Candidate], limit: Duration) -> Vec<ModelServer> {
         let asked: Vec<_> = candidates
             .iter()
             .filter_map(|candidate| {
-                let asking = thread::Builder::new().name(format!("models-{}", candidate.preset.name));
-                asking.spawn_scoped(scope, || server_of(candidate, limit)).ok()
+                let asking =
+                    thread::Builder::new().name(format!("models-{}", candidate.preset.name));
+                asking
+                    .spawn_scoped(scope, || server_of(candidate, limit))
+                    .ok()
             })
             .collect();
-        asked.into_iter().filter_map(|thread| thread.join().ok()?).collect()
+        asked
+            .into_iter()
+            .filter_map(|thread| thread.join().ok()?)
+            .collect()
     });
     let mut servers: Vec<ModelServer> = Vec::new();
     for server in found {
@@ -188,15 +197,24 @@ mod tests {
             ),
             (
                 "192.168.1.20:1234",
-                &["ollama http://192.168.1.20:1234", "lmstudio http://192.168.1.20:1234/v1"],
+                &[
+                    "ollama http://192.168.1.20:1234",
+                    "lmstudio http://192.168.1.20:1234/v1",
+                ],
             ),
             (
                 "[fd00::1]:9",
-                &["ollama http://[fd00::1]:9", "openai-compatible http://[fd00::1]:9/v1"],
+                &[
+                    "ollama http://[fd00::1]:9",
+                    "openai-compatible http://[fd00::1]:9/v1",
+                ],
             ),
             (
                 "https://models.lan/api/v1/",
-                &["ollama https://models.lan", "openai-compatible https://models.lan/api/v1"],
+                &[
+                    "ollama https://models.lan",
+                    "openai-compatible https://models.lan/api/v1",
+                ],
             ),
             ("ftp://nas.lan", &[]),
             ("me:pw@nas.lan", &[]),
@@ -216,7 +234,12 @@ mod tests {
     fn a_server_is_known_by_its_answers() {
         let version = || answer(200, &json!({ "version": "0.12.0" }));
         let tags = || answer(200, &json!({ "models": [{ "name": "qwen3:8b" }] }));
-        let list = || answer(200, &json!({ "object": "list", "data": [{ "id": "file.gguf" }] }));
+        let list = || {
+            answer(
+                200,
+                &json!({ "object": "list", "data": [{ "id": "file.gguf" }] }),
+            )
+        };
         let no = || answer(404, &json!({ "error": { "message": "no" } }));
         for (place, scripts, expected) in [
             (0, vec![version(), tags()], Some(("ollama", "qwen3:8b"))),
@@ -231,7 +254,9 @@ mod tests {
             let is_silent = expected.is_none();
             let limit = Duration::from_secs(if is_silent { 1 } else { 30 });
             let found = server_of(candidate, limit);
-            let found = found.as_ref().map(|one| (one.provider, one.models[0].as_str()));
+            let found = found
+                .as_ref()
+                .map(|one| (one.provider, one.models[0].as_str()));
             assert_eq!(found, expected);
         }
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 pub const FOLDER: &str = "src/base/language";
 const ENGLISH: &str = "en.tsv";
 /// The areas of the page whose words are there from the beginning: `page.AREA.NAME`.
-const FIRST: [&str; 11] = [
+const FIRST: [&str; 12] = [
     "app",
     "approvals",
     "audience",
@@ -19,6 +19,7 @@ const FIRST: [&str; 11] = [
     "connection",
     "conversations",
     "dom",
+    "home",
     "message",
     "session",
     "visible",

@@ -23,10 +23,12 @@ const WHOLE_BUDGET: usize = 112_000;
 /// page by page, when somebody reads them; what this bounds is their part of the program.
 const HANDBOOK_BUDGET: usize = 280 * 1024;
 /// What is loaded by whoever switches it on or opens it.
-const LATER: [&str; 17] = [
+const LATER: [&str; 20] = [
     "account.js",
     "catalogue.js",
     "choosing.js",
+    "guide.js",
+    "home.js",
     "lists.js",
     "manage.js",
     "memories.js",
@@ -36,6 +38,7 @@ const LATER: [&str; 17] = [
     "settings.js",
     "sharing.js",
     "status.js",
+    "theme.js",
     "told.js",
     "voice.js",
     "webhooks.js",
@@ -81,6 +84,7 @@ fn addresses(address: SocketAddr) -> BTreeSet<String> {
         "webhooks",
         "status",
         "manage",
+        "guide",
         "help",
     ] {
         found.insert(format!("{folder}{page}.js"));

@@ -5,6 +5,7 @@ mod calendar_peers;
 mod calendars;
 mod chat;
 mod display_names;
+mod home;
 mod lists;
 mod notifications;
 mod people;

@@ -155,9 +155,21 @@ enum Place {
 impl Place {
     const ALL: [(Place, &str, &str); 4] = [
         (Place::Here, "here", "on this machine"),
-        (Place::Network, "network", "on another machine of my network"),
-        (Place::Account, "account", "an account with a provider on the internet"),
-        (Place::Later, "later", "none yet: the offline stand-in answers until then"),
+        (
+            Place::Network,
+            "network",
+            "on another machine of my network",
+        ),
+        (
+            Place::Account,
+            "account",
+            "an account with a provider on the internet",
+        ),
+        (
+            Place::Later,
+            "later",
+            "none yet: the offline stand-in answers until then",
+        ),
     ];
 
     fn of(config: &Config) -> Option<Place> {
@@ -221,9 +233,16 @@ fn ask_provider(
     let words = Place::ALL.map(|(_, word, _)| word);
     let lines = Place::ALL.map(|(_, word, meaning)| format!("{word:<8} {meaning}"));
     prompter.say(&format!("Where is the model?\n{}", numbered(&lines)))?;
-    let word = |place| Place::ALL.iter().find(|(one, ..)| *one == place).map_or("", |one| one.1);
+    let word = |place| {
+        Place::ALL
+            .iter()
+            .find(|(one, ..)| *one == place)
+            .map_or("", |one| one.1)
+    };
     let answer = prompter.choose("Which one?", &words, word(usual))?;
-    let place = Place::ALL.iter().find(|(_, word, _)| answer.as_deref() == Some(word));
+    let place = Place::ALL
+        .iter()
+        .find(|(_, word, _)| answer.as_deref() == Some(word));
     let place = place.map_or(usual, |(place, ..)| *place);
     let is_offered = |preset: &&Preset| match place {
         Place::Account => preset.key_variable.is_some(),
@@ -234,10 +253,18 @@ fn ask_provider(
         Place::Network => return on_the_network(prompter, current),
         Place::Here | Place::Account => {}
     }
-    let names: Vec<&str> = PRESETS.iter().filter(is_offered).map(|preset| preset.name).collect();
+    let names: Vec<&str> = PRESETS
+        .iter()
+        .filter(is_offered)
+        .map(|preset| preset.name)
+        .collect();
     let configured = current.map(|config| config.provider.as_str());
-    let usual = [configured, found.map(|preset| preset.name)].into_iter().flatten();
-    let usual = usual.chain(names.first().copied()).find(|name| names.contains(name));
+    let usual = [configured, found.map(|preset| preset.name)]
+        .into_iter()
+        .flatten();
+    let usual = usual
+        .chain(names.first().copied())
+        .find(|name| names.contains(name));
     prompter.say(&format!("Model providers:\n{}", numbered(&names)))?;
     let answer = prompter.choose("Which one?", &names, usual.unwrap_or_default())?;
     preset_of(answer.as_deref().unwrap_or(OFFLINE))
@@ -245,7 +272,8 @@ fn ask_provider(
 
 fn preset_of(name: &str) -> Result<Provider, CliError> {
     let preset = Preset::of(name);
-    let preset = preset.ok_or_else(|| CliError::failed(format!("there is no provider {name:?}")))?;
+    let preset =
+        preset.ok_or_else(|| CliError::failed(format!("there is no provider {name:?}")))?;
     Ok((preset, None))
 }
 
@@ -255,7 +283,9 @@ fn on_the_network(
     current: Option<&Config>,
 ) -> Result<Provider, CliError> {
     let configured = current.filter(|config| Place::of(config) == Some(Place::Network));
-    let usual = configured.and_then(|config| config.base_url.as_deref()).unwrap_or_default();
+    let usual = configured
+        .and_then(|config| config.base_url.as_deref())
+        .unwrap_or_default();
     for _ in 0..TRIES {
         let question = "Address of that machine (such as nas.lan or 192.168.1.20:11434)?";
         let answer = prompter.ask(question, usual)?.unwrap_or_default();
@@ -269,7 +299,10 @@ fn on_the_network(
                 continue;
             }
         };
-        let urls: Vec<&str> = found.iter().map(|server| server.base_url.as_str()).collect();
+        let urls: Vec<&str> = found
+            .iter()
+            .map(|server| server.base_url.as_str())
+            .collect();
         let Some(first) = urls.first() else {
             prompter.say("Nothing answers there. Does its server listen on the network?")?;
             continue;
@@ -289,7 +322,9 @@ fn on_the_network(
         let (preset, _) = preset_of(server.map_or(OPENAI_COMPATIBLE, |server| server.provider))?;
         return Ok((preset, Some(chosen)));
     }
-    Err(CliError::failed("no model server was found; nothing was written"))
+    Err(CliError::failed(
+        "no model server was found; nothing was written",
+    ))
 }
 
 fn base_url(

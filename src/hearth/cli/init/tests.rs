@@ -210,16 +210,26 @@ fn a_model_is_looked_for_where_a_person_says_it_is() {
     let config = config(&root);
     assert_eq!(
         (&config["provider"], &config["base_url"], &config["model"]),
-        (&"openai-compatible".into(), &format!("http://{address}/v1").into(), &"qwen3".into())
+        (
+            &"openai-compatible".into(),
+            &format!("http://{address}/v1").into(),
+            &"qwen3".into()
+        )
     );
     server.join().unwrap();
 
     // Providers on the internet alone are offered for an account.
     let root = DataDirectoryUnderTest::default();
     let (_, shown) = in_a_terminal(&root, &["--generate", "--no-test"], "account\ngroq\n");
-    assert!(shown.contains("groq") && !shown.contains("lmstudio  "), "{shown}");
+    assert!(
+        shown.contains("groq") && !shown.contains("lmstudio  "),
+        "{shown}"
+    );
     let offered = shown.split("Model providers:").nth(1).unwrap_or_default();
-    assert!(offered.contains("openai\n") && !offered.contains("ollama"), "{shown}");
+    assert!(
+        offered.contains("openai\n") && !offered.contains("ollama"),
+        "{shown}"
+    );
 }
 
 #[test]

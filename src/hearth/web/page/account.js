@@ -11,11 +11,12 @@ export async function show(household) {
   const { tried, remover } = changes(household, draw);
   const { download, mayUpload, upload } = await import("./exporting.js");
   const chosen = h("input", { type: "file", hidden: true, "aria-label": "File to import", onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
-  const [push] = await Promise.all([household.maySend && import("./push.js"), draw()]);
+  const [push, theme] = await Promise.all([household.maySend && import("./push.js"), import("./theme.js").then(({ themeCard }) => themeCard()), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
     card("Name", h("p.help", `What others and the assistant call you. You sign in as ${user}.`),
       form("Save", rename, h("label", "Name", h("input", { type: "text", maxlength: 64, value: called(user) })))),
+    theme,
     household.maySend && card("Quiet hours", h("p.help", "When your phones and browsers are quiet: reminders come without a sound, and the rest comes afterwards. Leave both empty for what your household has set."),
       form("Set", setQuietHours, timeOf("From"), timeOf("Until"))),
     card("Password", form("Change", changePassword, secret("Current password", "current-password"), secret("New password", "new-password", 8))),

@@ -1,16 +1,16 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, iconButton, menuButton, sign, toast, announce, ask, roving, called } from "./dom.js";
-import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
+import { h, icon, iconButton, menuButton, sign, toast, announce, ask, roving, called, names } from "./dom.js";
+import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, GUIDED_KEY, PUSH_KEY, THEME_KEY } from "./session.js";
 
 const root = document.getElementById("app");
 const PAGES = {
   lists: "Lists", reminders: "Reminders", memories: "Memories", account: "Account", tools: "Tools", status: "Status", help: "Help",
-  manage: "Manage", settings: "Settings", people: "People", webhooks: "Webhooks",
+  guide: "First steps", manage: "Manage", settings: "Settings", people: "People", webhooks: "Webhooks",
 };
 /** Pages in sight; the others are in a person's own menu, and for admins behind Manage. */
 const IN_SIGHT = ["lists", "reminders", "memories"];
-const FOR_ADMINS = ["manage", "settings", "people", "webhooks"];
+const FOR_ADMINS = ["guide", "manage", "settings", "people", "webhooks"];
 /** Pages for guests, who read what is shared with them. */
 const FOR_GUESTS = ["reminders", "account", "help"];
 const UNLOADED = "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated.";
@@ -18,6 +18,7 @@ const UNLOADED = "Part of this page could not be loaded. Reload it to try again:
 begin();
 
 async function begin() {
+  if (localStorage.getItem(THEME_KEY)) await import("./theme.js").then(({ applyTheme }) => applyTheme(), () => {});
   if (location.pathname.endsWith("/help")) return (await import("./help.js")).alone(root);
   const link = new URLSearchParams(location.hash.slice(1));
   if (link.has("invite")) {
@@ -79,7 +80,7 @@ function showSignIn(note, known = savedEndpoint()) {
       const { relay, machine, relay_token, address: { value } = {} } = form.elements;
       const to = away.open ? relayEndpoint(relay.value, machine.value, relay_token.value) : isExported ? serverEndpoint(value) : {};
       await signIn(to, name.value.trim(), password.value, stay.checked);
-      start();
+      start(true);
     } catch (error) {
       // The browser reports a module that it could not load as a TypeError.
       problem.textContent = error instanceof TypeError ? UNLOADED : error.message;
@@ -91,7 +92,8 @@ function showSignIn(note, known = savedEndpoint()) {
   name.focus();
 }
 
-async function start() {
+/** Shows the page to whoever is signed in: `isFresh` after the form. */
+async function start(isFresh) {
   // The sign-in form does not need these modules.
   const [{ Connection }, { Household }, { conversations }, { chat }, { waitingElsewhere }] = await Promise.all([
     import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
@@ -149,12 +151,19 @@ async function start() {
   navigator.serviceWorker?.addEventListener("message", ({ data }) => go(data.conversation), { signal: stop.signal });
   route();
   connection.open();
+  if (isFresh === true) household.ready.then(guide);
 
   function end() {
     stop.abort();
     view?.close?.();
     connection.close();
     history.replaceState(null, "", location.pathname);
+  }
+
+  /** Shows an admin the first steps, where nobody has gone any of them. */
+  function guide() {
+    const isNew = household.isAdmin && !household.conversations.size && names.size <= 1 && !localStorage.getItem(GUIDED_KEY);
+    if (isNew && shown === "chat" && !household.open) location.hash = "#/guide";
   }
 
   async function leave() {
@@ -260,7 +269,7 @@ async function start() {
       header.replaceChildren(opener, view.title, waiting, view.controls, anew);
       household.markRead(id);
     } else {
-      const made = await showPage(page, () => number === routes);
+      const made = await showPage(page, id, () => number === routes);
       // Somebody has gone on meanwhile.
       if (number !== routes) return made?.close?.();
       view = made;
@@ -273,7 +282,7 @@ async function start() {
   }
 
   /** Makes a page, once it is known who looks at it; undefined where it says why there is none. */
-  async function showPage(page, isWanted) {
+  async function showPage(page, id, isWanted) {
     const label = Object.hasOwn(PAGES, page) ? PAGES[page] : undefined;
     header.replaceChildren(opener, h("h1", label ?? "Page not found"), waiting, anew);
     document.title = label ? `${label} · Hearth` : "Hearth";
@@ -289,6 +298,6 @@ async function start() {
     } catch {
       return tell({ class: "problem", role: "alert" }, UNLOADED);
     }
-    return module.show(household).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
+    return module.show(household, id && decodeURIComponent(id)).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
   }
 }

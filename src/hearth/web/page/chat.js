@@ -12,6 +12,7 @@ const PAGE = 50;
 /** Most messages that the document has: those farther away leave it again. */
 const MOST = 250;
 const exporting = lazily(() => import("./exporting.js"));
+const homing = lazily(() => import("./home.js"));
 const choosing = lazily(() => import("./choosing.js"));
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
@@ -28,6 +29,7 @@ export function chat({ household, go, id, sought }) {
   const title = h("div.heading", heading, model);
   const refresh = roving(log, () => [...log.children].filter((one) => one.dataset.id), (row) => [...row.querySelectorAll(":scope > .deeds button")]);
   const controls = h("span.row");
+  const home = h("div.home");
   const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down);
   const written = new Map();
   const shown = new WeakMap();
@@ -45,12 +47,14 @@ export function chat({ household, go, id, sought }) {
   let isControlsStale = false;
   let lastTop = 0;
   let frame = 0;
-  /** The first message of a new conversation. */
+  /** The first message of a new conversation, and its model if that is not the usual one. */
   let opening = null;
+  let fresh = null;
   const composing = composer({
     household, id, send, target: element,
     running: () => (id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined),
     state: () => (isGone ? "You cannot write here" : null),
+    model: { now: modelNow, choose: chooseModel },
   });
   element.append(composing.element);
 
@@ -59,7 +63,10 @@ export function chat({ household, go, id, sought }) {
   listen("message", ({ detail }) => { if (detail.conversation === id) arrived(detail.message); });
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
-  listen("conversations", head);
+  listen("conversations", () => {
+    head();
+    composing.draw();
+  });
   listen("changed", ({ detail }) => { if (detail.id === id) anew().catch(lost); });
   listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
   listen("reload", () => { if (id) catchUp().catch(lost); else if (!opening) welcome(); });
@@ -69,6 +76,7 @@ export function chat({ household, go, id, sought }) {
     composing.draw();
   });
   listen("approvals", schedule);
+  for (const name of ["list", "schedule", "message"]) listen(name, lookAtDay);
   scroller.addEventListener("scroll", () => {
     // Only scrolling up leaves the end; new content does not.
     const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
@@ -129,10 +137,26 @@ export function chat({ household, go, id, sought }) {
     ] : []));
   }
 
+  /** The model that answers, where this person may choose another one. */
+  function modelNow() {
+    const known = household.conversations.get(id);
+    if (id && !(known && household.mayChange(known))) return null;
+    return known?.model || fresh || household.config?.model;
+  }
+
+  function chooseModel(name) {
+    if (name === null) return choosing(({ nameModel }) => nameModel(household, modelNow(), chooseModel));
+    const other = name === household.config?.model ? "" : name;
+    if (id) household.update(id, { model: other }).catch(complain);
+    else fresh = other;
+    describe();
+    composing.draw();
+  }
+
   /** Which model answers. */
   function describe() {
     const { provider, model: usual } = household.config ?? {};
-    const name = household.conversations.get(id)?.model || usual;
+    const name = household.conversations.get(id)?.model || fresh || usual;
     model.textContent = !provider ? "" : provider === "offline" ? "No model connected" : name;
     model.title = provider ? `Model of ${provider}` : "";
   }
@@ -391,7 +415,10 @@ export function chat({ household, go, id, sought }) {
 
   function sentChanged(message) {
     // The first message of a new conversation now has a conversation.
-    if (!id && message === opening && message.conversation) return go(message.conversation, null, true);
+    if (!id && message === opening && message.conversation) {
+      if (fresh) household.update(message.conversation, { model: fresh }).catch(complain);
+      return go(message.conversation, null, true);
+    }
     if (message.conversation === id) schedule();
   }
 
@@ -507,10 +534,18 @@ export function chat({ household, go, id, sought }) {
       household.maySend || !household.identity
         ? h("p", "Ask a question, or ask me to remember something.")
         : h("p", "You are a guest: you read the conversations that are shared with you."),
-      household.maySend && h("div.row.wrap.centre",
-        ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
-          h("button", { onclick: () => composing.send(text) }, text))),
+      home,
       household.config?.provider === "offline" && connectModel(household.isAdmin, household.identity?.admin)));
+    lookAtDay();
+  }
+
+  /** Shows what the day brings, if it brings anything. */
+  async function lookAtDay() {
+    if (id || opening || !household.identity) return;
+    const today = await household.read("today").catch(() => ({}));
+    const isEmpty = !Object.values(today).some((one) => Array.isArray(one) && one.length);
+    if (isEmpty || stop.signal.aborted) return void home.replaceChildren();
+    homing(({ drawHome }) => drawHome(home, household, today, composing.send));
   }
 
   function toEnd(isAsked) {
@@ -523,7 +558,7 @@ export function chat({ household, go, id, sought }) {
   }
 
   function send(text, attachments, more) {
-    const message = household.send(text.trim(), id, attachments, more);
+    const message = household.send(text.trim(), id, attachments, fresh ? { ...more, model: fresh } : more);
     if (!id) {
       opening = message;
       log.replaceChildren();

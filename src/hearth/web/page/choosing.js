@@ -2,6 +2,7 @@
 // what is deleted of it. Loaded when somebody does.
 
 import { ask, complain, options } from "./dom.js";
+import { say } from "./more.js";
 
 /**
  * Asks for a model: one of those that the settings offer or, if they offer none, one that the
@@ -21,6 +22,12 @@ export async function chooseModel(household, id, answer) {
   const usual = household.conversations.get(id)?.model || household.config?.model || "";
   const name = await askModel(household, usual, { title: "Answer with another model", text: "The earlier reply is kept, with what followed it.", value: usual, action: "Answer again" });
   if (name) answer(name === true || name === usual ? null : name);
+}
+
+/** Asks for the model of a conversation, and calls `use` with it. */
+export async function nameModel(household, usual, use) {
+  const name = await askModel(household, usual, { title: say("choosing.name_model"), text: say("choosing.name_model_about"), value: usual, action: say("choosing.use") });
+  if (name) use(name);
 }
 
 /** The model that answers in a conversation. */

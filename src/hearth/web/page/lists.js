@@ -4,9 +4,9 @@ import { h, icon, ask, iconButton, complain, roving, rowList, toast } from "./do
 import { changes, sure } from "./list.js";
 
 /** The page. */
-export async function show(household) {
+export async function show(household, wanted) {
   let lists = [];
-  let name = null;
+  let name = wanted;
   // Chosen by its name, and made by its first item.
   let isNew = false;
   let asked = 0;

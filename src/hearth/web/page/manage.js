@@ -1,8 +1,10 @@
 // What an admin manages, each with a sentence.
 
 import { h, icon, rowList } from "./dom.js";
+import { say } from "./more.js";
 
 const PAGES = [
+  ["guide", say("guide.page"), say("guide.page_about")],
   ["settings", "Settings", "The model, privacy, and how the assistant answers"],
   ["people", "People", "Who lives here, their roles and limits, invitations and tokens"],
   ["tools", "Tools", "What the assistant can do, and what it asks before"],
