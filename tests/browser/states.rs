@@ -9,7 +9,7 @@ use super::chromium::{Chromium, Page};
 use super::looks::check_names;
 use super::pages::go;
 use super::visit::{fill_the_day, go_on, new_home, visit_first};
-use super::{address, check, say, sign_in, until_last_reply};
+use super::{address, check_hosts, say, sign_in, until_last_reply};
 use support::home::Home;
 use support::model::{Act, Model};
 
@@ -51,7 +51,6 @@ fn twelve_states_are_seen_at_two_widths() {
     go_on(&mut page, "Skip", "Which model answers?");
     page.until("!document.querySelector('.place-of-model').textContent.includes('Looking')");
     state(&mut page, axe, "03-model-step");
-    check(&page, &new);
 
     let model = Model::start(|request, number| {
         let last = request["messages"].as_array().unwrap().last().unwrap();
@@ -98,5 +97,5 @@ fn twelve_states_are_seen_at_two_widths() {
         go(&mut page, name);
         state(&mut page, axe, &format!("{number:02}-{name}"));
     }
-    check(&page, &home);
+    check_hosts(&page, &[new.address(), home.address()]);
 }

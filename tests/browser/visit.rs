@@ -122,7 +122,9 @@ fn a_model_is_chosen_in_the_composer_by_whoever_may() {
     let limits =
         json!({ "type": "set_limits", "name": "user", "limits": { "instructions": "Be kind." } });
     home.admin().ask(limits);
-    page.until("document.querySelector('.models').hidden");
+    page.reload();
+    page.until("document.querySelector('.composer textarea:enabled')");
+    assert_eq!(page.evaluate("document.querySelector('.models').hidden"), true);
     check(&page, &home);
 }
 

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use support::home::Home;
-use support::http::post;
 use support::model::{Act, Model};
 
 #[test]
