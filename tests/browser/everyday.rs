@@ -36,7 +36,8 @@ fn every_page_opens_on_a_cold_load_for_every_role() {
             page.until(&format!("document.querySelector('.place')?.dataset.page === '{opened}' && !document.querySelector('.page').textContent.includes('Loading')"));
             let text = page.evaluate("document.querySelector('.page').textContent");
             let text = text.as_str().unwrap();
-            let is_for_admins = ["guide", "manage", "settings", "people", "webhooks"].contains(opened);
+            let is_for_admins =
+                ["guide", "manage", "settings", "people", "webhooks"].contains(opened);
             let is_open = match name {
                 "admin" => true,
                 "viewer" => ["reminders", "account", "help"].contains(opened),

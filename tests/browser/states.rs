@@ -13,6 +13,7 @@ use super::{address, check_hosts, say, sign_in, until_last_reply};
 use support::home::Home;
 use support::model::{Act, Model};
 
+const STORY: &str = "Once upon a time there was a hearth in a small house by the sea, and whoever came home sat down beside it.";
 const REPLY: &str = include_str!("rendering.md");
 
 fn state(page: &mut Page, axe: Option<&str>, name: &str) {
@@ -59,7 +60,7 @@ fn twelve_states_are_seen_at_two_widths() {
             Some(text) if text.contains("run") => {
                 Act::call("run_command", json!({ "command": "true" }))
             }
-            Some(text) if text.contains("slowly") => Act::Stall("Once upon a time".into()),
+            Some(text) if text.contains("slowly") => Act::Pause(STORY.into()),
             Some(text) if text.contains("fail") => Act::error(401, "", &number.to_string()),
             _ => Act::say(REPLY),
         }
@@ -85,7 +86,7 @@ fn twelve_states_are_seen_at_two_widths() {
     page.until("document.querySelector('.failure')");
     state(&mut page, axe, "07-failure");
     say(&mut page, "tell me slowly");
-    page.until("document.querySelector('.send').getAttribute('aria-label') === 'Stop'");
+    page.until("document.querySelector('.live .text')?.textContent.startsWith('Once')");
     state(&mut page, axe, "08-writing");
     page.press("Escape", 0);
     for (number, name) in [

@@ -10,8 +10,8 @@ use super::{address, check, say, sign_in, until_last_reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::time::Duration;
-use support::home::{Home, PASSWORD};
-use support::model::Model;
+use support::home::{Home, PASSWORD, write_config};
+use support::model::{Act, Model};
 
 /// Chooses an option of a select.
 fn choose(page: &mut Page, select: &str, value: &str) {
@@ -124,7 +124,10 @@ fn a_model_is_chosen_in_the_composer_by_whoever_may() {
     home.admin().ask(limits);
     page.reload();
     page.until("document.querySelector('.composer textarea:enabled')");
-    assert_eq!(page.evaluate("document.querySelector('.models').hidden"), true);
+    assert_eq!(
+        page.evaluate("document.querySelector('.models').hidden"),
+        true
+    );
     check(&page, &home);
 }
 
@@ -179,6 +182,47 @@ fn a_pdf_shows_the_text_that_the_assistant_reads() {
     page.until("document.querySelector('.viewer [aria-label=Download]')");
     page.screenshot("pdf");
     page.press("Escape", 0);
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_picture_of_a_tool_is_seen_in_the_reply() {
+    let model = Model::acting(vec![
+        Act::call("mcp_camera_look", json!({})),
+        Act::say("A hearth."),
+    ]);
+    let mut home = Home::start(model.config());
+    home.stop();
+    let script = include_str!("../data/mcp_camera.sh");
+    let picture = include_bytes!("../../src/hearth/web/page/icon.png");
+    let path = home.folder.path().join("camera.sh");
+    let script = script.replace("iVBORw0KGgoAAAANSUhEUg==", &STANDARD.encode(picture));
+    std::fs::write(&path, script).unwrap();
+    let notes = home.folder.path().join("notes");
+    let servers =
+        json!({ "camera": { "command": "sh", "args": [path], "env": { "STUB_NOTES": notes } } });
+    write_config(
+        home.folder.path(),
+        model.config_with(json!({ "mcp_servers": servers })),
+    );
+    home.restart();
+    let mut admin = home.admin();
+    support::eventually("the camera is there", || {
+        let listed = admin.ask(json!({ "type": "list_tools" })).to_string();
+        listed.contains("mcp_camera_look").then_some(())
+    });
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "what do you see?");
+    until_last_reply(&mut page, "A hearth.");
+    // As large as it is, not cut to a small square.
+    let shown = "document.querySelector('[role=log] .assistant .thumbnail img')";
+    page.until(&format!(
+        "{shown}?.naturalWidth > 0 && {shown}.width === {shown}.naturalWidth"
+    ));
+    page.screenshot("tool-picture");
     check(&page, &home);
 }
 
@@ -279,7 +323,7 @@ fn the_first_visit_goes_through_the_first_steps() {
     page.click("button[type=submit]");
     page.until("document.querySelector('.welcome') && !document.querySelector('.composer textarea').disabled");
     go(&mut page, "manage");
-    page.click(".page .rows a");
+    page.click(".page .rows a[href='#/guide']");
     page.until("document.querySelector('.guide h2')");
     check(&page, &home);
 }

@@ -10,17 +10,21 @@ use std::path::Path;
 pub const FOLDER: &str = "src/base/language";
 const ENGLISH: &str = "en.tsv";
 /// The areas of the page whose words are there from the beginning: `page.AREA.NAME`.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 16] = [
     "app",
     "approvals",
+    "attachments",
     "audience",
     "chat",
+    "common",
     "composer",
     "connection",
     "conversations",
-    "dom",
     "home",
+    "household",
+    "markdown",
     "message",
+    "relay",
     "session",
     "visible",
 ];

@@ -1,19 +1,18 @@
 // The shell: sign-in, the frame around every page, and routing.
 
 import { h, icon, iconButton, menuButton, sign, toast, announce, ask, roving, called, names } from "./dom.js";
+import { pieces, say } from "./words.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, GUIDED_KEY, PUSH_KEY, THEME_KEY } from "./session.js";
 
 const root = document.getElementById("app");
-const PAGES = {
-  lists: "Lists", reminders: "Reminders", memories: "Memories", account: "Account", tools: "Tools", status: "Status", help: "Help",
-  guide: "First steps", manage: "Manage", settings: "Settings", people: "People", webhooks: "Webhooks",
-};
+const PAGES = ["lists", "reminders", "memories", "account", "tools", "status", "help", "guide", "manage", "settings", "people", "webhooks"];
+const nameOf = (page) => say(`app.page.${page}`);
 /** Pages in sight; the others are in a person's own menu, and for admins behind Manage. */
 const IN_SIGHT = ["lists", "reminders", "memories"];
 const FOR_ADMINS = ["guide", "manage", "settings", "people", "webhooks"];
 /** Pages for guests, who read what is shared with them. */
 const FOR_GUESTS = ["reminders", "account", "help"];
-const UNLOADED = "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated.";
+const UNLOADED = say("app.unloaded");
 
 begin();
 
@@ -30,10 +29,10 @@ async function begin() {
     history.replaceState(null, "", location.pathname);
     try {
       const to = relayEndpoint(link.get("relay"), link.get("machine") ?? "", "");
-      const text = `This link wants to connect to ${new URL(to.relay).host}. Continue only if it came from the person who runs your Hearth.`;
-      if (await ask({ title: "Connect via relay?", text, action: "Continue" })) return showSignIn("", to);
+      const text = say("app.relay_link", { host: new URL(to.relay).host });
+      if (await ask({ title: say("app.relay_link_title"), text, action: say("common.continue") })) return showSignIn("", to);
     } catch (error) {
-      toast(`This link does not work: ${error.message}`);
+      toast(say("app.relay_link_wrong", { problem: error.message }));
     }
   }
   if (token()) start();
@@ -41,21 +40,21 @@ async function begin() {
 }
 
 function showSignIn(note, known = savedEndpoint()) {
-  document.title = "Sign in · Hearth";
+  document.title = `${say("common.sign_in")} · Hearth`;
   const problem = h("p.problem", { role: "alert", id: "problem" }, note ?? "");
   const name = h("input", { name: "username", autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true, "aria-describedby": "problem" });
   const password = h("input", { name: "password", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "problem" });
   const stay = h("input", { type: "checkbox", name: "stay" });
-  const button = h("button", { type: "submit", class: "primary" }, "Sign in");
+  const button = h("button", { type: "submit", class: "primary" }, say("common.sign_in"));
   const field = (name, label, value, more) => h("label", label, h("input", { name, value, autocapitalize: "none", spellcheck: "false", required: true, ...more }));
-  const address = isExported && field("address", "Server address", known.address ?? "", { placeholder: "home.example:5000" });
+  const address = isExported && field("address", say("app.server_address"), known.address ?? "", { placeholder: "home.example:5000" });
   const mayEncrypt = Boolean(globalThis.crypto?.subtle);
   const places = h("fieldset",
-    field("relay", "Relay address", known.relay ?? "", { placeholder: "relay.example" }),
-    field("machine", "Machine ID", known.machine ?? "", { required: null, placeholder: "Unless it is in the address" }),
-    field("relay_token", "Relay token", known.token ?? "", { type: "password", autocomplete: "off" }));
-  const away = h("details.away", { open: Boolean(known.relay) }, h("summary", "Connect via relay"), mayEncrypt ? places
-    : h("p.problem", "A relay needs encryption (WebCrypto), which browsers disable on plain http pages. Open this page over https, or at http://localhost on the machine itself. At home, sign in without the relay."));
+    field("relay", say("app.relay_address"), known.relay ?? "", { placeholder: "relay.example" }),
+    field("machine", say("app.machine_id"), known.machine ?? "", { required: null, placeholder: say("app.unless_in_address") }),
+    field("relay_token", say("app.relay_token"), known.token ?? "", { type: "password", autocomplete: "off" }));
+  const away = h("details.away", { open: Boolean(known.relay) }, h("summary", say("app.via_relay")), mayEncrypt ? places
+    : h("p.problem", say("app.needs_encryption")));
   const choose = () => {
     places.disabled = !away.open;
     if (address) address.hidden = address.lastChild.disabled = away.open;
@@ -64,14 +63,14 @@ function showSignIn(note, known = savedEndpoint()) {
   away.addEventListener("toggle", choose);
   choose();
   const form = h("form",
-    sign(64), h("h1", "Hearth"), h("p.quiet", "Your home’s AI assistant"),
+    sign(64), h("h1", "Hearth"), h("p.quiet", say("app.tagline")),
     address,
-    h("label", "Name", name), h("label", "Password", password),
-    h("label.check", stay, "Stay signed in on this device"),
+    h("label", say("common.name"), name), h("label", say("common.password"), password),
+    h("label.check", stay, say("common.stay_signed_in")),
     away, problem, button,
-    h("details.quiet.small", h("summary", "Forgot your password?"),
-      h("p", "The person who runs Hearth can set a new one: ", h("code", "hearth user passwd NAME"))),
-    !isExported && h("a.small", { href: "help" }, "Help"));
+    h("details.quiet.small", h("summary", say("app.forgot")),
+      h("p", pieces("app.forgot_how", { command: h("code", "hearth user passwd NAME") }))),
+    !isExported && h("a.small", { href: "help" }, nameOf("help")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;
@@ -112,17 +111,17 @@ async function start(isFresh) {
   const foot = h("div.row.foot");
   const links = h("ul.pages");
   const refreshLinks = roving(links, () => [...links.querySelectorAll("a")], () => [], true);
-  const begins = h("button.primary.new", { "aria-label": "New conversation", onclick: () => go(null) }, icon("plus"), "New");
-  const anew = iconButton("plus", "New conversation", "New conversation", () => go(null));
+  const begins = h("button.primary.new", { "aria-label": say("common.new_conversation"), onclick: () => go(null) }, icon("plus"), say("app.new"));
+  const anew = iconButton("plus", say("common.new_conversation"), say("common.new_conversation"), () => go(null));
   anew.classList.add("anew");
-  const skip = h("button.skip", { onclick: () => (view?.focus ? view.focus() : place.querySelector("a, button, input, select, textarea")?.focus()) }, "Skip to the content");
-  const side = h("nav.side", { id: "side", "aria-label": "Conversations and pages" },
+  const skip = h("button.skip", { onclick: () => (view?.focus ? view.focus() : place.querySelector("a, button, input, select, textarea")?.focus()) }, say("app.skip"));
+  const side = h("nav.side", { id: "side", "aria-label": say("app.side") },
     h("div.brand", sign(30), h("strong", "Hearth"), begins,
-      h("button.icon-button.close-side", { "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
+      h("button.icon-button.close-side", { "aria-label": say("app.close_menu"), onclick: () => menu(false) }, icon("cross"))),
     list.element,
     links,
     foot);
-  const opener = h("button.icon-button.open-side", { "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
+  const opener = h("button.icon-button.open-side", { "aria-label": say("app.open_menu"), "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
   const banner = h("div.banner", { role: "status", hidden: true });
   const header = h("header.top");
   const place = h("div.place");
@@ -137,7 +136,7 @@ async function start(isFresh) {
   connection.addEventListener("rejected", () => {
     end();
     forget();
-    showSignIn("You were signed out. Sign in again to continue.");
+    showSignIn(say("app.signed_out"));
   });
   addEventListener("hashchange", route, { signal: stop.signal });
   // A file that is dropped beside the conversation must not replace the page.
@@ -167,7 +166,7 @@ async function start(isFresh) {
   }
 
   async function leave() {
-    if (!await ask({ title: "Sign out?", text: "Drafts in this browser are deleted.", action: "Sign out" })) return;
+    if (!await ask({ title: say("app.sign_out_title"), text: say("app.sign_out_text"), action: say("common.sign_out") })) return;
     forget();
     // This browser is signed out even if the server cannot be reached.
     await connection.request("sign_out", {}, { keep: true, timeout: 3000 }).catch(() => {});
@@ -178,17 +177,17 @@ async function start(isFresh) {
 
   function ready() {
     const { user, role, server } = connection.identity;
-    who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${household.isGuest ? "guest" : role}`));
+    who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${say(`common.role.${role}`)}`));
     begins.hidden = anew.hidden = household.isGuest;
-    links.replaceChildren(...[["", "Chats"], ...IN_SIGHT.filter(mayOpen).map((page) => [page, PAGES[page]])].map(([page, label]) =>
+    links.replaceChildren(...[["", say("app.chats")], ...IN_SIGHT.filter(mayOpen).map((page) => [page, nameOf(page)])].map(([page, label]) =>
       h("li", h("a", { href: `#/${page}` }, icon(page || "chats"), label))));
     const own = ["account", ...(household.isAdmin || household.isGuest ? [] : ["tools", "status"]), "help"];
     foot.replaceChildren(
-      menuButton("account", `Your menu: ${called(user)}`, [...own.map((page) => [page, PAGES[page], () => { location.hash = `#/${page}`; }]), ["leave", "Sign out", leave]], who),
-      ...(household.isAdmin ? [h("a.plain", { href: "#/manage" }, icon("settings"), "Manage")] : []));
+      menuButton("account", say("app.your_menu", { name: called(user) }), [...own.map((page) => [page, nameOf(page), () => { location.hash = `#/${page}`; }]), ["leave", say("common.sign_out"), leave]], who),
+      ...(household.isAdmin ? [h("a.plain", { href: "#/manage" }, icon("settings"), nameOf("manage"))] : []));
     markCurrent();
     if (version && version !== server.version) {
-      toast("Hearth was updated. Reload the page to use the new version.");
+      toast(say("app.updated"));
     }
     version = server.version;
     if (localStorage.getItem(PUSH_KEY) === user) import("./push.js").then(({ renew }) => renew(household)).catch(() => {});
@@ -212,14 +211,14 @@ async function start(isFresh) {
   function state({ state: now, problem }) {
     clearTimeout(late);
     if (now === "open") {
-      if (!banner.hidden && banner.dataset.lost) announce("Reconnected.");
+      if (!banner.hidden && banner.dataset.lost) announce(say("app.reconnected"));
       banner.hidden = true;
       delete banner.dataset.lost;
     } else if (now === "waiting") {
       banner.dataset.lost = "yes";
       // Do not report a short interruption.
       late = setTimeout(() => { banner.hidden = false; }, 700);
-      banner.replaceChildren(`${problem || "No connection to Hearth."} Reconnecting… `, h("button.plain", { onclick: () => connection.wake() }, "Try now"));
+      banner.replaceChildren(`${problem || say("app.no_connection")} ${say("app.reconnecting")} `, h("button.plain", { onclick: () => connection.wake() }, say("app.try_now")));
     } else if (banner.dataset.lost) {
       late = setTimeout(() => { banner.hidden = false; }, 700);
     }
@@ -283,21 +282,21 @@ async function start(isFresh) {
 
   /** Makes a page, once it is known who looks at it; undefined where it says why there is none. */
   async function showPage(page, id, isWanted) {
-    const label = Object.hasOwn(PAGES, page) ? PAGES[page] : undefined;
-    header.replaceChildren(opener, h("h1", label ?? "Page not found"), waiting, anew);
+    const label = PAGES.includes(page) ? nameOf(page) : undefined;
+    header.replaceChildren(opener, h("h1", label ?? say("app.not_found")), waiting, anew);
     document.title = label ? `${label} · Hearth` : "Hearth";
-    announce(label ?? "Page not found.");
+    announce(label ?? say("app.not_found"));
     const tell = (...words) => void (isWanted() && place.replaceChildren(h("div.page", h("p", ...words))));
-    if (!label) return tell("This page does not exist. ", h("a", { href: "#/" }, "Start a conversation"), ".");
-    tell({ class: "quiet" }, "Loading…");
+    if (!label) return tell(...pieces("app.no_such_page", { link: h("a", { href: "#/" }, say("app.start")) }));
+    tell({ class: "quiet" }, say("common.loading"));
     if (page !== "help") await household.ready;
-    if (page !== "help" && !mayOpen(page)) return tell(`Only an admin opens this page. Ask ${connection.identity.admin ?? "an admin"}.`);
+    if (page !== "help" && !mayOpen(page)) return tell(connection.identity.admin ? say("app.admins_only", { admin: connection.identity.admin }) : say("app.admins_only_any"));
     let module;
     try {
       module = await import(`./${page}.js`);
     } catch {
       return tell({ class: "problem", role: "alert" }, UNLOADED);
     }
-    return module.show(household, id && decodeURIComponent(id)).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
+    return module.show(household, id).catch((error) => tell({ class: "problem", role: "alert" }, error.message));
   }
 }

@@ -2,21 +2,22 @@
 
 import { h, icon, announce, complain, called } from "./dom.js";
 import { marked, visible } from "./visible.js";
+import { count, say } from "./words.js";
 
 /** Characters of a value that are shown at once: of a longer one, its beginning and its end. */
 const MOST = 3000;
 
 /** How many requests wait in other conversations: a button that opens the first of them. */
 export function waitingElsewhere(household, go) {
-  const count = h("span");
-  const button = h("button.waiting", { hidden: true }, icon("tool"), count);
+  const number = h("span");
+  const button = h("button.waiting", { hidden: true }, icon("tool"), number);
   const elsewhere = () => [...household.approvals.values()].filter((one) => one.conversation_id !== household.open);
   button.addEventListener("click", () => go(elsewhere()[0]?.conversation_id ?? null));
   household.addEventListener("approvals", ({ detail }) => {
     const waiting = elsewhere();
     button.hidden = waiting.length === 0;
-    count.textContent = String(waiting.length);
-    const words = waiting.length === 1 ? "1 approval waits for you" : `${waiting.length} approvals wait for you`;
+    number.textContent = String(waiting.length);
+    const words = count("approvals.wait", waiting.length);
     button.setAttribute("aria-label", words);
     button.title = words;
     if (detail?.isNew) announce(`${detail.approval.origin}. ${detail.approval.reason}.`);
@@ -38,8 +39,8 @@ function approvalCard(household, approval) {
     h("span", label), h("span.small", ...marked(sentence)));
   const end = h("span.end");
   const call = approval.details.length
-    ? h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" }, detailList(approval.details), end) : end;
-  const hint = h("p.quiet.small", { hidden: true }, "Read to the end of the text to allow it.");
+    ? h("div.call", { tabindex: 0, role: "group", "aria-label": say("approvals.would_run") }, detailList(approval.details), end) : end;
+  const hint = h("p.quiet.small", { hidden: true }, say("approvals.read_on"));
   const summary = h("summary", icon("tool"), h("strong", ...marked(approval.reason)));
   const element = h("details.approval", summary,
     h("p.quiet.small", ...marked([approval.origin, approval.after].filter(Boolean).join(" · "))),
@@ -82,7 +83,7 @@ const detailList = (details) => h("dl.arguments", details.flatMap(({ label, text
 /** A call as the model wrote it. */
 export function rawCall({ tool, arguments: given }) {
   const text = typeof given === "string" ? given : JSON.stringify(given, null, 2);
-  return h("details.raw", h("summary.quiet.small", "Details"),
+  return h("details.raw", h("summary.quiet.small", say("approvals.details")),
     h("pre", { tabindex: 0, dir: "ltr" }, ...marked(visible(`${tool} ${text}`))));
 }
 
@@ -95,7 +96,7 @@ function long(text) {
     const place = button.closest("details");
     button.replaceWith(...marked(middle));
     place?.dispatchEvent(new Event("unfolded"));
-  } }, `Show ${middle.length} more characters`);
+  } }, count("approvals.show_more", middle.length));
   return [...marked(text.slice(0, begin)), button, ...marked(text.slice(end))];
 }
 

@@ -3,7 +3,7 @@
 // a viewer.
 
 import { h, icon, iconButton, complain, roving, toast } from "./dom.js";
-import { say } from "./words.js";
+import { locale, say } from "./words.js";
 
 const MOST = 16;
 /** Bytes of a part. Divisible by 3, so that the parts of a file in base64 are its base64. */
@@ -21,14 +21,17 @@ const PDF = "application/pdf";
 /** What the viewer shows: of a PDF its text. */
 const READ = /^(image\/(jpeg|png|webp|gif)|text\/plain|application\/pdf)$/;
 
-const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`);
+const size = (bytes) => {
+  const [unit, factor] = bytes < 1000 ? ["byte", 1] : bytes < 1e6 ? ["kilobyte", 1000] : ["megabyte", 1e6];
+  return new Intl.NumberFormat(locale, { style: "unit", unit, maximumFractionDigits: unit === "megabyte" && bytes < 1e7 ? 1 : 0 }).format(bytes / factor);
+};
 
 /**
  * The files of a message that is being written. `changed` is called when one comes, is ready
  * or goes, until `watch` names another one that is.
  */
 export function pendingFiles(household, changed) {
-  const element = h("ul.files.pending", { "aria-label": "Files to send" });
+  const element = h("ul.files.pending", { "aria-label": say("attachments.to_send") });
   let entries = [];
   // One after the other, so that they arrive in their order.
   let queue = Promise.resolve();
@@ -41,19 +44,19 @@ export function pendingFiles(household, changed) {
     get count() { return entries.filter((entry) => !entry.isRefused).length; },
     get isReady() { return entries.every((entry) => entry.id || entry.isRefused); },
     /** Why the others cannot be sent yet. */
-    get reason() { return entries.some((entry) => entry.hasFailed) ? "A file was not uploaded: try again, or remove it" : "The files are still being uploaded"; },
+    get reason() { return say(entries.some((entry) => entry.hasFailed) ? "attachments.failed" : "attachments.uploading"); },
   };
 
   function add(file) {
-    if (entries.length >= MOST) return toast(`A message can carry ${MOST} files.`);
+    if (entries.length >= MOST) return toast(say("attachments.most", { most: MOST }));
     const entry = { file, id: null, stop: new AbortController() };
     entry.place = h("span.picture", icon("file"));
-    entry.note = h("span.quiet.small", "Preparing…");
-    entry.bar = h("progress", { max: 1, "aria-label": `Upload of ${file.name}` });
-    entry.again = h("button.plain", { hidden: true, onclick: () => later(entry) }, "Try again");
+    entry.note = h("span.quiet.small", say("attachments.preparing"));
+    entry.bar = h("progress", { max: 1, "aria-label": say("attachments.upload_of", { name: file.name }) });
+    entry.again = h("button.plain", { hidden: true, onclick: () => later(entry) }, say("common.try_again"));
     entry.row = h("li", entry.place,
       h("span.grow", h("span.name", file.name), entry.note, entry.bar, entry.again),
-      iconButton("cross", `Remove ${file.name}`, "Remove", () => { drop(entry); changed(); }));
+      iconButton("cross", say("attachments.remove_this", { name: file.name }), say("common.remove"), () => { drop(entry); changed(); }));
     entries.push(entry);
     element.append(entry.row);
     later(entry);
@@ -75,7 +78,7 @@ export function pendingFiles(household, changed) {
       const { blob, name, thumbnail } = entry.ready;
       if (thumbnail) entry.place.replaceChildren(thumbnail);
       const most = household.config?.limits?.attachment_bytes ?? Infinity;
-      if (blob.size > most) throw Object.assign(new Error(`${size(blob.size)}; at most ${size(most)}`), { isFinal: true });
+      if (blob.size > most) throw Object.assign(new Error(say("attachments.too_large", { size: size(blob.size), most: size(most) })), { isFinal: true });
       entry.note.textContent = size(blob.size);
       entry.id = await upload(household, blob, name, entry.stop.signal, (part) => { entry.bar.value = part; });
       entry.bar.hidden = true;
@@ -112,7 +115,7 @@ async function prepare(file) {
   try {
     bitmap = await createImageBitmap(file, { imageOrientation: "from-image" });
   } catch {
-    throw Object.assign(new Error("This browser cannot open the picture. Save it as JPEG first."), { isFinal: true });
+    throw Object.assign(new Error(say("attachments.cannot_open")), { isFinal: true });
   }
   const scale = Math.min(1, LONGEST_SIDE / Math.max(bitmap.width, bitmap.height));
   const draw = (longest, ground) => {
@@ -129,7 +132,7 @@ async function prepare(file) {
     return canvas;
   };
   const encode = (canvas, type) => new Promise((resolve, reject) => {
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture is too large for this browser."))), type, 0.86);
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(say("attachments.picture_too_large")))), type, 0.86);
   });
   let blob = file.type === "image/png" ? await encode(draw(scale), "image/png") : null;
   if (!blob || blob.size > LARGEST_PNG) blob = await encode(draw(scale, true), "image/jpeg");
@@ -145,7 +148,7 @@ async function upload(household, blob, name, signal, progress) {
   const { attachment_id: id } = await ask("put_attachment", { name, bytes: blob.size, ...(blob.type && { media_type: blob.type }) });
   for (let offset = 0; offset < blob.size; offset += PART) {
     const data = await base64(blob.slice(offset, offset + PART));
-    if (signal.aborted) throw new Error("The upload was stopped.");
+    if (signal.aborted) throw new Error(say("attachments.stopped"));
     await ask("put_attachment_part", { attachment_id: id, offset, data });
     progress(Math.min(1, (offset + PART) / blob.size));
   }
@@ -156,7 +159,7 @@ function base64(blob) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => reject(new Error("The file cannot be read any more."));
+    reader.onerror = () => reject(new Error(say("attachments.unreadable")));
     reader.readAsDataURL(blob);
   });
 }
@@ -189,11 +192,11 @@ const bytesOf = (data) => Uint8Array.from(atob(data), (letter) => letter.charCod
 
 /** Thumbnails of pictures, and the other files with their names and sizes. */
 export function attachmentList(household, attachments) {
-  const list = h("ul.files", { "aria-label": "Files" }, attachments.map((one) => {
+  const list = h("ul.files", { "aria-label": say("attachments.files") }, attachments.map((one) => {
     const isPicture = SHOWN.test(one.type);
     const isShown = READ.test(one.type);
     const button = h(isPicture ? "button.thumbnail" : "button.file", {
-      "aria-label": `${isShown ? "Show" : "Download"} ${one.name}, ${size(one.bytes)}`,
+      "aria-label": say(isShown ? "attachments.show_this" : "attachments.download_this", { name: one.name, size: size(one.bytes) }),
       title: one.name,
       onclick: () => (isShown ? view(household, attachments, one) : save(household, one).catch(complain)),
     });
@@ -236,12 +239,12 @@ function view(household, attachments, first) {
     at = (at + step + all.length) % all.length;
     draw();
   };
-  const dialog = h("dialog.viewer", { "aria-label": "File" },
+  const dialog = h("dialog.viewer", { "aria-label": say("attachments.file") },
     h("div.row", name, count,
-      all.length > 1 && iconButton("back", "Previous file", "Previous", () => move(-1)),
-      all.length > 1 && h("span.turned", iconButton("back", "Next file", "Next", () => move(1))),
-      iconButton("download", "Download", "Download", () => save(household, all[at]).catch(complain)),
-      iconButton("cross", "Close", "Close", () => dialog.close())),
+      all.length > 1 && iconButton("back", say("attachments.previous_file"), say("attachments.previous"), () => move(-1)),
+      all.length > 1 && h("span.turned", iconButton("back", say("attachments.next_file"), say("attachments.next"), () => move(1))),
+      iconButton("download", say("attachments.download"), say("attachments.download"), () => save(household, all[at]).catch(complain)),
+      iconButton("cross", say("common.close"), say("common.close"), () => dialog.close())),
     place);
   dialog.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -256,14 +259,14 @@ function view(household, attachments, first) {
   async function draw() {
     const one = all[at];
     name.textContent = one.name;
-    count.textContent = all.length > 1 ? `${at + 1} of ${all.length}` : "";
-    const bar = h("progress", { max: 1, "aria-label": "Loading" });
+    count.textContent = all.length > 1 ? say("common.of", { at: at + 1, all: all.length }) : "";
+    const bar = h("progress", { max: 1, "aria-label": say("attachments.loading") });
     place.replaceChildren(bar);
     try {
       const isPdf = one.type === PDF;
       const data = await (isPdf ? household.read("read_attachment", { attachment_id: one.attachment_id }) : load(household, one, (part) => { bar.value = part; }));
       if (all[at] !== one) return;
-      if (isPdf) return place.replaceChildren(h("pre", { tabindex: 0, dir: "auto" }, data.text, data.is_cut && `\n\n${say("message.pdf_goes_on")}`));
+      if (isPdf) return place.replaceChildren(h("pre", { tabindex: 0, dir: "auto" }, data.text, data.is_cut && `\n\n${say("attachments.text_goes_on")}`));
       place.replaceChildren(SHOWN.test(one.type)
         ? h("img", { src: `data:${one.type};base64,${data}`, alt: one.name })
         : h("pre", { tabindex: 0 }, new TextDecoder().decode(bytesOf(data))));

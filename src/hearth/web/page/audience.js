@@ -1,16 +1,19 @@
 // Who sees a conversation or a memory: in words, and as an icon.
 
 import { complain, h, icon, lazily, called } from "./dom.js";
+import { listed, say } from "./words.js";
 
 const sharing = lazily(() => import("./sharing.js"));
 const ICON = { private: "lock", household: "home" };
 
 /** Who sees it, in words. */
 export function readers({ audience, owner }, me) {
-  if (audience === "household") return "Everybody in the household sees this";
-  const isMine = !owner || owner === me;
-  const people = [isMine ? "you" : called(owner), ...(audience === "private" ? [] : audience.map((name) => (name === me ? "you" : called(name))))];
-  return `Only ${people.join(", ").replace(/, ([^,]*)$/, " and $1")} ${people.length === 1 && !isMine ? "sees" : "see"} this`;
+  if (audience === "household") return say("audience.household");
+  const seers = [owner ?? me, ...(audience === "private" ? [] : audience)];
+  const others = listed(seers.filter((name) => name !== me).map(called));
+  if (!others) return say("audience.only_you");
+  if (seers.includes(me)) return say("audience.you_and", { people: others });
+  return say(seers.length === 1 ? "audience.only_one" : "audience.only", { people: others });
 }
 
 /** An icon that tells who sees it; nothing where the server does not say. */
@@ -25,8 +28,8 @@ export function audienceControl(household, conversation) {
   if (!conversation?.audience) return null;
   const me = household.identity?.user;
   const words = readers(conversation, me);
-  const label = h("span.names", Array.isArray(conversation.audience) ? [conversation.owner, ...conversation.audience].filter((name) => name !== me).map(called).join(", ") : conversation.audience === "household" ? "Household" : "Private");
+  const label = h("span.names", Array.isArray(conversation.audience) ? [conversation.owner, ...conversation.audience].filter((name) => name !== me).map(called).join(", ") : conversation.audience === "household" ? say("audience.to_household") : say("audience.private"));
   const mark = icon(ICON[conversation.audience] ?? "people");
   if (conversation.owner !== me || !household.maySend) return h("span.audience.row", { title: words }, mark, label, h("span.unseen", words));
-  return h("button.plain.audience", { title: `${words}. Change it`, "aria-label": `${words}. Change it: ${label.textContent}`, onclick: () => sharing(({ share }) => share(household, conversation).catch(complain)) }, mark, label);
+  return h("button.plain.audience", { title: say("audience.change", { readers: words }), "aria-label": say("audience.change_from", { readers: words, now: label.textContent }), onclick: () => sharing(({ share }) => share(household, conversation).catch(complain)) }, mark, label);
 }

@@ -7,6 +7,7 @@ import { audienceControl } from "./audience.js";
 import { composer } from "./composer.js";
 import { rename, remove } from "./conversations.js";
 import { fileList, messageRow, thoughtsOf, toolList } from "./message.js";
+import { say } from "./words.js";
 
 const PAGE = 50;
 /** Most messages that the document has: those farther away leave it again. */
@@ -21,16 +22,16 @@ export function chat({ household, go, id, sought }) {
   const log = h("ol.messages");
   const live = h("ol.messages.live");
   const older = h("div.older");
-  const content = h("div.content", older, h("div", { role: "log", "aria-live": "off", "aria-label": "Messages" }, log), live);
+  const content = h("div.content", older, h("div", { role: "log", "aria-live": "off", "aria-label": say("conversations.messages") }, log), live);
   const scroller = h("div.scroller", { tabindex: -1 }, content);
-  const down = h("button.down", { "aria-label": "Scroll to the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
+  const down = h("button.down", { "aria-label": say("chat.to_newest"), hidden: true, onclick: () => toEnd(true) }, icon("back"));
   const heading = h("h1", { dir: "auto" });
   const model = h("p.quiet.small.model");
   const title = h("div.heading", heading, model);
   const refresh = roving(log, () => [...log.children].filter((one) => one.dataset.id), (row) => [...row.querySelectorAll(":scope > .deeds button")]);
   const controls = h("span.row");
   const home = h("div.home");
-  const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down);
+  const element = h("section.chat", { "aria-label": say("chat.conversation") }, scroller, down);
   const written = new Map();
   const shown = new WeakMap();
   let hasMore = false;
@@ -53,7 +54,7 @@ export function chat({ household, go, id, sought }) {
   const composing = composer({
     household, id, send, target: element,
     running: () => (id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined),
-    state: () => (isGone ? "You cannot write here" : null),
+    state: () => (isGone ? say("chat.read_only") : null),
     model: { now: modelNow, choose: chooseModel },
   });
   element.append(composing.element);
@@ -114,7 +115,7 @@ export function chat({ household, go, id, sought }) {
 
   function head() {
     const known = household.conversations.get(id);
-    heading.textContent = id ? known?.title ?? "Conversation" : "New conversation";
+    heading.textContent = id ? known?.title ?? say("chat.conversation") : say("common.new_conversation");
     describe();
     document.title = id && known ? `${known.title} · Hearth` : "Hearth";
     // An open menu would close under the hand, and the focus be lost.
@@ -122,17 +123,17 @@ export function chat({ household, go, id, sought }) {
     if (isControlsStale) return;
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
-      ...(account ? [h("span.badge", { title: "This conversation came from a webhook" }, account)] : []),
+      ...(account ? [h("span.badge", { title: say("chat.from_webhook") }, account)] : []),
       ...[audienceControl(household, known)].filter(Boolean),
-      menuButton("more", "More about this conversation", [
-        household.mayChange(known) && ["edit", "Rename", () => rename(household, known)],
-        household.maySend && ["pin", known.pinned ? "Unpin" : "Pin", () => household.update(id, { pinned: !known.pinned }).catch(complain)],
-        household.maySend && ["archive", known.archived ? "Unarchive" : "Archive", () => household.update(id, { archived: !known.archived }).catch(complain)],
-        household.mayChange(known) && (household.isAdmin || household.config?.models?.length) && ["settings", "Model", () => choosing(({ setModel }) => setModel(household, known))],
-        household.mayChange(known) && ["help", "Instructions", () => choosing(({ setInstructions }) => setInstructions(household, known))],
-        ["download", "Export", () => exporting(({ save }) => save(household, known))],
-        ["print", "Print", () => exporting(({ print }) => print(loadAll))],
-        household.mayChange(known) && ["trash", "Delete", () => remove(household, known, go)],
+      menuButton("more", say("chat.more"), [
+        household.mayChange(known) && ["edit", say("common.rename"), () => rename(household, known)],
+        household.maySend && ["pin", say(known.pinned ? "chat.unpin" : "chat.pin"), () => household.update(id, { pinned: !known.pinned }).catch(complain)],
+        household.maySend && ["archive", say(known.archived ? "chat.unarchive" : "chat.archive"), () => household.update(id, { archived: !known.archived }).catch(complain)],
+        household.mayChange(known) && (household.isAdmin || household.config?.models?.length) && ["settings", say("common.model"), () => choosing(({ setModel }) => setModel(household, known))],
+        household.mayChange(known) && ["help", say("chat.instructions"), () => choosing(({ setInstructions }) => setInstructions(household, known))],
+        ["download", say("common.export"), () => exporting(({ save }) => save(household, known))],
+        ["print", say("chat.print"), () => exporting(({ print }) => print(loadAll))],
+        household.mayChange(known) && ["trash", say("common.delete"), () => remove(household, known, go)],
       ]),
     ] : []));
   }
@@ -157,12 +158,12 @@ export function chat({ household, go, id, sought }) {
   function describe() {
     const { provider, model: usual } = household.config ?? {};
     const name = household.conversations.get(id)?.model || fresh || usual;
-    model.textContent = !provider ? "" : provider === "offline" ? "No model connected" : name;
-    model.title = provider ? `Model of ${provider}` : "";
+    model.textContent = !provider ? "" : provider === "offline" ? say("chat.no_model") : name;
+    model.title = provider ? say("chat.model_of", { provider }) : "";
   }
 
   async function begin() {
-    log.append(h("li.note", "Loading…"));
+    log.append(h("li.note", say("common.loading")));
     const begun = household.turnsOf(id).filter((turn) => turn.message);
     for (const turn of begun) add(turn.message);
     schedule();
@@ -320,7 +321,7 @@ export function chat({ household, go, id, sought }) {
   }
 
   function drawOlder() {
-    older.replaceChildren(...(hasMore ? [h("button.plain", { disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Load earlier messages")] : []));
+    older.replaceChildren(...(hasMore ? [h("button.plain", { disabled: loading, onclick: () => loadOlder() }, loading ? say("common.loading") : say("chat.load_earlier"))] : []));
   }
 
   /** Opens it at the message that was looked for; at its end where that is gone. */
@@ -377,8 +378,8 @@ export function chat({ household, go, id, sought }) {
 
   /** Asks for the rest of a reply that was cut off. */
   function goOn(reply) {
-    if (!hasNewer && [...messages.keys()].every((other) => other <= reply)) household.send("Continue where you stopped.", id);
-    else toast("Other messages came after this reply.");
+    if (!hasNewer && [...messages.keys()].every((other) => other <= reply)) household.send(say("chat.go_on"), id);
+    else toast(say("chat.others_came"));
   }
 
   /** A heading where a new day begins. */
@@ -409,7 +410,7 @@ export function chat({ household, go, id, sought }) {
 
   function turnChanged(turn) {
     if (turn.state === "done") dropLive(turn.id);
-    else if (turn.state === "failed") announce(turn.isCancelled ? "Stopped." : `Failed: ${turn.error}`);
+    else if (turn.state === "failed") announce(turn.isCancelled ? say("chat.stopped") : say("chat.failed", { problem: turn.error }));
     schedule();
   }
 
@@ -466,7 +467,7 @@ export function chat({ household, go, id, sought }) {
 
   function outgoingRow(message) {
     return h("li", { class: `message person ${message.error ? "failed" : "sending"}` },
-      h("div.who", h("strong", called(household.identity?.user) ?? "You"), h("span.quiet.small", message.error ? "not sent" : "sending…")),
+      h("div.who", h("strong", called(household.identity?.user) ?? say("chat.you")), h("span.quiet.small", say(message.error ? "chat.not_sent" : "chat.sending"))),
       fileList(household, message.attachments),
       h("div.text", message.text),
       message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id, message.attachments, message.more); }, () => household.discard(message)));
@@ -476,9 +477,9 @@ export function chat({ household, go, id, sought }) {
   function failure(text, again, discard, isOfSettings) {
     return h("div.failure", { role: "alert" }, h("p", text),
       h("div.row.wrap",
-        again && h("button", { onclick: again }, icon("retry"), "Try again"),
-        isOfSettings && h("button", { onclick: () => { location.hash = "#/settings"; } }, icon("settings"), "Open the settings"),
-        discard && h("button.plain", { onclick: discard }, "Discard")));
+        again && h("button", { onclick: again }, icon("retry"), say("common.try_again")),
+        isOfSettings && h("button", { onclick: () => { location.hash = "#/settings"; } }, icon("settings"), say("chat.open_settings")),
+        discard && h("button.plain", { onclick: discard }, say("chat.discard"))));
   }
 
   /** A reply in progress. The element is kept, so that open details stay open. */
@@ -509,16 +510,16 @@ export function chat({ household, go, id, sought }) {
         dropLive(turn.id);
         answerAnew(household, id, question.message);
       });
-      const words = turn.isCancelled ? "Stopped." : turn.error;
+      const words = turn.isCancelled ? say("chat.stopped") : turn.error;
       redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
-      const words = waits ? "Waiting for your approval"
-        : household.waiting.has(turn.id) ? "Waiting for the approval of somebody who may give it"
-        : isBusy ? "Working"
-        : turn.waits ? `The model is busy, next try in ${turn.waits} s`
-        : turn.text ? "" : "Thinking";
+      const words = waits ? say("chat.waits")
+        : household.waiting.has(turn.id) ? say("chat.waits_for_others")
+        : isBusy ? say("chat.working")
+        : turn.waits ? say("chat.busy", { seconds: turn.waits })
+        : turn.text ? "" : say("chat.thinking");
       redraw(state, words, () => words ? [h("p.thinking", words)] : []);
     }
     return row;
@@ -526,14 +527,14 @@ export function chat({ household, go, id, sought }) {
 
   function welcome() {
     const hour = new Date().getHours();
-    const greeting = hour < 5 ? "Hello" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
+    const greeting = hour < 5 ? "hello" : hour < 12 ? "morning" : hour < 18 ? "afternoon" : "evening";
     const name = called(household.identity?.user);
     log.replaceChildren(h("li.welcome",
       sign(56),
-      h("h2", name ? `${greeting}, ${name}` : greeting),
+      h("h2", name ? say(`chat.greeting.${greeting}`, { name }) : say(`chat.greeting_all.${greeting}`)),
       household.maySend || !household.identity
-        ? h("p", "Ask a question, or ask me to remember something.")
-        : h("p", "You are a guest: you read the conversations that are shared with you."),
+        ? h("p", say("chat.ask"))
+        : h("p", say("chat.guest")),
       home,
       household.config?.provider === "offline" && connectModel(household.isAdmin, household.identity?.admin)));
     lookAtDay();
@@ -583,12 +584,12 @@ function redraw(place, content, make) {
 /** How to connect a model: first what a person with a phone can do. */
 export function connectModel(isAdmin, admin) {
   return h("section.card.first",
-    h("h2", "No language model is connected yet"),
-    h("p", "Until then a few built-in rules answer, so that you can try everything."),
+    h("h2", say("chat.no_model_yet")),
+    h("p", say("chat.rules_answer")),
     isAdmin
-      ? h("p", h("a.button", { href: "#/settings" }, "Choose a provider and a model"))
-      : h("p", `${admin ?? "An admin"} can connect one in the settings.`),
-    isAdmin && h("details", h("summary", "In a terminal"),
-      h("p", "To use a model from Ollama, run this on the machine where Hearth runs:"),
+      ? h("p", h("a.button", { href: "#/settings" }, say("chat.choose_provider")))
+      : h("p", admin ? say("chat.admin_connects", { admin }) : say("chat.an_admin_connects")),
+    isAdmin && h("details", h("summary", say("chat.in_terminal")),
+      h("p", say("chat.ollama")),
       commands("hearth config set model NAME", "hearth config set provider ollama")));
 }

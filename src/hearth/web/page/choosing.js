@@ -12,7 +12,7 @@ async function askModel(household, usual, { text, empty, value, ...more }) {
   const { config, isAdmin } = household;
   let models = config?.models ?? [];
   if (!models.length && isAdmin) ({ models } = await household.request("update_config", { config: {}, test: true }).catch(() => ({ models })));
-  if (!models.length) return ask({ ...more, text: isAdmin ? `${text} The name that the provider uses.` : text, value: isAdmin ? value : undefined });
+  if (!models.length) return ask({ ...more, text: isAdmin ? `${text} ${say("choosing.name_of_provider")}` : text, value: isAdmin ? value : undefined });
   const names = [...new Set([...(empty ? [] : [usual]), ...models])].filter(Boolean).map((name) => [name, name]);
   return ask({ ...more, text, value, choices: options(empty ? [["", empty], ...names] : names, value) });
 }
@@ -20,7 +20,7 @@ async function askModel(household, usual, { text, empty, value, ...more }) {
 /** Asks for the model of another reply, and calls `answer` with it: null for the usual one. */
 export async function chooseModel(household, id, answer) {
   const usual = household.conversations.get(id)?.model || household.config?.model || "";
-  const name = await askModel(household, usual, { title: "Answer with another model", text: "The earlier reply is kept, with what followed it.", value: usual, action: "Answer again" });
+  const name = await askModel(household, usual, { title: say("message.other_model"), text: say("choosing.kept"), value: usual, action: say("message.again") });
   if (name) answer(name === true || name === usual ? null : name);
 }
 
@@ -33,21 +33,21 @@ export async function nameModel(household, usual, use) {
 /** The model that answers in a conversation. */
 export async function setModel(household, { id, model = "" }) {
   const usual = household.config?.model;
-  const value = await askModel(household, usual, { title: "Model of this conversation", text: "It answers whoever asks here.", empty: `The usual one (${usual})`, value: model ?? "", action: "Save", mayBeEmpty: true });
+  const value = await askModel(household, usual, { title: say("choosing.model_here"), text: say("choosing.model_text"), empty: say("choosing.usual", { model: usual }), value: model ?? "", action: say("common.save"), mayBeEmpty: true });
   if (value !== null) household.update(id, { model: value }).catch(complain);
 }
 
 /** What the assistant follows in a conversation. */
 export async function setInstructions(household, { id, instructions }) {
-  const value = await ask({ title: "Instructions for this conversation", text: "The assistant follows them here, whoever asks.", value: instructions ?? "", action: "Save", lines: 5, mayBeEmpty: true });
+  const value = await ask({ title: say("choosing.instructions"), text: say("choosing.instructions_text"), value: instructions ?? "", action: say("common.save"), lines: 5, mayBeEmpty: true });
   if (value !== null) household.update(id, { instructions: value }).catch(complain);
 }
 
 /** Deletes a message; `question` is the one that it answers, or it itself. */
 export async function removeMessage(household, message, question) {
   const text = question?.versions?.length > 1
-    ? "This version is deleted permanently, with its reply and all that follows it."
-    : "It is deleted permanently, together with its reply or its question.";
-  const sure = await ask({ title: "Delete message?", text, action: "Delete", danger: true });
+    ? say("choosing.delete_version")
+    : say("choosing.delete_pair");
+  const sure = await ask({ title: say("choosing.delete_title"), text, action: say("common.delete"), danger: true });
   if (sure) household.request("delete_message", { message_id: message.id }).catch(complain);
 }

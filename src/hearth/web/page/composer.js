@@ -2,7 +2,7 @@
 
 import { h, icon, iconButton, complain, lazily, options } from "./dom.js";
 import { DRAFT } from "./session.js";
-import { say } from "./words.js";
+import { count, pieces, say } from "./words.js";
 
 const attaching = lazily(() => import("./attachments.js"));
 const speaking = lazily(() => import("./voice.js"));
@@ -14,14 +14,14 @@ const speaking = lazily(() => import("./voice.js"));
  * here, and `choose`, which gets another one, or null to be asked for it.
  */
 export function composer({ household, id, target, running, state, model, send: deliver }) {
-  const field = h("textarea", { rows: 1, placeholder: "Message Hearth", "aria-label": "Message", enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
-  const button = h("button", { type: "submit", class: "primary send", "aria-label": "Send" }, icon("send"));
+  const field = h("textarea", { rows: 1, placeholder: say("composer.placeholder"), "aria-label": say("composer.message"), enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
+  const button = h("button", { type: "submit", class: "primary send", "aria-label": say("composer.send") }, icon("send"));
   const isTouch = matchMedia("(pointer: coarse)").matches;
   const files = h("div");
   const chosen = h("input", { type: "file", multiple: true, hidden: true });
   const taken = h("input", { type: "file", accept: "image/*", capture: "environment", hidden: true });
-  const attach = iconButton("attach", "Attach files", "Attach files", () => chosen.click());
-  const photograph = iconButton("camera", "Take a picture", "Take a picture", () => taken.click());
+  const attach = iconButton("attach", say("composer.attach"), say("composer.attach"), () => chosen.click());
+  const photograph = iconButton("camera", say("composer.photograph"), say("composer.photograph"), () => taken.click());
   photograph.hidden = !isTouch;
   const models = h("select.models", { "aria-label": say("composer.model_of_reply"), title: say("composer.model_of_reply"), hidden: true, onchange: () => {
     const chosen = models.value;
@@ -30,10 +30,10 @@ export function composer({ household, id, target, running, state, model, send: d
     draw();
   } });
   const about = h("span.grow.small");
-  const editing = h("p.row.editing", { hidden: true }, icon("edit"), about, h("button.plain", { onclick: () => edit(null) }, "Cancel"));
+  const editing = h("p.row.editing", { hidden: true }, icon("edit"), about, h("button.plain", { onclick: () => edit(null) }, say("common.cancel")));
   const form = h("form.composer", editing, files,
     h("div.field", attach, photograph, chosen, taken, field, button),
-    models, h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
+    models, h("p.hint", pieces("composer.keys", { enter: h("kbd", "Enter"), shift_enter: h("kbd", "Shift+Enter") })));
   /** Files that were not sent before the view was left. */
   let pending = household.unsent.get(id) ?? null;
   let wantsFocus = false;
@@ -145,7 +145,7 @@ export function composer({ household, id, target, running, state, model, send: d
     replaced = message;
     editing.hidden = !message;
     const carried = message?.attachments?.length ?? 0;
-    about.textContent = `You write this message anew${carried ? `, with its ${carried === 1 ? "file" : `${carried} files`}` : ""}. The earlier version is kept.`;
+    about.textContent = carried ? count("composer.anew_with", carried) : say("composer.anew");
     field.value = message?.content ?? before;
     grow();
     draw();
@@ -163,7 +163,7 @@ export function composer({ household, id, target, running, state, model, send: d
   }
 
   function draw() {
-    const why = household.maySend ? state() : household.identity && "Your role is read-only";
+    const why = household.maySend ? state() : household.identity && say("composer.read_only");
     const turn = running();
     const stops = Boolean(turn) && isEmpty();
     field.disabled = !maySend();
@@ -180,10 +180,10 @@ export function composer({ household, id, target, running, state, model, send: d
     voice?.draw?.();
     drawModels();
     attach.disabled = photograph.disabled = field.disabled;
-    field.placeholder = why || "Message Hearth";
+    field.placeholder = why || say("composer.placeholder");
     button.disabled = field.disabled || (!stops && (isEmpty() || pending?.isReady === false));
-    const label = stops ? "Stop" : "Send";
-    button.title = stops ? "Stop (Esc)" : pending?.isReady === false ? pending.reason : "";
+    const label = say(stops ? "composer.stop" : "composer.send");
+    button.title = stops ? say("composer.stop_key") : pending?.isReady === false ? pending.reason : "";
     if (button.getAttribute("aria-label") !== label) {
       button.setAttribute("aria-label", label);
       button.replaceChildren(icon(stops ? "stop" : "send"));

@@ -2,6 +2,7 @@
 // an interruption neither loses nor repeats anything.
 
 import { sentence } from "./session.js";
+import { say } from "./words.js";
 
 const LONGEST_WAIT = 30000;
 const REQUEST_TIMEOUT = 30000;
@@ -18,8 +19,8 @@ export class RequestError extends Error {
 
 /** An error as a sentence. In place of what only an admin understands it names one to ask. */
 export function explain({ code, message, retryAfter, admin }) {
-  if (admin && code === "server_error" && !retryAfter) return `That does not work right now. Try again later, or ask ${admin}.`;
-  return admin && code === "unauthorized" ? `${sentence(message)} Ask ${admin}.` : sentence(message);
+  if (admin && code === "server_error" && !retryAfter) return say("connection.ask_later", { admin });
+  return admin && code === "unauthorized" ? `${sentence(message)} ${say("connection.ask", { admin })}` : sentence(message);
 }
 
 /**
@@ -90,12 +91,12 @@ export class Connection extends EventTarget {
       const entry = { text: JSON.stringify({ ...fields, type, id }), keep, resolve, reject, timer: null };
       if (timeout) {
         entry.timer = setTimeout(() => {
-          if (this.#requests.delete(id)) reject(new RequestError("timeout", "Hearth did not respond in time."));
+          if (this.#requests.delete(id)) reject(new RequestError("timeout", say("connection.timeout")));
         }, timeout);
       }
       this.#requests.set(id, entry);
       if (this.#isOpen) this.#socket.send(entry.text);
-      else if (!keep) this.#settle(id, (entry) => entry.reject(new RequestError("offline", "There is no connection to Hearth right now.")));
+      else if (!keep) this.#settle(id, (entry) => entry.reject(new RequestError("offline", say("connection.offline"))));
     });
   }
 
@@ -177,7 +178,7 @@ export class Connection extends EventTarget {
     clearInterval(this.#alive);
     if (this.#closed) return;
     for (const [id, entry] of this.#requests) {
-      if (!entry.keep) this.#settle(id, () => entry.reject(new RequestError("offline", "The connection to Hearth was lost.")));
+      if (!entry.keep) this.#settle(id, () => entry.reject(new RequestError("offline", say("connection.lost"))));
     }
     if (event.code === 1008) {
       this.close();

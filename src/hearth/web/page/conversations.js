@@ -2,16 +2,17 @@
 
 import { audienceIcon } from "./audience.js";
 import { h, icon, moment, ask, iconButton, complain, roving } from "./dom.js";
+import { locale, say } from "./words.js";
 
-const MONTH = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
+const MONTH = new Intl.DateTimeFormat(locale, { month: "long", year: "numeric" });
 
 /** The list with its search field. `go` opens a conversation, or a new one for null. */
 export function conversations(household, go) {
-  const field = h("input", { type: "search", placeholder: "Search", "aria-label": "Search conversations (Ctrl+K)", autocomplete: "off", enterkeyhint: "search" });
-  const list = h("div.list", { role: "group", "aria-label": "Conversations" });
+  const field = h("input", { type: "search", placeholder: say("common.search"), "aria-label": say("conversations.search"), autocomplete: "off", enterkeyhint: "search" });
+  const list = h("div.list", { role: "group", "aria-label": say("conversations.conversations") });
   const links = () => [...list.querySelectorAll("a, .put-away")];
   const refresh = roving(list, links, (link) => [...link.parentElement.querySelectorAll(".actions button")]);
-  const put = h("button.plain.put-away", { onclick: () => household.showArchived(!household.showsArchived).then(() => { put.textContent = household.showsArchived ? "Hide archived" : "Show archived"; }, complain) }, "Show archived");
+  const put = h("button.plain.put-away", { onclick: () => household.showArchived(!household.showsArchived).then(() => { put.textContent = household.showsArchived ? say("conversations.hide_archived") : say("conversations.show_archived"); }, complain) }, say("conversations.show_archived"));
   const scroller = h("div.list-scroll", list);
   let found = null;
   let asked = 0;
@@ -85,19 +86,19 @@ export function conversations(household, go) {
     const focused = list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : null;
     const groups = [];
     for (const one of matching) {
-      const name = words ? "Conversations" : one.pinned ? "Pinned" : period(one.updated_at);
+      const name = words ? say("conversations.conversations") : one.pinned ? say("conversations.pinned") : period(one.updated_at);
       if (groups.at(-1)?.name !== name) groups.push({ name, rows: [] });
       groups.at(-1).rows.push(row(one));
     }
     // The server knows the titles that are not loaded.
     const titles = found?.filter((hit) => !hit.message_id && !matching.some((one) => one.id === hit.conversation_id)) ?? [];
-    if (words && titles.length && !groups.length) groups.push({ name: "Conversations", rows: [] });
+    if (words && titles.length && !groups.length) groups.push({ name: say("conversations.conversations"), rows: [] });
     if (words) groups[0]?.rows.push(...titles.map(foundRow));
     const hits = found?.filter((hit) => hit.message_id);
-    if (words && hits?.length) groups.push({ name: "Messages", rows: hits.map(foundRow) });
+    if (words && hits?.length) groups.push({ name: say("conversations.messages"), rows: hits.map(foundRow) });
     const empty = words
-      ? (!found && words.length > 1 ? "Searching…" : !matching.length && found && !found.length && "No results.")
-      : !matching.length && (household.isGuest ? "Conversations that are shared with you appear here." : "Your conversations appear here.");
+      ? (!found && words.length > 1 ? say("conversations.searching") : !matching.length && found && !found.length && say("conversations.no_results"))
+      : !matching.length && (household.isGuest ? say("conversations.none_shared") : say("conversations.none"));
     list.replaceChildren(
       ...groups.flatMap(({ name, rows }) => [h("p.period", { "aria-hidden": "true" }, name), h("ul", { "aria-label": name }, rows)]),
       ...(empty ? [h("p.empty", empty)] : []),
@@ -115,14 +116,14 @@ export function conversations(household, go) {
     const item = h("li", { class: `${isOpen ? "open" : ""} ${isUnread ? "unread" : ""}` },
       h("a", { href: `#/c/${one.id}`, "aria-current": isOpen ? "page" : null, onclick: (event) => { event.preventDefault(); go(one.id); } },
         audienceIcon(one, household.identity?.user),
-        h("span.title", { dir: "auto" }, one.title || "Untitled"),
-        isUnread && h("span.unseen", " unread"),
+        h("span.title", { dir: "auto" }, one.title || say("conversations.untitled")),
+        isUnread && h("span.unseen", ` ${say("conversations.unread")}`),
         account && h("span.badge", account),
-        one.archived && h("span.badge", "archived"),
-        h("span.quiet.small", waits ? "asks you" : isBusy ? "writing…" : moment(one.updated_at))),
+        one.archived && h("span.badge", say("conversations.archived")),
+        h("span.quiet.small", waits ? say("conversations.asks_you") : isBusy ? say("conversations.writing") : moment(one.updated_at))),
       household.mayChange(one) && h("span.actions",
-        iconButton("edit", `Rename ${one.title}`, "Rename", () => rename(household, one)),
-        iconButton("trash", `Delete ${one.title}`, "Delete", () => remove(household, one, go))));
+        iconButton("edit", say("conversations.rename_this", { title: one.title }), say("common.rename"), () => rename(household, one)),
+        iconButton("trash", say("conversations.delete_this", { title: one.title }), say("common.delete"), () => remove(household, one, go))));
     item.dataset.id = one.id;
     return item;
   }
@@ -147,19 +148,19 @@ function marked(text, query) {
 function period(timestamp) {
   const date = new Date(timestamp);
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
-  return days <= 0 ? "Today" : days === 1 ? "Yesterday" : days < 8 ? "Last 7 days" : days < 31 ? "Last 30 days" : MONTH.format(date);
+  return days <= 0 ? say("common.today") : days === 1 ? say("common.yesterday") : days < 8 ? say("conversations.last_week") : days < 31 ? say("conversations.last_month") : MONTH.format(date);
 }
 
 /** Asks for a new title. */
 export async function rename(household, conversation) {
-  const title = await ask({ title: "Rename conversation", value: conversation.title, action: "Rename" });
+  const title = await ask({ title: say("conversations.rename_title"), value: conversation.title, action: say("common.rename") });
   if (!title || title === conversation.title) return;
   household.rename(conversation.id, title).catch(complain);
 }
 
 /** Deletes a conversation after a confirmation. */
 export async function remove(household, conversation, go) {
-  const sure = await ask({ title: "Delete conversation?", text: `“${conversation.title}” and its messages will be deleted permanently.`, action: "Delete", danger: true });
+  const sure = await ask({ title: say("conversations.delete_title"), text: say("conversations.delete_text", { title: conversation.title }), action: say("common.delete"), danger: true });
   if (!sure) return;
   try {
     await household.remove(conversation.id);

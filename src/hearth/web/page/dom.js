@@ -199,6 +199,9 @@ export function menuButton(name, label, entries, words) {
   }
 }
 
+/** What is known of something, as the small print of a row: what is false is left out. */
+export const facts = (...parts) => parts.filter(Boolean).flatMap((part, at) => [at ? " · " : "", part].flat());
+
 /** Options from pairs of value and label. */
 export const options = (pairs, chosen) => pairs.map(([value, words]) => h("option", { value, selected: value === chosen }, words));
 
@@ -235,7 +238,7 @@ export function ask({ title, text, value, action, danger, lines, choices, mayBeE
     const form = h("form", { method: "dialog" },
       h("h2", title), text && h("p", text), field,
       h("div.row.end",
-        h("button.plain", { onclick: () => dialog.close() }, say("dom.cancel")),
+        h("button.plain", { onclick: () => dialog.close() }, say("common.cancel")),
         h("button", { type: "submit", class: danger ? "danger" : "primary" }, action)));
     const dialog = h("dialog", { "aria-label": title }, form);
     let answer = null;
@@ -256,21 +259,21 @@ export async function copy(text) {
   area.select();
   const done = document.execCommand("copy");
   area.remove();
-  if (!done) throw new Error(say("dom.cannot_copy"));
+  if (!done) throw new Error(say("common.cannot_copy"));
 }
 
 /** A button that copies the result of `text()`. */
 export function copyButton(text) {
-  const button = h("button.copy", { "aria-label": say("dom.copy") }, icon("copy"), h("span", say("dom.copy")));
+  const button = h("button.copy", { "aria-label": say("common.copy") }, icon("copy"), h("span", say("common.copy")));
   button.addEventListener("click", async () => {
     const label = button.lastChild;
     try {
       await copy(text());
-      label.textContent = say("dom.copied");
+      label.textContent = say("common.copied");
     } catch {
-      label.textContent = say("dom.not_allowed");
+      label.textContent = say("common.not_allowed");
     }
-    setTimeout(() => { label.textContent = say("dom.copy"); }, 1500);
+    setTimeout(() => { label.textContent = say("common.copy"); }, 1500);
   });
   return button;
 }
@@ -278,7 +281,7 @@ export function copyButton(text) {
 /** Commands for a terminal, with a copy button. */
 export function commands(...lines) {
   const text = lines.join("\n");
-  return h("div.code", h("div.code-head", h("span", say("dom.terminal")), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
+  return h("div.code", h("div.code-head", h("span", say("common.terminal")), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
 }
 
 const CLOCK = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
@@ -296,7 +299,7 @@ export function moment(timestamp) {
 export function dayName(timestamp) {
   const date = new Date(timestamp);
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
-  return days === 0 ? say("dom.today") : days === 1 ? say("dom.yesterday") : DAY.format(date) + (days > 300 ? ` ${date.getFullYear()}` : "");
+  return days === 0 ? say("common.today") : days === 1 ? say("common.yesterday") : DAY.format(date) + (days > 300 ? ` ${date.getFullYear()}` : "");
 }
 
 /** The time of day alone. */

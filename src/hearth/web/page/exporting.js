@@ -2,13 +2,14 @@
 
 import { h, complain, toast } from "./dom.js";
 import { savedEndpoint, token } from "./session.js";
+import { count, say } from "./more.js";
 
 /** Saves all of a conversation as Markdown on this device. */
 export async function save(household, { id, title }) {
   try {
-    const name = title.replace(/[^\p{L}\p{N} _-]+/gu, " ").trim().slice(0, 60) || "conversation";
+    const name = title.replace(/[^\p{L}\p{N} _-]+/gu, " ").trim().slice(0, 60) || say("exporting.name");
     await download(household, `${name}.md`, { conversation_id: id, format: "markdown" });
-    toast("Exported.");
+    toast(say("exporting.done"));
   } catch (error) {
     complain(error);
   }
@@ -33,10 +34,11 @@ export const mayUpload = () => !savedEndpoint().relay;
 /** Sends a file to import. Resolves to what was imported, as a sentence. */
 export async function upload(file) {
   const response = await fetch(new URL("/import", savedEndpoint().address ?? location.href), { method: "POST", headers: { Authorization: `Bearer ${token()}` }, body: file });
-  const answer = await response.json().catch(() => ({ error: `The server responded with status ${response.status}.` }));
+  const answer = await response.json().catch(() => ({ error: say("session.status", { status: response.status }) }));
   if (answer.status !== "ok") throw new Error(answer.error);
   const { imported, messages, already_there: known, left_out: skipped } = answer.data;
-  return `Imported ${messages} messages in ${imported} conversations; ${known} were already there${skipped ? `, and ${skipped} entries were skipped` : ""}.`;
+  return [say("exporting.imported", { messages: count("exporting.messages", messages), conversations: count("exporting.conversations", imported) }),
+    known && count("exporting.known", known), skipped && count("exporting.skipped", skipped)].filter(Boolean).join(" ");
 }
 
 /** Loads all of it, and prints. */

@@ -68,7 +68,7 @@ function nameStep(household) {
   const { user } = household.identity;
   const name = h("input", { type: "text", maxlength: 64, value: called(user), autocomplete: "nickname" });
   return {
-    element: step("name", h("label", say("guide.your_name"), name)),
+    element: step("name", h("label", say("guide.name"), name)),
     async save() {
       const wanted = name.value.trim();
       if (wanted === called(user)) return;
@@ -85,7 +85,7 @@ function modelStep(household) {
     h("input", { type: "radio", name: "where", value: name, onchange: () => choose(name) }),
     h("span", h("strong", say(`guide.${name}`)), h("br"), say(`guide.${name}_about`)))));
   const now = h("p.good", { role: "status" }, provider === "offline" ? "" : say("guide.connected", { model }));
-  const element = step("model", now, choices, place);
+  const element = step("model", now, choices);
   if (provider === "offline") {
     choices.querySelector("input").checked = true;
     choose("here");
@@ -93,6 +93,7 @@ function modelStep(household) {
   return { element };
 
   function choose(name) {
+    choices.querySelector(`[value=${name}]`).closest("label").after(place);
     if (name === "here") look({});
     else place.replaceChildren(...{ network, account, later: () => [] }[name]());
   }

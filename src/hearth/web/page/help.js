@@ -3,6 +3,7 @@
 
 import { h, sign, rowList } from "./dom.js";
 import { markdown } from "./markdown.js";
+import { count, language, say } from "./more.js";
 
 const INDEX = "index";
 const MOST_RESULTS = 50;
@@ -17,9 +18,9 @@ document.head.append(h("link", { rel: "stylesheet", href: new URL("help.css", im
 
 /** The handbook by itself, for whoever is not signed in. */
 export async function alone(root) {
-  document.title = "Help · Hearth";
-  const place = h("div.place", h("div.page", h("p.quiet", "Loading…")));
-  root.replaceChildren(h("main.main", h("header.top", h("a", { href: "./", "aria-label": "Hearth" }, sign(30)), h("h1", "Help")), place));
+  document.title = `${say("app.page.help")} · Hearth`;
+  const place = h("div.place", h("div.page", h("p.quiet", say("common.loading"))));
+  root.replaceChildren(h("main.main", h("header.top", h("a", { href: "./", "aria-label": "Hearth" }, sign(30)), h("h1", say("app.page.help"))), place));
   addEventListener("hashchange", draw);
   await draw();
 
@@ -50,7 +51,7 @@ async function load() {
 
 async function source(name) {
   const response = await fetch(new URL(`handbook/${name}.md`, import.meta.url));
-  if (!response.ok) throw new Error("The handbook could not be loaded. Reload to try again: Hearth may have been updated.");
+  if (!response.ok) throw new Error(say("help.not_loaded"));
   return response.text();
 }
 
@@ -58,18 +59,18 @@ async function source(name) {
 export async function show() {
   const [, , name, section] = location.hash.split("/");
   const all = await pages();
-  const title = h("h2.topic", { tabindex: -1 });
-  const article = h("article.text.handbook");
-  const contents = h("p.small", h("a", { href: "#/help" }, "All topics"));
-  const count = h("p.quiet.small", { role: "status" });
+  const title = h("h2.topic", { tabindex: -1, lang: "en" });
+  const article = h("article.text.handbook", { lang: "en" });
+  const contents = h("p.small", h("a", { href: "#/help" }, say("help.all_topics")));
+  const number = h("p.quiet.small", { role: "status" });
   const results = rowList([], (row) => row.querySelector("a"));
-  const field = h("input", { type: "search", value: query, placeholder: "Search the handbook", "aria-label": "Search the handbook", autocomplete: "off", spellcheck: "false" });
-  const found = h("section", { "aria-label": "Search results" }, count, results);
-  const page = h("div.page", h("div", field), found, contents, title, article);
+  const field = h("input", { type: "search", value: query, placeholder: say("help.search"), "aria-label": say("help.search"), autocomplete: "off", spellcheck: "false" });
+  const found = h("section", { "aria-label": say("help.results") }, number, results);
+  const page = h("div.page", language !== "en" && h("p.quiet", say("help.in_english")), h("div", field), found, contents, title, article);
   const text = all.get(name || INDEX);
 
   if (text === undefined) {
-    title.textContent = "There is no such topic.";
+    title.textContent = say("help.no_topic");
   } else {
     title.textContent = text.slice(2, text.indexOf("\n"));
     for (const node of markdown(readable(text))) article.append(node);
@@ -97,7 +98,7 @@ export async function show() {
     if (!isSearching) return;
     const hits = sections(all).filter((one) => words.every((word) => one.sought.includes(word)));
     hits.sort((one, other) => rank(other, words) - rank(one, words));
-    count.textContent = hits.length === 0 ? `Nothing was found for “${query.trim()}”.` : hits.length === 1 ? "1 section" : `${hits.length} sections`;
+    number.textContent = hits.length ? count("help.sections", hits.length) : say("help.nothing", { query: query.trim() });
     results.replaceChildren(...hits.slice(0, MOST_RESULTS).map((one) => h("li",
       h("div.grow",
         h("a", { href: `#/help/${one.name}/${one.anchor}` }, h("strong", one.title)), " ",

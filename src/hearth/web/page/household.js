@@ -4,6 +4,7 @@
 import { explain, idempotencyKey } from "./connection.js";
 import { names } from "./dom.js";
 import { ROLE_KEY } from "./session.js";
+import { say } from "./words.js";
 
 const PAGE = 50;
 
@@ -156,13 +157,13 @@ export class Household extends EventTarget {
   async remove(id) {
     await this.request("delete_conversation", { conversation_id: id });
     this.#unask(id);
-    this.#forget(id, "This conversation was deleted.");
+    this.#forget(id, say("household.deleted"));
   }
 
   /** A conversation is not there any more, or not for this person, who may still answer what it asks. */
   lose(id) {
     const asks = [...this.approvals.values()].some((one) => one.conversation_id === id);
-    this.#forget(id, asks ? "You cannot see this conversation, only what it asks you." : "You cannot see this conversation any more. It was deleted, or its owner has changed who sees it.");
+    this.#forget(id, asks ? say("household.only_asks") : say("household.unseen"));
   }
 
   #changed(id, what) {
@@ -379,7 +380,7 @@ export class Household extends EventTarget {
         const { owner } = this.conversations.get(conversation) ?? {};
         if (owner && owner !== this.identity?.user) return this.lose(conversation);
         this.#unask(conversation);
-        return this.#forget(conversation, "This conversation was deleted.");
+        return this.#forget(conversation, say("household.deleted"));
       }
       case "config.updated":
         return this.#configChanged();

@@ -2,6 +2,7 @@
 // Every search goes forward only, so that the time is linear in the text.
 
 import { h, lazily } from "./dom.js";
+import { say } from "./words.js";
 
 const DEEPEST = 8;
 /** Most characters of one formula. */
@@ -119,7 +120,7 @@ const mathematics = lazily(() => import("./math.js"));
 /** A formula. Until it is set, and if it cannot be, its source is shown. */
 function math({ context: { room } }, source, isDisplayed) {
   room.left -= source.length >> 2;
-  const element = h(isDisplayed ? "span.math.displayed" : "span.math", isDisplayed ? { tabindex: 0, role: "group", "aria-label": "Formula" } : {}, h("code", source.trim()));
+  const element = h(isDisplayed ? "span.math.displayed" : "span.math", isDisplayed ? { tabindex: 0, role: "group", "aria-label": say("markdown.formula") } : {}, h("code", source.trim()));
   mathematics(({ formula }) => {
     const made = formula(source, isDisplayed);
     if (made) element.replaceChildren(made);
@@ -230,7 +231,7 @@ function footnote({ text, context }, place) {
   const note = found && context.notes.get(found[1]);
   if (!note) return null;
   if (!note.number) note.number = context.used.push(note);
-  const mark = h("button.mark", { "aria-label": `Footnote ${note.number}`, onclick: () => { note.mark = mark; note.item?.focus(); } }, String(note.number));
+  const mark = h("button.mark", { "aria-label": say("markdown.footnote", { number: note.number }), onclick: () => { note.mark = mark; note.item?.focus(); } }, String(note.number));
   note.mark ??= mark;
   return [h("sup", mark), place + found[0].length];
 }

@@ -2,6 +2,7 @@
 
 import { h, sign } from "./dom.js";
 import { useLink } from "./session.js";
+import { say } from "./more.js";
 
 /** Lets the person with the link choose a password; then calls `start`. */
 export async function join(root, secret, start, showSignIn) {
@@ -11,22 +12,22 @@ export async function join(root, secret, start, showSignIn) {
   } catch (error) {
     return showSignIn(error.message);
   }
-  document.title = "Choose a password · Hearth";
+  document.title = `${say("join.title")} · Hearth`;
   const problem = h("p.problem", { role: "alert", id: "problem" });
   const field = (label, more) => h("input", { type: "password", autocomplete: "new-password", minlength: 8, required: true, "aria-label": label, "aria-describedby": "problem", ...more });
-  const password = field("Password", { autofocus: true });
-  const again = field("Password, once more");
+  const password = field(say("common.password"), { autofocus: true });
+  const again = field(say("join.password_again"));
   const stay = h("input", { type: "checkbox", checked: true });
-  const button = h("button", { type: "submit", class: "primary" }, "Sign in");
-  const form = h("form", sign(64), h("h1", invited.is_reset ? "A new password" : `Welcome, ${invited.name}`),
-    h("p.quiet", "Choose a password for Hearth, your home’s AI assistant. This link works only once."),
-    h("label", "Your name for signing in", h("input", { value: invited.name, readonly: true, autocomplete: "username" })),
-    h("label", "Password", password, h("span.help", "At least 8 characters")), h("label", "Once more", again),
-    h("label.check", stay, "Stay signed in on this device"), problem, button);
+  const button = h("button", { type: "submit", class: "primary" }, say("common.sign_in"));
+  const form = h("form", sign(64), h("h1", invited.is_reset ? say("join.new_password") : say("join.welcome", { name: invited.name })),
+    h("p.quiet", say("join.choose")),
+    h("label", say("join.your_name"), h("input", { value: invited.name, readonly: true, autocomplete: "username" })),
+    h("label", say("common.password"), password, h("span.help", say("common.at_least", { count: 8 }))), h("label", say("join.once_more"), again),
+    h("label.check", stay, say("common.stay_signed_in")), problem, button);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (password.value !== again.value) {
-      problem.textContent = "The passwords do not match.";
+      problem.textContent = say("join.no_match");
       return again.select();
     }
     button.disabled = true;

@@ -2,22 +2,23 @@
 
 import { h, moment, copyButton } from "./dom.js";
 import { savedEndpoint } from "./session.js";
+import { pieces, say } from "./more.js";
 
 /** The address of the page of this server; throws where this page is served by another one. */
 export function pageAddress() {
   const { relay, address } = savedEndpoint();
-  if (relay) throw new Error("Links can be made at home, or with “hearth user invite” on the machine, but not through a relay.");
+  if (relay) throw new Error(say("link.not_by_relay"));
   return address ? `${address}/` : location.origin + location.pathname;
 }
 
 /** Shows a link, once. */
 export function showLink({ name, link, qr, expires_at: until }) {
-  const dialog = h("dialog", { "aria-label": `Link for ${name}` }, h("form", { method: "dialog" },
-    h("h2", `Link for ${name}`),
-    h("p", `With it ${name} chooses a password and is signed in. It works once, until `, moment(until), ". Hand it over to nobody else. It is not shown again."),
+  const dialog = h("dialog", { "aria-label": say("link.title", { name }) }, h("form", { method: "dialog" },
+    h("h2", say("link.title", { name })),
+    h("p", pieces("link.text", { name, time: moment(until) })),
     h("div.row.centre", picture(qr)),
     h("p", h("code", link), " ", copyButton(() => link)),
-    h("div.row.end", h("button", { type: "submit", class: "primary" }, "Done"))));
+    h("div.row.end", h("button", { type: "submit", class: "primary" }, say("common.done")))));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -29,12 +30,12 @@ export async function showAddress(household) {
   const url = relay ? location.href.split("#")[0] : address ? `${address}/` : location.origin + location.pathname;
   const { qr } = await household.request("draw_address", { url });
   const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(url);
-  const dialog = h("dialog", { "aria-label": "Another device" }, h("form", { method: "dialog" },
-    h("h2", "Another device"),
-    h("p", isHere ? "This address works on this machine alone. Open the page under the machine’s name or address in your network, then look here again." : "Point the camera of the phone or tablet at the code, and sign in there."),
+  const dialog = h("dialog", { "aria-label": say("link.another_device") }, h("form", { method: "dialog" },
+    h("h2", say("link.another_device")),
+    h("p", isHere ? say("link.here_only") : say("link.point")),
     h("div.row.centre", picture(qr)),
     h("p", h("code", url), " ", copyButton(() => url)),
-    h("div.row.end", h("button", { type: "submit", class: "primary" }, "Done"))));
+    h("div.row.end", h("button", { type: "submit", class: "primary" }, say("common.done")))));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -50,7 +51,7 @@ function picture(rows) {
   };
   const size = rows.length + 8;
   const dark = rows.flatMap((row, y) => [...row].map((one, x) => (one === "1" ? `M${x + 4} ${y + 4}h1v1h-1z` : "")));
-  const svg = make("svg", { viewBox: `0 0 ${size} ${size}`, width: 256, height: 256, role: "img", "aria-label": "As a QR code", "shape-rendering": "crispEdges" });
+  const svg = make("svg", { viewBox: `0 0 ${size} ${size}`, width: 256, height: 256, role: "img", "aria-label": say("link.qr"), "shape-rendering": "crispEdges" });
   svg.append(make("path", { d: `M0 0h${size}v${size}H0z`, fill: "#fff" }), make("path", { d: dark.join(""), fill: "#000" }));
   return svg;
 }

@@ -1,6 +1,7 @@
 // Lists of rows on a page: drawn anew when somebody changes something, here or elsewhere.
 
 import { h, ask, iconButton, complain } from "./dom.js";
+import { say } from "./more.js";
 
 /** Asks before something is lost. Resolves to whether it shall be. */
 export const sure = (title, text, action) => ask({ title, text, action, danger: true });
@@ -12,6 +13,9 @@ export function fill(list, items, row, empty) {
 
 /** A row: what it is, more about it in small print, and its controls. */
 export const row = (what, about, ...controls) => h("li", h("div.grow", { dir: "auto" }, what, h("p.quiet.small", about)), controls);
+
+/** The tools that something may use, where that is set. */
+export const onlyTools = (tools) => tools && (tools.length ? say("common.only", { what: tools.join(", ") }) : say("common.no_tools"));
 
 /** What changes the rows that `draw` loads and shows. */
 export function changes(household, draw) {
@@ -38,7 +42,7 @@ export function changes(household, draw) {
   }
 
   /** A button that sends a request which removes something, after a confirmation. */
-  function remover(action, { what, label = `${action}: ${what}`, title = `${action}?`, text = what }, type, fields) {
+  function remover(action, { what, label = say("list.deed_of", { deed: action, what }), title = say("list.deed_sure", { deed: action }), text = what }, type, fields) {
     return iconButton("trash", label, action, async () => {
       if (await sure(title, text, action)) await tried(() => household.request(type, fields));
     });

@@ -2,24 +2,25 @@
 
 import { h, icon, ask, iconButton, complain, roving, rowList, toast } from "./dom.js";
 import { changes, sure } from "./list.js";
+import { say } from "./more.js";
 
 /** The page. */
 export async function show(household, wanted) {
   let lists = [];
-  let name = wanted;
+  let name = wanted ? decodeURIComponent(wanted) : null;
   // Chosen by its name, and made by its first item.
   let isNew = false;
   let asked = 0;
   const rows = new Map();
-  const choices = h("div.row.wrap", { role: "group", "aria-label": "Lists" });
+  const choices = h("div.row.wrap", { role: "group", "aria-label": say("app.page.lists") });
   const refresh = roving(choices, () => [...choices.children], () => [], true);
-  const begins = h("button.plain", { onclick: () => tried(begin) }, icon("plus"), "New list");
+  const begins = h("button.plain", { onclick: () => tried(begin) }, icon("plus"), say("lists.new"));
   const items = rowList([], (row) => row.querySelector("input"));
   const note = h("p.quiet");
-  const field = h("input", { maxlength: 500, placeholder: "Add an item", "aria-label": "Add an item", autocomplete: "off", enterkeyhint: "done" });
-  const adding = h("form", h("div.row", field, h("button.primary", { type: "submit" }, "Add")));
-  const clear = h("button", { onclick: () => tried(() => change({ remove: ticked().map((one) => one.id) })) }, "Remove ticked");
-  const drop = h("button.plain", { onclick: () => tried(remove) }, "Delete list");
+  const field = h("input", { maxlength: 500, placeholder: say("lists.add_item"), "aria-label": say("lists.add_item"), autocomplete: "off", enterkeyhint: "done" });
+  const adding = h("form", h("div.row", field, h("button.primary", { type: "submit" }, say("common.add"))));
+  const clear = h("button", { onclick: () => tried(() => change({ remove: ticked().map((one) => one.id) })) }, say("lists.remove_ticked"));
+  const drop = h("button.plain", { onclick: () => tried(remove) }, say("lists.delete"));
   adding.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = field.value.trim();
@@ -91,7 +92,7 @@ export async function show(household, wanted) {
       one.box.checked = item.checked;
       one.element.classList.toggle("done", item.checked);
     }
-    note.textContent = !name ? "There are no lists yet. Make one here, or say “put milk on the shopping list” in a conversation." : now.length ? "" : "There is nothing on this list.";
+    note.textContent = !name ? say("lists.none") : now.length ? "" : say("lists.empty");
     note.hidden = !note.textContent;
     adding.hidden = !name;
     clear.hidden = !ticked().length;
@@ -99,7 +100,7 @@ export async function show(household, wanted) {
   }
 
   function choice({ list, unchecked }) {
-    return h("button", { "data-list": list, "aria-pressed": String(list === name), class: list === name ? "primary" : "", onclick: () => tried(() => choose(list)) }, unchecked ? `${list} (${unchecked})` : list);
+    return h("button", { "data-list": list, "aria-pressed": String(list === name), class: list === name ? "primary" : "", onclick: () => tried(() => choose(list)) }, unchecked ? say("lists.choice", { list, count: unchecked }) : list);
   }
 
   function row(item) {
@@ -110,7 +111,7 @@ export async function show(household, wanted) {
     };
     box.addEventListener("change", tick);
     const element = h("li", h("label.check.grow", box, h("span", { dir: "auto" }, item.text)),
-      iconButton("trash", `Remove: ${item.text}`, "Remove", () => tried(() => takeOut(item))));
+      iconButton("trash", say("list.deed_of", { deed: say("common.remove"), what: item.text }), say("common.remove"), () => tried(() => takeOut(item))));
     rows.set(item.item_id, { id: item.item_id, box, element });
     return element;
   }
@@ -120,7 +121,7 @@ export async function show(household, wanted) {
     const list = name;
     const wasTicked = rows.get(item.item_id).box.checked;
     await change({ remove: [item.item_id] });
-    toast(`Removed: ${item.text}`, ["Undo", () => tried(async () => {
+    toast(say("lists.removed", { item: item.text }), [say("lists.undo"), () => tried(async () => {
       const { items: now } = await household.request("update_list", { list, add: [item.text] });
       if (wasTicked) await household.request("update_list", { list, check: [now.at(-1).item_id] });
       await load();
@@ -137,7 +138,7 @@ export async function show(household, wanted) {
   }
 
   async function begin() {
-    const wanted = await ask({ title: "New list", text: "A name, such as shopping or to-do.", value: "", action: "Make list" });
+    const wanted = await ask({ title: say("lists.new"), text: say("lists.name_help"), value: "", action: say("lists.make") });
     if (!wanted) return;
     const known = lists.find((one) => one.list.toLowerCase() === wanted.toLowerCase());
     await choose(known?.list ?? wanted, !known);
@@ -145,7 +146,7 @@ export async function show(household, wanted) {
   }
 
   async function remove() {
-    if (!await sure("Delete this list?", name, "Delete")) return;
+    if (!await sure(say("lists.delete_title"), name, say("common.delete"))) return;
     await household.request("delete_list", { list: name });
     await load();
   }

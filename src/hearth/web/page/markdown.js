@@ -5,6 +5,7 @@
 
 import { h, copyButton, lazily } from "./dom.js";
 import { inline } from "./inline.js";
+import { say } from "./words.js";
 
 const DEEPEST = 8;
 const MOST_COLUMNS = 50;
@@ -118,7 +119,7 @@ function blocks(lines, context) {
   return nodes;
 }
 
-const cut = () => h("p.note", "The rest is shown as plain text: the message has too many parts.");
+const cut = () => h("p.note", say("markdown.cut"));
 
 function startsBlock(lines, place, depth) {
   const line = lines[place];
@@ -200,7 +201,7 @@ function listItem(body, context) {
   const content = tight(blocks(body, { ...context, depth: context.depth + 1 }));
   if (!task) return h("li", content);
   const isDone = task[1] !== " ";
-  return h("li.task", h("span", { class: isDone ? "box done" : "box", role: "img", "aria-label": isDone ? "Done:" : "To do:" }), content);
+  return h("li.task", h("span", { class: isDone ? "box done" : "box", role: "img", "aria-label": say(isDone ? "markdown.done" : "markdown.to_do") }), content);
 }
 
 /** Unwraps the only paragraph of an item. */
@@ -235,7 +236,7 @@ function table(lines, context) {
     context.room.left -= 1;
     return h(tag, { class: sides[column] }, inline(cell, context));
   }));
-  return h("div.table", { tabindex: 0, role: "group", "aria-label": "Table" },
+  return h("div.table", { tabindex: 0, role: "group", "aria-label": say("markdown.table") },
     h("table", h("thead", row(lines[0], "th")), h("tbody", lines.slice(2).map((line) => row(line, "td")))));
 }
 
@@ -266,11 +267,11 @@ function footnotes(context) {
   const list = h("ol");
   for (let place = 0; place < context.used.length; place += 1) {
     const note = context.used[place];
-    const back = h("button.back", { "aria-label": `Back to the text of footnote ${note.number}`, onclick: () => note.mark.focus() }, "↩");
+    const back = h("button.back", { "aria-label": say("markdown.back", { number: note.number }), onclick: () => note.mark.focus() }, "↩");
     note.item = h("li", { tabindex: -1 }, tight(blocks(note.body, { ...context, depth: 1 })), " ", back);
     list.append(note.item);
   }
-  return h("section.footnotes", { "aria-label": "Footnotes" }, list);
+  return h("section.footnotes", { "aria-label": say("markdown.footnotes") }, list);
 }
 
 const highlighting = lazily(() => import("./highlight.js"));
@@ -280,6 +281,6 @@ function code(text, language, isWhole) {
   const inner = h("code", text);
   if (language && isWhole) highlighting(({ highlight }) => highlight(inner, text, language));
   return h("div.code",
-    h("div.code-head", h("span", language || "code"), copyButton(() => text)),
+    h("div.code-head", h("span", language || say("markdown.code")), copyButton(() => text)),
     h("pre", { tabindex: 0 }, inner));
 }

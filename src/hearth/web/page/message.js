@@ -4,19 +4,16 @@ import { h, icon, iconButton, sign, timeOfDay, complain, copyButton, lazily, cal
 import { markdown } from "./markdown.js";
 import { rawCall } from "./approvals.js";
 import { marked } from "./visible.js";
+import { pieces, say } from "./words.js";
 
-const CUT_BY = {
-  length: "Cut off: the model reached its limit.",
-  content_filter: "Cut off by the provider’s content filter.",
-  refusal: "The model refused to go on.",
-  interrupted: "This reply was not finished.",
-};
+/** Why a reply is not whole, where that is known. */
+const CUT_BY = ["length", "content_filter", "refusal", "interrupted"];
 /** The icon and the class of each state of a call. */
 const STATES = {
-  "running…": ["tool", "busy"],
-  "waiting for approval": ["tool", "waits"],
+  running: ["tool", "busy"],
+  waiting: ["tool", "waits"],
   denied: ["cross", "denied"],
-  "nobody answered": ["cross", "denied"],
+  unanswered: ["cross", "denied"],
   failed: ["cross", "bad"],
   done: ["check", "ok"],
 };
@@ -32,7 +29,7 @@ export function messageRow(message, { household, id, turn, find, quote, goOn, ed
   const isMine = message.role === "user";
   const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
     h("div.who",
-      isMine ? h("strong", called(message.speaker) ?? "Unknown") : [sign(20), h("strong", "Hearth")],
+      isMine ? h("strong", called(message.speaker) ?? say("message.unknown")) : [sign(20), h("strong", "Hearth")],
       timeOfDay(message.timestamp)),
     message.in_reply_to && h("p.quiet.small.question", questionOf(message, id, find)),
     turn?.thoughts ? thoughtsOf(turn) : null,
@@ -42,13 +39,13 @@ export function messageRow(message, { household, id, turn, find, quote, goOn, ed
     message.finish_reason && cutOff(message, household, goOn),
     h("div.deeds",
       copyButton(() => message.content),
-      household.maySend && h("button.copy", { "aria-label": "Quote", onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", "Quote")),
-      isMine && household.mayEdit(message, id) && iconButton("edit", "Edit and send again", "Edit and send again", () => edit(message)),
-      !isMine && household.maySend && iconButton("retry", "Answer again", "Answer again", () => again(message)),
+      household.maySend && h("button.copy", { "aria-label": say("message.quote"), onclick: () => quote(selectedIn(row) || message.content) }, icon("quote"), h("span", say("message.quote"))),
+      isMine && household.mayEdit(message, id) && iconButton("edit", say("message.edit"), say("message.edit"), () => edit(message)),
+      !isMine && household.maySend && iconButton("retry", say("message.again"), say("message.again"), () => again(message)),
       !isMine && household.maySend && (household.isAdmin || household.config?.models?.length > 1)
-        && h("span.other", iconButton("back", "Answer with another model", "Answer with another model", () => again(message, true))),
-      !isMine && household.maySend && household.config?.voice?.speech && iconButton("speak", "Read aloud", "Read aloud", () => import("./voice.js").then(({ speak }) => speak(household, message.content), complain)),
-      household.mayEdit(message, id) && iconButton("trash", "Delete message", "Delete message", () => remove(message)),
+        && h("span.other", iconButton("back", say("message.other_model"), say("message.other_model"), () => again(message, true))),
+      !isMine && household.maySend && household.config?.voice?.speech && iconButton("speak", say("message.read_aloud"), say("message.read_aloud"), () => import("./voice.js").then(({ speak }) => speak(household, message.content), complain)),
+      household.mayEdit(message, id) && iconButton("trash", say("message.delete"), say("message.delete"), () => remove(message)),
       message.versions?.length > 1 && versions(message, select)));
   row.message = message;
   row.dataset.id = message.id;
@@ -60,7 +57,7 @@ export function messageRow(message, { household, id, turn, find, quote, goOn, ed
 function versions({ id, versions: all }, select) {
   const at = all.indexOf(id);
   const to = (step, words, kind) => h(`span${kind}`, h("button.icon-button", { "aria-label": words, title: words, disabled: !all[at + step], onclick: () => select(all[at + step]) }, icon("back")));
-  return h("span.row.versions", to(-1, "Earlier version", ".before"), h("span.quiet.small", `${at + 1} of ${all.length}`), to(1, "Later version", ".turned"));
+  return h("span.row.versions", to(-1, say("message.earlier"), ".before"), h("span.quiet.small", say("common.of", { at: at + 1, all: all.length })), to(1, say("message.later"), ".turned"));
 }
 
 /** What is selected of a row. */
@@ -80,30 +77,30 @@ export function fileList(household, attachments) {
 /** Says why a reply is not whole, and offers to go on. */
 function cutOff({ id: reply, finish_reason: reason }, household, goOn) {
   return h("div.row.wrap.cut",
-    h("span.quiet", CUT_BY[reason] ?? "This reply is not whole."),
-    household.maySend && reason !== "refusal" && h("button", { onclick: () => goOn(reply) }, "Continue"));
+    h("span.quiet", say(`message.cut.${CUT_BY.includes(reason) ? reason : "other"}`)),
+    household.maySend && reason !== "refusal" && h("button", { onclick: () => goOn(reply) }, say("common.continue")));
 }
 
 /** Names the question of a reply that came after later messages. */
 function questionOf({ in_reply_to: question }, id, find) {
   const asked = find(question)?.querySelector(".text").textContent;
-  const words = asked ? `“${asked.length > 80 ? `${asked.slice(0, 80)}…` : asked}”` : "an earlier message";
-  return ["In reply to ", h("a", { href: `#/c/${id}/${question}` }, words)];
+  const words = asked ? `“${asked.length > 80 ? `${asked.slice(0, 80)}…` : asked}”` : say("message.earlier_message");
+  return pieces("message.in_reply_to", { message: h("a", { href: `#/c/${id}/${question}` }, words) });
 }
 
 /** What the model thought before it answered, folded. The server keeps none of it. */
 export function thoughtsOf({ thoughts }) {
-  return h("ul.tools", { "aria-label": "Thoughts" }, h("li", h("details", h("summary.quiet", "Thoughts"), h("pre", { tabindex: 0 }, thoughts))));
+  return h("ul.tools", { "aria-label": say("message.thoughts") }, h("li", h("details", h("summary.quiet", say("message.thoughts")), h("pre", { tabindex: 0 }, thoughts))));
 }
 
 /** The tool calls of a turn, each with its state and details. */
 export function toolList(tools) {
-  return h("ul.tools", { "aria-label": "Tools" }, [...tools.values()].map((call) => {
+  return h("ul.tools", { "aria-label": say("message.tools") }, [...tools.values()].map((call) => {
     const state = stateOf(call);
     const [sign, kind] = STATES[state];
     return h("li", { class: kind },
       h("details",
-        h("summary", icon(sign), h("span.grow", ...marked(call.sentence)), h("span.quiet", state)),
+        h("summary", icon(sign), h("span.grow", ...marked(call.sentence)), h("span.quiet", say(`message.call.${state}`))),
         rawCall(call),
         call.result && h("pre", { tabindex: 0 }, call.result.summary)));
   }));
@@ -112,7 +109,7 @@ export function toolList(tools) {
 /** What became of a call. */
 function stateOf({ result, decision, isWaiting }) {
   if (decision === "denied") return "denied";
-  if (decision === "expired") return "nobody answered";
+  if (decision === "expired") return "unanswered";
   if (result) return result.ok ? "done" : "failed";
-  return isWaiting ? "waiting for approval" : "running…";
+  return isWaiting ? "waiting" : "running";
 }

@@ -2,6 +2,8 @@
 // (Noise revision 34) with WebCrypto, and splitting JSON texts into its transport
 // messages.
 
+import { say } from "./words.js";
+
 const NAME = "Noise_NK_25519_AESGCM_SHA256";
 const TAG = 16;
 const MORE = 1;
@@ -118,7 +120,7 @@ export class Initiator {
 
   /** The second message: e, ee. Returns its payload; throws if it is not authentic. */
   async read(message) {
-    if (message.length < 32 + TAG) throw new ChannelError("The answer is too short.");
+    if (message.length < 32 + TAG) throw new ChannelError(say("relay.short"));
     const key = message.subarray(0, 32);
     const sealed = message.subarray(32);
     await this.#mixHash(key);
@@ -192,7 +194,7 @@ export class Channel {
     this.#received += 1;
     this.#length += plain.length - 1;
     const isSound = flags <= (MORE | REKEY) && this.#length <= TEXT_BYTES && this.#received <= this.rekeyEvery + REKEY_LATE;
-    if (!isSound) throw new ChannelError("The message violates the protocol.");
+    if (!isSound) throw new ChannelError(say("relay.protocol"));
     this.#pieces.push(plain.subarray(1));
     if (flags & REKEY) {
       await this.#receiving.rekey();

@@ -1,11 +1,12 @@
 // Users and tokens, for admins.
 
-import { h, card, moment, ask, copyButton, iconButton, options, rowList } from "./dom.js";
+import { h, card, facts, moment, ask, copyButton, iconButton, options, rowList } from "./dom.js";
 import { pageAddress, showLink } from "./link.js";
-import { changes, fill, row } from "./list.js";
+import { changes, fill, onlyTools, row } from "./list.js";
+import { count, locale, pieces, say } from "./more.js";
 
-const ROLES = [["viewer", "Viewer: read-only"], ["user", "User: can chat"], ["admin", "Admin: can do everything"]];
-const NUMBER = new Intl.NumberFormat();
+const ROLES = ["viewer", "user", "admin"].map((role) => [role, say(`people.role.${role}`), say(`people.role_means.${role}`)]);
+const NUMBER = new Intl.NumberFormat(locale);
 
 /** The page. */
 export async function show(household) {
@@ -14,19 +15,20 @@ export async function show(household) {
   const secret = h("p", { role: "status" });
   const { tried, remover, watch } = changes(household, draw);
   await draw();
+  const meanings = ROLES.map(([role, , meaning]) => [role, meaning]);
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const display = h("input", { type: "text", maxlength: 64, autocomplete: "off" });
   const password = h("input", { type: "password", minlength: 8, autocomplete: "new-password" });
-  const role = h("select", options(ROLES, "user"));
+  const role = h("select", options(meanings, "user"));
   const child = h("input", { type: "checkbox" });
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
-  const owner = h("select", options(ROLES));
+  const owner = h("select", options(meanings));
   return { close: watch("people"), element: h("div.page",
-    card("People", users, h("h2", "Add a person"),
-      form("Add", add, h("label", "Name", name, h("span.help", "To sign in with: letters and digits")), h("label", "What people call them", display), h("label", "Role", role), h("label.check", child, "A child: with limits"),
-        h("label", "Password", password, h("span.help", "At least 8 characters. Leave it empty to get a link, with which they choose their own.")))),
-    card("Tokens", h("p.help", "A token lets a program or a display sign in as you, with this role."), tokens,
-      form("Create", create, h("label", "Name", purpose), h("label", "Role", owner)), secret)) };
+    card(say("app.page.people"), users, h("h2", say("people.add")),
+      form(say("common.add"), add, h("label", say("common.name"), name, h("span.help", say("people.name_help"))), h("label", say("people.display_name"), display), h("label", say("people.role"), role), h("label.check", child, say("people.child")),
+        h("label", say("common.password"), password, h("span.help", say("people.password_help"))))),
+    card(say("people.tokens"), h("p.help", say("people.tokens_help")), tokens,
+      form(say("people.create"), create, h("label", say("common.name"), purpose), h("label", say("people.role"), owner)), secret)) };
 
   async function add() {
     const person = { name: name.value.trim(), role: role.value, child: child.checked, ...(display.value.trim() && { display_name: display.value.trim() }) };
@@ -35,13 +37,13 @@ export async function show(household) {
   }
 
   async function reset(name) {
-    const sure = await ask({ title: `New password for ${name}?`, text: "Makes a link that sets one. The old password works until then.", action: "Make a link" });
+    const sure = await ask({ title: say("people.new_password_title", { name }), text: say("people.new_password_text"), action: say("people.make_link") });
     if (sure) await tried(async () => showLink(await household.request("reset_password", { name, url: pageAddress() })));
   }
 
   async function create() {
     const { token } = await household.request("create_token", { name: purpose.value.trim(), role: owner.value });
-    secret.replaceChildren("Copy it now. It will not be shown again: ", h("code", token), " ", copyButton(() => token));
+    secret.replaceChildren(...pieces("people.copy_now", { token: h("code", token) }), " ", copyButton(() => token));
   }
 
   function form(label, send, ...fields) {
@@ -62,34 +64,34 @@ export async function show(household) {
     const month = used.usage[0]?.month;
     const tokensOf = (name) => used.usage.filter((one) => one.month === month && one.person === name).reduce((sum, one) => sum + one.input + one.output, 0);
     fill(users, people.users, (one) => person(one, open.invitations.find((link) => link.name === one.name), tokensOf(one.name)));
-    fill(tokens, made.tokens, (one) => row(h("strong", one.name), [`${one.user} · ${one.role}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`,
-      one.only && ` · only ${one.only}`, one.speaks_for && ` · speaks for ${one.speaks_for.join(", ") || "people who are removed"}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
-      dropper("Revoke", one.name, "Open connections are closed immediately.", "revoke_token", { token_id: one.token_id })), "There are no tokens.");
+    fill(tokens, made.tokens, (one) => row(h("strong", one.name), facts(one.user, say(`common.role.${one.role}`), onlyTools(one.tools),
+      one.only && say("common.only", { what: one.only }), one.speaks_for && say("people.speaks_for", { people: one.speaks_for.join(", ") || say("people.removed_people") }), one.expires_at && pieces("people.expires", { time: moment(one.expires_at) })),
+      dropper("revoke", one.name, say("people.revoke_text"), "revoke_token", { token_id: one.token_id })), say("people.no_tokens"));
   }
 
   /** All about one person: the role, what limits them, and what they have used. */
   function person({ name, ...one }, link, used) {
-    const role = h("select", { "aria-label": `Role of ${name}`, onchange: () => change(name, one.role, role) }, options(ROLES.map(([value, words]) => [value, words.split(":")[0]]), one.role));
+    const role = h("select", { "aria-label": say("people.role_of", { name }), onchange: () => change(name, one.role, role) }, options(ROLES, one.role));
     const most = one.limits?.monthly_tokens;
-    return row([h("strong", one.display_name ?? name), " ", one.is_program && h("span.badge", "program"), one.is_invited && h("span.badge", "invited"), one.limits && h("span.badge", "limited")], [
-      link ? [link.is_reset ? "New password" : "Invited", " · link works until ", moment(link.expires_at)] : [one.display_name !== name && `${name} · `, "since ", moment(one.created_at)], limits(one.limits),
-      used || most ? h("span.bars", h("span", "This month"), h("progress", { max: String(most ?? Math.max(used, 1)), value: String(used), "aria-label": `Used by ${name} this month` }),
-        h("span", most ? `${NUMBER.format(used)} of ${NUMBER.format(most)} tokens` : `${NUMBER.format(used)} tokens`)) : null].flat().filter(Boolean),
+    return row([h("strong", one.display_name ?? name), " ", one.is_program && h("span.badge", say("people.program")), one.is_invited && h("span.badge", say("people.invited")), one.limits && h("span.badge", say("people.limited"))], [
+      facts(...(link ? [say(link.is_reset ? "people.new_password" : "people.was_invited"), pieces("people.link_until", { time: moment(link.expires_at) })] : [one.display_name !== name && name, pieces("common.since", { time: moment(one.created_at) })]), limits(one.limits)),
+      used || most ? h("span.bars", h("span", say("people.this_month")), h("progress", { max: String(most ?? Math.max(used, 1)), value: String(used), "aria-label": say("people.used_by", { name }) }),
+        h("span", most ? count("people.used_of", most, { used: NUMBER.format(used) }) : count("common.tokens", used))) : null].flat().filter(Boolean),
       h("span.row.wrap", role,
-        link && dropper("Revoke", name, link.is_reset ? "The link will not work any more." : "The link will not work any more, and the person is removed.", "revoke_invitation", { name }),
-        iconButton("edit", `Limits of ${name}`, "Limits", () => limit(name, one.limits ?? {})),
-        !one.is_program && iconButton("key", `New password for ${name}`, "New password", () => reset(name)),
-        !(one.is_invited && link) && dropper("Remove", name, "All reminders and tokens are deleted for good, and the conversations and memories that nobody else sees. Those that were shared stay, without an owner.", "remove_user", { name })));
+        link && dropper("revoke", name, say(link.is_reset ? "people.revoke_link" : "people.revoke_invitation"), "revoke_invitation", { name }),
+        iconButton("edit", say("people.limits_of", { name }), say("people.limits"), () => limit(name, one.limits ?? {})),
+        !one.is_program && iconButton("key", say("people.new_password_for", { name }), say("people.new_password"), () => reset(name)),
+        !(one.is_invited && link) && dropper("remove", name, say("people.remove_text"), "remove_user", { name })));
   }
 
   /** Asks what limits a person. */
   function limit(name, known) {
-    const tokens = h("input", { type: "number", min: 1, value: known.monthly_tokens ?? "", placeholder: "No limit" });
-    const words = h("textarea", { rows: 4, maxlength: 10000, value: known.instructions ?? "", placeholder: "Such as: Answers for a nine year old." });
-    const form = h("form", { method: "dialog" }, h("h2", `Limits of ${name}`),
-      h("label", "Tokens a month", tokens), h("label", "Instructions to the assistant", words),
-      h("div.row.end", h("button.plain", { onclick: () => dialog.close() }, "Cancel"), h("button", { type: "submit", class: "primary" }, "Save")));
-    const dialog = h("dialog", { "aria-label": `Limits of ${name}` }, form);
+    const tokens = h("input", { type: "number", min: 1, value: known.monthly_tokens ?? "", placeholder: say("common.no_limit") });
+    const words = h("textarea", { rows: 4, maxlength: 10000, value: known.instructions ?? "", placeholder: say("people.instructions_example") });
+    const form = h("form", { method: "dialog" }, h("h2", say("people.limits_of", { name })),
+      h("label", say("people.tokens_a_month"), tokens), h("label", say("people.instructions"), words),
+      h("div.row.end", h("button.plain", { onclick: () => dialog.close() }, say("common.cancel")), h("button", { type: "submit", class: "primary" }, say("common.save"))));
+    const dialog = h("dialog", { "aria-label": say("people.limits_of", { name }) }, form);
     form.addEventListener("submit", () => tried(() => household.request("set_limits", { name, limits: { monthly_tokens: tokens.value ? Number(tokens.value) : null, instructions: words.value.trim() || null } })));
     dialog.addEventListener("close", () => dialog.remove());
     document.body.append(dialog);
@@ -97,17 +99,18 @@ export async function show(household) {
   }
 
   async function change(name, was, role) {
-    const sure = await ask({ title: `Make ${name} ${role.value}?`, text: "Their sessions end, and they sign in again.", action: "Change" });
+    const sure = await ask({ title: say(`people.make.${role.value}`, { name }), text: say("people.make_text"), action: say("common.change") });
     if (!sure || !await tried(() => household.request("set_role", { name, role: role.value }))) role.value = was;
   }
 
-  function dropper(action, name, text, type, fields) {
-    return remover(action, { label: `${action} ${name}`, title: `${action} ${name}?`, text }, type, fields);
+  /** What ends something, by its name: `deed` is a key of `people.deed`. */
+  function dropper(deed, name, text, type, fields) {
+    return remover(say(`people.deed.${deed}`), { label: say(`people.deed_of.${deed}`, { name }), title: say(`people.deed_sure.${deed}`, { name }), text }, type, fields);
   }
 
   /** What limits a person, in short. */
   function limits(known) {
-    const parts = [known?.tools && `${known.tools.length} tools`, known?.permission_mode && `tools: ${known.permission_mode}`, known?.instructions && "instructions of their own"].filter(Boolean);
-    return parts.length ? ` · ${parts.join(", ")}` : null;
+    const parts = [known?.tools && count("people.tools", known.tools.length), known?.permission_mode && say("common.tools_mode", { mode: say(`common.mode.${known.permission_mode}`) }), known?.instructions && say("people.own_instructions")];
+    return parts.filter(Boolean).join(", ");
   }
 }

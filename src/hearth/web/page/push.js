@@ -2,6 +2,7 @@
 
 import { h, card } from "./dom.js";
 import { PUSH_KEY } from "./session.js";
+import { pieces, say } from "./more.js";
 
 /** The part of the account page. */
 export function pushCard(household) {
@@ -10,11 +11,11 @@ export function pushCard(household) {
   on.addEventListener("change", async () => {
     on.disabled = true;
     note.className = "quiet";
-    note.textContent = on.checked ? "Asking the browser…" : "";
+    note.textContent = on.checked ? say("push.asking") : "";
     try {
       await (on.checked ? turnOn(household) : turnOff(household));
       note.className = "good";
-      note.textContent = on.checked ? "This browser is notified." : "";
+      note.textContent = on.checked ? say("push.is_on") : "";
     } catch (error) {
       on.checked = !on.checked;
       note.className = "problem";
@@ -22,9 +23,9 @@ export function pushCard(household) {
     }
     on.disabled = false;
   });
-  return card("Notifications",
-    h("p.help", "This browser tells you of questions that wait for you, of reminders, and of replies that came while you were away, also while this page is closed. The messages are encrypted."),
-    hindrance() ?? h("div", h("label.check", on, "Notify this browser"), note));
+  return card(say("push.title"),
+    h("p.help", say("push.help")),
+    hindrance() ?? h("div", h("label.check", on, say("push.on")), note));
 }
 
 /** Tells the server again, because its session or its key may be another one. */
@@ -40,21 +41,19 @@ function isOn({ identity }) {
 function hindrance() {
   const help = (page, words) => h("a", { href: `#/help/${page}` }, words);
   if (!isSecureContext) {
-    return h("p", "Browsers allow this only on pages over https, with a certificate that they trust, and at http://localhost: ",
-      help("encryption", "how to get there"), ". Without it, phones are notified by ",
-      help("reminders/notifications", "ntfy or Gotify"), ".");
+    return h("p", pieces("push.needs_https", { how: help("encryption", say("push.how")), others: help("reminders/notifications", say("push.others")) }));
   }
   if (!navigator.serviceWorker || !globalThis.PushManager || !globalThis.Notification) {
-    return h("p", "This browser cannot be told anything while the page is closed. On an iPhone or iPad, add the page to the home screen and open it from there.");
+    return h("p", say("push.cannot"));
   }
   if (Notification.permission === "denied") {
-    return h("p", "This browser blocks notifications of this page. Allow them in the browser’s settings for this site, and load the page again.");
+    return h("p", say("push.blocked"));
   }
   return null;
 }
 
 async function turnOn(household) {
-  if (await Notification.requestPermission() !== "granted") throw new Error("The browser did not allow it. Its settings for this site say so.");
+  if (await Notification.requestPermission() !== "granted") throw new Error(say("push.refused"));
   await subscribe(household);
   localStorage.setItem(PUSH_KEY, household.identity.user);
 }
@@ -70,7 +69,7 @@ async function turnOff(household) {
 
 async function subscribe(household) {
   const { push_key: key } = await household.request("server_info");
-  if (!key) throw new Error("The server cannot read its key. Its log says why.");
+  if (!key) throw new Error(say("push.no_key"));
   const { pushManager } = await installed();
   let subscription = await pushManager.getSubscription();
   if (subscription && encoded(subscription.options?.applicationServerKey) !== key) {
@@ -89,7 +88,7 @@ async function installed() {
     await new Promise((resolve, reject) => {
       const look = () => {
         if (worker.state === "activated") resolve();
-        else if (worker.state === "redundant") reject(new Error("The browser did not install what shows notifications."));
+        else if (worker.state === "redundant") reject(new Error(say("push.not_installed")));
       };
       worker.addEventListener("statechange", look);
       look();

@@ -2,13 +2,14 @@
 // WebSocket, so that the rest of the page is the same with and without a relay.
 
 import { Channel, ChannelError, Initiator, machineIdOf } from "./noise.js";
+import { say } from "./words.js";
 
 const TIMEOUT = 20000;
 /** For private use (RFC 6455 section 7.4.2). */
 const CLOSED = 4000;
-const ALTERED = "The relay altered data from your machine, so the connection was closed.";
-const TOO_OLD = "This browser is too old to connect via a relay (it lacks X25519). Please update it.";
-const SILENT = "The relay does not respond, or rejected the relay token. Check its address and the token.";
+const ALTERED = say("relay.altered");
+const TOO_OLD = say("relay.too_old");
+const SILENT = say("relay.silent");
 
 const toBase64 = (bytes) => btoa(String.fromCharCode(...bytes));
 const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -16,7 +17,7 @@ const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.char
 /** An error of the relay itself, which is not authenticated. */
 function refused({ status, code, error }) {
   if (status !== "error") return new ChannelError(ALTERED);
-  return new ChannelError(code === "not_found" ? "Your machine is not connected to this relay right now, or the machine ID is wrong." : `The relay reports: ${error}.`);
+  return new ChannelError(code === "not_found" ? say("relay.away") : say("relay.reports", { error }));
 }
 
 export class RelaySocket {
@@ -35,12 +36,12 @@ export class RelaySocket {
   /** Connects. `relay` is the address of its /ws, `machine` the ID, `token` the relay token. */
   constructor({ relay, machine, token }) {
     this.#machine = machine;
-    this.#timer = setTimeout(() => this.#end("Your machine does not respond via the relay."), TIMEOUT);
+    this.#timer = setTimeout(() => this.#end(say("relay.machine_silent")), TIMEOUT);
     try {
       this.#socket = new WebSocket(`${relay}?machine_id=${machine}`, ["hearth.v1", `bearer.${token}`]);
     } catch {
       // After the constructor returns, so that `onclose` is set.
-      queueMicrotask(() => this.#end("The relay address or the relay token contains invalid characters."));
+      queueMicrotask(() => this.#end(say("relay.characters")));
       return;
     }
     this.#socket.binaryType = "arraybuffer";
@@ -53,7 +54,7 @@ export class RelaySocket {
   send(text) {
     this.#sending = this.#sending.then(async () => {
       for (const message of await this.#channel.seal(text)) this.#socket.send(message);
-    }).catch(() => this.#end("The message could not be encrypted."));
+    }).catch(() => this.#end(say("relay.not_encrypted")));
   }
 
   close() {
@@ -82,14 +83,14 @@ export class RelaySocket {
     if (!this.#noise) {
       const key = fromBase64(answer.data.public_key);
       if (key.length !== 32 || await machineIdOf(key) !== this.#machine) {
-        throw new ChannelError("The relay answered for a different machine, so nothing was sent. If the machine ID is correct, do not trust this relay.");
+        throw new ChannelError(say("relay.other_machine"));
       }
       this.#noise = await Initiator.of(new TextEncoder().encode(`hearth-1${this.#machine}`), key);
       this.#ask({ type: "secure", noise: toBase64(await this.#noise.write()) });
       return;
     }
     await this.#noise.read(fromBase64(answer.data.noise)).catch(() => {
-      throw new ChannelError("The other side could not prove that it is your machine, so nothing was sent. Do not trust this relay.");
+      throw new ChannelError(say("relay.no_proof"));
     });
     this.#channel = new Channel(await this.#noise.split());
     clearTimeout(this.#timer);

@@ -1,8 +1,9 @@
 // Schedules: pausing and deleting reminders and routines. The assistant creates them.
 
-import { h, moment, rowList } from "./dom.js";
+import { facts, h, moment, rowList } from "./dom.js";
 import { changes, fill, row } from "./list.js";
 import { doneAndSnooze } from "./told.js";
+import { count, pieces, say } from "./more.js";
 
 /** The page. */
 export async function show(household) {
@@ -10,37 +11,37 @@ export async function show(household) {
   const { tried, remover, watch } = changes(household, draw);
   await draw();
   return {
-    element: h("div.page", h("p.quiet", "To add one, say “remind me at six to …” or “every weekday at half past seven …” in a conversation."), rows),
+    element: h("div.page", h("p.quiet", say("reminders.help")), rows),
     close: watch("schedule"),
   };
 
   async function draw() {
     const { schedules } = await household.request("list_schedules");
-    fill(rows, schedules, scheduleRow, "Nothing is scheduled.");
+    fill(rows, schedules, scheduleRow, say("reminders.none"));
   }
 
   function scheduleRow(one) {
-    const step = one.paused ? "Resume" : "Pause";
+    const step = say(one.paused ? "reminders.resume" : "reminders.pause");
     const what = one.say ?? one.prompt;
     const run = one.last_run;
-    const about = [
-      one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : one.told_at ? ["Told: ", time(one.told_at)] : "Waits",
-      (one.cron || one.on) && ` · ${one.when}`,
-      one.last_at && [" · last: ", time(one.last_at)],
-      run && OUTCOMES[run.outcome] && ` (${OUTCOMES[run.outcome]}${run.input_tokens ? `, ${run.input_tokens + run.output_tokens} tokens` : ""})`,
-      one.owner && ` · ${one.owner}`,
-      one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],
-    ];
-    return row([one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), what], about.flat(),
+    const about = facts(
+      one.paused ? say("reminders.paused") : one.next_at ? pieces("reminders.next", { time: time(one.next_at) }) : one.told_at ? pieces("reminders.told", { time: time(one.told_at) }) : say("reminders.waits"),
+      (one.cron || one.on) && one.when,
+      one.last_at && pieces("reminders.last", { time: time(one.last_at) }),
+      OUTCOMES.includes(run?.outcome) && say(`reminders.outcome.${run.outcome}`),
+      OUTCOMES.includes(run?.outcome) && run.input_tokens && count("common.tokens", run.input_tokens + run.output_tokens),
+      one.owner,
+      one.conversation_id && h("a", { href: `#/c/${one.conversation_id}` }, say("common.conversation")));
+    return row([one.webhook && h("span.badge", { title: say("reminders.to_webhook") }, one.webhook), what], about,
       (household.maySend || one.owner === household.identity?.user) && h("span.row",
         household.maySend && one.told_at && doneAndSnooze(household, one.schedule_id, tried),
-        household.maySend && (one.next_at || one.on) && h("button", { "aria-label": `${step}: ${what}`, onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
-        remover("Delete", { what, title: "Delete this reminder?" }, "delete_schedule", { schedule_id: one.schedule_id })));
+        household.maySend && (one.next_at || one.on) && h("button", { "aria-label": say("list.deed_of", { deed: step, what }), onclick: () => tried(() => household.request("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused })) }, step),
+        remover(say("common.delete"), { what, title: say("reminders.delete_title") }, "delete_schedule", { schedule_id: one.schedule_id })));
   }
 }
 
 /** What became of a run, where that is no message in the conversation. */
-const OUTCOMES = { silent: "nothing to tell", unchanged: "nothing had changed", failed: "failed", cancelled: "stopped", running: "running" };
+const OUTCOMES = ["silent", "unchanged", "failed", "cancelled", "running"];
 
 /** The day and the time. */
 function time(timestamp) {

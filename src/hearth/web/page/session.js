@@ -1,6 +1,8 @@
 // Signing in and out, and how to reach the server. The token is kept in this tab, or
 // in this browser if the person chooses to stay signed in.
 
+import { count, say } from "./words.js";
+
 /** Before the names of what is being written, by conversation. */
 export const DRAFT = "hearth.draft.";
 const KEY = "hearth.token";
@@ -20,7 +22,7 @@ export const isExported = document.querySelector("meta[http-equiv]") !== null;
 const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 
 /** Settings as the page calls them. */
-const SETTINGS = { base_url: "the address", api_key: "the API key" };
+const SETTINGS = { base_url: say("session.base_url"), api_key: say("session.api_key") };
 
 /** An error of the server as a sentence. A name at its beginning stays as it is written. */
 export const sentence = (text) => text?.replace(/\b(?:base_url|api_key)\b/g, (name) => SETTINGS[name]).replace(/^[a-z]+(?=[ ,:])/, (word) => word[0].toUpperCase() + word.slice(1)).replace(/[^.!?…]$/, "$&.");
@@ -46,7 +48,7 @@ function parse(text, scheme) {
   try {
     return new URL(text.includes("://") ? text : `${scheme}://${text}`);
   } catch {
-    throw new Error(`“${text}” is not a valid address.`);
+    throw new Error(say("session.not_an_address", { text }));
   }
 }
 
@@ -55,9 +57,9 @@ export function relayEndpoint(text, machine, token) {
   const url = parse(text.trim(), "wss");
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
   const scheme = /^(ws|http):$/.test(url.protocol) ? "ws" : "wss";
-  if (scheme === "ws" && !isLocal) throw new Error("The address of a relay must begin with wss://");
+  if (scheme === "ws" && !isLocal) throw new Error(say("session.wss"));
   const id = (machine.trim() || url.searchParams.get("machine_id") || "").toLowerCase();
-  if (!/^[a-z2-7]{32}$/.test(id)) throw new Error("A machine ID has 32 letters and digits. “hearth relay status” shows it on the machine.");
+  if (!/^[a-z2-7]{32}$/.test(id)) throw new Error(say("session.machine_id"));
   return { relay: `${scheme}://${url.host}${url.pathname === "/" ? "/ws" : url.pathname}`, machine: id, token: token.trim() };
 }
 
@@ -112,10 +114,10 @@ async function post(to, body) {
     });
   } catch {
     throw new Error(to.address
-      ? `Hearth at ${to.address} does not respond. Is it running, and does its setting “allowed_origins” include ${location.origin}?`
-      : "Hearth does not respond. Is it running, and is this device on the same network?");
+      ? say("session.silent_at", { address: to.address, origin: location.origin })
+      : say("session.silent"));
   }
-  return response.json().catch(() => ({ error: `The server responded with status ${response.status}.` }));
+  return response.json().catch(() => ({ error: say("session.status", { status: response.status }) }));
 }
 
 /** Makes one request on its own socket. */
@@ -130,13 +132,13 @@ function askThrough(dial, message) {
     };
     socket.onclose = ({ problem }) => {
       clearTimeout(timer);
-      reject(new Error(problem || "The connection via the relay was lost."));
+      reject(new Error(problem || say("session.relay_lost")));
     };
   });
 }
 
 function reason({ code, error, retry_after: wait }) {
-  if (wait) return `Too many failed attempts. Try again in ${wait < 90 ? `${wait} seconds` : `${Math.ceil(wait / 60)} minutes`}.`;
-  if (code === "invalid_token") return "Wrong name or password.";
+  if (wait) return wait < 90 ? count("session.wait_seconds", wait) : count("session.wait_minutes", Math.ceil(wait / 60));
+  if (code === "invalid_token") return say("session.wrong");
   return sentence(error);
 }

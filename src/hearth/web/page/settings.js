@@ -2,30 +2,25 @@
 
 import { h, card, options } from "./dom.js";
 import { sentence } from "./session.js";
+import { locale, pieces, say } from "./more.js";
 
 const PROVIDERS = [
-  ["offline", "None: answer offline from a few rules"],
-  ["ollama", "Ollama (local)"],
-  ["llamacpp", "llama.cpp (local)"],
-  ["lmstudio", "LM Studio (local)"],
-  ["vllm", "vLLM (local)"],
-  ["litellm", "LiteLLM (local)"],
-  ["openai-compatible", "Other, OpenAI-compatible"],
+  ["offline", say("settings.offline")],
+  ["ollama", say("settings.local", { name: "Ollama" })],
+  ["llamacpp", say("settings.local", { name: "llama.cpp" })],
+  ["lmstudio", say("settings.local", { name: "LM Studio" })],
+  ["vllm", say("settings.local", { name: "vLLM" })],
+  ["litellm", say("settings.local", { name: "LiteLLM" })],
+  ["openai-compatible", say("settings.other")],
   ["anthropic", "Anthropic"], ["cerebras", "Cerebras"], ["deepseek", "DeepSeek"], ["fireworks", "Fireworks"], ["gemini", "Gemini"], ["groq", "Groq"],
   ["mistral", "Mistral"], ["openai", "OpenAI"], ["openrouter", "OpenRouter"], ["together", "Together"], ["xai", "xAI"],
 ];
 const EFFORTS = ["", "none", "minimal", "low", "medium", "high", "xhigh", "max"];
-const MODES = [
-  ["ask", "Ask", "A person approves each tool call, on this page or in a terminal. After a day without an answer it is denied."],
-  ["allow", "Allow", "Every tool runs without approval, even for webhooks. Use this only if no tool can do harm."],
-  ["deny", "Deny", "No tool runs, and the model does not see any."],
-];
-const PRIVACY = [
-  ["private", "Private", "Only the person who begins one sees it, until they share it."],
-  ["household", "Household", "Everybody but guests sees it. Its owner can make it private."],
-];
+const MODES = ["ask", "allow", "deny"];
+const PRIVACY = ["private", "household"];
 /** The settings that a test is about. */
 const OF_MODEL = ["provider", "base_url", "model", "api_key"];
+const TENTHS = new Intl.NumberFormat(locale, { minimumFractionDigits: 1 });
 const NUMBERS = ["temperature", "max_tokens", "context_tokens"];
 
 /** The page. */
@@ -45,50 +40,50 @@ export async function show(household) {
   const known = PROVIDERS.some(([name]) => name === config.provider) ? PROVIDERS : [...PROVIDERS, [config.provider, config.provider]];
   const provider = h("select", options(known, config.provider));
   const note = h("p", { role: "status" });
-  const save = h("button", { type: "submit", class: "primary" }, "Save");
+  const save = h("button", { type: "submit", class: "primary" }, say("common.save"));
   const choice = h("select", { onchange: () => (choice.value ? choose(choice.value) : type()) });
-  const listed = h("label", { hidden: true }, "Model", choice);
+  const listed = h("label", { hidden: true }, say("common.model"), choice);
   provider.addEventListener("change", change);
-  const test = h("button", { onclick: () => tryOut() }, "Test the connection");
+  const test = h("button", { onclick: () => tryOut() }, say("settings.test"));
   const result = h("p", { role: "status" });
   const number = h("span.quiet");
   const temperature = h("input", { type: "range", min: 0, max: 2, step: 0.1, value: config.temperature });
-  const tell = () => { number.textContent = ` ${Number(temperature.value).toFixed(1)}`; };
+  const tell = () => { number.textContent = ` ${TENTHS.format(temperature.value)}`; };
   temperature.addEventListener("input", tell);
   tell();
   field.temperature = temperature;
-  const budget = h("input", { type: "number", min: 1, value: config.budget?.monthly_tokens ?? "", placeholder: "No limit" });
-  const typed = labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false", autocomplete: "off" }), "The name that the provider uses. A test lists those that it has.");
+  const budget = h("input", { type: "number", min: 1, value: config.budget?.monthly_tokens ?? "", placeholder: say("common.no_limit") });
+  const typed = labelled("model", say("common.model"), h("input", { type: "text", value: config.model, required: true, spellcheck: "false", autocomplete: "off" }), say("settings.model_help"));
   const form = h("form",
-    card("Model",
-      labelled("provider", "Provider", provider),
-      labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "The provider’s default", spellcheck: "false" }),
-        "Needed if the provider runs at another address, such as on another machine, and for OpenAI-compatible servers."),
+    card(say("common.model"),
+      labelled("provider", say("settings.provider"), provider),
+      labelled("base_url", say("settings.address"), h("input", { type: "url", value: config.base_url ?? "", placeholder: say("settings.address_default"), spellcheck: "false" }),
+        say("settings.address_help")),
       typed, listed,
-      labelled("api_key", "API key", h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? "A key is set. Leave empty to keep it." : "No key is set" }), "Not shown again after saving"),
+      labelled("api_key", say("settings.api_key"), h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? say("settings.key_set") : say("settings.key_unset") }), say("settings.key_help")),
       h("div.row.wrap", test, result),
-      h("label", h("span", "Temperature", number), temperature, h("span.help", "Low for consistent answers, high for varied ones")),
-      labelled("max_tokens", "Maximum reply length, in tokens", h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: "The provider’s limit" })),
-      labelled("context_tokens", "Context window, in tokens", h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: "The model’s default" })),
-      labelled("reasoning_effort", "Reasoning effort", h("select", options(EFFORTS.map((name) => [name, name || "Default"]), config.reasoning_effort ?? ""))),
-      h("label", "Monthly token budget", budget, h("span.help", "When it is used up, the assistant says so instead of asking the model. Leave empty for no limit."))),
-    card("Tools",
-      h("fieldset", h("legend", "Permission mode"),
-        MODES.map(([value, label, meaning]) => h("label.choice",
+      h("label", h("span", say("settings.temperature"), number), temperature, h("span.help", say("settings.temperature_help"))),
+      labelled("max_tokens", say("settings.max_tokens"), h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: say("settings.max_tokens_default") })),
+      labelled("context_tokens", say("settings.context"), h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: say("settings.context_default") })),
+      labelled("reasoning_effort", say("settings.effort"), h("select", options(EFFORTS.map((name) => [name, name || say("common.default")]), config.reasoning_effort ?? ""))),
+      h("label", say("settings.budget"), budget, h("span.help", say("settings.budget_help")))),
+    card(say("app.page.tools"),
+      h("fieldset", h("legend", say("settings.permission_mode")),
+        MODES.map((value) => h("label.choice",
           h("input", { type: "radio", name: "permission_mode", value, checked: value === config.permission_mode }),
-          h("span", h("strong", label), h("br"), meaning)))),
-      h("p.help", "You can override this for each tool on the ", h("a", { href: "#/tools" }, "tools page"), ".")),
-    card("Privacy",
-      h("fieldset", h("legend", "New conversations"),
-        PRIVACY.map(([value, label, meaning]) => h("label.choice",
+          h("span", h("strong", say(`settings.mode.${value}`)), h("br"), say(`settings.mode_means.${value}`))))),
+      h("p.help", pieces("settings.override", { page: h("a", { href: "#/tools" }, say("settings.tools_page")) }))),
+    card(say("settings.privacy_title"),
+      h("fieldset", h("legend", say("settings.new_conversations")),
+        PRIVACY.map((value) => h("label.choice",
           h("input", { type: "radio", name: "conversations", value, checked: value === config.privacy?.conversations }),
-          h("span", h("strong", label), h("br"), meaning))))),
-    card("Assistant",
-      own("name", "Name", h("input", { type: "text", maxlength: 64, placeholder: "Hearth" })),
-      own("place", "Where it is", h("input", { type: "text", maxlength: 200, placeholder: "Such as Bergen, Norway" })),
-      own("language", "Language of its answers", h("input", { type: "text", maxlength: 64, placeholder: "The one in which it is addressed" })),
-      own("persona", "Personality", h("textarea", { rows: 3, maxlength: 4000, placeholder: "Such as: Dry humour. Metric units." })),
-      labelled("system_prompt", "System prompt", h("textarea", { name: "system_prompt", rows: 7, value: config.system_prompt }), "How it answers. A prompt of your own also says who it is, unless a name is set.")),
+          h("span", h("strong", say(`settings.privacy.${value}`)), h("br"), say(`settings.privacy_means.${value}`)))))),
+    card(say("settings.assistant"),
+      own("name", say("common.name"), h("input", { type: "text", maxlength: 64, placeholder: "Hearth" })),
+      own("place", say("settings.place"), h("input", { type: "text", maxlength: 200, placeholder: say("settings.place_example") })),
+      own("language", say("settings.language"), h("input", { type: "text", maxlength: 64, placeholder: say("settings.language_default") })),
+      own("persona", say("settings.persona"), h("textarea", { rows: 3, maxlength: 4000, placeholder: say("settings.persona_example") })),
+      labelled("system_prompt", say("settings.prompt"), h("textarea", { name: "system_prompt", rows: 7, value: config.system_prompt }), say("settings.prompt_help"))),
     h("div.save", save, note));
   // What was said of other values is not said of these.
   form.addEventListener("input", () => {
@@ -99,17 +94,17 @@ export async function show(household) {
     event.preventDefault();
     const changes = changed();
     note.className = "quiet";
-    if (!Object.keys(changes).length) return void (note.textContent = "No changes to save.");
+    if (!Object.keys(changes).length) return void (note.textContent = say("settings.no_changes"));
     save.disabled = true;
     try {
       const { updated_fields: updated } = await household.request("update_config", { config: changes });
       for (const name of updated) if (name !== "api_key") config[name] = changes[name];
       if (updated.includes("api_key")) {
         field.api_key.value = "";
-        field.api_key.placeholder = changes.api_key ? "A key is set. Leave empty to keep it." : "Give the key for this address.";
+        field.api_key.placeholder = changes.api_key ? say("settings.key_set") : say("settings.give_key");
       }
       note.className = "good";
-      note.textContent = "Saved. Applies from the next message.";
+      note.textContent = say("settings.saved");
       if (updated.some((name) => OF_MODEL.includes(name))) await tryOut();
     } catch (error) {
       note.className = "problem";
@@ -125,12 +120,12 @@ export async function show(household) {
     const tried = Object.fromEntries(OF_MODEL.filter((name) => name in changes).map((name) => [name, changes[name]]));
     test.disabled = true;
     result.className = "quiet";
-    result.textContent = "Asking…";
+    result.textContent = say("settings.asking");
     try {
       const found = await household.request("update_config", { config: tried, test: true });
       result.className = found.is_usable ? "good" : "problem";
       result.textContent = sentence(found.message[0].toUpperCase() + found.message.slice(1));
-      field.base_url.placeholder = found.usual_url ?? "Such as http://127.0.0.1:8080/v1";
+      field.base_url.placeholder = found.usual_url ?? say("settings.address_example", { address: "http://127.0.0.1:8080/v1" });
       offer(found.models.slice(0, 500));
     } catch (error) {
       result.className = "problem";
@@ -155,7 +150,7 @@ export async function show(household) {
   function offer(names) {
     if (!names.length) return;
     const chosen = field.model.value.trim() || names[0];
-    choice.replaceChildren(...options([...new Set([...names, chosen])].map((name) => [name, name]).concat([["", "Another…"]]), chosen));
+    choice.replaceChildren(...options([...new Set([...names, chosen])].map((name) => [name, name]).concat([["", say("settings.another")]]), chosen));
     choose(chosen);
     listed.hidden = false;
     typed.hidden = true;

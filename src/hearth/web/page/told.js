@@ -1,19 +1,20 @@
 // A reminder that was told: finishing it, and putting it off.
 
 import { h, complain } from "./dom.js";
+import { say } from "./more.js";
 
 /** The buttons; `tried` reports what fails. */
 export function doneAndSnooze(household, id, tried) {
   const send = (type) => () => tried(() => household.request(type, { schedule_id: id }));
   return h("span.row",
-    h("button", { onclick: send("finish_reminder") }, "Done"),
-    h("button", { onclick: send("snooze_reminder") }, "In 10 minutes again"));
+    h("button", { onclick: send("finish_reminder") }, say("common.done")),
+    h("button", { onclick: send("snooze_reminder") }, say("told.later")));
 }
 
 /** Shows one over any page until somebody answers it, here or elsewhere. */
-export function showTold(household, { schedule_id: id, conversation_id: conversation, say }) {
+export function showTold(household, { schedule_id: id, conversation_id: conversation, say: text }) {
   const place = document.querySelector(".told") ?? document.body.appendChild(h("ul.told", { role: "status" }));
-  const what = conversation ? h("a", { href: `#/c/${conversation}` }, say) : say;
+  const what = conversation ? h("a", { href: `#/c/${conversation}` }, text) : text;
   const row = h("li", what, doneAndSnooze(household, id, (send) => send().then(close, complain)));
   row.dataset.schedule = id;
   place.querySelector(`[data-schedule="${id}"]`)?.remove();

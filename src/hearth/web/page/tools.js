@@ -2,13 +2,14 @@
 
 import { h, options, complain, rowList, toast } from "./dom.js";
 import { changes } from "./list.js";
+import { pieces, say } from "./more.js";
 
-const CHOICES = [["", "Default"], ["ask", "Ask"], ["allow", "Allow"], ["deny", "Deny"]];
+const CHOICES = [["", say("common.default")], ...["ask", "allow", "deny"].map((mode) => [mode, say(`settings.mode.${mode}`)])];
 
 function origin(source) {
-  if (source === "builtin") return "built in";
-  if (source === "custom") return "from the configuration";
-  return source.startsWith("mcp:") ? `MCP server ${source.slice(4)}` : source;
+  if (source === "builtin") return say("tools.built_in");
+  if (source === "custom") return say("tools.custom");
+  return source.startsWith("mcp:") ? say("tools.mcp", { name: source.slice(4) }) : source;
 }
 
 /** The page. */
@@ -29,19 +30,19 @@ export async function show(household) {
     const overrides = config.tool_permissions;
     rows.replaceChildren(...tools.map((tool) => row(tool, overrides)));
     page.replaceChildren(
-      h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
-        household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
+      h("p.quiet", pieces("tools.help", { mode: h("strong", say(`common.mode.${config.permission_mode}`)) }),
+        household.isAdmin && [" ", h("a", { href: "#/settings" }, say("tools.change_mode"))]),
       ...(tools.some((tool) => tool.is_left_out)
-        ? [h("p.quiet", "All of them take too much of the model’s window. It is not shown those that are marked “found on demand”, and looks for them when it needs them.")] : []),
-      tools.length ? rows : h("p", "There are no tools."),
+        ? [h("p.quiet", say("tools.left_out"))] : []),
+      tools.length ? rows : h("p", say("tools.none")),
       adding,
-      ...(skills.length ? [h("h2", "Skills"), h("p.quiet", "Instructions that the assistant reads when it needs them. ", h("code", "hearth skill add DIR"), " installs one."), rowList(skills.map(skill))] : []));
+      ...(skills.length ? [h("h2", say("tools.skills")), h("p.quiet", pieces("tools.skills_help", { command: h("code", "hearth skill add DIR") })), rowList(skills.map(skill))] : []));
   }
 
   /** Offers the catalogue, which is loaded when somebody wants it. */
   async function offer() {
     if (!household.isAdmin) return;
-    const open = h("button", { onclick: () => show().catch(complain) }, "Add a tool");
+    const open = h("button", { onclick: () => show().catch(complain) }, say("catalogue.add_tool"));
     adding.replaceChildren(open);
     const show = async () => {
       const { form } = await import("./catalogue.js");
@@ -57,14 +58,14 @@ export async function show(household) {
   function skill(one) {
     return h("li",
       h("div.grow", h("strong", one.name), h("p.small", one.description),
-        one.files.length ? h("p.quiet.small", "Files: ", one.files.join(", ")) : null),
-      household.isAdmin && remover("Remove", { what: one.name, title: "Remove this skill?" }, "remove_skill", { name: one.name }));
+        one.files.length ? h("p.quiet.small", say("tools.files", { files: one.files.join(", ") })) : null),
+      household.isAdmin && remover(say("common.remove"), { what: one.name, title: say("tools.remove_skill") }, "remove_skill", { name: one.name }));
   }
 
   function row(tool, overrides) {
     // A tool of an MCP server goes with its server.
     const removed = tool.source.startsWith("mcp:") ? tool.source.slice(4) : tool.name;
-    const select = h("select", { "aria-label": `Permission for ${tool.label}` },
+    const select = h("select", { "aria-label": say("tools.permission_for", { tool: tool.label }) },
       options(CHOICES, overrides[tool.name] ?? ""));
     select.addEventListener("change", async () => {
       const config = await household.request("get_config");
@@ -79,9 +80,9 @@ export async function show(household) {
       }
     });
     return h("li",
-      h("div.grow", h("strong", { title: tool.name }, tool.label), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", "found on demand")] : null,
+      h("div.grow", h("strong", { title: tool.name }, tool.label), " ", h("span.badge", origin(tool.source)), tool.is_left_out ? [" ", h("span.badge", say("tools.on_demand"))] : null,
         h("p.small", tool.about)),
-      household.isAdmin ? select : h("span.quiet", tool.permission),
-      household.isAdmin && tool.source !== "builtin" && remover("Remove", { label: `Remove: ${tool.label}`, title: "Remove this tool?", text: removed }, "remove_tool", { name: removed }));
+      household.isAdmin ? select : h("span.quiet", say(`common.mode.${tool.permission}`)),
+      household.isAdmin && tool.source !== "builtin" && remover(say("common.remove"), { what: tool.label, title: say("tools.remove_tool"), text: removed }, "remove_tool", { name: removed }));
   }
 }

@@ -3,6 +3,7 @@
 
 import { h, ICONS, iconButton, announce, complain } from "./dom.js";
 import { markdown } from "./markdown.js";
+import { say } from "./more.js";
 
 const SPEAKS = "hearth.speaks";
 /** A recording in milliseconds, and its bits each second: it must fit into one message. */
@@ -25,10 +26,10 @@ let speaking = 0;
 let source = null;
 
 /** The buttons of a conversation. `say` gets what was said, and with which fields it is sent. */
-export function voiceControls({ household, id, maySend, say }) {
+export function voiceControls({ household, id, maySend, say: deliver }) {
   const { transcription, speech } = household.config.voice;
-  const talk = iconButton("talk", "Hold to talk", "Hold to talk", () => {});
-  const reads = iconButton("speak", "Read replies aloud", "Read replies aloud", () => read(!isReading()));
+  const talk = iconButton("talk", say("voice.hold"), say("voice.hold"), () => {});
+  const reads = iconButton("speak", say("voice.read"), say("voice.read"), () => read(!isReading()));
   const clock = h("span.quiet.small", { role: "timer", hidden: true });
   const element = h("span.row.voice", clock, transcription && talk, speech && reads);
   const stop = new AbortController();
@@ -95,10 +96,10 @@ export function voiceControls({ household, id, maySend, say }) {
       mine.isHeard = true;
       tick();
       draw();
-      announce("Understanding what you said.");
+      announce(say("voice.understanding"));
       const { text } = await household.request("transcribe", said, { timeout: TIMEOUT });
-      if (!text) throw new Error("Nothing was understood.");
-      if (!stop.signal.aborted) say(text, { surface: isReading() ? "voice" : "page" });
+      if (!text) throw new Error(say("voice.nothing"));
+      if (!stop.signal.aborted) deliver(text, { surface: isReading() ? "voice" : "page" });
     } catch (error) {
       complain(error);
     }
@@ -151,17 +152,17 @@ async function made(household, text) {
 /** What a microphone hears until `mine` is over, as the fields of a request. */
 async function record(mine) {
   if (!navigator.mediaDevices) {
-    throw new Error("Browsers let a page listen only over https, or at http://localhost. The page Encryption of the help says how to get there.");
+    throw new Error(say("voice.needs_https"));
   }
   let stream;
   try {
     stream = await navigator.mediaDevices.getUserMedia({ audio: true });
   } catch {
-    throw new Error("The browser does not let this page listen. Its settings for this site say so.");
+    throw new Error(say("voice.refused"));
   }
   try {
     const begun = performance.now();
-    if (mine.isOver) throw new Error("Hold the button while you talk.");
+    if (mine.isOver) throw new Error(say("voice.hold_while"));
     const recorder = new MediaRecorder(stream, { audioBitsPerSecond: BITS });
     const parts = [];
     recorder.addEventListener("dataavailable", ({ data }) => parts.push(data));
@@ -171,7 +172,7 @@ async function record(mine) {
     recorder.start();
     await ended;
     clearTimeout(limit);
-    if (performance.now() - begun < SHORTEST) throw new Error("Hold the button while you talk.");
+    if (performance.now() - begun < SHORTEST) throw new Error(say("voice.hold_while"));
     return { audio: await base64(new Blob(parts)), media_type: recorder.mimeType };
   } finally {
     for (const track of stream.getTracks()) track.stop();
@@ -182,7 +183,7 @@ function base64(blob) {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => reject(new Error("The recording cannot be read."));
+    reader.onerror = () => reject(new Error(say("voice.unreadable")));
     reader.readAsDataURL(blob);
   });
 }

@@ -1,14 +1,15 @@
 // Webhook accounts, and their callbacks with a button to retry.
 
-import { h, card, icon, moment, commands, options, complain, rowList } from "./dom.js";
-import { fill } from "./list.js";
+import { h, card, facts, icon, moment, commands, options, complain, rowList } from "./dom.js";
+import { fill, onlyTools } from "./list.js";
+import { count, pieces, say } from "./more.js";
 
-const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waiting for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
+const STATES = ["pending", "held", "delivered", "dead"];
 
 /** The page. */
 export async function show(household) {
   const accounts = Object.entries(Object.assign({}, ...household.config.channels.filter((one) => one.type === "webhook").map((one) => one.accounts)));
-  const filter = h("select", { "aria-label": "Show deliveries", onchange: () => load() }, options(STATES));
+  const filter = h("select", { "aria-label": say("webhooks.show"), onchange: () => load() }, options([["", say("webhooks.all")], ...STATES.map((state) => [state, say(`webhooks.state.${state}`)])]));
   const rows = rowList();
   let later;
   const changed = () => {
@@ -19,10 +20,10 @@ export async function show(household) {
   await draw();
   return {
     element: h("div.page",
-      card("Accounts", accounts.length
+      card(say("webhooks.accounts"), accounts.length
         ? h("ul.rows", accounts.map(account))
-        : [h("p", "There are no webhook accounts yet. With an account a program can send messages over HTTP and receive the replies. To add one, run this on the machine where Hearth runs:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
-      h("div.row", h("h2", "Deliveries"), filter),
+        : [h("p", say("webhooks.no_accounts")), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
+      h("div.row", h("h2", say("webhooks.deliveries")), filter),
       rows),
     close: () => {
       clearTimeout(later);
@@ -37,25 +38,24 @@ export async function show(household) {
   async function draw() {
     const state = filter.value ? { state: filter.value } : {};
     const { deliveries } = await household.request("list_deliveries", { ...state, limit: 100 });
-    fill(rows, deliveries, delivery, "There are no deliveries. Replies to webhooks appear here with their delivery status.");
+    fill(rows, deliveries, delivery, say("webhooks.no_deliveries"));
   }
 
   function account([name, one]) {
     return h("li", h("div.grow", h("strong", name),
-      h("p.small", "Receives messages at ", h("code", one.incoming_path), ", sends replies to ", h("code", one.outgoing_url)),
-      h("p.quiet.small", one.secret_set ? "with a secret" : "without a secret",
-        one.model && ` · model ${one.model}`, one.permission_mode && ` · tools: ${one.permission_mode}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`)));
+      h("p.small", pieces("webhooks.addresses", { incoming: h("code", one.incoming_path), outgoing: h("code", one.outgoing_url) })),
+      h("p.quiet.small", facts(say(one.secret_set ? "webhooks.secret" : "webhooks.no_secret"),
+        one.model && say("webhooks.model", { model: one.model }), one.permission_mode && say("common.tools_mode", { mode: say(`common.mode.${one.permission_mode}`) }), onlyTools(one.tools)))));
   }
 
   function delivery(one) {
-    const words = Object.fromEntries(STATES)[one.state] ?? one.state;
-    return h("li",
-      h("div.grow", h("strong", one.account), " ", h("span.badge", words),
-        h("p.quiet.small", moment(one.created_at), ` · ${one.attempts} ${one.attempts === 1 ? "attempt" : "attempts"}`,
-          one.state === "pending" && one.next_at && [" · next attempt ", moment(one.next_at)],
-          " · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")),
+        return h("li",
+      h("div.grow", h("strong", one.account), " ", h("span.badge", say(`webhooks.state.${one.state}`)),
+        h("p.quiet.small", facts(moment(one.created_at), count("webhooks.attempts", one.attempts),
+          one.state === "pending" && one.next_at && pieces("webhooks.next", { time: moment(one.next_at) }),
+          h("a", { href: `#/c/${one.conversation_id}` }, say("common.conversation")))),
         one.last_error && one.state !== "delivered" && h("p.problem.small", one.last_error)),
-      one.state !== "delivered" && h("button", { onclick: (event) => again(one, event.currentTarget) }, icon("retry"), "Retry"));
+      one.state !== "delivered" && h("button", { onclick: (event) => again(one, event.currentTarget) }, icon("retry"), say("webhooks.retry")));
   }
 
   async function again(one, button) {

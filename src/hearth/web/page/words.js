@@ -28,8 +28,14 @@ export const pieces = (key, fields = {}) => (words[key] ?? key).split(/\{(\w+)\}
 /** The text of a key of `page.`, with these values in its fields. */
 export const say = (key, fields) => pieces(key, fields).join("");
 
+/** What a word of the server is called: it itself where the file has no text of KEY.WORD. */
+export const named = (key, word) => words[`${key}.${word}`] ?? word;
+
 /** The text of something that is counted: of KEY.one or KEY.other, with the number in the field `count`. */
 export const count = (key, number, fields) => say(`${key}.${plural.select(number) === "one" ? "one" : "other"}`, { count: digits.format(number), ...fields });
+
+/** Several things as one: `a, b and c`. */
+export const listed = (things) => new Intl.ListFormat(locale, { type: "conjunction" }).format(things);
 
 await load();
 document.documentElement.lang = language;
