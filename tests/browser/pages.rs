@@ -162,7 +162,7 @@ fn a_stopped_reply_is_no_error_also_after_a_reload() {
     model.wait_for_requests(1);
     page.until("document.querySelector('.send').getAttribute('aria-label') === 'Stop'");
     page.click(".send");
-    let stopped = "document.querySelector('.live .state')?.textContent === 'Stopped.'";
+    let stopped = "document.querySelector('.live .state')?.textContent === 'Stopped.Try again'";
     page.until(stopped);
     page.reload();
     page.until(stopped);

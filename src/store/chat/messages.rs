@@ -135,10 +135,8 @@ impl Snapshot<'_> {
     pub fn repeated_openings(&self) -> Result<Vec<String>> {
         let (connection, _) = self.parts();
         match self.viewer.user_id() {
-            Some(user) if !self.viewer.is_household_only() => {
-                Ok(query::values(connection, REPEATED_OPENINGS, params![user])?)
-            }
-            _ => Ok(Vec::new()),
+            Some(user) => Ok(query::values(connection, REPEATED_OPENINGS, params![user])?),
+            None => Ok(Vec::new()),
         }
     }
 

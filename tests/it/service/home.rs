@@ -37,8 +37,20 @@ fn what_somebody_often_asks_is_suggested_to_them_alone() {
     );
     assert_eq!(suggestions(&mut admin), json!([]));
     // What is private is not for a token of the household.
-    let fridge = home.token("user", &json!({ "only": "household" }));
-    assert_eq!(suggestions(&mut home.websocket(&fridge)), json!([]));
+    for narrow in [
+        json!({ "only": "household" }),
+        json!({ "tools": ["find_events"] }),
+    ] {
+        let token = home.token("user", &narrow);
+        assert_eq!(
+            suggestions(&mut home.websocket(&token)),
+            json!([]),
+            "{narrow}"
+        );
+    }
+    let shown = support::program::run(home.folder.path(), &["today", "--user", "user", "--json"]);
+    let shown = support::program::printed(&shown);
+    assert!(shown.contains("\"suggestions\": []"), "{shown}");
 }
 
 #[test]

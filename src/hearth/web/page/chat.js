@@ -511,7 +511,7 @@ export function chat({ household, go, id, sought }) {
         answerAnew(household, id, question.message);
       });
       const words = turn.isCancelled ? say("chat.stopped") : turn.error;
-      redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
+      redraw(state, `${words} ${Boolean(again)}`, () => [turn.isCancelled ? h("div.row.wrap.cut", h("span.quiet", words), again && h("button", { onclick: again }, icon("retry"), say("common.try_again"))) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
