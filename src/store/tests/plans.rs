@@ -56,7 +56,6 @@ fn no_list_reads_a_table_from_end_to_end() {
         messages::NEWER_MESSAGES,
         messages::IN_CONVERSATION,
         messages::VERSIONS,
-        messages::REPEATED_OPENINGS,
         conversation_marks::MARKS,
         conversation_marks::IS_NEWS,
         search::ITSELF,
@@ -119,6 +118,19 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
         let plan = plan(&store, sql);
         assert!(plan.contains(&format!("INDEX {index}")), "{sql}\n{plan}");
     }
+}
+
+#[test]
+fn what_somebody_often_asks_is_counted_in_their_newest_conversations() {
+    let plan = plan(&TestStore::new(), messages::REPEATED_OPENINGS);
+    for part in [
+        "INDEX conversations_by_owner",
+        "INDEX messages_by_conversation",
+    ] {
+        assert!(plan.contains(part), "{plan}");
+    }
+    let is_scan = |line: &&str| line.starts_with("SCAN") && !PARTS.contains(line);
+    assert_eq!(plan.lines().find(is_scan), None, "{plan}");
 }
 
 /// People with these ids: one with a hundred lists of names, a guest, another.
