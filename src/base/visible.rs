@@ -46,7 +46,7 @@ pub fn head_and_tail(shown: &str, most: usize) -> String {
         tail = &tail[end + closing.len_utf8()..];
     }
     let missing = count - head.chars().count() - tail.chars().count();
-    format!("{head} ‹{missing} more characters› {tail}")
+    format!("{head} ‹… ×{missing}› {tail}")
 }
 
 fn shown(text: &str, line_break: &str) -> String {
@@ -61,13 +61,13 @@ fn shown(text: &str, line_break: &str) -> String {
             let breaks = blank.matches('\n').count();
             shown.push_str(line_break);
             if breaks > MOST_EMPTY_LINES + 1 {
-                shown.push_str(&format!("‹{} empty lines›{line_break}", breaks - 1));
+                shown.push_str(&format!("‹↵ ×{}›{line_break}", breaks - 1));
                 rest = &begin[blank.rfind('\n').map_or(0, |last| last + 1)..];
             }
         } else if is_blank(first) {
             let spaces = run(begin, |letter| letter != '\n' && is_blank(letter));
             match spaces > MOST_SPACES {
-                true => shown.push_str(&format!("‹{spaces} spaces›")),
+                true => shown.push_str(&format!("‹␣ ×{spaces}›")),
                 false => shown.push_str(&begin[..spaces]),
             }
             rest = &begin[spaces..];
@@ -231,9 +231,9 @@ mod tests {
         for (text, most, shown) in [
             ("", 0, ""),
             ("üüü", 3, "üüü"),
-            ("abcdefghij", 6, "abcd ‹4 more characters› ij"),
-            ("abc‹U+200B›defghi", 9, "abc ‹11 more characters› ghi"),
-            ("abcdefghi‹U+200B›", 6, "abcd ‹13 more characters› "),
+            ("abcdefghij", 6, "abcd ‹… ×4› ij"),
+            ("abc‹U+200B›defghi", 9, "abc ‹… ×11› ghi"),
+            ("abcdefghi‹U+200B›", 6, "abcd ‹… ×13› "),
         ] {
             assert_eq!(head_and_tail(text, most), shown, "{text}");
         }

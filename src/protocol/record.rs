@@ -32,6 +32,8 @@ records! {
         pub display_name: String,
         /// `viewer`, `user` or `admin`.
         pub role: &'static str,
+        /// The language that they have chosen; null for that of the browser.
+        pub language: Option<String>,
         /// An admin to ask for what the role does not allow; absent for admins.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub admin: Option<String>,

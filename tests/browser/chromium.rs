@@ -267,12 +267,17 @@ impl Page {
         self.session = session;
     }
 
-    /// Loads the document again, and waits until it is another one: what is asked
-    /// before that, the old one would answer.
+    /// Loads the document again, and waits until it is another one.
     pub fn reload(&mut self) {
+        self.reloaded(|page| drop(page.call("Page.reload", json!({}))));
+    }
+
+    /// Waits until the document that this has loaded again is another one: what is asked
+    /// before that, the old one would answer.
+    pub fn reloaded(&mut self, by: impl FnOnce(&mut Page)) {
         self.evaluate("window.isOld = true");
         let loads = self.loads;
-        self.call("Page.reload", json!({}));
+        by(self);
         while self.loads == loads {
             let Message::Text(text) = self.socket.read().unwrap() else {
                 continue;

@@ -16,6 +16,7 @@ mod files;
 mod firefox;
 mod handbook;
 mod invitations;
+mod languages;
 mod looks;
 mod navigation;
 mod open_webui_peers;

@@ -14,6 +14,7 @@ use crate::model::fence::{
 };
 use base::error::{Code, Error};
 use base::ids::{AttachmentId, ConversationId};
+use base::language::Words;
 use base::measure::byte_count;
 use base::reply::FinishReason;
 use base::secret::random_bytes;
@@ -306,6 +307,8 @@ pub struct ModelRequest<'a> {
     /// What the program that asks wants of the reply. `max_tokens` and `temperature` have
     /// theirs already.
     pub client: Option<&'a ClientOptions>,
+    /// The words of whoever asks, for what answers without a model.
+    pub words: Words,
     /// 0 to 2; `None` means the provider's default.
     pub temperature: Option<f64>,
     /// Most tokens of the reply; `None` means the provider's default.

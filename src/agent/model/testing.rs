@@ -119,6 +119,7 @@ impl Ask {
             purpose: self.purpose,
             conversation: self.conversation,
             client: self.client.as_ref(),
+            words: base::language::Words::ENGLISH,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             stream: self.stream,

@@ -10,6 +10,7 @@ use super::remote::Remote;
 use super::{options_of, remote_of};
 use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use base::clock::Clock;
+use base::language::Words;
 use base::reply::FinishReason;
 use base::secret::reference;
 use config::{Config, ModelChoice};
@@ -155,6 +156,7 @@ impl Trial {
             purpose: Purpose::Program,
             conversation: None,
             client: None,
+            words: Words::ENGLISH,
             temperature: self.temperature,
             max_tokens: self.max_tokens,
             stream: true,

@@ -10,7 +10,7 @@ mod tests;
 use serde_json::Value;
 
 use super::{Definition, Source, Tool};
-use base::language::Words;
+use base::language::{LANGUAGES, Words, capital};
 use base::visible::{head_and_tail, lines, one_line};
 use protocol::record::Detail;
 use store::{Store, Viewer};
@@ -100,8 +100,8 @@ impl Wording {
     }
 
     /// What the call does, as a sentence.
-    pub fn sentence(&self, words: Words) -> String {
-        words.capital(&self.action)
+    pub fn sentence(&self) -> String {
+        capital(&self.action)
     }
 
     /// The question whether it may. `widens` says that more people will know what is said
@@ -114,16 +114,19 @@ impl Wording {
 
 /// Whether a stored question says that more people will know something.
 pub fn widens(question: &str) -> bool {
-    let text = Words::ENGLISH
-        .find(WIDENS)
-        .and_then(|text| text.split_once('{'));
-    text.is_some_and(|(beginning, _)| question.starts_with(beginning))
+    let beginnings = LANGUAGES.iter().filter_map(|(_, words)| {
+        let text = words.find(WIDENS)?;
+        text.split_once('{').map(|(beginning, _)| beginning)
+    });
+    beginnings
+        .into_iter()
+        .any(|beginning| question.starts_with(beginning))
 }
 
 /// What a tool is called: `name` where nobody knows it.
 pub fn label(words: Words, name: &str, definition: Option<&Definition>) -> String {
     let source = definition.map(|definition| &definition.source);
-    let plain = words.capital(&plain(name, source));
+    let plain = capital(&plain(name, source));
     match source {
         Some(Source::Builtin) => words
             .find(&format!("tool.{name}"))
@@ -177,7 +180,7 @@ fn use_of(words: Words, name: &str, definition: Option<&Definition>) -> String {
 fn argument(words: Words, name: &str, is_own: bool) -> String {
     let own = words.find(&format!("argument.{name}")).filter(|_| is_own);
     own.map_or_else(
-        || words.capital(&one_line(&name.replace('_', " "))),
+        || capital(&one_line(&name.replace('_', " "))),
         str::to_owned,
     )
 }

@@ -23,7 +23,6 @@ use crate::tools::{
 use crate::turn::parallel::run_parallel;
 use base::error::{Code, Result};
 use base::ids::TurnId;
-use base::language::Words;
 use config::{FIND_TOOLS, Permission};
 use store::{
     Approval, Attachment, Durable, IncludedFile, NewApproval, Snapshot, Step, ToolCall,
@@ -281,7 +280,7 @@ impl<'a> TurnLoop<'a, '_> {
                 // Admins are asked, too, who may not see what the person sees.
                 let viewer = run.viewer().household_only();
                 let wording = self.wording(&call.tool, &arguments.into(), &viewer);
-                let reason = wording.question(Words::ENGLISH, widens);
+                let reason = wording.question(run.words(), widens);
                 CallDecision::Ask { reason, may_last }
             }
             Permission::Deny => CallDecision::Refuse(NOT_PERMITTED.to_owned()),
@@ -291,7 +290,7 @@ impl<'a> TurnLoop<'a, '_> {
     /// A call in words for people.
     fn wording(&self, tool: &str, arguments: &Value, viewer: &Viewer) -> Wording {
         let known = self.run.assistant.toolbox.get(tool).map(Arc::as_ref);
-        let (words, store) = (Words::ENGLISH, self.run.store);
+        let (words, store) = (self.run.words(), self.run.store);
         Wording::of(words, tool, known, arguments, store, viewer)
     }
 

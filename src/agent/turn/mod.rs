@@ -487,6 +487,7 @@ impl<'a> TurnLoop<'a, '_> {
                 // A routine sends another beginning.
                 conversation: (run.purpose() == Purpose::Reply).then_some(run.turn.conversation_id),
                 client,
+                words: run.words(),
                 temperature: client
                     .and_then(|client| client.temperature)
                     .or(config.temperature),

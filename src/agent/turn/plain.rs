@@ -140,6 +140,7 @@ pub fn reply(
         purpose: Purpose::Program,
         conversation: None,
         client: Some(asked.client),
+        words: store.words_of(asked.user.0),
         temperature: asked.client.temperature.or(config.temperature),
         max_tokens: of_program.into_iter().chain(config.max_tokens).min(),
         stream: asked.stream,

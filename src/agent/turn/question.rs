@@ -42,6 +42,7 @@ pub fn ask(
             purpose,
             conversation: None,
             client: None,
+            words: run.words(),
             temperature: config.temperature,
             max_tokens: config.max_tokens,
             stream: false,

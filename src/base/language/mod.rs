@@ -16,9 +16,51 @@ use std::fmt::Display;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words(&'static str);
 
+macro_rules! words {
+    ($language:literal) => {
+        Words(include_str!(concat!(
+            env!("OUT_DIR"),
+            "/",
+            $language,
+            ".tsv"
+        )))
+    };
+}
+
+/// The languages by their codes (ISO 639-1).
+pub const LANGUAGES: [(&str, Words); 6] = [
+    ("en", Words::ENGLISH),
+    ("de", words!("de")),
+    ("fr", words!("fr")),
+    ("es", words!("es")),
+    ("it", words!("it")),
+    ("nl", words!("nl")),
+];
+
+/// The code of the language that a tag names, such as `de` of `de-AT`, if it has words.
+pub fn code_of(tag: &str) -> Option<&'static str> {
+    let language = tag.split(['-', '_']).next().unwrap_or_default();
+    let mut codes = LANGUAGES.iter().map(|(code, _)| *code);
+    codes.find(|code| code.eq_ignore_ascii_case(language))
+}
+
+/// A phrase as the beginning of a sentence or alone.
+pub fn capital(phrase: &str) -> String {
+    let mut letters = phrase.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
 impl Words {
     /// Those of English, which has all of them.
-    pub const ENGLISH: Words = Words(include_str!(concat!(env!("OUT_DIR"), "/en.tsv")));
+    pub const ENGLISH: Words = words!("en");
+
+    /// Those of the language that a tag names, else of English.
+    pub fn of(tag: &str) -> Words {
+        let code = code_of(tag);
+        let found = LANGUAGES.iter().find(|(one, _)| Some(*one) == code);
+        found.map_or(Words::ENGLISH, |(_, words)| *words)
+    }
 
     /// The text of a key, if there is one.
     pub fn find(self, key: &str) -> Option<&'static str> {
@@ -71,13 +113,6 @@ impl Words {
                 self.say("list.and", &[("before", &before), ("last", last)])
             }
         }
-    }
-
-    /// A phrase as the beginning of a sentence or alone.
-    pub fn capital(self, phrase: &str) -> String {
-        let mut letters = phrase.chars();
-        let first = letters.next().into_iter().flat_map(char::to_uppercase);
-        first.chain(letters).collect()
     }
 
     /// All keys, in the order of the file.

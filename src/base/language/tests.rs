@@ -1,4 +1,4 @@
-use super::Words;
+use super::{LANGUAGES, Words, capital, code_of};
 use crate::testing::rows;
 
 const WORDS: Words = Words(
@@ -28,7 +28,20 @@ fn numbers_have_their_form_and_lists_their_end() {
     assert_eq!(WORDS.list(&items), "a, b et c");
     assert_eq!(WORDS.list(&items[..1]), "a");
     assert_eq!(WORDS.list(&[]), "");
-    assert_eq!(WORDS.capital("öffnen"), "Öffnen");
+    assert_eq!(capital("öffnen"), "Öffnen");
+}
+
+#[test]
+fn a_tag_names_a_language() {
+    for [tag, code] in rows("de | de\nde-AT | de\nFR_ca | fr\nen | en\npl | none\nd | none") {
+        assert_eq!(code_of(tag).unwrap_or("none"), code, "{tag}");
+    }
+    for (code, words) in LANGUAGES {
+        assert_eq!(Words::of(code), words);
+        assert!(words.find("answer.deny").is_some(), "{code}");
+    }
+    assert_eq!(Words::of("pl"), Words::ENGLISH);
+    assert_eq!(Words::of("fr").count("when.minutes", 0), "0 minute");
 }
 
 #[test]

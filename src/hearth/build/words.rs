@@ -10,7 +10,7 @@ use std::path::Path;
 pub const FOLDER: &str = "src/base/language";
 const ENGLISH: &str = "en.tsv";
 /// The areas of the page whose words are there from the beginning: `page.AREA.NAME`.
-const FIRST: [&str; 16] = [
+const FIRST: [&str; 15] = [
     "app",
     "approvals",
     "attachments",
@@ -26,7 +26,6 @@ const FIRST: [&str; 16] = [
     "message",
     "relay",
     "session",
-    "visible",
 ];
 
 /// The files, by their names: `words.LANGUAGE.json` and `words.LANGUAGE.more.json`. What

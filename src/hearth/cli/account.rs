@@ -27,6 +27,14 @@ You sign in with the same name as before. An empty DISPLAY-NAME makes it that na
 --SERVER",
     )
     .run(rename),
+    Command::new(
+        "\
+language LANGUAGE: Choose the language of what is written to you
+The page, questions, notifications and reminders are in it. LANGUAGE is en, de, fr, es, it or nl;
+an empty one makes it that of your browser again.
+--SERVER",
+    )
+    .run(language),
     Command::new("passwd: Change your password and end your other sessions\n--SERVER").run(passwd),
     Command::new("sessions: List your sessions and tokens\n--json\n--SERVER").run(sessions),
     Command::new("revoke ID: End one of your sessions, or revoke a token of yours\n--SERVER")
@@ -92,6 +100,17 @@ fn rename(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "You are called {} now.",
         text(&named["display_name"])
     ))
+}
+
+/// `hearth account language LANGUAGE`
+fn language(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+    let wanted = Some(arguments.required(0)).filter(|language| !language.is_empty());
+    let request = json!({ "type": "set_language", "language": wanted });
+    let chosen = sign_in(arguments, context)?.ask(&request)?;
+    match chosen["language"].as_str() {
+        Some(language) => context.note(format_args!("Your language is {language} now.")),
+        None => context.note("Your language is that of your browser now."),
+    }
 }
 
 /// `hearth account passwd`

@@ -139,8 +139,10 @@ impl Sender {
         let poster = self.poster.of(&config);
         let limit = Duration::from_secs(config.limits.callback_seconds);
         let now = self.clock.now();
+        let user = self.store.user(person)?;
+        let words = self.store.words_of(user.map(|user| user.id));
         let send = |service| {
-            let push = Push::test();
+            let push = Push::test(words);
             let outcome = notification::post(&poster, settings, service, &push, limit, now);
             let (is_sent, message) = match outcome {
                 Outcome::Answered { status, .. } => match status {

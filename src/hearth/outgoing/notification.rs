@@ -33,7 +33,7 @@ pub fn to_service(
     let content = due.content.as_deref().filter(|_| settings.content);
     let push = Push {
         is_silent,
-        ..Push::new(due.id.to_string(), due.cause, content)
+        ..Push::new(due.id.to_string(), due.cause, content, due.words)
     };
     let mut services = settings.services();
     let service = services.find(|service| service.as_str() == due.service);
@@ -53,7 +53,12 @@ pub fn to_browser(
     now: Timestamp,
 ) -> Result<Request, String> {
     let (_, browser) = due.browser.as_ref().ok_or("its session has ended")?;
-    let push = Push::new(due.id.to_string(), due.cause, due.content.as_deref());
+    let push = Push::new(
+        due.id.to_string(),
+        due.cause,
+        due.content.as_deref(),
+        due.words,
+    );
     let settings = &config.notifications;
     let endpoint = Url::parse(browser.endpoint.expose())
         .ok()
@@ -103,8 +108,8 @@ pub struct Push {
 }
 
 impl Push {
-    fn new(id: String, cause: NotificationCause, content: Option<&str>) -> Push {
-        let what = Words::ENGLISH.word(match cause {
+    fn new(id: String, cause: NotificationCause, content: Option<&str>, words: Words) -> Push {
+        let what = words.word(match cause {
             NotificationCause::Approval => "notification.approval",
             NotificationCause::Reminder | NotificationCause::Told => "notification.reminder",
             NotificationCause::Reply => "notification.reply",
@@ -133,11 +138,11 @@ impl Push {
     }
 
     /// The one that a person sends to see whether they come.
-    pub fn test() -> Push {
+    pub fn test(words: Words) -> Push {
         Push {
             id: "test".to_owned(),
             title: "Hearth".to_owned(),
-            text: Words::ENGLISH.word("notification.test"),
+            text: words.word("notification.test"),
             is_urgent: false,
             is_silent: false,
         }

@@ -10,9 +10,9 @@ use store::{Durable, Notification, NotificationCause};
 /// Most UTF-16 code units of a message.
 const MESSAGE_UNITS: usize = 4_096;
 
-/// The words of the buttons under a question, and what a press of each says before the id of
-/// the question.
-pub const BUTTONS: [(&str, &str); 2] = [("Allow once", "allow "), ("Deny", "deny ")];
+/// The keys of the words of the buttons under a question, and what a press of each says before
+/// the id of the question.
+pub const BUTTONS: [(&str, &str); 2] = [("answer.once", "allow "), ("answer.deny", "deny ")];
 
 /// The account of deliveries to a chat: each chat is a receiver of its own.
 pub fn account_of(chat: &str) -> String {
@@ -71,7 +71,7 @@ pub fn notification(
     }
     if let (NotificationCause::Approval, Some(id)) = (due.cause, due.own_question) {
         let buttons = BUTTONS.map(|(label, decision)| {
-            json!({ "text": label, "callback_data": format!("{decision}{id}") })
+            json!({ "text": due.words.word(label), "callback_data": format!("{decision}{id}") })
         });
         body["reply_markup"] = json!({ "inline_keyboard": [buttons] });
     }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Service;
-use super::views::{self, ENGLISH};
+use super::views;
 use agent::tools::permission;
 use agent::tools::wording::{self, Wording};
 use agent::tools::{Arguments, check_arguments};
 use base::error::{Error, Result};
 use base::ids::ApprovalId;
+use base::language::Words;
 use base::visible::one_line;
 use config::{Grantee, Permission};
 use protocol::command::Remember;
@@ -39,9 +40,10 @@ impl Service {
             .store
             .snapshot(&identity.viewer())?
             .waiting_approvals()?;
+        let words = self.store.words_of(identity.user_id);
         let shown = |approval: &Approval| record::Approval {
             may_answer: Some(self.may_answer(approval, identity)),
-            ..self.shown(approval, approval.user_id == Some(identity.user_id))
+            ..self.shown(approval, approval.user_id == Some(identity.user_id), words)
         };
         Ok(waiting.iter().map(shown).collect())
     }
@@ -177,12 +179,13 @@ impl Service {
             self.queue
                 .resume(decided.approval.turn_id, decided.approval.conversation_id);
         }
-        Ok(json!(self.shown(&decided.approval, false)))
+        let words = self.store.words_of(decided.approval.user_id);
+        Ok(json!(self.shown(&decided.approval, false, words)))
     }
 
     /// An approval in words: as the person who asked may read it, with what they see, or as
     /// admins may, who are asked, too.
-    fn shown(&self, approval: &Approval, is_own: bool) -> record::Approval {
+    fn shown(&self, approval: &Approval, is_own: bool, words: Words) -> record::Approval {
         let assistant = self.assistant();
         let toolbox = &assistant.toolbox;
         let nobody = Readers::People([].into());
@@ -196,26 +199,31 @@ impl Service {
         };
         let tool = tool.map(Arc::as_ref);
         let name = &approval.tool;
-        let words = ENGLISH;
         let wording = Wording::of(words, name, tool, &arguments, &self.store, &viewer);
         // What others read is as it was when it was asked.
         let reason = match asker {
             Some(_) => wording.question(words, wording::widens(&approval.reason)),
             None => approval.reason.clone(),
         };
-        let words = record::ApprovalWords {
-            origin: origin(approval),
-            after: (approval.is_outside).then(|| after(&approval.outside_sources)),
+        let covers = views::covers(approval, words);
+        let said = record::ApprovalWords {
+            origin: origin(approval, words),
+            after: (approval.is_outside).then(|| after(&approval.outside_sources, words)),
             details: wording.details,
-            answers: answers(approval, &wording.label),
+            answers: answers(approval, covers.as_deref(), &wording.label, words),
             label: wording.label,
         };
-        views::approval(approval, reason, words)
+        views::approval(approval, reason, covers, said)
     }
 
     /// A question as a chat shows it.
-    pub(super) fn question_in_chat(&self, approval: &Approval, is_own: bool) -> String {
-        let shown = self.shown(approval, is_own);
+    pub(super) fn question_in_chat(
+        &self,
+        approval: &Approval,
+        is_own: bool,
+        words: Words,
+    ) -> String {
+        let shown = self.shown(approval, is_own, words);
         let words = shown.words;
         let origin: Vec<String> = [Some(words.origin), words.after]
             .into_iter()
@@ -230,7 +238,10 @@ impl Service {
 
     /// Publishes the tool calls for which a turn waits.
     pub(super) fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
-        (self.hub).publish_requests(turn, approvals, |one, is_own| self.shown(one, is_own));
+        let words = self.store.words_of(turn.user_id);
+        (self.hub).publish_requests(turn, approvals, |one, is_own| {
+            self.shown(one, is_own, words)
+        });
     }
 
     pub(super) fn publish_decision(&self, approval: &Approval, decision: &Decision) {
@@ -256,9 +267,9 @@ impl Service {
 }
 
 /// Who asks, and through what.
-fn origin(approval: &Approval) -> String {
+fn origin(approval: &Approval, words: Words) -> String {
     let person = approval.requested_by.as_deref().map(one_line);
-    let person = person.unwrap_or_else(|| ENGLISH.word("approval.somebody"));
+    let person = person.unwrap_or_else(|| words.word("approval.somebody"));
     let channel = approval.channel.split_once(':');
     let (key, account) = match (approval.channel.as_str(), channel) {
         (_, Some(("webhook", account))) => ("approval.asks.webhook", one_line(account)),
@@ -270,25 +281,29 @@ fn origin(approval: &Approval) -> String {
         ("mcp", _) => ("approval.asks.assistant", String::new()),
         _ => ("approval.asks", String::new()),
     };
-    ENGLISH.say(key, &[("person", &person), ("account", &account)])
+    words.say(key, &[("person", &person), ("account", &account)])
 }
 
 /// After which text from outside a question comes.
-fn after(sources: &str) -> String {
+fn after(sources: &str, words: Words) -> String {
     let said = sources.lines().map(|source| {
         let (kind, name) = source.split_once(' ').unwrap_or((source, ""));
-        ENGLISH.say(&format!("outside.{kind}"), &[("name", &one_line(name))])
+        words.say(&format!("outside.{kind}"), &[("name", &one_line(name))])
     });
     let said: Vec<String> = said.collect();
     match said[..] {
-        [] => ENGLISH.word("approval.after_something"),
-        _ => ENGLISH.say("approval.after", &[("sources", &ENGLISH.list(&said))]),
+        [] => words.word("approval.after_something"),
+        _ => words.say("approval.after", &[("sources", &words.list(&said))]),
     }
 }
 
 /// The answers to a question: those that would not hold are none.
-fn answers(approval: &Approval, tool: &str) -> Vec<record::Answer> {
-    let covers = views::covers(approval);
+fn answers(
+    approval: &Approval,
+    covers: Option<&str>,
+    tool: &str,
+    words: Words,
+) -> Vec<record::Answer> {
     let may_last = approval.may_last && covers.is_some();
     let person = one_line(&covers.unwrap_or_default());
     let said = [
@@ -304,8 +319,8 @@ fn answers(approval: &Approval, tool: &str) -> Vec<record::Answer> {
     let is_there = |(answer, ..): &(&str, _, _)| may_last || ["once", "deny"].contains(answer);
     let answer = |(answer, label, sentence)| record::Answer {
         answer,
-        label: ENGLISH.word(label),
-        sentence: ENGLISH.say(sentence, &[("person", &person), ("tool", tool)]),
+        label: words.word(label),
+        sentence: words.say(sentence, &[("person", &person), ("tool", tool)]),
     };
     said.into_iter().filter(is_there).map(answer).collect()
 }

@@ -180,8 +180,9 @@ impl Service {
             };
             is_due && !one.is_paused && (is_whole || one.owner_id == Some(by.user_id))
         });
+        let words = self.store.words_of(by.user_id);
         let schedules = schedules
-            .map(|one| views::schedule(&one, &zone, now))
+            .map(|one| views::schedule(&one, &zone, now, words))
             .collect();
         let lists = seen.lists()?.into_iter().filter(|one| one.unchecked > 0);
         let lists = lists.map(|one| views::list_summary(&one)).collect();

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::caller::{Caller, Responder};
 use super::settings::list_settings;
 use super::tools::list_available_tools;
-use super::views::ENGLISH;
 use super::{Service, views};
 use crate::qr;
 use agent::model::nearby;
@@ -48,6 +47,7 @@ pub fn authenticated(
             Ok(None) | Err(_) => identity.user.clone(),
         },
         role: identity.role.as_str(),
+        language: service.store.language(identity.user_id).ok().flatten(),
         admin: (identity.role < UserRole::Admin)
             .then(|| service.first_admin().ok().flatten().map(|admin| admin.name))
             .flatten(),
@@ -183,14 +183,15 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }),
         Command::CreateSchedule(new) => service
             .create_schedule(new, caller.identity)
-            .map(|made| json!(service.schedule_view(&made))),
+            .map(|made| json!(service.schedule_view(&made, caller.identity))),
         Command::FinishReminder(finish) => service.finish_reminder(viewer, finish.schedule_id),
         Command::SnoozeReminder(snooze) => service
             .snooze_reminder(viewer, &snooze)
-            .map(|again| json!(service.schedule_view(&again))),
+            .map(|again| json!(service.schedule_view(&again, caller.identity))),
         Command::ListScheduleRuns(list) => service.list_schedule_runs(viewer, list.schedule_id),
+        Command::SetLanguage(set) => service.set_language(caller.identity, set.language.as_deref()),
         Command::SetQuietHours(set) => service.set_quiet_hours(caller.identity, set.quiet_hours),
-        Command::ListSchedules => service.list_schedules(viewer),
+        Command::ListSchedules => service.list_schedules(viewer, caller.identity),
         Command::DeleteSchedule(delete) => {
             store
                 .delete_schedule(viewer, delete.schedule_id)
@@ -201,7 +202,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         }
         Command::PauseSchedule(pause) => service
             .pause_schedule(viewer, pause.schedule_id, pause.paused)
-            .map(|paused| json!(service.schedule_view(&paused))),
+            .map(|paused| json!(service.schedule_view(&paused, caller.identity))),
         Command::ListCalendars => service.list_calendars(caller.identity),
         Command::AddCalendar(new) => service.add_calendar(new, caller.identity),
         Command::UpdateCalendar(update) => service.update_calendar(update, caller.identity),
@@ -382,6 +383,7 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
     let of_token = caller.scope.tools.as_deref();
     let actor = Actor::of_turn(config, None, caller.person()).with_tools(of_token);
     let is_guest = caller.role < UserRole::User;
+    let words = service.store.words_of(caller.user_id);
     let offered = actor.offered(&assistant.toolbox);
     let window = assistant.servers.first(&config.model).window();
     let offer = Offer::new(offered, &[], &assistant.toolbox, window, || {
@@ -398,8 +400,8 @@ fn list_tools(service: &Service, caller: &Identity) -> Result<Value> {
             let permission = actor.decide(tool.definition(), Circumstances::default());
             record::Tool {
                 name: spec.name.clone(),
-                label: wording::label(ENGLISH, &spec.name, Some(tool.definition())),
-                about: wording::about(ENGLISH, tool.definition()),
+                label: wording::label(words, &spec.name, Some(tool.definition())),
+                about: wording::about(words, tool.definition()),
                 description: spec.description.clone(),
                 parameters: parameter_types(&spec.parameters),
                 source: match &tool.definition().source {

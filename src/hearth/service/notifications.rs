@@ -8,6 +8,7 @@ use super::Service;
 use agent::model::fence::is_of_sender;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, UserId};
+use base::language::{LANGUAGES, code_of};
 use config::{Config, PushService, QuietHours};
 use serde_json::{Value, json};
 use store::{
@@ -100,6 +101,19 @@ impl Service {
         Ok(json!({ "quiet_hours": hours }))
     }
 
+    /// Chooses the language of what is written to the caller.
+    pub(super) fn set_language(&self, by: &Identity, language: Option<&str>) -> Result<Value> {
+        let code = language.map(|language| {
+            code_of(language).ok_or_else(|| {
+                let known = LANGUAGES.map(|(code, _)| code).join(", ");
+                Error::invalid_request(format!("\"language\" must be one of {known}, or null"))
+            })
+        });
+        let code = code.transpose()?;
+        self.store.set_language(by.user_id, code)?;
+        Ok(json!({ "language": code }))
+    }
+
     /// The notification for whoever asked, when a turn ends: that a reminder has come,
     /// or that a reply is there for which they did not wait.
     pub(super) fn notifications_of(&self, turn: &Turn, end: &TurnEnd) -> Vec<NewNotification> {
@@ -182,12 +196,12 @@ impl Service {
                     let told = told(&config, user, conversation, cause, about, delay, has_chat);
                     let is_own = approval.user_id == Some(user.id);
                     // A chat shows all that the page does.
-                    new.extend(told.map(|one| {
-                        NewNotification {
-                            content: (one.service == TELEGRAM)
-                                .then(|| self.question_in_chat(approval, is_own)),
-                            ..one
-                        }
+                    new.extend(told.map(|one| NewNotification {
+                        content: (one.service == TELEGRAM).then(|| {
+                            let words = self.store.words_of(user.id);
+                            self.question_in_chat(approval, is_own, words)
+                        }),
+                        ..one
                     }));
                 }
             }

@@ -133,9 +133,9 @@ impl Service {
     }
 
     /// What is scheduled, as far as it is seen, the next first.
-    pub(super) fn list_schedules(&self, viewer: &Viewer) -> Result<Value> {
+    pub(super) fn list_schedules(&self, viewer: &Viewer, by: &Identity) -> Result<Value> {
         let schedules = self.store.snapshot(viewer)?.schedules()?;
-        let views = schedules.iter().map(|one| self.schedule_view(one));
+        let views = schedules.iter().map(|one| self.schedule_view(one, by));
         Ok(views::records("schedules", views))
     }
 
@@ -147,9 +147,10 @@ impl Service {
         Ok(views::records("runs", runs.iter().map(views::schedule_run)))
     }
 
-    pub(super) fn schedule_view(&self, schedule: &Schedule) -> record::Schedule {
+    pub(super) fn schedule_view(&self, schedule: &Schedule, by: &Identity) -> record::Schedule {
         let zone = self.settings.current().zone();
-        views::schedule(schedule, &zone, self.clock.now())
+        let words = self.store.words_of(by.user_id);
+        views::schedule(schedule, &zone, self.clock.now(), words)
     }
 
     /// Finishes a reminder that was told.

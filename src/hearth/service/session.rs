@@ -8,6 +8,7 @@ use super::caller::{Caller, Responder};
 use super::hub::ConnectionId;
 use super::{Service, commands};
 use base::error::{Error, Result};
+use base::language::code_of;
 use base::secret::Secret;
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox, Ticket};
@@ -132,12 +133,20 @@ impl Session {
     /// The identity, and the session token that was made for a password.
     fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
         match credential {
-            Credential::Token { token, as_user } => {
+            Credential::Token {
+                token,
+                as_user,
+                language,
+            } => {
                 let identity = self.service.identify_at(&self.peer, &token)?;
                 let identity = match as_user {
                     None => identity,
                     Some(name) => self.service.act_as(&identity, &name)?,
                 };
+                if let Some(language) = language.as_deref().and_then(code_of) {
+                    let store = self.service.store();
+                    store.note_language(identity.user_id, language)?;
+                }
                 Ok((identity, None))
             }
             Credential::Password { username, password } => {

@@ -23,9 +23,6 @@ use store::{
     Turn, Usage, User, UserRole, WatchedCall, excerpt,
 };
 
-/// The language of what people read.
-pub const ENGLISH: Words = Words::ENGLISH;
-
 /// The word for a token that sees only what is the household's.
 pub const HOUSEHOLD: &str = "household";
 
@@ -183,9 +180,9 @@ pub fn turn(turn: Turn, reply: Option<Message>) -> record::Turn {
 
 /// Who is covered by an answer for the conversation, or for always; nobody where it is not
 /// known who asked.
-pub fn covers(approval: &Approval) -> Option<String> {
+pub fn covers(approval: &Approval, words: Words) -> Option<String> {
     match (&approval.account, approval.user_id) {
-        (Some(account), _) => Some(ENGLISH.say("approval.webhook", &[("account", account)])),
+        (Some(account), _) => Some(words.say("approval.webhook", &[("account", account)])),
         (None, Some(_)) => approval.requested_by.clone(),
         (None, None) => None,
     }
@@ -195,6 +192,7 @@ pub fn covers(approval: &Approval) -> Option<String> {
 pub fn approval(
     approval: &Approval,
     reason: String,
+    covers: Option<String>,
     words: record::ApprovalWords,
 ) -> record::Approval {
     let decision = approval.decision.as_ref();
@@ -208,7 +206,7 @@ pub fn approval(
         words,
         requested_by: approval.requested_by.clone(),
         channel: approval.channel.clone(),
-        covers: covers(approval),
+        covers,
         outside: approval.is_outside,
         created_at: approval.created_at,
         expires_at: approval.expires_at,
@@ -271,7 +269,12 @@ pub fn item(item: &ListItem) -> record::ListItem {
 }
 
 /// A schedule.
-pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Schedule {
+pub fn schedule(
+    schedule: &Schedule,
+    zone: &Zone,
+    now: Timestamp,
+    words: Words,
+) -> record::Schedule {
     let timing = schedule.timing.as_ref();
     record::Schedule {
         schedule_id: schedule.id,
@@ -283,12 +286,12 @@ pub fn schedule(schedule: &Schedule, zone: &Zone, now: Timestamp) -> record::Sch
         cron: timing.and_then(|timing| Some(timing.cron.as_ref()?.to_string())),
         on: schedule.trigger.as_ref().map(ToString::to_string),
         when: match (timing, &schedule.trigger) {
-            (_, Some(trigger)) => when_triggered(ENGLISH, trigger),
+            (_, Some(trigger)) => when_triggered(words, trigger),
             (Some(timing), None) => match &timing.cron {
-                Some(cron) => cron.say(ENGLISH),
+                Some(cron) => cron.say(words),
                 None => zone.spoken(timing.next_at, now),
             },
-            (None, None) => ENGLISH.word("when.told"),
+            (None, None) => words.word("when.told"),
         },
         only_if_changed: schedule.only_if_changed.iter().map(watched_call).collect(),
         next_at: timing.map(|timing| timing.next_at),

@@ -22,6 +22,7 @@ use crate::service::{Said, Service};
 use agent::model::voice::Patience;
 use base::error::{Code, Error};
 use base::ids::TurnId;
+use base::language::Words;
 use base::secret::sha256;
 use base::sync::lock;
 use base::visible::one_line;
@@ -59,22 +60,6 @@ const FILE_BYTES: usize = 20 * 1024 * 1024;
 const WRITING: usize = 32;
 /// Strangers who are told how to link; any more get no answer.
 const STRANGERS: usize = 1_000;
-
-/// What people read in a chat.
-mod words {
-    pub const HOW_TO_LINK: &str = "I do not know you yet. If you belong to the household: sign in \
-        to Hearth, get a code with `hearth account link telegram`, and send /link CODE here.";
-    pub const PRIVATE_ONLY: &str = "I answer in private chats only.";
-    pub const EDITED: &str = "I do not read changes of a message: send it anew.";
-    pub const NO_VOICE: &str = "Voice messages are not understood here: an admin has to set \
-        voice.transcription.";
-    pub const NO_FILE: &str = "I could not get that file: send it again, at most 20 MB.";
-    pub const HELP: &str = "Write or say what you want. /new begins another conversation.";
-    pub const OVER: &str = "This question waits for no answer from you any more.";
-    pub const NEW: &str = "What you write from now on is a new conversation.";
-    pub const ALLOWED: &str = "Allowed";
-    pub const DENIED: &str = "Denied";
-}
 
 /// The bot that the settings name, if they name one.
 pub struct Telegram {
@@ -298,8 +283,9 @@ impl Bot {
         let Some(chat) = message["chat"]["id"].as_i64().map(|chat| chat.to_string()) else {
             return Ok(());
         };
+        let strange = strange_words(message);
         if message["chat"]["type"] != "private" {
-            self.say_once(&chat, words::PRIVATE_ONLY)?;
+            self.say_once(&chat, &strange.word("telegram.private_only"))?;
             let leave = json!({ "chat_id": chat });
             // It may have been thrown out already.
             let _ = self.call("leaveChat", &leave, CALL);
@@ -321,18 +307,18 @@ impl Bot {
                         self.say(&chat, &answer);
                         Ok(())
                     }
-                    None => self.say_once(&chat, words::HOW_TO_LINK),
+                    None => self.say_once(&chat, &strange.word("telegram.how_to_link")),
                 };
             }
             Err(error) => return self.say_or_wait(&chat, error),
         };
         let says = match text {
-            _ if is_edited => Some(words::EDITED),
-            "/start" | "/help" => Some(words::HELP),
+            _ if is_edited => Some("telegram.edited"),
+            "/start" | "/help" => Some("telegram.help"),
             _ => None,
         };
         if let Some(says) = says {
-            self.say(&chat, says);
+            self.say(&chat, &self.words_of(&person).word(says));
             return Ok(());
         }
         self.take(id, &chat, &person, message, text, answer)
@@ -353,7 +339,7 @@ impl Bot {
             let number = message["message_id"].as_i64().unwrap_or(id);
             let name = format!("{chat}.{number}");
             self.service.store().set_meta(&topic, &name)?;
-            self.say(chat, words::NEW);
+            self.say(chat, &self.words_of(person).word("telegram.new"));
             return Ok(());
         }
         let name = self.service.store().meta(&topic)?;
@@ -365,7 +351,7 @@ impl Bot {
         };
         let mut files = Vec::new();
         if let Some(voice) = message["voice"]["file_id"].as_str() {
-            match self.understand(voice, &message["voice"]) {
+            match self.understand(voice, &message["voice"], person) {
                 Ok(said) => text = said,
                 Err(why) => {
                     self.say(chat, &why);
@@ -374,7 +360,7 @@ impl Bot {
             }
         } else if let Some((file, name, media_type)) = file_of(message) {
             let Some(data) = self.file(file) else {
-                self.say(chat, words::NO_FILE);
+                self.say(chat, &self.words_of(person).word("telegram.no_file"));
                 return Ok(());
             };
             if text.is_empty() {
@@ -414,8 +400,10 @@ impl Bot {
     }
 
     /// What a voice message says, or what to tell its person instead.
-    fn understand(&self, file: &str, voice: &Value) -> Result<String, String> {
-        let recording = self.file(file).ok_or(words::NO_FILE)?;
+    fn understand(&self, file: &str, voice: &Value, person: &User) -> Result<String, String> {
+        let words = self.words_of(person);
+        let recording = self.file(file);
+        let recording = recording.ok_or_else(|| words.word("telegram.no_file"))?;
         let media_type = voice["mime_type"].as_str().unwrap_or("audio/ogg");
         let patience = Patience {
             deadline: Instant::now() + SPEECH,
@@ -424,7 +412,7 @@ impl Bot {
         match self.service.understand(&recording, media_type, &patience) {
             Ok(Some(said)) if !said.trim().is_empty() => Ok(said),
             Ok(Some(_)) => Err("…?".to_owned()),
-            Ok(None) => Err(words::NO_VOICE.to_owned()),
+            Ok(None) => Err(words.word("telegram.no_voice")),
             Err(error) => Err(error.message().to_owned()),
         }
     }
@@ -438,18 +426,19 @@ impl Bot {
         let person = self.service.person_behind(TELEGRAM, &chat);
         let says = match (person, id) {
             (Ok(Some(person)), Some(id)) => {
+                let words = self.words_of(&person);
                 match self.service.answer_in_chat(&person, id, allow.is_some()) {
-                    Ok(()) if allow.is_some() => words::ALLOWED.to_owned(),
-                    Ok(()) => words::DENIED.to_owned(),
+                    Ok(()) if allow.is_some() => words.word("telegram.allowed"),
+                    Ok(()) => words.word("telegram.denied"),
                     Err(error) if is_for_later(&error) => return Err(error),
                     Err(error) => match error.code() {
-                        Code::NotFound | Code::InvalidRequest => words::OVER.to_owned(),
+                        Code::NotFound | Code::InvalidRequest => words.word("telegram.over"),
                         _ => error.message().to_owned(),
                     },
                 }
             }
             (Err(error), _) if is_for_later(&error) => return Err(error),
-            _ => words::HOW_TO_LINK.to_owned(),
+            _ => strange_words(press).word("telegram.how_to_link"),
         };
         let shown: String = says.chars().take(200).collect();
         let answer = json!({ "callback_query_id": press["id"], "text": shown });
@@ -464,6 +453,10 @@ impl Bot {
         });
         let _ = self.call("editMessageText", &edit, CALL);
         Ok(())
+    }
+
+    fn words_of(&self, person: &User) -> Words {
+        self.service.store().words_of(person.id)
     }
 
     /// The bytes of a file; none where it cannot be had.
@@ -638,6 +631,15 @@ fn file_of(message: &Value) -> Option<(&str, String, Option<String>)> {
     let name = file["file_name"].as_str().unwrap_or("file").to_owned();
     let media_type = file["mime_type"].as_str().map(str::to_owned);
     Some((file["file_id"].as_str()?, name, media_type))
+}
+
+/// The words of somebody of whom only Telegram knows the language.
+fn strange_words(message: &Value) -> Words {
+    Words::of(
+        message["from"]["language_code"]
+            .as_str()
+            .unwrap_or_default(),
+    )
 }
 
 /// Whether others wrote what a message says.

@@ -566,6 +566,16 @@ commands! {
         quiet_hours: Option<String>,
     },
 
+    /// Chooses the language of what is written to the caller: of the page, and of questions,
+    /// notifications and reminders.
+    "set_language" Viewer Account SetLanguage(SetLanguage {
+        /// `en`, `de`, `fr`, `es`, `it` or `nl`; null for that of the browser.
+        language: Option<String> = Fields::optional_string,
+    }) -> {
+        /// What is chosen now.
+        language: Option<String>,
+    },
+
     /// Lists what is scheduled, as far as the caller may see it, the next first.
     "list_schedules" Viewer Any ListSchedules -> {
         /// The next first.

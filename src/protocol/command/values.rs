@@ -45,6 +45,9 @@ pub enum Credential {
         token: Secret,
         /// The person in whose name the machine's owner acts; nobody else names one.
         as_user: Option<String>,
+        /// The language of the browser in which it is, such as `de-AT`: what is written to
+        /// this person is written in it, unless they have chosen another.
+        language: Option<String>,
     },
     /// What POST /auth takes, for transports without HTTP, such as a relay.
     Password {
@@ -56,7 +59,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    pub(super) const FIELDS: &[&str] = &["token", "as_user", "username", "password"];
+    pub(super) const FIELDS: &[&str] = &["token", "as_user", "language", "username", "password"];
 
     pub(super) fn schema() -> Value {
         let text = || json!({ "type": "string" });
@@ -65,6 +68,7 @@ impl Credential {
             "properties": {
                 "token": text(),
                 "as_user": text(),
+                "language": text(),
                 "username": text(),
                 "password": text(),
             },
@@ -81,6 +85,7 @@ impl Credential {
             None => Credential::Token {
                 token: secret(fields, "token")?,
                 as_user: fields.optional_string("as_user")?,
+                language: fields.optional_string("language")?,
             },
         })
     }

@@ -27,7 +27,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 44] = [
+const MIGRATIONS: [&str; 45] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
@@ -72,6 +72,7 @@ const MIGRATIONS: [&str; 44] = [
     include_str!("../migrations/0042_routines.sql"),
     include_str!("../migrations/0043_senders.sql"),
     include_str!("../migrations/0044_senders_and_prompts.sql"),
+    include_str!("../migrations/0047_languages.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.

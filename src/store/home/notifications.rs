@@ -22,6 +22,7 @@ use crate::sight::viewer::Viewer;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ApprovalId, ConversationId, NotificationId, PushId, TurnId, UserId};
+use base::language::Words;
 use base::people::UserRole;
 
 /// Most notifications of one person that wait; more are not stored.
@@ -101,6 +102,8 @@ pub struct Notification {
     pub expires_at: Timestamp,
     /// When the person wants quiet, by their own choice.
     pub quiet_hours: Option<String>,
+    /// The words that the person reads.
+    pub words: Words,
 }
 
 impl Store {
@@ -160,6 +163,9 @@ impl Store {
                 attempts: stored.attempts,
                 expires_at: stored.expires_at,
                 quiet_hours: stored.quiet_hours,
+                words: stored
+                    .language
+                    .map_or(Words::ENGLISH, |language| Words::of(&language)),
             }))
         })?;
         Ok(found.transpose())
@@ -302,19 +308,21 @@ struct Stored {
     expires_at: Timestamp,
     is_finished: bool,
     quiet_hours: Option<String>,
+    language: Option<String>,
 }
 
 fn find(connection: &Connection, id: NotificationId) -> Outcome<Stored> {
     query::find(
         connection,
         "notification",
-        "SELECT n.*, u.name, u.role, u.quiet_hours FROM notifications n
+        "SELECT n.*, u.name, u.role, u.quiet_hours,
+                ifnull(u.language, u.last_language) AS language FROM notifications n
          CROSS JOIN users u ON u.id = n.user_id WHERE n.id = ?",
         id,
         |row: &Row<'_>| {
             Ok(from_row!(row => Stored {
                 user_id, role, conversation_id, service, cause, about, content, attempts,
-                next_at, expires_at, quiet_hours;
+                next_at, expires_at, quiet_hours, language;
                 user: row.get("name")?,
                 browser: row.get("subscription_id")?,
                 is_finished: row.get::<_, Option<Timestamp>>("finished_at")?.is_some(),

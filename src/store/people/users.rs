@@ -23,6 +23,7 @@ use crate::sight::viewer::Belongs;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{AudienceId, ConversationId, TokenId, UserId};
+use base::language::Words;
 use base::people::{look, plain_look};
 use protocol::record::Belongings;
 
@@ -173,6 +174,56 @@ impl Store {
                 params![id, display_name],
             )?;
             find(write.connection, id)
+        })
+    }
+
+    /// The language that a person has chosen.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn language(&self, person: UserId) -> Result<Option<String>> {
+        let language = "SELECT language FROM users WHERE id = ?";
+        self.read(move |connection| Ok(value(connection, language, params![person])?.flatten()))
+    }
+
+    /// The words that a person reads: in the language of their choice, else in that of the
+    /// browser in which they signed in last. English where nothing is known of them.
+    pub fn words_of(&self, person: impl Into<Option<UserId>>) -> Words {
+        let sql = "SELECT ifnull(language, last_language) FROM users WHERE id = ?";
+        let person: Option<UserId> = person.into();
+        let language: Result<Option<String>> =
+            self.read(move |connection| Ok(value(connection, sql, params![person])?.flatten()));
+        let language = language.ok().flatten();
+        language.map_or(Words::ENGLISH, |language| Words::of(&language))
+    }
+
+    /// Sets the language that a person has chosen.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn set_language(&self, person: UserId, language: Option<&'static str>) -> Result<()> {
+        self.write(move |write| {
+            let set = "UPDATE users SET language = ?2 WHERE id = ?1";
+            write.execute(set, params![person, language])?;
+            Ok(())
+        })
+    }
+
+    /// Notes the language of the browser in which a person has signed in.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn note_language(&self, person: UserId, language: &'static str) -> Result<()> {
+        let sql = "SELECT last_language FROM users WHERE id = ?";
+        let known: Option<String> =
+            self.read(move |connection| Ok(value(connection, sql, params![person])?.flatten()))?;
+        if known.as_deref() == Some(language) {
+            return Ok(());
+        }
+        self.write(move |write| {
+            let set = "UPDATE users SET last_language = ?2 WHERE id = ?1";
+            write.execute(set, params![person, language])?;
+            Ok(())
         })
     }
 

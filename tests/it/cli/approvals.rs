@@ -61,11 +61,7 @@ fn approvals_are_listed_shown_allowed_and_denied_beside_a_running_server() {
             "{table}"
         );
         let shown = printed(&run(folder.path(), &["approvals", "show", id]));
-        for line in [
-            "  | ls\n",
-            "  | ‹1299 empty lines›\n",
-            "  | echo ‹U+202E›fr- mr\n",
-        ] {
+        for line in ["  | ls\n", "  | ‹↵ ×1299›\n", "  | echo ‹U+202E›fr- mr\n"] {
             assert!(shown.contains(line), "{shown}");
         }
         let words = [&["approvals", answer[0], id], &answer[1..]].concat();

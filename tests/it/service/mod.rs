@@ -6,6 +6,7 @@ mod calendars;
 mod chat;
 mod display_names;
 mod home;
+mod languages;
 mod lists;
 mod notifications;
 mod people;

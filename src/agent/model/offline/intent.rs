@@ -1,5 +1,7 @@
 //! What a message asks for, found by rules.
 
+use base::language::Words;
+
 /// What a person asks for, as far as rules can tell.
 #[derive(Debug, PartialEq)]
 pub enum Intent<'a> {
@@ -18,69 +20,60 @@ pub enum Intent<'a> {
     Other,
 }
 
-/// The intent of a message. Only its beginning and a few fixed phrases count.
-pub fn intent_of(text: &str) -> Intent<'_> {
+/// The intent of a message, in English or in the language of these words. Only its beginning
+/// and a few fixed phrases count.
+pub fn intent_of(text: &str, words: Words) -> Intent<'_> {
     let text = text.trim();
-    let lower = text.to_ascii_lowercase();
-    let lower = lower.strip_prefix("please ").unwrap_or(&lower);
+    let phrases = |key: &str| {
+        let texts = [words, Words::ENGLISH].map(|words| words.find(key).unwrap_or_default());
+        texts.into_iter().flat_map(|text| text.split('|'))
+    };
     // ASCII lower case keeps the length, so offsets fit both texts.
+    let lower = text.to_ascii_lowercase();
+    let polite =
+        phrases("heard.please").find_map(|word| lower.strip_prefix(word)?.strip_prefix(' '));
+    let lower = polite.unwrap_or(&lower);
     let original = &text[text.len() - lower.len()..];
-    let after = |beginnings: &[&str]| {
-        let beginning = beginnings.iter().find(|word| lower.starts_with(**word))?;
-        let rest = original[beginning.len()..].trim();
+    let after = |key: &str| {
+        let rest = phrases(key).find_map(|beginning| {
+            let rest = lower.strip_prefix(beginning)?;
+            let is_whole = beginning.ends_with([':', '’', '\'']) || rest.starts_with(' ');
+            is_whole.then_some(rest)
+        })?;
+        let rest = original[original.len() - rest.len()..].trim();
         Some(rest.trim_end_matches(['?', '!', '.']).trim_end()).filter(|rest| !rest.is_empty())
     };
+    let says = |key: &str| phrases(key).any(|phrase| lower.contains(phrase));
     if let Some(rest) = lower.strip_prefix("run ") {
         let rest = original[original.len() - rest.len()..].trim();
         let (tool, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
         return Intent::Run(tool, arguments.trim());
     }
-    if lower.contains("what did i say") || lower.contains("what did i just say") {
+    if says("heard.repeat") {
         return Intent::Repeat;
     }
-    if let Some(query) = after(&[
-        "what do you remember about ",
-        "what do you know about ",
-        "do you remember ",
-        "recall ",
-    ]) {
+    if let Some(query) = after("heard.recall") {
         return Intent::Recall(query);
     }
-    if let Some(content) = after(&["remember that ", "remember: ", "remember "]) {
+    if let Some(content) = after("heard.remember") {
         return Intent::Remember(content);
     }
-    if let Some(what) = after(&["forget that ", "forget about ", "forget "]) {
+    if let Some(what) = after("heard.forget") {
         return Intent::Forget(what);
     }
-    if let Some(query) = after(&["search for ", "search "]) {
+    if let Some(query) = after("heard.search") {
         return Intent::Search(query);
     }
-    let asks_time = [
-        "what time",
-        "the time",
-        "what date",
-        "the date",
-        "what day",
-        "which day",
-    ];
-    if asks_time.iter().any(|words| lower.contains(words)) {
+    if says("heard.time") {
         let zone = original.split_whitespace().find(|word| word.contains('/'));
         return Intent::Time(zone.map(|zone| zone.trim_end_matches(['?', '!', '.'])));
     }
-    let words: Vec<&str> = lower
-        .split(|letter: char| !letter.is_ascii_alphabetic())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let greets = ["hello", "hi", "hey", "help", "moin", "hallo"];
-    let opens = words.first().is_some_and(|first| greets.contains(first));
-    let asks = [
-        "good morning",
-        "good evening",
-        "who are you",
-        "what are you",
-        "what can you do",
-    ];
-    if (opens && words.len() <= 6) || asks.iter().any(|phrase| lower.starts_with(phrase)) {
+    let spoken = lower.split(|letter: char| !letter.is_alphabetic());
+    let spoken: Vec<&str> = spoken.filter(|word| !word.is_empty()).collect();
+    let first = spoken.first();
+    let opens = first.is_some_and(|first| phrases("heard.hello").any(|word| word == *first));
+    let asks = phrases("heard.who").any(|phrase| lower.starts_with(phrase));
+    if (opens && spoken.len() <= 6) || asks {
         return Intent::Greeting;
     }
     Intent::Other

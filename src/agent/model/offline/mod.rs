@@ -12,17 +12,12 @@ use crate::model::{
     ChatMessage, Content, Heard, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec,
     make_call_id,
 };
+use base::language::Words;
 use config::OFFLINE;
 use intent::{Intent, intent_of};
 use serde_json::json;
 use store::ToolCall;
 
-const HOW_TO_CONNECT: &str = "To connect a real model, for example one that Ollama or llama.cpp \
-serves on your network:\n\n\
-\x20   hearth config set model NAME\n\
-\x20   hearth config set provider ollama\n\n\
-(Others: llamacpp, openai, anthropic, ...: `hearth config keys` lists them. Those on the internet \
-need an api_key. `hearth doctor` says whether it works.)";
 /// Most characters of a person's text that are repeated.
 const REPEATED: usize = 200;
 
@@ -37,7 +32,7 @@ impl Provider for Offline {
     ) -> Result<ModelReply, ProviderError> {
         check(request)?;
         let tools = if request.may_call { request.tools } else { &[] };
-        let (text, calls) = match answer(request.messages, tools) {
+        let (text, calls) = match answer(request.messages, tools, request.words) {
             Answer::Say(text) => (text, Vec::new()),
             Answer::Call(tool, arguments) => {
                 let call = ToolCall {
@@ -83,7 +78,7 @@ enum Answer {
     Call(String, String),
 }
 
-fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
+fn answer(messages: &[ChatMessage], tools: &[ToolSpec], words: Words) -> Answer {
     let newest = messages
         .iter()
         .enumerate()
@@ -93,9 +88,10 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
             _ => None,
         });
     let Some((place, text)) = newest else {
-        return Answer::Say(format!("Nobody has said anything yet. {HOW_TO_CONNECT}"));
+        let nobody = words.word("offline.nobody");
+        return Answer::Say(format!("{nobody} {}", how_to_connect(words)));
     };
-    let intent = intent_of(text);
+    let intent = intent_of(text, words);
     // Results of the newest calls; those of earlier rounds were answered by them.
     let results: Vec<_> = messages[place..]
         .iter()
@@ -108,29 +104,32 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         })
         .collect();
     if !results.is_empty() {
-        return after_results(&intent, &results, tools);
+        return after_results(&intent, &results, tools, words);
     }
     match intent {
-        Intent::Greeting => Answer::Say(greeting(tools)),
+        Intent::Greeting => Answer::Say(greeting(tools, words)),
         Intent::Time(zone) => {
             let arguments = zone.map_or(json!({}), |zone| json!({ "time_zone": zone }));
-            call("current_time", arguments, tools)
+            call("current_time", arguments, tools, words)
         }
-        Intent::Remember(content) => call_with("remember", "content", content, tools),
-        Intent::Recall(query) => call_with("recall", "query", query, tools),
-        Intent::Forget(what) if is_memory_id(what) => call_with("forget", "memory_id", what, tools),
+        Intent::Remember(content) => call_with("remember", "content", content, tools, words),
+        Intent::Recall(query) => call_with("recall", "query", query, tools, words),
+        Intent::Forget(what) if is_memory_id(what) => {
+            call_with("forget", "memory_id", what, tools, words)
+        }
         // `after_results` finds the memory in the result.
-        Intent::Forget(query) => call_with("recall", "query", query, tools),
-        Intent::Search(query) => call_with("search_conversations", "query", query, tools),
+        Intent::Forget(query) => call_with("recall", "query", query, tools, words),
+        Intent::Search(query) => call_with("search_conversations", "query", query, tools, words),
         Intent::Run(tool, arguments) => match tools.iter().find(|spec| spec.name == tool) {
             Some(_) => Answer::Call(tool.to_owned(), arguments.to_owned()),
-            None => Answer::Say(not_offered(tool, tools)),
+            None => Answer::Say(not_offered(tool, tools, words)),
         },
-        Intent::Repeat => Answer::Say(repeat(&messages[..place])),
+        Intent::Repeat => Answer::Say(repeat(&messages[..place], words)),
         Intent::Other => Answer::Say(format!(
-            "I am Hearth's offline stand-in and cannot think about: \"{}\"\n\n\
-             I answer from rules: say \"hello\" to see what I can do. {HOW_TO_CONNECT}",
-            shorten(text)
+            "{}\n\n{} {}",
+            words.say("offline.cannot", &[("text", &shorten(text))]),
+            words.word("offline.rules"),
+            how_to_connect(words)
         )),
     }
 }
@@ -144,57 +143,72 @@ fn said(content: &Content) -> &str {
         .unwrap_or(&content.text)
 }
 
-fn greeting(tools: &[ToolSpec]) -> String {
-    let rules = [
-        ("current_time", "\"what time is it\""),
-        ("remember", "\"remember that the bins go out on Monday\""),
-        ("recall", "\"what do you remember about the bins\""),
-        ("forget", "\"forget the bins\""),
-        ("search_conversations", "\"search for bins\""),
+fn how_to_connect(words: Words) -> String {
+    let fields = [
+        ("names", "llamacpp, openai, anthropic"),
+        ("keys", "`hearth config keys`"),
+        ("doctor", "`hearth doctor`"),
     ];
-    let mut text = "Hello! I am Hearth's offline stand-in: no language model, only a few rules. \
-                    I understand:\n\n"
-        .to_owned();
-    for (tool, example) in rules {
+    format!(
+        "{}\n\n    hearth config set model NAME\n    hearth config set provider ollama\n\n({})",
+        words.word("offline.connect"),
+        words.say("offline.others", &fields)
+    )
+}
+
+fn greeting(tools: &[ToolSpec], words: Words) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for tool in [
+        "current_time",
+        "remember",
+        "recall",
+        "forget",
+        "search_conversations",
+    ] {
         if tools.iter().any(|spec| spec.name == tool) {
-            text.push_str(&format!("- {example}\n"));
+            lines.push(words.word(&format!("offline.example.{tool}")));
         }
     }
     if !tools.is_empty() {
-        text.push_str("- \"run TOOL {...}\", which calls a tool with these arguments\n");
+        lines.push(words.say("offline.run", &[("arguments", "{...}")]));
     }
-    text.push_str("- \"what did I say\"\n\n");
-    text + HOW_TO_CONNECT
+    lines.push(words.word("offline.repeat"));
+    let lines: String = lines.iter().map(|line| format!("- {line}\n")).collect();
+    let hello = words.word("offline.hello");
+    format!("{hello}\n\n{lines}\n{}", how_to_connect(words))
 }
 
-fn call(tool: &str, arguments: Value, tools: &[ToolSpec]) -> Answer {
+fn call(tool: &str, arguments: Value, tools: &[ToolSpec], words: Words) -> Answer {
     if tools.iter().any(|spec| spec.name == tool) {
         Answer::Call(tool.to_owned(), arguments.to_string())
     } else {
-        Answer::Say(not_offered(tool, tools))
+        Answer::Say(not_offered(tool, tools, words))
     }
 }
 
 /// Calls `tool` with one argument, named as the tool itself names it.
-fn call_with(tool: &str, usual_name: &str, value: &str, tools: &[ToolSpec]) -> Answer {
+fn call_with(
+    tool: &str,
+    usual_name: &str,
+    value: &str,
+    tools: &[ToolSpec],
+    words: Words,
+) -> Answer {
     let spec = tools.iter().find(|spec| spec.name == tool);
     let required = spec.and_then(|spec| spec.parameters.pointer("/required/0"));
     let name = required.and_then(Value::as_str).unwrap_or(usual_name);
     let mut arguments = Map::new();
     arguments.insert(name.to_owned(), value.into());
-    call(tool, Value::Object(arguments), tools)
+    call(tool, Value::Object(arguments), tools, words)
 }
 
-fn not_offered(tool: &str, tools: &[ToolSpec]) -> String {
+fn not_offered(tool: &str, tools: &[ToolSpec], words: Words) -> String {
     let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
-    if names.is_empty() {
-        format!("That needs the tool {tool:?}, but no tools are available.")
-    } else {
-        format!(
-            "That needs the tool {tool:?}, which is not available. Available tools: {}.",
-            names.join(", ")
-        )
-    }
+    let key = match names[..] {
+        [] => "offline.no_tools",
+        _ => "offline.no_such_tool",
+    };
+    words.say(key, &[("tool", tool), ("tools", &names.join(", "))])
 }
 
 /// Turns results (newest first) into a reply, or makes the next call.
@@ -202,28 +216,38 @@ fn after_results(
     intent: &Intent<'_>,
     results: &[(&str, &str, bool)],
     tools: &[ToolSpec],
+    words: Words,
 ) -> Answer {
     if let (Intent::Forget(what), [("recall", content, true)]) = (intent, results) {
         let id = content
             .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
             .find(|word| is_memory_id(word));
         return match id {
-            Some(id) => call_with("forget", "memory_id", id, tools),
-            None => Answer::Say(format!("I remember nothing about \"{}\".", shorten(what))),
+            Some(id) => call_with("forget", "memory_id", id, tools, words),
+            None => Answer::Say(words.say("offline.unknown", &[("what", &shorten(what))])),
         };
     }
     let lines: Vec<String> = results
         .iter()
         .rev()
-        .map(|(tool, content, ok)| match (*ok, *tool, content.trim()) {
-            (false, tool, reason) => format!("The tool {tool} failed: {reason}"),
-            (true, tool, "") => format!("The tool {tool} is done and returned nothing."),
-            (true, "current_time", time) => format!("It is {time}."),
-            (true, "remember", said) => format!("I will remember that. ({said})"),
-            (true, "recall", found) => format!("This is what I remember:\n{found}"),
-            (true, "forget", said) => format!("That is forgotten. ({said})"),
-            (true, "search_conversations", found) => format!("This is what I found:\n{found}"),
-            (true, tool, said) => format!("The tool {tool} answered: {said}"),
+        .map(|(tool, content, ok)| {
+            let key = match (*ok, *tool, content.trim()) {
+                (false, ..) => "offline.failed",
+                (true, _, "") => "offline.done",
+                (true, "current_time", _) => "offline.time",
+                (true, "remember", _) => "offline.remembered",
+                (true, "recall", _) => "offline.recalled",
+                (true, "forget", _) => "offline.forgotten",
+                (true, "search_conversations", _) => "offline.found",
+                (true, ..) => "offline.answered",
+            };
+            let found = format!("\n{}", content.trim());
+            let fields = [
+                ("tool", *tool),
+                ("answer", content.trim()),
+                ("found", &found),
+            ];
+            words.say(key, &fields)
         })
         .collect();
     Answer::Say(lines.join("\n"))
@@ -233,18 +257,18 @@ fn is_memory_id(word: &str) -> bool {
     word.parse::<base::ids::MemoryId>().is_ok()
 }
 
-fn repeat(earlier: &[ChatMessage]) -> String {
+fn repeat(earlier: &[ChatMessage], words: Words) -> String {
     let said = earlier.iter().rev().find_map(|message| match message {
         ChatMessage::User { content, .. } => Some(said(content)),
         _ => None,
     });
     match said {
         Some(said) => format!(
-            "Before this you said: \"{}\". This conversation has {} earlier messages.",
-            shorten(said),
-            earlier.len()
+            "{} {}",
+            words.say("offline.earlier", &[("text", &shorten(said))]),
+            words.count("offline.messages", earlier.len())
         ),
-        None => "This is the first message of our conversation.".to_owned(),
+        None => words.word("offline.first"),
     }
 }
 

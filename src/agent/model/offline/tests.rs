@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use base::language::LANGUAGES;
 use base::testing::rows;
 
 fn spec(name: &str, required: &str) -> ToolSpec {
@@ -44,6 +45,10 @@ fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
         ok,
         files: Vec::new(),
     }
+}
+
+fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
+    super::answer(messages, tools, Words::ENGLISH)
 }
 
 #[test]
@@ -156,5 +161,51 @@ fn what_is_to_be_forgotten_is_looked_up_first() {
             "forget".to_owned(),
             "{\"memory_id\":\"mem_0000000000001\"}".to_owned()
         )
+    );
+}
+
+/// What the page offers to try works in its language, and English works in any.
+#[test]
+fn every_language_is_understood_and_answered() {
+    for (code, words) in LANGUAGES {
+        for (key, tool) in [
+            ("offline.example.current_time", "current_time"),
+            ("offline.example.remember", "remember"),
+            ("offline.example.recall", "recall"),
+            ("offline.example.forget", "recall"),
+            (
+                "offline.example.search_conversations",
+                "search_conversations",
+            ),
+        ] {
+            let example = words.word(key);
+            let quotes = ['"', '“', '”', '„', '«', '»', '\u{a0}'];
+            let said = example.trim_matches(quotes);
+            for said in [said, &format!("{}?", base::language::capital(said))] {
+                let answer = super::answer(&[user(said)], &tools(), words);
+                let Answer::Call(called, _) = answer else {
+                    panic!("{code}: {said:?} is no call: {answer:?}");
+                };
+                assert_eq!(called, tool, "{code}: {said}");
+            }
+        }
+        let english = super::answer(&[user("What time is it?")], &tools(), words);
+        assert!(matches!(english, Answer::Call(..)), "{code}");
+        let Answer::Say(greeting) = super::answer(&[user("hello")], &tools(), words) else {
+            panic!("{code}: a greeting is a call");
+        };
+        assert!(
+            greeting.contains(&words.word("offline.hello")),
+            "{greeting}"
+        );
+        let repeat = words.word("offline.repeat");
+        let found = super::answer(&[user(&repeat)], &tools(), words);
+        assert_eq!(found, Answer::Say(words.word("offline.first")), "{code}");
+    }
+    let said = user("Merk dir, dass die Tonnen am Montag rausmüssen");
+    let remember = r#"{"content":"die Tonnen am Montag rausmüssen"}"#;
+    assert_eq!(
+        super::answer(&[said], &tools(), Words::of("de-AT")),
+        Answer::Call("remember".to_owned(), remember.to_owned())
     );
 }

@@ -5,7 +5,6 @@ use serde_json::Value;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::language::Words;
 use base::people::{Audience, UserRole, folded};
 use config::Config;
 use store::{NewSchedule, Store, Trigger, User, WatchedCall};
@@ -149,10 +148,7 @@ fn reminders(maker: NewSchedule, people: &[String], store: &Store) -> Result<Vec
         _ => None,
     };
     let called = known.as_ref().map(User::called).or(maker.owner.as_deref());
-    let for_others = called.map(|name| {
-        let fields = [("name", name), ("text", maker.text.as_str())];
-        Words::ENGLISH.say("reminder.from", &fields)
-    });
+    let for_others = called.map(|name| [("name", name), ("text", maker.text.as_str())]);
     let mut all = Vec::new();
     let mut named: Vec<&String> = people.iter().collect();
     named.sort_by_key(|name| folded(name));
@@ -165,7 +161,10 @@ fn reminders(maker: NewSchedule, people: &[String], store: &Store) -> Result<Vec
         let user =
             user.ok_or_else(|| Error::not_found(format!("there is nobody called {name:?}")))?;
         all.push(NewSchedule {
-            text: for_others.as_ref().unwrap_or(&maker.text).clone(),
+            text: match &for_others {
+                Some(fields) => store.words_of(user.id).say("reminder.from", fields),
+                None => maker.text.clone(),
+            },
             owner_id: Some(user.id),
             conversation_id: None,
             audience: Audience::Private,

@@ -72,7 +72,7 @@ fn a_call_is_said_in_words_with_all_that_it_is_given() {
         mcp    | {"a": ["\u202E1", 2]}                | use “light switch” of lights | A: • ‹U+202E›1¶• 2
         mcp    | {"a": {"b_c": null, "d": {}}}        | use “light switch” of lights | A › b c: nothing / A › d: nothing
         mcp    | {"a": [{"b": 1}, {"b": "2"}]}        | use “light switch” of lights | A 1 › b: 1 / A 2 › b: 2
-        custom | {"a": "1\n\n\n2\u001b"}            | use “light switch” | A: 1¶‹2 empty lines›¶2‹U+001B›
+        custom | {"a": "1\n\n\n2\u001b"}            | use “light switch” | A: 1¶‹↵ ×2›¶2‹U+001B›
         custom | {"\u200b": {"a\ud83d\ude00": 1.5}}  | use “light switch” | ‹U+200B› › a😀: 1.5
         custom | "no object"                          | use “light switch” | What it is given: no object
     "#;
@@ -92,7 +92,7 @@ fn a_sentence_is_one_line_in_which_nothing_hides() {
     let long = format!("{}{}", "ü".repeat(200), "x".repeat(101));
     let table = [
         ("run: ls\n\u{200B}rm ‹", "run: ls‹↵›‹U+200B›rm ‹U+2039›", ""),
-        (&long, "HEAD ‹61 more characters› TAIL", "B: whole"),
+        (&long, "HEAD ‹… ×61› TAIL", "B: whole"),
     ];
     for (intent, expected, beneath) in table {
         let expected = expected

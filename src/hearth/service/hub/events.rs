@@ -33,7 +33,7 @@ impl Hub {
                 tool: call.tool.clone(),
                 arguments: views::arguments(&call.arguments),
                 call_id: call.id.clone(),
-                sentence: wording.sentence(views::ENGLISH),
+                sentence: wording.sentence(),
                 label: wording.label,
             },
             Progress::ToolResult {

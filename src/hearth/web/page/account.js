@@ -1,8 +1,8 @@
 // A person's own account.
 
-import { h, card, facts, moment, ask, toast, rowList, called } from "./dom.js";
+import { h, card, facts, moment, ask, options, toast, rowList, called } from "./dom.js";
 import { changes, fill, row, sure } from "./list.js";
-import { pieces, say } from "./more.js";
+import { LANGUAGES, adopt, pieces, say } from "./more.js";
 
 /** The page. */
 export async function show(household) {
@@ -12,12 +12,13 @@ export async function show(household) {
   const { tried, remover } = changes(household, draw);
   const { download, mayUpload, upload } = await import("./exporting.js");
   const chosen = h("input", { type: "file", hidden: true, "aria-label": say("account.import_file"), onchange: () => chosen.files[0] && tried(async () => toast(await upload(chosen.files[0]))) });
-  const [push, theme] = await Promise.all([household.maySend && import("./push.js"), import("./theme.js").then(({ themeCard }) => themeCard()), draw()]);
+  const [push, theming] = await Promise.all([household.maySend && import("./push.js"), import("./theme.js"), draw()]);
   return { element: h("div.page",
     push && push.pushCard(household),
     card(say("common.name"), h("p.help", say("account.name_help", { user })),
       form(say("common.save"), rename, h("label", say("common.name"), h("input", { type: "text", maxlength: 64, value: called(user) })))),
-    theme,
+    card(say("theme.title"), h("p.help", say("theme.about")), themes(theming)),
+    card(say("account.language"), h("p.help", say("account.language_help")), languages()),
     household.maySend && card(say("account.quiet_hours"), h("p.help", say("account.quiet_help")),
       form(say("account.set"), setQuietHours, timeOf(say("account.from")), timeOf(say("account.until")))),
     card(say("common.password"), form(say("common.change"), changePassword, secret(say("account.current_password"), "current-password"), secret(say("account.new_password"), "new-password", 8))),
@@ -57,6 +58,21 @@ export async function show(household) {
     const { quiet_hours: hours } = await household.request("set_quiet_hours", { quiet_hours: from && until ? `${from}-${until}` : null });
     const [begin, end] = hours?.split("-") ?? [];
     toast(hours ? say("account.quiet", { begin, end }) : say("account.no_quiet"));
+  }
+
+  /** The languages, each by its own name. */
+  function languages() {
+    const named = LANGUAGES.map((one) => [one, new Intl.DisplayNames(one, { type: "language" }).of(one)]);
+    const chosen = h("select", { "aria-label": say("account.language"), onchange: () => tried(async () => {
+      const { language } = await household.request("set_language", { language: chosen.value || null });
+      adopt(language);
+    }) }, options([["", say("account.language_of_browser")], ...named], household.identity.language ?? ""));
+    return chosen;
+  }
+
+  function themes({ THEMES, kept, keepTheme }) {
+    const chosen = h("select", { "aria-label": say("theme.title"), onchange: () => keepTheme(chosen.value) }, options(THEMES.map((name) => [name, say(`theme.${name}`)]), kept()));
+    return chosen;
   }
 
   function timeOf(label) {

@@ -1,7 +1,7 @@
 // The shell: sign-in, the frame around every page, and routing.
 
 import { h, icon, iconButton, menuButton, sign, toast, announce, ask, roving, called, names } from "./dom.js";
-import { pieces, say } from "./words.js";
+import { adopt, pieces, say } from "./words.js";
 import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, GUIDED_KEY, PUSH_KEY, THEME_KEY } from "./session.js";
 
 const root = document.getElementById("app");
@@ -111,7 +111,7 @@ async function start(isFresh) {
   const foot = h("div.row.foot");
   const links = h("ul.pages");
   const refreshLinks = roving(links, () => [...links.querySelectorAll("a")], () => [], true);
-  const begins = h("button.primary.new", { "aria-label": say("common.new_conversation"), onclick: () => go(null) }, icon("plus"), say("app.new"));
+  const begins = h("button.primary.new", { "aria-label": say("app.new_named"), onclick: () => go(null) }, icon("plus"), say("app.new"));
   const anew = iconButton("plus", say("common.new_conversation"), say("common.new_conversation"), () => go(null));
   anew.classList.add("anew");
   const skip = h("button.skip", { onclick: () => (view?.focus ? view.focus() : place.querySelector("a, button, input, select, textarea")?.focus()) }, say("app.skip"));
@@ -176,7 +176,8 @@ async function start(isFresh) {
   }
 
   function ready() {
-    const { user, role, server } = connection.identity;
+    const { user, role, server, language } = connection.identity;
+    adopt(language);
     who.replaceChildren(h("strong", called(user)), h("span.quiet.small", ` ${say(`common.role.${role}`)}`));
     begins.hidden = anew.hidden = household.isGuest;
     links.replaceChildren(...[["", say("app.chats")], ...IN_SIGHT.filter(mayOpen).map((page) => [page, nameOf(page)])].map(([page, label]) =>

@@ -2,7 +2,7 @@
 // an interruption neither loses nor repeats anything.
 
 import { sentence } from "./session.js";
-import { say } from "./words.js";
+import { say, spoken } from "./words.js";
 
 const LONGEST_WAIT = 30000;
 const REQUEST_TIMEOUT = 30000;
@@ -102,7 +102,7 @@ export class Connection extends EventTarget {
 
   async #begin(socket) {
     try {
-      this.identity = await this.#direct({ type: "auth", token: this.#token });
+      this.identity = await this.#direct({ type: "auth", token: this.#token, language: spoken });
       const since = this.#lastSeq === null ? {} : { since: this.#lastSeq };
       const subscribed = await this.#direct({ type: "subscribe", ...since }, (data) => {
         // In the same step, because missed events follow immediately.

@@ -9,7 +9,7 @@ import { locale } from "./words.js";
 const STEPS = [nameStep, modelStep, familyStep, backupStep, phoneStep];
 const NAMES = ["name", "model", "family", "backups", "phones"];
 /** Providers on the internet; the settings have all of them. */
-const ACCOUNTS = [["anthropic", "Anthropic"], ["openai", "OpenAI"], ["gemini", "Google Gemini"], ["mistral", "Mistral"], ["groq", "Groq"], ["openrouter", "OpenRouter"]];
+const ACCOUNTS = [["anthropic", "Anthropic"], ["openai", "OpenAI"], ["gemini", "Gemini"], ["mistral", "Mistral"], ["groq", "Groq"], ["openrouter", "OpenRouter"]];
 const PLACES = ["here", "network", "account", "later"];
 /** A test of a provider, or a search at an address that does not answer, takes its time. */
 const PATIENCE = { timeout: 30000 };
@@ -133,7 +133,7 @@ function modelStep(household) {
     const choice = h("select", options(models.map((one) => [one, one]), models[0]));
     const said = h("p", { role: "status" });
     const button = h("button.primary", { onclick: take }, say("guide.use"));
-    return h("div.taking", h("label", say("guide.which"), choice), button, said);
+    return h("div.taking", h("label", say("common.model"), choice), button, said);
 
     async function take() {
       const config = { ...settings, model: choice.value };

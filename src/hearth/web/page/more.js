@@ -2,6 +2,6 @@
 
 import { load } from "./words.js";
 
-export { count, language, listed, locale, named, pieces, say } from "./words.js";
+export { LANGUAGES, adopt, count, language, listed, locale, named, pieces, say, spoken } from "./words.js";
 
 await load(".more");

@@ -3,7 +3,6 @@
 // tests/data/visible.json.
 
 import { h } from "./dom.js";
-import { count } from "./words.js";
 
 /** Pictures, which a style may follow in ordinary text. */
 const PICTURE = "[\\xA9\\xAE\\u203C\\u2049\\u2122\\u2139\\u2190-\\u21FF\\u2300-\\u23FF\\u24C2\\u25A0-\\u27BF\\u2934\\u2935\\u2B00-\\u2BFF\\u3030\\u303D\\u3297\\u3299\\u{1F000}-\\u{1FAFF}]";
@@ -13,8 +12,8 @@ const PARTS = new RegExp(`${PICTURE}([\\uFE0E\\uFE0F])(?!\\1)|(\\n(?:[\\t ]*\\n)
 
 /** The text with a mark such as ‹U+202E› for each character that hides, and the number of empty lines and spaces in a row. */
 export const visible = (text) => text.replace(PARTS, (all, style, lines, spaces, one) => {
-  if (lines) return `\n‹${count("visible.lines", lines.split("\n").length - 2)}›\n`;
-  if (spaces) return `‹${count("visible.spaces", spaces.length)}›`;
+  if (lines) return `\n‹↵ ×${lines.split("\n").length - 2}›\n`;
+  if (spaces) return `‹␣ ×${spaces.length}›`;
   if (!one) return all;
   const times = all.length / one.length;
   return `‹U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}${times > 1 ? ` ×${times}` : ""}›`;

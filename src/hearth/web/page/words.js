@@ -6,11 +6,13 @@ export const LANGUAGES = ["en", "de", "fr", "es", "it", "nl"];
 const KEY = "hearth.language";
 
 const short = (tag) => tag.slice(0, 2).toLowerCase();
-const wanted = [localStorage.getItem(KEY), ...navigator.languages].filter(Boolean);
-/** Which language it is. */
-export const language = wanted.map(short).find((one) => LANGUAGES.includes(one)) ?? LANGUAGES[0];
+const known = (tag) => LANGUAGES.find((one) => tag && one === short(tag));
+/** The language of the browser. */
+export const spoken = navigator.languages.map(known).find(Boolean) ?? LANGUAGES[0];
+/** The language of the page: the one that a person has chosen, else that of the browser. */
+export const language = known(localStorage.getItem(KEY)) ?? spoken;
 /** The language as the browser has it, with its region: for dates and numbers. */
-export const locale = wanted.find((one) => one.length > 2 && short(one) === language) ?? language;
+export const locale = navigator.languages.find((one) => short(one) === language) ?? language;
 
 const words = {};
 const plural = new Intl.PluralRules(locale);
@@ -36,6 +38,13 @@ export const count = (key, number, fields) => say(`${key}.${plural.select(number
 
 /** Several things as one: `a, b and c`. */
 export const listed = (things) => new Intl.ListFormat(locale, { type: "conjunction" }).format(things);
+
+/** Shows the page in the language that a person has chosen; null is that of the browser. */
+export function adopt(chosen) {
+  if (known(chosen)) localStorage.setItem(KEY, chosen);
+  else localStorage.removeItem(KEY);
+  if ((known(chosen) ?? spoken) !== language) location.reload();
+}
 
 await load();
 document.documentElement.lang = language;

@@ -327,6 +327,7 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         messages: &ask.messages,
         files: &(),
         tools: &[],
+        words: base::language::Words::ENGLISH,
         may_call: true,
         purpose: Default::default(),
         conversation: None,

@@ -1,0 +1,168 @@
+//! The page in other languages: nothing on it stays English, and nothing is cut off on a phone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::axe::examine;
+use super::chromium::{Chromium, Page};
+use super::pages::{PAGES, go};
+use super::{address, say, sign_in};
+use support::home::{Home, PASSWORD};
+use support::model::{Act, Model};
+
+/// A phone's width and height.
+const PHONE: (u32, u32) = (390, 844);
+/// What people are called here.
+const SHARED: [&str; 3] = ["admin", "user", "viewer"];
+
+/// The texts of the page in a language by their keys, without those that have fields.
+fn texts(language: &str) -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/base/language");
+    let text = fs::read_to_string(path.join(format!("{language}.tsv"))).unwrap();
+    let lines = text.lines().filter_map(|line| line.split_once('\t'));
+    let of_page = lines.filter(|(_, text)| !text.contains('{') && text.len() > 3);
+    let owned = of_page.map(|(key, text)| (key.to_owned(), text.to_owned()));
+    owned.collect()
+}
+
+/// English texts that are said otherwise in a language.
+fn untranslated(language: &str) -> BTreeSet<String> {
+    let own: BTreeSet<String> = texts(language).into_iter().map(|(_, text)| text).collect();
+    let english = texts("en").into_iter().map(|(_, text)| text);
+    let english = english.filter(|text| !own.contains(text) && !SHARED.contains(&text.as_str()));
+    english.collect()
+}
+
+/// Whether the page says nothing in English, and whether all of it fits.
+fn look(page: &mut Page, english: &BTreeSet<String>, place: &str, language: &str) {
+    page.size(PHONE.0, PHONE.1);
+    page.until(&format!("innerWidth === {}", PHONE.0));
+    let found = page.evaluate(
+        "(() => { const said = new Set(); const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+         while (all.nextNode()) if (!all.currentNode.parentElement.closest('noscript, .handbook, [lang=en]')) said.add(all.currentNode.textContent.trim());
+         for (const one of document.querySelectorAll('[aria-label], [title], [placeholder]')) for (const name of ['aria-label', 'title', 'placeholder']) said.add(one.getAttribute(name));
+         return [...said]; })()",
+    );
+    let said = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one.as_str());
+    let left: Vec<&str> = said.filter(|text| english.contains(*text)).collect();
+    assert!(left.is_empty(), "{language}, {place}: {left:?}");
+    let wide = page.evaluate(
+        "[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && getComputedStyle(one).visibility !== 'hidden' && !one.closest('pre, .table, .side, .unseen, [hidden]')).map((one) => one.outerHTML.slice(0, 120)).slice(0, 3)",
+    );
+    assert_eq!(wide, json!([]), "{language}, {place} is too wide");
+    let cut = page.evaluate(
+        "[...document.querySelectorAll('button, .badge, h1, h2, label')].filter((one) => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0 && getComputedStyle(one).overflow !== 'visible' && getComputedStyle(one).textOverflow !== 'ellipsis').map((one) => one.outerHTML.slice(0, 120)).slice(0, 3)",
+    );
+    assert_eq!(cut, json!([]), "{language}, {place} is cut off");
+    assert_eq!(
+        page.evaluate("document.documentElement.lang"),
+        language,
+        "{place}"
+    );
+    page.screenshot(&format!("{language}-{place}"));
+}
+
+fn tour(language: &str, greeting: &str, run: &str) {
+    let model = Model::start(|request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match (last["role"] == "tool", last["content"].as_str()) {
+            (false, Some(text)) if text.contains("run") => {
+                Act::call("run_command", json!({ "command": "true" }))
+            }
+            _ => Act::say("Ja."),
+        }
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["tools"] = json!({ "run_command": { "enabled": true } });
+    let home = Home::start(config);
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "create_schedule", "prompt": "water", "cron": "30 7 * * 1" }));
+    admin.ask(json!({ "type": "update_list", "list": "shopping", "add": ["milk"] }));
+    let english = untranslated(language);
+    assert!(english.len() > 300, "{}", english.len());
+    let axe = std::env::var_os("AXE").filter(|path| !path.is_empty());
+    let axe = axe.map(|path| fs::read_to_string(path).unwrap());
+    let browser = Chromium::start_with(&[&format!("--accept-lang={language}")]);
+    let mut page = browser.page();
+    // The checker is a script of no server.
+    page.call("Page.setBypassCSP", json!({ "enabled": axe.is_some() }));
+    let look = |page: &mut Page, place: &str| {
+        look(page, &english, place, language);
+        if let Some(axe) = &axe {
+            examine(page, axe, place);
+            page.size(PHONE.0, PHONE.1);
+        }
+    };
+    page.open(&address(&home));
+    page.until("document.querySelector('.sign-in form')");
+    look(&mut page, "sign-in");
+    sign_in(&mut page, &home);
+    page.until(&format!(
+        "document.querySelector('.welcome h2')?.textContent.includes({greeting:?})"
+    ));
+    look(&mut page, "welcome");
+    say(&mut page, "run it");
+    page.until(&format!(
+        "document.querySelector('.approval strong')?.textContent.startsWith({run:?})"
+    ));
+    look(&mut page, "approval");
+    page.click(".approval .danger");
+    page.until("document.querySelector('[role=log] .assistant .text')");
+    look(&mut page, "chat");
+    for name in PAGES {
+        go(&mut page, name);
+        page.until("document.querySelector('.page')?.children.length > 0 && !document.querySelector('.page > p.quiet:only-child')");
+        look(&mut page, name);
+    }
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn german_is_whole_on_a_phone() {
+    tour("de", ", admin", "Der Assistent möchte");
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn french_is_whole_on_a_phone() {
+    tour("fr", ", admin", "L’assistant veut");
+}
+
+/// A person chooses on the page Account, and has it on any device.
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_language_is_chosen_on_the_page_account() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "account");
+    let choose = |page: &mut Page, label: &str, language: &str| {
+        page.reloaded(|page| drop(page.evaluate(&format!(
+            "{{ const chosen = document.querySelector('select[aria-label={label}]'); chosen.value = '{language}'; chosen.dispatchEvent(new Event('change')); }}"
+        ))));
+    };
+    choose(&mut page, "Language", "it");
+    page.until("document.querySelector('select[aria-label=Lingua]')?.value === 'it'");
+    assert_eq!(page.evaluate("document.documentElement.lang"), "it");
+    // On another device it is loaded once more, when it is known who signs in.
+    let elsewhere = Chromium::start();
+    let mut other = elsewhere.page();
+    other.open(&address(&home));
+    other.fill("[name=username]", "admin");
+    other.fill("[name=password]", PASSWORD);
+    other.reloaded(|page| page.click("button[type=submit]"));
+    other.until("document.documentElement.lang === 'it' && document.querySelector('.welcome')");
+    choose(&mut page, "Lingua", "");
+    page.until("document.querySelector('select[aria-label=Language]')");
+    assert!(page.errors.is_empty(), "{:?}", page.errors);
+}

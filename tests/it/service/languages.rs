@@ -1,0 +1,122 @@
+//! What is written to people is in the language of their choice, else in that of their browser.
+
+use serde_json::{Value, json};
+
+use support::client::Client;
+use support::home::Home;
+use support::model::{Act, Model};
+use support::program::{hearth, printed};
+use support::receiver::Receiver;
+
+/// Signs in as a page does in a browser of this language; returns what is chosen.
+fn sign_in(client: &mut Client, token: &str, language: &str) -> Value {
+    let auth = json!({ "type": "auth", "token": token, "language": language });
+    client.ask(auth)["language"].clone()
+}
+
+fn clock(client: &mut Client) -> String {
+    let tools = client.ask(json!({ "type": "list_tools" }));
+    let mut tools = tools["tools"].as_array().unwrap().iter();
+    let clock = tools.find(|one| one["name"] == "current_time").unwrap();
+    clock["label"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_browser_says_its_language_and_a_person_chooses_another() {
+    let home = Home::offline();
+    let mut client = home.websocket(&home.tokens.user);
+    assert_eq!(clock(&mut client), "Clock");
+    let token = &home.tokens.user;
+    assert_eq!(sign_in(&mut client, token, "de-AT"), Value::Null);
+    assert_eq!(clock(&mut client), "Uhr");
+    // A language without words changes nothing.
+    sign_in(&mut client, token, "pl");
+    assert_eq!(clock(&mut client), "Uhr");
+    let set = |language: Value| json!({ "type": "set_language", "language": language });
+    assert_eq!(client.ask(set(json!("fr")))["language"], "fr");
+    assert_eq!(sign_in(&mut client, token, "de"), "fr");
+    assert_eq!(clock(&mut client), "Horloge");
+    assert_eq!(client.refused(set(json!("pl"))), "invalid_request");
+    assert_eq!(clock(&mut home.admin()), "Clock");
+
+    // In a terminal, too.
+    let chosen = |language: &str| {
+        let mut command = hearth(home.folder.path());
+        command.args(["account", "language", language]);
+        printed(&command.env("HEARTH_TOKEN", token).output().unwrap())
+    };
+    assert!(chosen("nl").contains("nl now"));
+    assert_eq!(clock(&mut client), "Klok");
+    assert!(chosen("").contains("that of your browser"));
+    assert_eq!(clock(&mut client), "Uhr");
+}
+
+#[test]
+fn offline_answers_are_in_the_language_of_whoever_asks() {
+    let home = Home::start(json!({ "permission_mode": "allow" }));
+    let mut client = home.websocket(&home.tokens.user);
+    sign_in(&mut client, &home.tokens.user, "de");
+    let said = client.chat("Merk dir, dass die Tonnen am Montag rausmüssen");
+    let said = said["response"].as_str().unwrap();
+    assert!(said.starts_with("Das merke ich mir."), "{said}");
+    let said = client.chat("Was weißt du über die Tonnen?");
+    let said = said["response"].as_str().unwrap();
+    assert!(said.contains("Das habe ich mir gemerkt:\n"), "{said}");
+    assert!(said.contains("die Tonnen am Montag rausmüssen"), "{said}");
+    let said = home.admin().chat("What do you remember about nothing?");
+    let said = said["response"].as_str().unwrap();
+    assert!(said.starts_with("This is what I remember:"), "{said}");
+}
+
+#[test]
+fn questions_reminders_and_notifications_are_in_the_language_of_their_person() {
+    let calls = Act::call("remember", json!({ "content": "Milch" }));
+    let (model, phone) = (Model::acting(vec![calls]), Receiver::start());
+    let url = format!("http://{}", phone.address);
+    let home = Home::start(model.config_with(json!({
+        "permission_mode": "ask",
+        "people": { "user": { "notifications": { "ntfy": { "url": url, "topic": "t" }, "content": true } } },
+    })));
+    let mut user = home.websocket(&home.tokens.user);
+    sign_in(&mut user, &home.tokens.user, "de");
+    user.ask(json!({ "type": "subscribe" }));
+    user.send(&json!({ "type": "chat", "message": "Milch!" }));
+    let asked = user.event("approval.requested");
+    assert_eq!(asked["reason"], "Der Assistent möchte sich merken: Milch");
+    assert_eq!(asked["origin"], "user fragt");
+    // Who answers reads it in their own language.
+    let mut admin = home.websocket(&home.tokens.admin);
+    sign_in(&mut admin, &home.tokens.admin, "es");
+    let asked = admin.ask(json!({ "type": "list_approvals" }));
+    let asked = &asked["approvals"][0];
+    assert_eq!(asked["origin"], "user pregunta");
+    let labels = asked["answers"].as_array().unwrap().iter();
+    let labels: Vec<&str> = labels.map(|one| one["label"].as_str().unwrap()).collect();
+    assert_eq!(
+        labels,
+        [
+            "Permitir una vez",
+            "Permitir aquí",
+            "Permitir siempre",
+            "Denegar"
+        ]
+    );
+    let test = json!({ "type": "test_notification", "name": "user" });
+    admin.ask(test);
+    let told = phone.wait_for(1).remove(0).body;
+    assert_eq!(
+        told["message"],
+        "Benachrichtigungen erreichen dieses Telefon"
+    );
+    let mut weekly = json!({ "type": "create_schedule", "say": "Tonnen", "cron": "30 7 * * 1" });
+    // The first connection waits for its chat.
+    let mut user = home.websocket(&home.tokens.user);
+    let made = user.ask(weekly.clone());
+    assert_eq!(made["when"], "jeden Montag um 7:30");
+    let made = admin.ask(weekly.clone());
+    assert_eq!(made["when"], "cada lunes a las 7:30");
+    weekly["people"] = json!(["user"]);
+    admin.ask(weekly);
+    let theirs = user.ask(json!({ "type": "list_schedules" })).to_string();
+    assert!(theirs.contains("Von admin: Tonnen"), "{theirs}");
+}
