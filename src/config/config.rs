@@ -445,6 +445,10 @@ impl Config {
             let own = folded(name);
             people.retain(|name, _| folded(name) == own);
         }
+        // Those that this person may choose from.
+        if role < UserRole::Admin && self.person(name).is_some_and(Person::is_limited) {
+            fields.insert("models".to_owned(), Value::Array(Vec::new()));
+        }
         if role < UserRole::User
             && let Some(Value::Array(channels)) = fields.get_mut("channels")
         {

@@ -503,6 +503,22 @@ records! {
         pub approvals: Vec<Approval>,
         /// The conversations with something that the person has not seen.
         pub unread: Vec<Conversation>,
+        /// What the person has begun more than one conversation with: at most three.
+        pub suggestions: Vec<String>,
+    }
+
+    /// A model server that answered a search.
+    pub struct ModelServer {
+        /// What the setting `provider` calls it.
+        pub provider: &'static str,
+        /// What people call it.
+        pub title: &'static str,
+        /// What `base_url` would be.
+        pub base_url: String,
+        /// Whether that is the provider's usual address.
+        pub is_usual: bool,
+        /// Its models.
+        pub models: Vec<String>,
     }
 
     /// A call that a routine makes before a model is asked.

@@ -13,7 +13,7 @@ use support::home::Home;
 use support::model::{Act, Model};
 
 const HELPERS: &str = include_str!("attachments.js");
-const READY: &str = "document.querySelector('.pending li') && [...document.querySelectorAll('.pending progress')].every((one) => one.hidden) && !document.querySelector('.send').disabled";
+pub const READY: &str = "document.querySelector('.pending li') && [...document.querySelectorAll('.pending progress')].every((one) => one.hidden) && !document.querySelector('.send').disabled";
 
 /// The attachments of the latest message that has any.
 fn sent(home: &Home) -> Vec<Value> {
@@ -35,7 +35,7 @@ fn content(home: &Home, attachment: &Value) -> String {
     home.admin().ask(part)["data"].as_str().unwrap().to_owned()
 }
 
-fn helpers(page: &mut Page) {
+pub fn helpers(page: &mut Page) {
     page.evaluate(&format!("{HELPERS}; 0"));
 }
 

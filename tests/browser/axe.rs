@@ -12,6 +12,12 @@ use support::model::{Act, Model};
 
 const REPLY: &str = include_str!("rendering.md");
 
+/// The checker, where the environment names it.
+pub fn axe_core() -> Option<String> {
+    let path = std::env::var_os("AXE").filter(|path| !path.is_empty())?;
+    Some(std::fs::read_to_string(path).unwrap())
+}
+
 /// Nothing that axe-core finds, by day and by night, under a finger and on a large screen.
 pub fn examine(page: &mut Page, axe: &str, place: &str) {
     println!("{place}");
@@ -34,11 +40,10 @@ pub fn examine(page: &mut Page, axe: &str, place: &str) {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn axe_finds_nothing_on_any_screen() {
-    let Some(axe) = std::env::var_os("AXE").filter(|path| !path.is_empty()) else {
+    let Some(axe) = axe_core() else {
         println!("skipped: AXE names no axe.min.js of axe-core");
         return;
     };
-    let axe = std::fs::read_to_string(axe).unwrap();
     let model = Model::start(|request, _| {
         let last = request["messages"].as_array().unwrap().last().unwrap();
         match (last["role"] == "tool", last["content"].as_str()) {

@@ -214,6 +214,12 @@ fn a_restart_loses_nothing_in_firefox() {
 
 #[test]
 #[ignore = "needs Firefox: make test-browser"]
+fn a_list_is_kept_in_firefox() {
+    walk(super::everyday::keep_a_list);
+}
+
+#[test]
+#[ignore = "needs Firefox: make test-browser"]
 fn a_day_with_the_relay_in_firefox() {
     walk(super::relayed::spend_a_day);
 }

@@ -31,7 +31,9 @@ mod relayed;
 mod rendering;
 #[cfg(feature = "tls")]
 mod secure;
+mod states;
 mod versions;
+mod visit;
 mod voice;
 
 use std::net::SocketAddr;

@@ -10,7 +10,8 @@ use support::http::post;
 use support::model::{Act, Model, streamed};
 
 /// All pages that an admin has.
-pub const PAGES: [&str; 13] = [
+pub const PAGES: [&str; 14] = [
+    "guide",
     "manage",
     "settings",
     "tools",
@@ -163,7 +164,7 @@ fn a_stopped_reply_is_no_error_also_after_a_reload() {
     model.wait_for_requests(1);
     page.until("document.querySelector('.send').getAttribute('aria-label') === 'Stop'");
     page.click(".send");
-    let stopped = "document.querySelector('.live .state')?.textContent === 'Stopped.'";
+    let stopped = "document.querySelector('.live .state')?.textContent === 'Stopped.Try again'";
     page.until(stopped);
     page.reload();
     page.until(stopped);

@@ -15,6 +15,7 @@ pub mod home;
 pub mod http;
 pub mod mcp_http;
 pub mod model;
+pub mod pdf;
 pub mod peers;
 pub mod process;
 pub mod program;

@@ -39,6 +39,7 @@ pub mod fence;
 mod files;
 mod learned;
 mod mended_json;
+pub mod nearby;
 mod offline;
 mod ollama;
 mod openai;

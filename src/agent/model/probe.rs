@@ -144,15 +144,19 @@ pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
 /// The models of a server at `base_url`, if it lists them within `limit` to
 /// anybody.
 pub fn models_at(provider: &str, base_url: &str, limit: Duration) -> Option<Vec<String>> {
-    let choice = ModelChoice {
+    probe(&keyless(provider, base_url), &Trust::default(), limit).models
+}
+
+/// No model in particular of a server at `base_url`.
+pub(super) fn keyless(provider: &str, base_url: &str) -> ModelChoice {
+    ModelChoice {
         provider: provider.to_owned(),
         model: String::new(),
         api_key: None,
         base_url: Some(base_url.to_owned()),
         context_tokens: None,
         first_token_seconds: None,
-    };
-    probe(&choice, &Trust::default(), limit).models
+    }
 }
 
 struct Prober<'a> {

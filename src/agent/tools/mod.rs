@@ -51,7 +51,7 @@ pub(crate) use files::Workspace;
 pub use files::{READ_FILE, settle};
 pub use find_tools::Offer;
 pub use known_address::Address;
-pub use pdf::pdf_obstacle;
+pub use pdf::{MAX_BYTES as MOST_PDF_BYTES, pdf_obstacle};
 pub use read_skill::READ_SKILL;
 pub use schema::{check_arguments, parameter_types, unknown_tool};
 pub use toolbox::Toolbox;

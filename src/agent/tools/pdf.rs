@@ -12,7 +12,7 @@ use net::process::{ExitReason, Sandbox, has_landlock};
 use store::Snapshot;
 
 /// Largest PDF that is read.
-pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Most pages that are read, and most bytes of their text.
 const MAX_PAGES: usize = 200;
 const MAX_TEXT: usize = 2 * 1024 * 1024;

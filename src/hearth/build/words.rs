@@ -10,7 +10,7 @@ use std::path::Path;
 pub const FOLDER: &str = "src/base/language";
 const ENGLISH: &str = "en.tsv";
 /// The areas of the page whose words are there from the beginning: `page.AREA.NAME`.
-const FIRST: [&str; 14] = [
+const FIRST: [&str; 15] = [
     "app",
     "approvals",
     "attachments",
@@ -20,6 +20,7 @@ const FIRST: [&str; 14] = [
     "composer",
     "connection",
     "conversations",
+    "home",
     "household",
     "markdown",
     "message",

@@ -1,16 +1,9 @@
 //! Finds models that can be used right away: servers on this machine, and API keys in
 //! the environment. They are suggested, never used silently.
 
-use std::thread;
-use std::time::Duration;
-
-use agent::model::probe::models_at;
-use config::{PRESETS, Preset, quoted};
-
-/// Time limit of the whole search.
-pub const LIMIT: Duration = Duration::from_millis(300);
-/// The local providers that are searched for at their usual addresses.
-const LOCAL_PROVIDERS: [&str; 2] = ["ollama", "llamacpp"];
+use agent::model::nearby;
+use config::{PRESETS, quoted};
+use protocol::record::ModelServer;
 
 /// A model that could be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +18,7 @@ pub struct Suggestion {
 
 /// Searches this machine and the environment.
 pub fn search(variable: impl Fn(&str) -> Option<String>) -> Vec<Suggestion> {
-    let places: Vec<(&'static Preset, &str)> = LOCAL_PROVIDERS
-        .iter()
-        .filter_map(|name| {
-            let preset = Preset::of(name)?;
-            Some((preset, preset.base_url?))
-        })
-        .collect();
-    let mut suggestions = ask_servers(&places, LIMIT);
+    let mut suggestions = of_servers(nearby::on_this_machine());
     suggestions.extend(PRESETS.iter().filter_map(|preset| {
         let name = preset.key_variable?;
         variable(name)?;
@@ -45,30 +31,13 @@ pub fn search(variable: impl Fn(&str) -> Option<String>) -> Vec<Suggestion> {
     suggestions
 }
 
-/// Asks these servers for their models, all at the same time. Servers that do not
-/// answer in time are skipped.
-fn ask_servers(places: &[(&'static Preset, &str)], limit: Duration) -> Vec<Suggestion> {
-    thread::scope(|scope| {
-        let asked: Vec<_> = places
-            .iter()
-            .filter_map(|(preset, url)| {
-                let asking = thread::Builder::new().name(format!("models-{}", preset.name));
-                asking
-                    .spawn_scoped(scope, || models_at(preset.name, url, limit))
-                    .map(|thread| (*preset, *url, thread))
-                    .ok()
-            })
-            .collect();
-        let suggestions = asked.into_iter().filter_map(|(preset, url, thread)| {
-            let models = thread.join().ok()??;
-            Some(Suggestion {
-                provider: preset.name,
-                reason: format!("{} runs at {url}", preset.title),
-                model: models.into_iter().next(),
-            })
-        });
-        suggestions.collect()
-    })
+fn of_servers(servers: Vec<ModelServer>) -> Vec<Suggestion> {
+    let suggestion = |server: ModelServer| Suggestion {
+        provider: server.provider,
+        reason: format!("{} runs at {}", server.title, server.base_url),
+        model: server.models.into_iter().next(),
+    };
+    servers.into_iter().map(suggestion).collect()
 }
 
 /// The suggestions for people; `command` is the one that sets a setting.
@@ -92,65 +61,26 @@ pub fn text(suggestions: &[Suggestion], command: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-
     use super::*;
 
-    /// Answers one request with this body; with none, never.
-    fn server(body: Option<&'static str>) -> (String, thread::JoinHandle<()>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let thread = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut head = [0; 4096];
-            let _ = stream.read(&mut head);
-            match body {
-                // Nobody reads it if the time was up.
-                Some(body) => drop(write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                    body.len()
-                )),
-                // Until the other side disconnects.
-                None => drop(stream.read(&mut head)),
-            }
-        });
-        (url, thread)
-    }
-
     #[test]
-    fn a_server_that_answers_in_time_is_suggested() {
-        let (ollama, llamacpp) = (
-            Preset::of("ollama").unwrap(),
-            Preset::of("llamacpp").unwrap(),
-        );
-        let ask = |limit| {
-            let (url, first) = server(Some("{\"models\":[{\"name\":\"qwen3:8b\"}]}"));
-            let (silent, second) = server(None);
-            let suggestions = ask_servers(&[(llamacpp, &silent), (ollama, &url)], limit);
-            first.join().unwrap();
-            second.join().unwrap();
-            text(&suggestions, "hearth config set --data-dir /d")
-        };
-        // A busy machine may need longer than a person is made to wait.
-        let mut tries = [LIMIT, LIMIT * 10, LIMIT * 100].into_iter().map(ask);
-        let text = tries
-            .find(|text| text.contains("ollama"))
-            .unwrap_or_default();
-        assert!(
-            text.contains("hearth config set --data-dir /d provider ollama\n")
-                && text.contains("model qwen3:8b\n")
-                && !text.contains("llamacpp"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn without_servers_nothing_is_suggested() {
-        let url = "http://127.0.0.1:1";
-        let suggestions = ask_servers(&[(Preset::of("ollama").unwrap(), url)], LIMIT);
-        assert_eq!(text(&suggestions, ""), "");
+    fn a_server_is_suggested_with_the_commands_that_take_it() {
+        let suggestions = of_servers(vec![ModelServer {
+            provider: "ollama",
+            title: "Ollama",
+            base_url: "http://127.0.0.1:11434".to_owned(),
+            is_usual: true,
+            models: vec!["qwen3:8b".to_owned()],
+        }]);
+        let text = text(&suggestions, "hearth config set --data-dir /d");
+        for part in [
+            "Ollama runs at http://127.0.0.1:11434:\n",
+            "hearth config set --data-dir /d provider ollama\n",
+            "model qwen3:8b\n",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(super::text(&[], ""), "");
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Files that messages carry: uploads, in parts or as one stream, and reading.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Service;
+use agent::model::FileKind;
+use agent::tools::MOST_PDF_BYTES;
 use base::error::{Code, Error, Result};
 use base::ids::AttachmentId;
 use config::Limits;
+use net::cancel::Cancel;
 use protocol::attachment::encode;
 use protocol::command::{GetAttachment, PutAttachment, PutAttachmentPart};
 use protocol::record::Attachment;
@@ -16,6 +19,10 @@ use store::{Identity, NewUpload, Upload, UploadLimits, UserRole, Viewer};
 
 /// Most files that arrive over HTTP at the same time. Each holds a piece in memory.
 const MOST_ARRIVING: usize = 16;
+/// How long the reading of a PDF may take for a person.
+const PDF_TIME: Duration = Duration::from_secs(10);
+/// Most bytes of its text that are shown.
+const SHOWN_TEXT: usize = 256 * 1024;
 
 /// What the settings say of attachments.
 pub fn limits(limits: &Limits) -> UploadLimits {
@@ -173,6 +180,34 @@ impl Service {
         view["offset"] = json!(get.offset);
         view["data"] = json!(encode(&part));
         Ok(view)
+    }
+
+    /// The text of a PDF.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for what is no PDF, and with why one has no text.
+    pub(super) fn read_attachment(&self, viewer: &Viewer, id: AttachmentId) -> Result<Value> {
+        let file = self.store.snapshot(viewer)?.attachment(id)?;
+        if FileKind::of(&file.media_type, &file.name) != FileKind::Document {
+            let text = format!("{:?} is no PDF", file.name);
+            return Err(Error::invalid_request(text));
+        }
+        let seen = self.store.snapshot(viewer)?;
+        let (_, bytes) = seen.attachment_part(id, 0, MOST_PDF_BYTES + 1)?;
+        drop(seen);
+        let read = self.assistant().pdfs.of(
+            id,
+            || Some(bytes),
+            &self.data_dir,
+            Instant::now() + PDF_TIME,
+            &Cancel::default(),
+        );
+        let mut text =
+            read.map_err(|why| Error::invalid_request(format!("{:?} {why}", file.name)))?;
+        let end = text.floor_char_boundary(SHOWN_TEXT);
+        let is_cut = end < text.len();
+        text.truncate(end);
+        Ok(json!({ "text": text, "is_cut": is_cut }))
     }
 }
 

@@ -192,6 +192,11 @@ impl Service {
         };
         let unread = unread.into_iter().filter(|one| one.marks.is_unread);
         let unread = unread.map(views::conversation).collect();
+        // What somebody has said is for no program, and for nobody who names them.
+        let suggestions = match named.is_none() && !by.is_narrowed {
+            true => seen.repeated_openings()?,
+            false => Vec::new(),
+        };
         drop(seen);
         Ok(json!(record::Today {
             date: local
@@ -202,6 +207,7 @@ impl Service {
             lists,
             approvals: self.waiting_approvals(by)?,
             unread,
+            suggestions,
         }))
     }
 

@@ -13,6 +13,7 @@ use super::settings::list_settings;
 use super::tools::list_available_tools;
 use super::{Service, views};
 use crate::qr;
+use agent::model::nearby;
 use agent::model::probe::probe;
 use agent::skills;
 use agent::tools::permission::{Actor, Circumstances};
@@ -105,6 +106,11 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::Speak(asked) => return service.speak(asked, responder),
         // The session takes it before it comes here.
         Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
+        Command::FindModels(find) => match find.addresses.as_slice() {
+            [] => Ok(nearby::on_this_machine()),
+            addresses => nearby::at(addresses),
+        }
+        .map(|servers| json!({ "servers": servers })),
         Command::GetConfig(get) => service.get_config(caller.identity, get.path.as_deref()),
         Command::SetConfig(set) => service.set_config(set),
         Command::ReplaceConfig(new) => service.replace_config(&new),
@@ -148,6 +154,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(viewer, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),
+        Command::ReadAttachment(read) => service.read_attachment(viewer, read.attachment_id),
         Command::Export(wanted) => service.export_part(caller, &wanted),
         Command::ListApprovals => service.list_approvals(caller.identity),
         Command::Approve(approve) => {

@@ -104,6 +104,16 @@ commands! {
         usual_url: Option<String>,
     },
 
+    /// Looks for model servers: for Ollama, llama.cpp and LM Studio on this machine, or for any
+    /// at the addresses that are given.
+    "find_models" Admin Any FindModels(FindModels {
+        /// Up to 8, such as `nas.lan` or `192.168.1.20:11434`; this machine when absent.
+        addresses: Vec<String> = texts,
+    }) -> {
+        /// Those that answered within two seconds.
+        servers: Vec<record::ModelServer>,
+    },
+
     /// Sets one value of the configuration file, or restores its default.
     "set_config" Owner Any SetConfig(SetConfig {
         /// Such as `limits.turn_seconds` or `channels.lan.port`.
@@ -377,6 +387,17 @@ commands! {
         offset: u64,
         /// The part in base64.
         data: String,
+    },
+
+    /// Returns the text of a PDF, as the assistant reads it.
+    "read_attachment" Viewer Any ReadAttachment(ReadAttachment {
+        /// As a message names it.
+        attachment_id: AttachmentId = id,
+    }) -> {
+        /// The text, up to 256 KiB of it.
+        text: String,
+        /// Whether there is more.
+        is_cut: bool,
     },
 
     /// Returns a part of an export, as GET /export writes it: what is the caller's, or one

@@ -126,6 +126,19 @@ impl Snapshot<'_> {
         Ok((page, has_newer))
     }
 
+    /// What the person who reads has begun more than one of their own latest conversations
+    /// with: at most three, the most frequent first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn repeated_openings(&self) -> Result<Vec<String>> {
+        let (connection, _) = self.parts();
+        match self.viewer.user_id() {
+            Some(user) => Ok(query::values(connection, REPEATED_OPENINGS, params![user])?),
+            None => Ok(Vec::new()),
+        }
+    }
+
     fn page(
         &self,
         id: ConversationId,
@@ -281,6 +294,17 @@ pub(crate) const PAGE_OF_HIDDEN: &str = concat!(
     " FROM messages m \
      WHERE conversation_id = ?1 AND id < ?2 AND hidden_with IS NOT NULL ORDER BY id DESC LIMIT ?3"
 );
+
+/// Short ones that the person wrote, with no file.
+pub(crate) const REPEATED_OPENINGS: &str = "SELECT m.content \
+     FROM (SELECT id FROM conversations WHERE owner_id = ?1 ORDER BY id DESC LIMIT 300) newest \
+     CROSS JOIN messages m ON m.id = (SELECT id FROM messages o \
+         WHERE o.conversation_id = newest.id AND o.hidden_with IS NULL ORDER BY o.id LIMIT 1) \
+     CROSS JOIN turns t ON t.id = m.turn_id \
+     WHERE m.role = 'user' AND m.attachment_count = 0 AND length(m.content) <= 80 \
+         AND t.user_id = ?1 AND t.schedule_id IS NULL AND NOT t.is_composed \
+     GROUP BY lower(trim(m.content)) HAVING count(*) > 1 \
+     ORDER BY count(*) DESC, max(m.id) DESC LIMIT 3";
 
 pub(crate) const VERSIONS: &str = "SELECT id FROM messages WHERE version_of = ?1 ORDER BY id";
 

@@ -120,6 +120,19 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
     }
 }
 
+#[test]
+fn what_somebody_often_asks_is_counted_in_their_newest_conversations() {
+    let plan = plan(&TestStore::new(), messages::REPEATED_OPENINGS);
+    for part in [
+        "INDEX conversations_by_owner",
+        "INDEX messages_by_conversation",
+    ] {
+        assert!(plan.contains(part), "{plan}");
+    }
+    let is_scan = |line: &&str| line.starts_with("SCAN") && !PARTS.contains(line);
+    assert_eq!(plan.lines().find(is_scan), None, "{plan}");
+}
+
 /// People with these ids: one with a hundred lists of names, a guest, another.
 const MANY_LISTS: i64 = 1;
 const GUEST: i64 = 2;

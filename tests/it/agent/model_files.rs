@@ -10,6 +10,7 @@ use crate::service::attachments::{self, PNG};
 use support::client::Client;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
+use support::pdf::letter;
 use support::process::status;
 use support::program::Program;
 
@@ -130,28 +131,17 @@ fn long_text_is_read_on() {
     assert!(!refused.contains("eggs"), "{refused}");
 }
 
-/// A PDF that says where the cat is, without a table of places, which readers do without.
-pub(crate) fn letter() -> Vec<u8> {
-    let content = "BT /F 12 Tf 50 700 Td (The cat is in the shed) Tj ET";
-    format!(
-        "%PDF-1.4\n1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj\n\
-         2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj\n\
-         3 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R \
-         /Resources <</Font <</F 5 0 R>>>>>> endobj\n\
-         4 0 obj <</Length {}>> stream\n{content}\nendstream endobj\n\
-         5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj\n\
-         trailer <</Root 1 0 R>>\n%%EOF\n",
-        content.len()
-    )
-    .into_bytes()
-}
-
 #[test]
 fn a_model_that_takes_no_pdf_is_shown_its_text() {
     let model = Model::saying("In the shed.");
     let mut home = Home::start(model.config());
     let token = home.tokens.user.clone();
-    let id = uploaded(home.address(), &token, "letter.pdf", &letter());
+    let id = uploaded(
+        home.address(),
+        &token,
+        "letter.pdf",
+        &letter("The cat is in the shed"),
+    );
     let mut client = home.websocket(&token);
     let conversation = send(&mut client, &Value::Null, "where is the cat?", &[id]);
     home.restart();

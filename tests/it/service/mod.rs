@@ -5,6 +5,7 @@ mod calendar_peers;
 mod calendars;
 mod chat;
 mod display_names;
+mod home;
 mod languages;
 mod lists;
 mod managing;

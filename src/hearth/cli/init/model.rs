@@ -10,9 +10,11 @@ use crate::cli::context::{CliError, CliResult};
 use crate::cli::door::Door;
 use crate::cli::local_models;
 use crate::cli::prompter::{Prompter, by_number, numbered};
+use agent::model::nearby;
 use agent::model::probe::{Finding, models_at, probe};
 use base::nearest::nearest;
 use base::secret::Secret;
+use base::url::{Host, Url};
 use config::{Config, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset};
 use net::tls::Trust;
 
@@ -65,12 +67,15 @@ pub fn choose(
     if current.is_some() && !is_given && !prompter.is_interactive() {
         return Ok(None);
     }
-    let preset = provider(arguments, prompter, current)?;
+    let (preset, found) = provider(arguments, prompter, current)?;
     let current = current.filter(|config| config.provider == preset.name);
     let mut chosen = ModelSetup {
         provider: preset.name.to_owned(),
         model: OFFLINE.to_owned(),
-        base_url: base_url(arguments, prompter, preset, current)?,
+        base_url: match found {
+            Some(url) => Some(url),
+            None => base_url(arguments, prompter, preset, current)?,
+        },
         key: ApiKey::None,
     };
     if preset.name == OFFLINE {
@@ -138,38 +143,188 @@ pub fn choose(
     }
 }
 
+/// Where the model is that answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Here,
+    Network,
+    Account,
+    Later,
+}
+
+impl Place {
+    const ALL: [(Place, &str, &str); 4] = [
+        (Place::Here, "here", "on this machine"),
+        (
+            Place::Network,
+            "network",
+            "on another machine of my network",
+        ),
+        (
+            Place::Account,
+            "account",
+            "an account with a provider on the internet",
+        ),
+        (
+            Place::Later,
+            "later",
+            "none yet: the offline stand-in answers until then",
+        ),
+    ];
+
+    fn of(config: &Config) -> Option<Place> {
+        let preset = Preset::of(&config.provider)?;
+        let is_here = match config.base_url.as_deref().map(Url::parse) {
+            Some(url) => url.is_ok_and(|url| match url.authority.host {
+                Host::Address(address) => address.is_loopback(),
+                Host::Name(name) => name == "localhost",
+            }),
+            None => preset.key_variable.is_none(),
+        };
+        match preset.name {
+            OFFLINE => None,
+            _ if is_here => Some(Place::Here),
+            _ if preset.key_variable.is_some() => Some(Place::Account),
+            _ => Some(Place::Network),
+        }
+    }
+}
+
+/// The provider, and its address where that was found.
+type Provider = (&'static Preset, Option<String>);
+
 fn provider(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
     current: Option<&Config>,
-) -> Result<&'static Preset, CliError> {
-    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+) -> Result<Provider, CliError> {
     let name = match arguments.text("provider")? {
-        Some(name) => name.to_owned(),
-        None if prompter.is_interactive() => {
-            let suggestions = local_models::search(|name| prompter.variable(name));
-            for suggestion in &suggestions {
-                prompter.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
-            }
-            let found = suggestions.first().map(|suggestion| suggestion.provider);
-            let configured = current.map(|config| config.provider.as_str());
-            let usual = configured.filter(|name| *name != OFFLINE).or(found);
-            prompter.say(&format!("Model providers:\n{}", numbered(&names)))?;
-            let answer = prompter.choose("Which one?", &names, usual.unwrap_or(OFFLINE))?;
-            answer.unwrap_or_else(|| OFFLINE.to_owned())
-        }
-        None => current
-            .map_or(OFFLINE, |config| &config.provider)
-            .to_owned(),
+        Some(name) => name,
+        None if prompter.is_interactive() => return ask_provider(prompter, current),
+        None => current.map_or(OFFLINE, |config| &config.provider),
     };
-    Preset::of(&name).ok_or_else(|| {
-        let hint = nearest(&name, names.iter().copied())
+    let preset = Preset::of(name).ok_or_else(|| {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        let hint = nearest(name, names.iter().copied())
             .map_or(String::new(), |near| format!("; did you mean {near:?}?"));
         arguments.usage(format!(
             "--provider must be one of {}, not {name:?}{hint}",
             names.join(", ")
         ))
-    })
+    })?;
+    Ok((preset, None))
+}
+
+fn ask_provider(
+    prompter: &mut Prompter<'_, '_>,
+    current: Option<&Config>,
+) -> Result<Provider, CliError> {
+    let suggestions = local_models::search(|name| prompter.variable(name));
+    for suggestion in &suggestions {
+        prompter.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
+    }
+    let found = suggestions.first().and_then(|one| Preset::of(one.provider));
+    let usual = match (current.and_then(Place::of), found) {
+        (Some(configured), _) => configured,
+        (None, Some(found)) if found.key_variable.is_some() => Place::Account,
+        (None, Some(_)) => Place::Here,
+        (None, None) => Place::Later,
+    };
+    let words = Place::ALL.map(|(_, word, _)| word);
+    let lines = Place::ALL.map(|(_, word, meaning)| format!("{word:<8} {meaning}"));
+    prompter.say(&format!("Where is the model?\n{}", numbered(&lines)))?;
+    let word = |place| {
+        Place::ALL
+            .iter()
+            .find(|(one, ..)| *one == place)
+            .map_or("", |one| one.1)
+    };
+    let answer = prompter.choose("Which one?", &words, word(usual))?;
+    let place = Place::ALL
+        .iter()
+        .find(|(_, word, _)| answer.as_deref() == Some(word));
+    let place = place.map_or(usual, |(place, ..)| *place);
+    let is_offered = |preset: &&Preset| match place {
+        Place::Account => preset.key_variable.is_some(),
+        _ => preset.key_variable.is_none() && preset.name != OFFLINE,
+    };
+    match place {
+        Place::Later => return preset_of(OFFLINE),
+        Place::Network => return on_the_network(prompter, current),
+        Place::Here | Place::Account => {}
+    }
+    let names: Vec<&str> = PRESETS
+        .iter()
+        .filter(is_offered)
+        .map(|preset| preset.name)
+        .collect();
+    let configured = current.map(|config| config.provider.as_str());
+    let usual = [configured, found.map(|preset| preset.name)]
+        .into_iter()
+        .flatten();
+    let usual = usual
+        .chain(names.first().copied())
+        .find(|name| names.contains(name));
+    prompter.say(&format!("Model providers:\n{}", numbered(&names)))?;
+    let answer = prompter.choose("Which one?", &names, usual.unwrap_or_default())?;
+    preset_of(answer.as_deref().unwrap_or(OFFLINE))
+}
+
+fn preset_of(name: &str) -> Result<Provider, CliError> {
+    let preset = Preset::of(name);
+    let preset =
+        preset.ok_or_else(|| CliError::failed(format!("there is no provider {name:?}")))?;
+    Ok((preset, None))
+}
+
+/// Looks at an address until something answers there.
+fn on_the_network(
+    prompter: &mut Prompter<'_, '_>,
+    current: Option<&Config>,
+) -> Result<Provider, CliError> {
+    let configured = current.filter(|config| Place::of(config) == Some(Place::Network));
+    let usual = configured
+        .and_then(|config| config.base_url.as_deref())
+        .unwrap_or_default();
+    for _ in 0..TRIES {
+        let question = "Address of that machine (such as nas.lan or 192.168.1.20:11434)?";
+        let answer = prompter.ask(question, usual)?.unwrap_or_default();
+        if let Some(config) = configured.filter(|_| !usual.is_empty() && answer == usual) {
+            return preset_of(&config.provider);
+        }
+        let found = match nearby::at(std::slice::from_ref(&answer)) {
+            Ok(found) => found,
+            Err(error) => {
+                prompter.say(error.message())?;
+                continue;
+            }
+        };
+        let urls: Vec<&str> = found
+            .iter()
+            .map(|server| server.base_url.as_str())
+            .collect();
+        let Some(first) = urls.first() else {
+            prompter.say("Nothing answers there. Does its server listen on the network?")?;
+            continue;
+        };
+        for server in &found {
+            prompter.say(&format!("{} answers at {}.", server.title, server.base_url))?;
+        }
+        let chosen = match urls.len() {
+            1 => (*first).to_owned(),
+            _ => {
+                prompter.say(&numbered(&urls))?;
+                let answer = prompter.choose("Which one?", &urls, first)?;
+                answer.unwrap_or_else(|| (*first).to_owned())
+            }
+        };
+        let server = found.iter().find(|server| server.base_url == chosen);
+        let (preset, _) = preset_of(server.map_or(OPENAI_COMPATIBLE, |server| server.provider))?;
+        return Ok((preset, Some(chosen)));
+    }
+    Err(CliError::failed(
+        "no model server was found; nothing was written",
+    ))
 }
 
 fn base_url(

@@ -1,6 +1,8 @@
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
@@ -34,6 +36,32 @@ fn in_a_terminal(root: &DataDirectoryUnderTest, options: &[&str], typed: &str) -
         },
     );
     (code, String::from_utf8(shown).unwrap())
+}
+
+/// Lists its one model three times: for the search, to choose from, and for the test. Once it
+/// says that it is not Ollama.
+fn model_server() -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let serve = move || {
+        for stream in listener.incoming().take(4) {
+            let mut stream = stream.unwrap();
+            let mut line = String::new();
+            BufReader::new(&stream).read_line(&mut line).unwrap();
+            let (status, body) = match line.starts_with("GET /v1/models ") {
+                true => ("200 OK", r#"{"object":"list","data":[{"id":"qwen3"}]}"#),
+                false => ("404 Not Found", "{}"),
+            };
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    };
+    (address, thread::spawn(serve))
 }
 
 #[test]
@@ -121,13 +149,13 @@ fn a_missing_answer_is_named_and_nothing_written() {
 #[test]
 fn a_person_is_asked_for_what_no_option_says() {
     let root = DataDirectoryUnderTest::default();
-    let typed = "teapot\nofline\noffline\nlocal\n\n";
+    let typed = "teapot\nlatr\nlater\nlocal\n\n";
     let (code, shown) = in_a_terminal(&root, &["--generate"], typed);
     assert_eq!(code, 0, "{shown}");
     for part in [
-        "Model providers:\n   1  offline\n   2  openai",
+        "Where is the model?\n   1  here",
         "Please enter one of",
-        "Did you mean \"offline\"?",
+        "Did you mean \"later\"?",
         "Who may connect",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
@@ -164,9 +192,44 @@ fn a_person_is_asked_for_what_no_option_says() {
 
     // Who leaves in the middle has changed nothing.
     let root = DataDirectoryUnderTest::default();
-    let (code, shown) = in_a_terminal(&root, &["--generate"], "offline\n");
+    let (code, shown) = in_a_terminal(&root, &["--generate"], "later\n");
     assert_eq!(code, 1, "{shown}");
     assert!(!root.path().join("config.json").exists());
+}
+
+#[test]
+fn a_model_is_looked_for_where_a_person_says_it_is() {
+    let (address, server) = model_server();
+    let root = DataDirectoryUnderTest::default();
+    let typed = format!("network\nnas lan\n{address}\n\nlocal\n\n");
+    let (code, shown) = in_a_terminal(&root, &["--generate"], &typed);
+    assert_eq!(code, 0, "{shown}");
+    for part in ["\"nas lan\" is no address", "The model server answers at"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let config = config(&root);
+    assert_eq!(
+        (&config["provider"], &config["base_url"], &config["model"]),
+        (
+            &"openai-compatible".into(),
+            &format!("http://{address}/v1").into(),
+            &"qwen3".into()
+        )
+    );
+    server.join().unwrap();
+
+    // Providers on the internet alone are offered for an account.
+    let root = DataDirectoryUnderTest::default();
+    let (_, shown) = in_a_terminal(&root, &["--generate", "--no-test"], "account\ngroq\n");
+    assert!(
+        shown.contains("groq") && !shown.contains("lmstudio  "),
+        "{shown}"
+    );
+    let offered = shown.split("Model providers:").nth(1).unwrap_or_default();
+    assert!(
+        offered.contains("openai\n") && !offered.contains("ollama"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -182,7 +245,7 @@ fn what_is_configured_changes_only_on_request() {
     assert_eq!(config(&root), before);
 
     // In a terminal, Enter keeps it too.
-    let (code, shown) = in_a_terminal(&root, &["--no-test"], "\n\n\n\n");
+    let (code, shown) = in_a_terminal(&root, &["--no-test"], "\n\n\n\n\n");
     assert_eq!(code, 0, "{shown}");
     assert_eq!(config(&root), before, "{shown}");
 

@@ -15,13 +15,14 @@ export async function show(household) {
   const done = h("progress", { max: "1", value: "0", "aria-label": say("account.importing") });
   const state = h("p.quiet", { role: "status" });
   const { trustCard } = await import("./trust.js");
-  const [push, trust, linked, quiet] = await Promise.all([household.maySend && import("./push.js"), trustCard(household),
+  const [push, theming, trust, linked, quiet] = await Promise.all([household.maySend && import("./push.js"), import("./theme.js"), trustCard(household),
     household.maySend && import("./senders.js").then(({ sendersCard }) => sendersCard(household)), household.maySend && household.request("get_quiet_hours"), draw()]);
   const [from, until] = (quiet && quiet.quiet_hours || "-").split("-");
   return { element: h("div.page",
     push && push.pushCard(household),
     card(say("common.name"), h("p.help", say("account.name_help", { user })),
       form(say("common.save"), rename, h("label", say("common.name"), h("input", { type: "text", maxlength: 64, value: called(user) })))),
+    card(say("theme.title"), h("p.help", say("theme.about")), themes(theming)),
     card(say("account.language"), h("p.help", say("account.language_help")), languages()),
     household.maySend && card(say("account.quiet_hours"), h("p.help", say("account.quiet_help")),
       form(say("account.set"), setQuietHours, timeOf(say("account.from"), from), timeOf(say("account.until"), until))),
@@ -91,6 +92,11 @@ export async function show(household) {
 
   function timeOf(label, value) {
     return h("label", label, h("input", { type: "time", value }));
+  }
+
+  function themes({ THEMES, kept, keepTheme }) {
+    const chosen = h("select", { "aria-label": say("theme.title"), onchange: () => keepTheme(chosen.value) }, options(THEMES.map((name) => [name, say(`theme.${name}`)]), kept()));
+    return chosen;
   }
 
   async function signOutEverywhere() {

@@ -1,15 +1,15 @@
 // The shell: sign-in, the frame around every page, and routing.
 
-import { h, icon, iconButton, menuButton, sign, toast, announce, ask, complain, roving, called } from "./dom.js";
+import { h, icon, iconButton, menuButton, sign, toast, announce, ask, complain, roving, called, names } from "./dom.js";
 import { adopt, pieces, say } from "./words.js";
-import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, PUSH_KEY } from "./session.js";
+import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported, GUIDED_KEY, PUSH_KEY, THEME_KEY } from "./session.js";
 
 const root = document.getElementById("app");
-const PAGES = ["lists", "reminders", "memories", "account", "tools", "status", "help", "manage", "settings", "people", "webhooks", "calendars", "upkeep"];
+const PAGES = ["lists", "reminders", "memories", "account", "tools", "status", "help", "guide", "manage", "settings", "people", "webhooks", "calendars", "upkeep"];
 const nameOf = (page) => say(`app.page.${page}`);
 /** Pages in sight; the others are in a person's own menu, and for admins behind Manage. */
 const IN_SIGHT = ["lists", "reminders", "memories"];
-const FOR_ADMINS = ["manage", "settings", "people", "webhooks", "upkeep"];
+const FOR_ADMINS = ["guide", "manage", "settings", "people", "webhooks", "upkeep"];
 /** Pages for guests, who read what is shared with them. */
 const FOR_GUESTS = ["reminders", "account", "help"];
 const UNLOADED = say("app.unloaded");
@@ -17,6 +17,7 @@ const UNLOADED = say("app.unloaded");
 begin();
 
 async function begin() {
+  if (localStorage.getItem(THEME_KEY)) await import("./theme.js").then(({ applyTheme }) => applyTheme(), () => {});
   if (location.pathname.endsWith("/help")) return (await import("./help.js")).alone(root);
   const link = new URLSearchParams(location.hash.slice(1));
   if (link.has("invite")) {
@@ -78,7 +79,7 @@ function showSignIn(note, known = savedEndpoint()) {
       const { relay, machine, relay_token, address: { value } = {} } = form.elements;
       const to = away.open ? relayEndpoint(relay.value, machine.value, relay_token.value) : isExported ? serverEndpoint(value) : {};
       await signIn(to, name.value.trim(), password.value, stay.checked);
-      start();
+      start(true);
     } catch (error) {
       // The browser reports a module that it could not load as a TypeError.
       problem.textContent = error instanceof TypeError ? UNLOADED : error.message;
@@ -90,7 +91,8 @@ function showSignIn(note, known = savedEndpoint()) {
   name.focus();
 }
 
-async function start() {
+/** Shows the page to whoever is signed in: `isFresh` after the form. */
+async function start(isFresh) {
   // The sign-in form does not need these modules.
   const [{ Connection }, { Household }, { conversations }, { chat }, { waitingElsewhere }] = await Promise.all([
     import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
@@ -151,12 +153,19 @@ async function start() {
   }, { signal: stop.signal });
   route();
   connection.open();
+  if (isFresh === true) household.ready.then(guide);
 
   function end() {
     stop.abort();
     view?.close?.();
     connection.close();
     history.replaceState(null, "", location.pathname);
+  }
+
+  /** Shows an admin the first steps, where nobody has gone any of them. */
+  function guide() {
+    const isNew = household.isAdmin && !household.conversations.size && names.size <= 1 && !localStorage.getItem(GUIDED_KEY);
+    if (isNew && shown === "chat" && !household.open) location.hash = "#/guide";
   }
 
   async function leave() {

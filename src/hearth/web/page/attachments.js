@@ -17,6 +17,9 @@ const LARGEST_THUMBNAIL = 3000000;
 const MOST_KEPT = 40;
 const SENT = /^image\/(jpeg|png|webp|avif|heic|heif|bmp|tiff)$/;
 const SHOWN = /^image\/(jpeg|png|webp|gif)$/;
+const PDF = "application/pdf";
+/** What the viewer shows: of a PDF its text. */
+const READ = /^(image\/(jpeg|png|webp|gif)|text\/plain|application\/pdf)$/;
 
 const size = (bytes) => {
   const [unit, factor] = bytes < 1000 ? ["byte", 1] : bytes < 1e6 ? ["kilobyte", 1000] : ["megabyte", 1e6];
@@ -191,10 +194,11 @@ const bytesOf = (data) => Uint8Array.from(atob(data), (letter) => letter.charCod
 export function attachmentList(household, attachments) {
   const list = h("ul.files", { "aria-label": say("attachments.files") }, attachments.map((one) => {
     const isPicture = SHOWN.test(one.type);
+    const isShown = READ.test(one.type);
     const button = h(isPicture ? "button.thumbnail" : "button.file", {
-      "aria-label": say(isPicture || one.type === "text/plain" ? "attachments.show_this" : "attachments.download_this", { name: one.name, size: size(one.bytes) }),
+      "aria-label": say(isShown ? "attachments.show_this" : "attachments.download_this", { name: one.name, size: size(one.bytes) }),
       title: one.name,
-      onclick: () => (isPicture || one.type === "text/plain" ? view(household, attachments, one) : save(household, one).catch(complain)),
+      onclick: () => (isShown ? view(household, attachments, one) : save(household, one).catch(complain)),
     });
     button.append(icon("file"), h("span.grow", h("span.name", one.name), h("span.quiet.small", size(one.bytes))));
     if (isPicture && one.bytes <= LARGEST_THUMBNAIL) thumbnail(household, one, button);
@@ -226,7 +230,7 @@ async function save(household, one) {
 
 /** Shows a picture or a text whole; the arrow keys go on to the others of the message. */
 function view(household, attachments, first) {
-  const all = attachments.filter((one) => SHOWN.test(one.type) || one.type === "text/plain");
+  const all = attachments.filter((one) => READ.test(one.type));
   let at = all.indexOf(first);
   const name = h("h2");
   const place = h("div.view");
@@ -259,8 +263,10 @@ function view(household, attachments, first) {
     const bar = h("progress", { max: 1, "aria-label": say("attachments.loading") });
     place.replaceChildren(bar);
     try {
-      const data = await load(household, one, (part) => { bar.value = part; });
+      const isPdf = one.type === PDF;
+      const data = await (isPdf ? household.read("read_attachment", { attachment_id: one.attachment_id }) : load(household, one, (part) => { bar.value = part; }));
       if (all[at] !== one) return;
+      if (isPdf) return place.replaceChildren(h("pre", { tabindex: 0, dir: "auto" }, data.text, data.is_cut && `\n\n${say("attachments.text_goes_on")}`));
       place.replaceChildren(SHOWN.test(one.type)
         ? h("img", { src: `data:${one.type};base64,${data}`, alt: one.name })
         : h("pre", { tabindex: 0 }, new TextDecoder().decode(bytesOf(data))));

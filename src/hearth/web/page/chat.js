@@ -13,6 +13,7 @@ const PAGE = 50;
 /** Most messages that the document has: those farther away leave it again. */
 const MOST = 250;
 const exporting = lazily(() => import("./exporting.js"));
+const homing = lazily(() => import("./home.js"));
 const choosing = lazily(() => import("./choosing.js"));
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
@@ -29,6 +30,7 @@ export function chat({ household, go, id, sought }) {
   const title = h("div.heading", heading, model);
   const refresh = roving(log, () => [...log.children].filter((one) => one.dataset.id), (row) => [...row.querySelectorAll(":scope > .deeds button")]);
   const controls = h("span.row");
+  const home = h("div.home");
   const element = h("section.chat", { "aria-label": say("chat.conversation") }, scroller, down);
   const written = new Map();
   const shown = new WeakMap();
@@ -46,12 +48,14 @@ export function chat({ household, go, id, sought }) {
   let isControlsStale = false;
   let lastTop = 0;
   let frame = 0;
-  /** The first message of a new conversation. */
+  /** The first message of a new conversation, and its model if that is not the usual one. */
   let opening = null;
+  let fresh = null;
   const composing = composer({
     household, id, send, target: element,
     running: () => (id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined),
     state: () => (isGone ? say("chat.read_only") : null),
+    model: { now: modelNow, choose: chooseModel },
   });
   element.append(composing.element);
 
@@ -60,7 +64,10 @@ export function chat({ household, go, id, sought }) {
   listen("message", ({ detail }) => { if (detail.conversation === id) arrived(detail.message); });
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
-  listen("conversations", head);
+  listen("conversations", () => {
+    head();
+    composing.draw();
+  });
   listen("changed", ({ detail }) => { if (detail.id === id) anew().catch(lost); });
   listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
   listen("reload", () => { if (id) catchUp().catch(lost); else if (!opening) welcome(); });
@@ -70,6 +77,7 @@ export function chat({ household, go, id, sought }) {
     composing.draw();
   });
   listen("approvals", schedule);
+  for (const name of ["list", "schedule", "message"]) listen(name, lookAtDay);
   scroller.addEventListener("scroll", () => {
     // Only scrolling up leaves the end; new content does not.
     const below = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
@@ -130,10 +138,26 @@ export function chat({ household, go, id, sought }) {
     ] : []));
   }
 
+  /** The model that answers, where this person may choose another one. */
+  function modelNow() {
+    const known = household.conversations.get(id);
+    if (id && !(known && household.mayChange(known))) return null;
+    return known?.model || fresh || household.config?.model;
+  }
+
+  function chooseModel(name) {
+    if (name === null) return choosing(({ nameModel }) => nameModel(household, modelNow(), chooseModel));
+    const other = name === household.config?.model ? "" : name;
+    if (id) household.update(id, { model: other }).catch(complain);
+    else fresh = other;
+    describe();
+    composing.draw();
+  }
+
   /** Which model answers. */
   function describe() {
     const { provider, model: usual } = household.config ?? {};
-    const name = household.conversations.get(id)?.model || usual;
+    const name = household.conversations.get(id)?.model || fresh || usual;
     model.textContent = !provider ? "" : provider === "offline" ? say("chat.no_model") : name;
     model.title = provider ? say("chat.model_of", { provider }) : "";
   }
@@ -392,7 +416,10 @@ export function chat({ household, go, id, sought }) {
 
   function sentChanged(message) {
     // The first message of a new conversation now has a conversation.
-    if (!id && message === opening && message.conversation) return go(message.conversation, null, true);
+    if (!id && message === opening && message.conversation) {
+      if (fresh) household.update(message.conversation, { model: fresh }).catch(complain);
+      return go(message.conversation, null, true);
+    }
     if (message.conversation === id) schedule();
   }
 
@@ -484,7 +511,7 @@ export function chat({ household, go, id, sought }) {
         answerAnew(household, id, question.message);
       });
       const words = turn.isCancelled ? say("chat.stopped") : turn.error;
-      redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
+      redraw(state, `${words} ${Boolean(again)}`, () => [turn.isCancelled ? h("div.row.wrap.cut", h("span.quiet", words), again && h("button", { onclick: again }, icon("retry"), say("common.try_again"))) : failure(words, again, null, household.isAdmin && turn.code === "server_error")]);
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
@@ -508,10 +535,18 @@ export function chat({ household, go, id, sought }) {
       household.maySend || !household.identity
         ? h("p", say("chat.ask"))
         : h("p", say("chat.guest")),
-      household.maySend && h("div.row.wrap.centre",
-        ...["chat.try.time", "chat.try.remember", "chat.try.recall"].map((text) => say(text)).map((text) =>
-          h("button", { onclick: () => composing.send(text) }, text))),
+      home,
       household.config?.provider === "offline" && connectModel(household.isAdmin, household.identity?.admin)));
+    lookAtDay();
+  }
+
+  /** Shows what the day brings, if it brings anything. */
+  async function lookAtDay() {
+    if (id || opening || !household.identity) return;
+    const today = await household.read("today").catch(() => ({}));
+    const isEmpty = !Object.values(today).some((one) => Array.isArray(one) && one.length);
+    if (isEmpty || stop.signal.aborted) return void home.replaceChildren();
+    homing(({ drawHome }) => drawHome(home, household, today, composing.send));
   }
 
   function toEnd(isAsked) {
@@ -524,7 +559,7 @@ export function chat({ household, go, id, sought }) {
   }
 
   function send(text, attachments, more) {
-    const message = household.send(text.trim(), id, attachments, more);
+    const message = household.send(text.trim(), id, attachments, fresh ? { ...more, model: fresh } : more);
     if (!id) {
       opening = message;
       log.replaceChildren();

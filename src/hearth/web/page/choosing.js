@@ -24,6 +24,12 @@ export async function chooseModel(household, id, answer) {
   if (name) answer(name === true || name === usual ? null : name);
 }
 
+/** Asks for the model of a conversation, and calls `use` with it. */
+export async function nameModel(household, usual, use) {
+  const name = await askModel(household, usual, { title: say("choosing.name_model"), text: say("choosing.name_model_about"), value: usual, action: say("choosing.use") });
+  if (name) use(name);
+}
+
 /** The model that answers in a conversation. */
 export async function setModel(household, { id, model = "" }) {
   const usual = household.config?.model;

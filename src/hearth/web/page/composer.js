@@ -1,6 +1,6 @@
 // Where a message is written: its text, its files, and the button that sends or stops.
 
-import { h, icon, iconButton, complain, lazily } from "./dom.js";
+import { h, icon, iconButton, complain, lazily, options } from "./dom.js";
 import { DRAFT } from "./session.js";
 import { count, pieces, say } from "./words.js";
 
@@ -10,9 +10,10 @@ const speaking = lazily(() => import("./voice.js"));
 /**
  * The composer of a conversation. `running` is the turn that Stop would stop, `state` is
  * null or why nothing can be sent, `send` gets the text and the files. Files dropped on
- * `target` are added.
+ * `target` are added. `model` has the name of the one that answers, if it may be chosen
+ * here, and `choose`, which gets another one, or null to be asked for it.
  */
-export function composer({ household, id, target, running, state, send: deliver }) {
+export function composer({ household, id, target, running, state, model, send: deliver }) {
   const field = h("textarea", { rows: 1, placeholder: say("composer.placeholder"), "aria-label": say("composer.message"), enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
   const button = h("button", { type: "submit", class: "primary send", "aria-label": say("composer.send") }, icon("send"));
   const isTouch = matchMedia("(pointer: coarse)").matches;
@@ -22,11 +23,17 @@ export function composer({ household, id, target, running, state, send: deliver 
   const attach = iconButton("attach", say("composer.attach"), say("composer.attach"), () => chosen.click());
   const photograph = iconButton("camera", say("composer.photograph"), say("composer.photograph"), () => taken.click());
   photograph.hidden = !isTouch;
+  const models = h("select.models", { "aria-label": say("composer.model_of_reply"), title: say("composer.model_of_reply"), hidden: true, onchange: () => {
+    const chosen = models.value;
+    models.dataset.names = "";
+    model.choose(chosen || null);
+    draw();
+  } });
   const about = h("span.grow.small");
   const editing = h("p.row.editing", { hidden: true }, icon("edit"), about, h("button.plain", { onclick: () => edit(null) }, say("common.cancel")));
   const form = h("form.composer", editing, files,
     h("div.field", attach, photograph, chosen, taken, field, button),
-    h("p.hint", pieces("composer.keys", { enter: h("kbd", "Enter"), shift_enter: h("kbd", "Shift+Enter") })));
+    models, h("p.hint", pieces("composer.keys", { enter: h("kbd", "Enter"), shift_enter: h("kbd", "Shift+Enter") })));
   /** Files that were not sent before the view was left. */
   let pending = household.unsent.get(id) ?? null;
   let wantsFocus = false;
@@ -171,6 +178,7 @@ export function composer({ household, id, target, running, state, send: deliver 
       });
     }
     voice?.draw?.();
+    drawModels();
     attach.disabled = photograph.disabled = field.disabled;
     field.placeholder = why || say("composer.placeholder");
     button.disabled = field.disabled || (!stops && (isEmpty() || pending?.isReady === false));
@@ -180,6 +188,21 @@ export function composer({ household, id, target, running, state, send: deliver 
       button.setAttribute("aria-label", label);
       button.replaceChildren(icon(stops ? "stop" : "send"));
     }
+  }
+
+  /** The models that this person may choose from; an admin names others. */
+  function drawModels() {
+    const { provider, model: usual, models: offered = [] } = household.config ?? {};
+    const now = maySend() && provider !== "offline" && model.now();
+    const names = now ? [...new Set([usual, ...offered, now])] : [];
+    const pairs = names.map((name) => [name, name]);
+    if (household.isAdmin && !offered.length) pairs.push(["", say("composer.another_model")]);
+    models.hidden = !now || pairs.length < 2;
+    const drawn = JSON.stringify([pairs, now]);
+    // What is there already keeps an open menu.
+    if (models.dataset.names === drawn) return;
+    models.dataset.names = drawn;
+    models.replaceChildren(...options(pairs, now));
   }
 
   function grow() {

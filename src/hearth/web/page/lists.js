@@ -5,9 +5,9 @@ import { changes, sure } from "./list.js";
 import { say } from "./more.js";
 
 /** The page. */
-export async function show(household) {
+export async function show(household, wanted) {
   let lists = [];
-  let name = null;
+  let name = wanted ? decodeURIComponent(wanted) : null;
   // Chosen by its name, and made by its first item.
   let isNew = false;
   let asked = 0;

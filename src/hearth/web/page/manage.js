@@ -3,7 +3,7 @@
 import { h, icon, rowList } from "./dom.js";
 import { say } from "./more.js";
 
-const PAGES = ["settings", "people", "tools", "webhooks", "upkeep", "status"];
+const PAGES = ["settings", "people", "tools", "webhooks", "upkeep", "status", "guide"];
 
 /** The page. */
 export async function show() {

@@ -11,6 +11,9 @@ const RELAY_KEY = "hearth.relay_token";
 export const ROLE_KEY = "hearth.role";
 /** Who has this browser notified. */
 export const PUSH_KEY = "hearth.push";
+/** Which theme this browser shows, and whether it has shown the first steps. */
+export const THEME_KEY = "hearth.theme";
+export const GUIDED_KEY = "hearth.guided";
 const ENDPOINT_KEY = "hearth.way";
 const TIMEOUT = 30000;
 /** Only an exported page has its policy in a meta element. It has no server of its own. */

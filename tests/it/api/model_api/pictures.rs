@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::agent::model_files::letter;
 use crate::service::attachments::PNG;
+use support::pdf::letter;
 
 fn shown_pictures(request: &Value) -> usize {
     let url = format!("data:image/png;base64,{}", STANDARD.encode(PNG));
@@ -117,7 +117,7 @@ fn the_plain_model_sees_those_of_the_newest_message() {
 fn the_plain_model_that_takes_no_pdf_is_shown_its_text() {
     let model = Model::saying("In the shed.");
     let home = home(&model);
-    let file = json!({ "filename": "letter.pdf", "file_data": STANDARD.encode(letter()) });
+    let file = json!({ "filename": "letter.pdf", "file_data": STANDARD.encode(letter("The cat is in the shed")) });
     let content = json!([{ "type": "file", "file": file }]);
     let messages = json!([{ "role": "user", "content": content }]);
     let plain = json!({ "model": "hearth-plain", "messages": messages });
