@@ -88,11 +88,6 @@ impl<'a> Candidate<'a> {
         self.server.model.is_none()
     }
 
-    /// Whether it answers from rules, in the words of whoever asks.
-    pub fn is_offline(&self) -> bool {
-        self.server.name == config::OFFLINE
-    }
-
     /// Whether both are the same model.
     pub fn is(&self, other: &Candidate<'_>) -> bool {
         std::ptr::eq(self.server, other.server) && self.model == other.model

@@ -5,6 +5,7 @@ use crate::model::fence::{MCP_CHANNEL, is_of_sender, is_outside, is_untrusted};
 use crate::tools::permission::Actor;
 use base::error::Result;
 use base::ids::UserId;
+use base::language::Words;
 use base::people::UserRole;
 use config::Person;
 use store::{Readers, Snapshot, User};
@@ -53,6 +54,11 @@ impl Asker {
             is_powerless,
             caller,
         })
+    }
+
+    /// The words of whoever asks.
+    pub fn words(&self) -> Words {
+        self.user.as_ref().map_or(Words::ENGLISH, User::words)
     }
 
     /// Whether an admin asked as such, and nobody else reads the conversation.

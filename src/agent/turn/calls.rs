@@ -282,7 +282,7 @@ impl<'a> TurnLoop<'a, '_> {
                 // Admins are asked, too, who may not see what the person sees.
                 let viewer = run.viewer().household_only();
                 let wording = self.wording(&call.tool, &arguments.into(), &viewer);
-                let reason = wording.question(run.words(), widens);
+                let reason = wording.question(self.asker.words(), widens);
                 CallDecision::Ask { reason, may_last }
             }
             Permission::Deny => CallDecision::Refuse(NOT_PERMITTED.to_owned()),
@@ -292,7 +292,7 @@ impl<'a> TurnLoop<'a, '_> {
     /// A call in words for people.
     fn wording(&self, tool: &str, arguments: &Value, viewer: &Viewer) -> Wording {
         let known = self.run.assistant.toolbox.get(tool).map(Arc::as_ref);
-        let (words, store) = (self.run.words(), self.run.store);
+        let (words, store) = (self.asker.words(), self.run.store);
         Wording::of(words, tool, known, arguments, store, viewer)
     }
 

@@ -29,7 +29,6 @@ use crate::tools::{Change, ConversationFiles, Offer, READ_FILE, Toolbox};
 use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use base::ids::AudienceId;
-use base::language::Words;
 use base::reply::FinishReason;
 use config::FIND_TOOLS;
 pub use folding::fold;
@@ -453,10 +452,7 @@ impl<'a> TurnLoop<'a, '_> {
                 // A routine sends another beginning.
                 conversation: (run.purpose() == Purpose::Reply).then_some(run.turn.conversation_id),
                 client,
-                words: match model.is_offline() {
-                    true => run.words(),
-                    false => Words::ENGLISH,
-                },
+                words: self.asker.words(),
                 temperature: client
                     .and_then(|client| client.temperature)
                     .or(config.temperature),

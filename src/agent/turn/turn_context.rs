@@ -9,7 +9,6 @@ use crate::model::client_options::ClientOptions;
 use crate::model::fence::{is_of_sender, is_untrusted};
 use base::clock::Clock;
 use base::error::Error;
-use base::language::Words;
 use config::WebhookAccount;
 use net::cancel::Cancel;
 use store::{Message, Purpose, Store, ToolCall, Turn, Usage, Viewer};
@@ -52,11 +51,6 @@ impl<'a> TurnContext<'a> {
         let of_account = || self.account.and_then(|account| account.model.as_ref());
         let chosen = self.turn.wanted_model.as_ref().or_else(of_account);
         chosen.unwrap_or(&self.assistant.config.model)
-    }
-
-    /// The words of whoever asks.
-    pub(crate) fn words(&self) -> Words {
-        self.store.words_of(self.turn.user_id)
     }
 
     /// What its model is asked for.

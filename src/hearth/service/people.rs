@@ -575,6 +575,8 @@ mod tests {
             password_hash: String::new(),
             created_at: Timestamp::from_millis(0),
             display_name: None,
+            language: None,
+            last_language: None,
         };
         let request = |name: &str, role| TokenRequest {
             name: name.to_owned(),
@@ -608,6 +610,8 @@ mod tests {
             password_hash: String::new(),
             created_at: Timestamp::from_millis(0),
             display_name: None,
+            language: None,
+            last_language: None,
         };
         let tools = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
         let narrow = |tools, only: Option<&str>, speaks_for: &[i64]| TokenRequest {

@@ -358,7 +358,7 @@ impl Service {
         let id = schedule.id;
         let words = self.store.words_of(owner);
         let callback = move |turn: &Turn, end: &TurnEnd| {
-            let of_turn = || callback(words, turn, end, Some(id));
+            let of_turn = || callback(&|| words, turn, end, Some(id));
             may_call_back.then(of_turn).flatten()
         };
         self.reserve_event_numbers();

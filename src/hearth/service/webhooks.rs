@@ -245,7 +245,7 @@ impl Service {
             true => &TurnEnd::failed(Error::unauthorized("this sender is linked no longer")),
             false => end,
         };
-        let mut delivery = callback(self.store.words_of(turn.user_id), turn, end, None);
+        let mut delivery = callback(&|| self.store.words_of(turn.user_id), turn, end, None);
         if let Some(delivery) = delivery.as_mut().filter(|_| is_awaited) {
             delivery.delay = RESPONSE_TIME;
         }
@@ -255,7 +255,7 @@ impl Service {
 
 /// The callback of a turn, which may have told this reminder, if an account gets it.
 pub(super) fn callback(
-    words: Words,
+    words: &dyn Fn() -> Words,
     turn: &Turn,
     end: &TurnEnd,
     reminder: Option<ScheduleId>,
@@ -264,7 +264,7 @@ pub(super) fn callback(
     if account == TELEGRAM {
         let chat = turn.external_name.as_deref();
         let chat = chat.and_then(senders::chat_of_name)?;
-        let said = senders::said_in_chat(end);
+        let (words, said) = (words(), senders::said_in_chat(end));
         let mut bodies = telegram::messages(words, chat, &said, reminder).into_iter();
         let first = bodies.next().unwrap_or_default();
         return Some(NewDelivery {

@@ -5,6 +5,7 @@ use rusqlite::Row;
 use crate::engine::query::from_row;
 use base::clock::Timestamp;
 use base::ids::UserId;
+use base::language::Words;
 use base::people::UserRole;
 
 /// What a person has as password who was invited and has not chosen one yet: no hash,
@@ -29,12 +30,23 @@ pub struct User {
     pub created_at: Timestamp,
     /// What people call them, if not by the name.
     pub display_name: Option<String>,
+    /// The language that they have chosen, and that of the browser in which they signed in
+    /// last, by their codes.
+    pub language: Option<String>,
+    /// See [`User::language`].
+    pub last_language: Option<String>,
 }
 
 impl User {
     /// What people call them.
     pub fn called(&self) -> &str {
         self.display_name.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The words that they read; English where nothing is known of them.
+    pub fn words(&self) -> Words {
+        let language = self.language.as_deref().or(self.last_language.as_deref());
+        language.map_or(Words::ENGLISH, Words::of)
     }
 
     /// Whether this person was invited and has not chosen a password yet.
@@ -52,6 +64,6 @@ pub(crate) const FIND: &str = "SELECT * FROM users WHERE id = ?";
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {
     Ok(from_row!(row => User {
-        id, name, role, password_hash, created_at, display_name
+        id, name, role, password_hash, created_at, display_name, language, last_language
     }))
 }

@@ -466,6 +466,8 @@ pub(crate) fn insert(
         password_hash,
         created_at: write.now,
         display_name: None,
+        language: None,
+        last_language: None,
     };
     write.execute(
         "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)

@@ -176,7 +176,8 @@ fn links_and_files_work_over_tls() {
     let location = answer
         .lines()
         .find_map(|line| line.strip_prefix("Location: "));
-    let path = location.expect(&answer);
+    // It is relative to the address of the request.
+    let path = format!("/{}", location.expect(&answer));
     for (token, status) in [
         (token.as_str(), 200),
         (&home.tokens.user, 404),

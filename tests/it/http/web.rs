@@ -21,7 +21,7 @@ const BUDGET: usize = 90_000;
 const WHOLE_BUDGET: usize = 134_000;
 /// Most bytes of the handbook and its script, before compression. A browser loads them
 /// page by page, when somebody reads them; what this bounds is their part of the program.
-const HANDBOOK_BUDGET: usize = 280 * 1024;
+const HANDBOOK_BUDGET: usize = 292 * 1024;
 /// What is loaded by whoever switches it on or opens it.
 const LATER: [&str; 31] = [
     "account.js",

@@ -19,7 +19,7 @@ pub(super) fn search() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "search_conversations",
-            "Find what was said earlier, by any of the words, best first.",
+            "Find what was said earlier by any of the words.",
             json!({
                 "query": {"type": "string"},
                 "limit": {"type": "integer"},

@@ -20,7 +20,7 @@ pub(super) fn notify() -> FunctionTool {
     FunctionTool {
         definition: Definition::builtin(
             "notify",
-            "Push a message to the phone of the person who asks, or of another person of the \
+            "Push a message to the phone of the person who asks, or of another of the \
              household. Replies to reminders are pushed anyway.",
             json!({
                 "message": {"type": "string"},

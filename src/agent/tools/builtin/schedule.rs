@@ -34,7 +34,7 @@ pub(super) fn schedule() -> FunctionTool {
                 "prompt": {"type": "string"},
                 "at": {
                     "type": "string",
-                    "description": "Local: 2026-11-22T18:30, tomorrow 6pm, in 20 minutes, every other Friday",
+                    "description": "Local: 2026-11-22T18:30, in 20 minutes, every other Friday",
                 },
                 "on": {
                     "type": "string",

@@ -201,7 +201,7 @@ impl Client<'_> {
         let ask = ask::spec();
         let ask = json!({
             "name": ask.name,
-            "title": Words::ENGLISH.word("tool.ask"),
+            "title": Words::ENGLISH.word("mcp.ask"),
             "description": ask.description,
             "inputSchema": *ask.parameters,
             // Whatever the assistant may do.

@@ -47,6 +47,7 @@ const COMMANDS: &str = r#"
     g    | {"type":"put_attachment","name":"x","bytes":0}
     g    | {"type":"put_attachment_part","attachment_id":"att_0000000000001","data":""}
     -    | {"type":"get_attachment","attachment_id":"att_0000000000001"}
+    -    | {"type":"read_attachment","attachment_id":"att_0000000000001"}
     g    | {"type":"list_approvals"}
     g    | {"type":"approve","approval_id":"appr_0000000000001"}
     g    | {"type":"deny","approval_id":"appr_0000000000001"}
@@ -96,6 +97,7 @@ const COMMANDS: &str = r#"
     ghts | {"type":"push_subscribe","subscription":SUBSCRIPTION}
     ghts | {"type":"push_unsubscribe","endpoint":"https://a.example/"}
     ghts | {"type":"test_notification","name":"user"}
+    ghts | {"type":"find_models"}
     ghts | {"type":"list_errors"}
     ghts | {"type":"list_backups"}
     ghts | {"type":"start_backup"}
