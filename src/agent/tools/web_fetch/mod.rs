@@ -62,7 +62,7 @@ impl WebFetch {
                 json!({
                     "url": {"type": "string"},
                     "offset": {"type": "integer"},
-                    "links": {"type": "boolean", "description": "Its links instead"},
+                    "links": {"type": "boolean", "description": "Links instead"},
                 }),
                 &["url"],
             )
