@@ -313,7 +313,7 @@ fn members_have_few_ways_and_admins_manage_beside_them() {
         page.until("document.querySelector('.frame')");
         if manages {
             go(&mut page, "manage");
-            page.until("document.querySelectorAll('.page .rows a').length === 6");
+            page.until("document.querySelectorAll('.page .rows a').length === 7");
             go(&mut page, "people");
             page.until("document.querySelector('.foot [aria-current]')?.textContent === 'Manage'");
             look(&mut page, "manage");
