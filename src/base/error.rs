@@ -123,7 +123,10 @@ impl Error {
         if let Some((key, fields)) = &self.0.worded {
             let fields = fields.iter().map(|(name, value)| match *name {
                 // What it is about is a common noun of its own.
-                "what" => (*name, words.find(&format!("thing.{value}")).unwrap_or(value)),
+                "what" => (
+                    *name,
+                    words.find(&format!("thing.{value}")).unwrap_or(value),
+                ),
                 _ => (*name, value.as_str()),
             });
             self.0.message = words.say(key, &fields.collect::<Vec<_>>());
@@ -335,8 +338,9 @@ mod tests {
 
     #[test]
     fn an_error_is_said_in_other_words_unless_it_was_rephrased() {
-        let words =
-            Words::from_lines("error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}\nerror.none\tgibt es nicht: {what} {id}\nthing.list\tListe");
+        let words = Words::from_lines(
+            "error.stopping\tIch höre gerade auf\nerror.role\t{own} < {needed}\nerror.none\tgibt es nicht: {what} {id}\nthing.list\tListe",
+        );
         let role = [("needed", "admin"), ("own", "user")];
         let refused = Error::worded(Code::Unauthorized, "error.role", &role);
         assert_eq!(
