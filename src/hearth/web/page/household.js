@@ -468,8 +468,7 @@ export class Household extends EventTarget {
     // A failed turn reports itself to everybody, and here in the person's own language.
     if (turn) {
       turn.said = error.message;
-      if (turn.error) turn.error = turn.said;
-      this.#emit("turn", turn);
+      if (turn.error && turn.error !== turn.said) this.#emit("turn", Object.assign(turn, { error: turn.said }));
     } else if (!message.turn) message.error = error.message;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
     this.#emit("sent", message);
