@@ -145,7 +145,9 @@ fn rename(data: &mut Value, people: &[Value]) {
         Value::Object(members) => {
             for (member, value) in members {
                 match (member.as_str(), value) {
-                    ("owner" | "person" | "speaker" | "user", name) if name.is_string() => {
+                    ("owner" | "person" | "speaker" | "user" | "created_by", name)
+                        if name.is_string() =>
+                    {
                         call(name);
                     }
                     ("audience", Value::Array(names)) => names.iter_mut().for_each(call),
